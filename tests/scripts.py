@@ -1,22 +1,23 @@
 """The scripts of live widgets in V8, without a page: what they compute, and whether a mistake in one would be found."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 
 import torch
 from py_mini_racer import JSEvalException
 
 from course_utils.kit.live import bundle
 from course_utils.kit.live.packing import script
-from course_utils.kit.live.widget import Live
-from course_utils.kit.page import asset
+from course_utils.kit.live.widget import Live, modules
 from course_utils.studio import first_states
 
 CLOSE = 1e-4
 """So far may a number of a page be from PyTorch's."""
 
 BEGIN = """
+globalThis.live_modules = {};
 globalThis.ask = (given, answer) => JSON.stringify(answer(...given), (_, x) => {
     if (ArrayBuffer.isView(x)) return [...x];
     return typeof x === "number" && !Number.isFinite(x) ? `@${x}` : x;
@@ -38,47 +39,48 @@ def ask(function: str, *given):
     return json.loads(v8().eval(f"ask({json.dumps(given)}, {function})"))
 
 
-def load(names: Iterable[str], changed: tuple[str, str] = ("", ""), *, inside: str = "") -> None:
-    """Scripts of `kit/live` anew, with one piece of them changed.
+def load(*roots: str, changed: tuple[str, str] = ("", ""), inside: str = "") -> None:
+    """Modules of `kit/live` and all that they import anew, with one piece of them changed.
 
-    `inside`: names within the widget among them, which are in reach then as `live_inside`.
+    `inside`: names within the last module that it does not export; they are in reach then as `live_inside`.
     """
-    texts = [asset(f"live/{name}.js") for name in names]
-    assert any(changed[0] in text for text in texts), f"{changed[0]} is gone"
-    for text in texts:
-        if changed[0]:
-            text = text.replace(*changed)
-        end = "return { state, html, mount };"
-        text = text.replace(end, f"globalThis.live_inside = {{ {inside} }};{end}")
-        v8().eval(f"(() => {{{text}}})()")
+    texts = {name: text for root in roots for name, text in modules(f"{root}.js").items()}
+    assert any(changed[0] in text for text in texts.values()), f"{changed[0]} is gone"
+    for name, text in texts.items():
+        text = text.replace(*changed) if changed[0] else text
+        if inside and name == Path(roots[-1]).name:
+            start, end = text.rsplit("return {", 1)
+            text = f"{start}return globalThis.live_inside = {{ {inside}, {end}"
+        v8().eval(f"live_modules.{name} = (() => {{{text}}})()")
 
 
 def load_all(kind: type[Live], inside: str = "") -> None:
     """Everything that a kind of widget runs, and its models."""
-    load([name.removesuffix(".js") for name in kind.files()], inside=inside)
+    load(f"widgets/{kind.kind}", inside=inside)
     for name in kind.models:
         v8().eval(script(name, bundle(name)))
 
 
 def check(
     far: Callable[[], float],
-    names: Iterable[str],
+    root: str,
     mistakes: Mapping[str, tuple[str, str]],
     inside: str = "",
 ) -> None:
-    """Numbers of a page are PyTorch's, and with any of the mistakes in these scripts they would not be.
+    """Numbers of a page are PyTorch's, and with any of the mistakes in a module they would not be.
 
-    `far` gives the largest difference; a mistake is a piece of a script and what stands in its place.
+    `far` gives the largest difference; a mistake is a piece of the module, or of one that it imports, and what stands
+    in its place.
     """
     assert far() < CLOSE
     for mistake, changed in mistakes.items():
-        load(names, changed, inside=inside)
+        load(root, changed=changed, inside=inside)
         try:
             is_found = not far() < CLOSE
         except JSEvalException:  # it may also end in an error
             is_found = True
         assert is_found, mistake
-    load(names, inside=inside)
+    load(root, inside=inside)
 
 
 def apart(mine, right) -> float:

@@ -22,7 +22,7 @@ KINDS = {
 }
 
 ANSWERED = """(bundle, kind) => {
-    const model = new live_engine[kind](bundle), { greedy, ids: { BOS }, tools: { argmax } } = live_engine;
+    const { models, engine: { BOS } } = live_modules, { greedy, argmax } = models, model = new models[kind](bundle);
     const far = (found, right) => Math.max(...right.map(([id, logit]) => Math.abs(found[id] - logit)));
     return bundle.answers.map((answer, i) => {
         const { source, said, ids, place = -1, logits } = answer;

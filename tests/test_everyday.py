@@ -146,17 +146,16 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
 
 # What is stored ---------------------------------------------------------------------------------
 
-SCRIPTS = ["unpack", "engine", "subwords", "language"]
 COMPARE = """(packed, asked) => {
-    const language = live_language(packed), model = new live_engine.Transformer(packed);
+    const language = live_modules.text.language(packed), model = new live_modules.models.Transformer(packed);
     return asked.map(({ line, said }) => {
-        const { ids } = language.read(line), found = live_engine.greedy(model, ids);
-        return [ids, found, model.step([live_engine.ids.BOS, ...said], model.start(ids))];
+        const { ids } = language.read(line), found = live_modules.models.greedy(model, ids);
+        return [ids, found, model.step([live_modules.engine.BOS, ...said], model.start(ids))];
     });
 }"""
 ANSWER = """(packed, lines) => {
-    const language = live_language(packed), model = new live_engine.Transformer(packed);
-    const said = lines.map((line) => language.says(live_engine.greedy(model, language.read(line).ids)));
+    const language = live_modules.text.language(packed), model = new live_modules.models.Transformer(packed);
+    const said = lines.map((line) => language.says(live_modules.models.greedy(model, language.read(line).ids)));
     return said.map((words) => words.map(({ text }) => text).join(" "));
 }"""
 
@@ -172,7 +171,7 @@ def test_the_stored_translator_and_a_page_say_what_is_told():
     for found, right in zip(told["answers"], answers, strict=True):
         assert found["said"] == right["said"] and found["source"] == right["source"]
         assert apart(*(torch.tensor(each["logits"]).tolist() for each in (found, right))) < CLOSE
-    load(SCRIPTS)
+    load("models", "text")
     lines = [one["sentence"] for one in told["visitors"]]
     assert lines == data_path("translation/visitors.txt").read_text("utf-8").splitlines()
     assert ask(ANSWER, told, lines) == [one["said"] for one in told["visitors"]]
@@ -187,7 +186,7 @@ def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
         logits = model(ids, torch.tensor([ids.shape[1]]), torch.tensor([[BOS, *said]]))[0]
         asked.append({"line": " ".join(pair.source), "said": said})
         right.append((ids[0].tolist(), said, logits))
-    load(SCRIPTS)
+    load("models", "text")
     for (ids, said, logits), answer in zip(
         ask(COMPARE, packed(everyday.NAME) | {"pieces": True}, asked), right, strict=True
     ):
@@ -199,10 +198,10 @@ def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
 LETTERS = "aeinost bBçé'’“”–-.,!?␣ж☂\t\xa0 the"
 SPELLED = str.maketrans("‘’‛ʼ′`´“”„″‐‑–—", "'" * 7 + '"' * 4 + "-" * 4)
 READ = """(vocabularies, texts, said) => {
-    const language = live_language({ pieces: true, vocabularies });
+    const language = live_modules.text.language({ pieces: true, vocabularies });
     return [texts.map(language.read), said.map(language.says)];
 }"""
-EMPTY = "live_language({ vocabularies: { source: [], target: [] } })"
+EMPTY = "live_modules.text.language({ vocabularies: { source: [], target: [] } })"
 
 
 def grouped(lengths: list[tuple[str, int]]) -> list[dict]:
@@ -250,33 +249,17 @@ def test_a_page_reads_and_joins_pieces_as_python_does():
         "the end joins the last word": ("id === EOS || target", "target"),
         "the piece itself ends its word": ("said[i - 1]", "said[i]"),
     }
-    load(SCRIPTS)
-    check(far, ["language"], mistakes)
+    load("models", "text")
+    check(far, "text", mistakes)
 
 
 def test_a_map_between_words_sums_over_what_is_read_and_averages_over_what_asks():
     rows = torch.rand(5, 6).softmax(dim=1)
     queries, keys = grouped([("a", 2), ("b", 1), ("c", 2)]), grouped([("d", 1), ("e", 3), ("f", 2)])
-    load(SCRIPTS)
+    load("models", "text")
     found = ask(f"(...given) => {EMPTY}.words(...given)", rows.tolist(), queries, keys)
     groups = [[0, 0, 1, 2, 2], [0, 1, 1, 1, 2, 2]]
     to_words = [torch.nn.functional.one_hot(torch.tensor(group)).float() for group in groups]
     right = (to_words[0] / to_words[0].sum(dim=0)).T @ rows @ to_words[1]
     assert apart(found, right) < CLOSE
     assert apart(torch.tensor(found).sum(dim=1).tolist(), torch.ones(3)) < CLOSE
-
-
-@pytest.mark.parametrize(
-    ("french", "english", "written"),
-    [
-        ("je suis fatigué .", "I am tired.", "Je suis fatigué."),
-        ("je suis fatigué .", "i am tired", "je suis fatigué."),
-        ("c'est anna !", "This is Anna!", "C'est Anna\u202f!"),
-        ("l'ami d'anna , bob , est là .", "Anna's friend, i.e. Anna’s Bob, is here.", "L'ami d'Anna, Bob, est là."),
-        ("salut . ça va ?", "Hi. How are you?", "Salut. Ça va\u202f?"),
-        ("« non » : il a dit " + '" oui " . . .', "SHE SAID", "«\u202fNon\u202f»\u00a0: il a dit \"oui\"..."),
-    ],
-)  # fmt: skip
-def test_french_is_written_as_one_writes_it(french, english, written):
-    load(SCRIPTS)
-    assert ask(f"(...given) => {EMPTY}.written(...given)", french.split(), english) == written

@@ -74,7 +74,7 @@ def test_the_link_that_is_given_to_teachers_hides_what_it_says_and_keeps_it_hidd
         ):
             expect(hidden).to_be_hidden()
         expect(form.get_by_role("grid")).to_be_visible()
-        link = page.evaluate("form => live_address.link(form)", form.element_handle())
+        link = page.evaluate("form => live_modules.form.link(form)", form.element_handle())
         assert re.search("hide=([^&]*)", link)[1].split("%2C") == ["tour", "kind", "search"]
 
 

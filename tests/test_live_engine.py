@@ -15,16 +15,14 @@ import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import BOS, EOS, PAD, tokenize
 from course_utils.decoding import beam_search, next_token_probs, sample
-from course_utils.interventions import intervene, record_activations
+from course_utils.interventions import intervene
 from course_utils.kit.live import bundle, bundled, restored
 from course_utils.kit.live.packing import MAX_BYTES, pack, script
 from course_utils.kit.live.widgets.gpt import Writer
-from course_utils.kit.page import asset
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
-ENGINE = ["unpack", "engine", "others"]
 RUN = """cases => cases.map(({ kind, packed, source, parts }) => {
-    const model = new live_engine[kind](packed);
+    const model = new live_modules.models[kind](packed);
     if (kind === "ViT") return { logits: [model.logits(source)], maps: model.maps };
     const state = model.start(source);
     return { logits: parts.flatMap(part => model.step(part, state)), maps: model.maps };
@@ -127,7 +125,7 @@ MISTAKES = {
     "RMSNorm takes the mean away": ("bias ? mean(row) : 0", "mean(row)"),
     "GELU by tanh": ("(1 + erf(x / Math.SQRT2))", "(1 + Math.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))"),
     "each new token at position 0": ("sinusoids(start + i, dim)", "sinusoids(i, dim)"),
-    "rotary positions from 0": ("this.place(head, start + i)", "this.place(head, i)"),
+    "rotary positions from 0": ("this.rotated(head, start + i)", "this.rotated(head, i)"),
     "learned positions from 0": ("table[state.length + i]", "table[i]"),
     "pairs turn backwards": ("j % 2 ? head[j - 1] : -head[j + 1]", "j % 2 ? -head[j - 1] : head[j + 1]"),
     "sine and cosine swapped": ("? Math.cos(angle) : Math.sin(angle)", "? Math.sin(angle) : Math.cos(angle)"),
@@ -150,17 +148,17 @@ MISTAKES = {
 
 
 def test_every_logit_and_every_weight_is_that_of_pytorch():
-    load(ENGINE)
-    check(engine_apart, ENGINE, MISTAKES)
+    load("models")
+    check(engine_apart, "models", MISTAKES)
 
 
 def test_numbers_in_half_precision_and_of_a_few_bits_come_back():
-    load(ENGINE)
+    load("models")
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = torch.from_numpy(halves[np.isfinite(halves)].astype(np.float32))
     packed = pack({}, {"x": finite})
     assert restored(packed)["x"].equal(finite)
-    read = "packed => new live_engine.Network(packed).p.x"
+    read = "packed => new live_modules.engine.Network(packed).p.x"
     assert ask(read, packed) == finite.tolist()
     for bits in (8, 6):
         packed = pack({}, {"x": torch.randn(40, 30) * torch.randn(40, 1).exp()}, bits=bits)
@@ -172,7 +170,7 @@ def test_numbers_in_half_precision_and_of_a_few_bits_come_back():
 
 @pytest.mark.parametrize("name", bundled())
 def test_a_stored_model_answers_as_pytorch_did(name):
-    load(ENGINE)
+    load("models")
     answers = ask(ANSWERED, bundle(name), KINDS[name.split("_")[0]].__name__)
     assert len(answers) == 3
     assert all(is_same and far < CLOSE for is_same, far in answers), answers
@@ -181,13 +179,13 @@ def test_a_stored_model_answers_as_pytorch_did(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(("bits", "size", "count"), [(8, 1, 500), (16, 1, 100), (8, 4, 60)])
 def test_translations_are_those_of_pytorch(bits, size, count):
-    load(ENGINE)
+    load("models")
     world, kept = larger_world(), cu.load_model("translator_fr")
     lines = [" ".join(pair.source) for pair in world.test[:count]]
     packed = pack(kept.config, kept.state, kept.vocabularies, bits=bits)
     ids = [[*world.source_vocab.encode(tokenize(line)), EOS] for line in lines]
     say = """(packed, lines, size) => {
-        const model = new live_engine.Transformer(packed), { greedy, beamSearch } = live_engine;
+        const { Transformer, greedy, beamSearch } = live_modules.models, model = new Transformer(packed);
         return lines.map(ids => size === 1 ? greedy(model, ids) : beamSearch(model, ids, size));
     }"""
     mine = [" ".join(world.target_vocab.decode(each)) for each in ask(say, packed, ids, size)]
@@ -230,14 +228,16 @@ SPACES += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF, 0x180E, 0x200D]
 
 
 def test_the_tokenizer_is_pythons():
-    load(ENGINE)
+    load("models")
     draw, letters = random.Random(0), LETTERS + "".join(map(chr, SPACES))
     texts = ["".join(draw.choices(letters, k=draw.randint(0, 14))) for _ in range(4000)]
-    assert ask("texts => texts.map(live_engine.tokenize)", texts) == list(map(tokenize, texts))
+    assert ask("texts => texts.map(live_modules.engine.tokenize)", texts) == list(
+        map(tokenize, texts)
+    )
 
 
 ENCODE = """(vocabularies, texts) => {
-    const subwords = new live_subwords.Subwords(vocabularies);
+    const subwords = new live_modules.text.Subwords(vocabularies);
     return texts.map(text => [subwords.encode(text), subwords.decode(subwords.encode(text))]);
 }"""
 
@@ -271,18 +271,18 @@ def test_subwords_are_pythons():
         "an end in a text": ('text.replaceAll(END, " ")', "text"),
         "an end in a piece": ('letters.replaceAll(END, " ")', "letters"),
     }
-    load(["parts", *ENGINE, "subwords"])
+    load("text")
     far = lambda: 0.0 if ask(ENCODE, packed, texts) == right else 1.0  # noqa: E731
-    check(far, ["subwords"], mistakes)
+    check(far, "text", mistakes)
 
 
 # A text that is read and written ----------------------------------------------------------------
 
 REREAD = """texts => {
-    const model = new live_engine.GPT(live_bundles.gpt), reading = new live_reading.Reading(model);
+    const model = new live_modules.models.GPT(live_bundles.gpt), reading = new live_modules.text.Reading(model);
     const seen = each => JSON.stringify([each.logits, ...Object.keys(each.rows).map(name => each.map(name))]);
     return texts.every(ids => {
-        const anew = new live_reading.Reading(model);
+        const anew = new live_modules.text.Reading(model);
         [reading, anew].forEach(each => each.read(ids));
         return seen(reading) === seen(anew);
     });
@@ -301,12 +301,12 @@ def test_a_text_that_changed_is_read_on_from_where_it_changed():
         "what was read before stays": ("other >= 0", "other > 9"),
         "the cache stays": ("this.model.forget(this.state, length);", ""),
         "a row too many stays": ("each.length = length", "each.length = length + 1"),
-        "the position stays": ("      state.length = length;\n", ""),
+        "the position stays": ("state.length = length;\n", ""),
         "the values stay": ("keys.length = values.length = length", "keys.length = length"),
     }
-    load([*ENGINE, "reading"])
+    load("widgets/gpt")
     ask(f"() => {{ {script('gpt', bundle('gpt'))} return 0; }}")
-    check(lambda: 0.0 if ask(REREAD, texts) else 1.0, [*ENGINE, "reading"], mistakes)
+    check(lambda: 0.0 if ask(REREAD, texts) else 1.0, "widgets/gpt", mistakes)
 
 
 def test_a_token_is_drawn_by_temperature_and_top_k_and_a_greedy_text_is_the_packages():
@@ -330,7 +330,7 @@ def test_a_token_is_drawn_by_temperature_and_top_k_and_a_greedy_text_is_the_pack
     for prompt in ("we", "the old woman is", "did you"):
         start = torch.tensor([[EOS, *subwords.encode(prompt)]])
         (right,) = sample(model, start, max_new=32 - start.shape[1], **options)
-        write = "prompt => live_widgets.gpt.state([live_bundles.gpt], { prompt, temperature: 0, seed: 0 })"
+        write = "prompt => live_modules.gpt.state([live_bundles.gpt], { prompt, temperature: 0, seed: 0 })"
         found = ask(
             f"prompt => (({{ begun, ids }}) => ids.slice(begun.length))(({write})(prompt))", prompt
         )
@@ -341,11 +341,11 @@ def test_a_token_is_drawn_by_temperature_and_top_k_and_a_greedy_text_is_the_pack
 
 SIZE, LONGEST = 3, 6
 GROW = """(packed, lines, size, longest) => lines.map(source => {
-    const model = new live_engine.Transformer(packed), watched = [];
+    const model = new live_modules.models.Transformer(packed), watched = [];
     const watch = (grown, ended) => watched.push({ grown, ended });
-    const said = live_engine.beamSearch(model, source, size, longest, 0.6, watch);
-    const root = live_tree.grow(watched, size, said);
-    return { html: live_tree.html(root, id => `<b>${id}`), root };
+    const said = live_modules.models.beamSearch(model, source, size, longest, 0.6, watch);
+    const root = live_modules.lines.growTree(watched, size, said);
+    return { html: live_modules.lines.treeHTML(root, id => `<b>${id}`), root };
 })"""
 
 
@@ -393,8 +393,8 @@ def test_the_tree_of_a_beam_has_the_log_probabilities_and_choices_of_pytorch():
         "any word of the best": ("said.every((id, i) => id === best[i])", "best.includes(said.at(-1))"),
         "the score of another": ("const child = node(said, score,", "const child = node(said, score / 2,"),
     }  # fmt: skip
-    load(["parts", *ENGINE, "tree"])
-    check(lambda: tree_apart(model, packed, lines), ["tree"], mistakes)
+    load("models", "lines")
+    check(lambda: tree_apart(model, packed, lines), "lines", mistakes)
     (found,) = ask(GROW, packed, lines[:1], SIZE, LONGEST)
     count = len(list(nodes(found["root"])))
     assert found["html"].count("<li>") == found["html"].count("<text") == count
@@ -404,12 +404,12 @@ def test_the_tree_of_a_beam_has_the_log_probabilities_and_choices_of_pytorch():
 # A weight that explains itself ------------------------------------------------------------------
 
 EXPLAIN = """cases => cases.map(({ kind, packed, source, parts }) => {
-    const model = new live_engine[kind](packed), state = model.start(source);
+    const model = new live_modules.models[kind](packed), state = model.start(source);
     const sum = (row) => row.reduce((a, b) => a + b);
     for (const part of parts) model.step(part, state);
     return Object.entries(model.maps).flatMap(([name, map]) => map.flatMap((rows, head) => rows.map((row, i) => {
         const j = (3 * i + head) % row.length;
-        const found = live_explain.work(model, name, head, i, j), key = found.keys[j];
+        const found = live_inside.work(model, name, head, i, j), key = found.keys[j];
         const [summed, scored] = [sum(found.powers) / found.sum, sum(found.terms[j]) - found.scores[j]];
         const { weights, query, mixed, output, heads } = found;
         return { name, head, i, j, last: rows.length, weights, query, key, mixed, output, heads, summed, scored };
@@ -484,16 +484,16 @@ def test_each_operation_that_explains_a_weight_is_that_of_pytorch():
     ]
     mistakes = {
         "not scaled": ("(score) => score / scale)", "(score) => score)"),
-        "every key is allowed": ("!found.causal || key <=", "true || key <="),
-        "the mask forgets the cache": ("key <= found.start + i", "key <= i"),
-        "groups of heads interleaved": ("Math.floor(head / found.group)", "head % found.keys[0].length"),
-        "the sum leaves one key out": ("=> total + power, 0)", "=> total + power, -powers[0])"),
-        "an additive score as a product": ("found.terms ?? (", "("),
-        "mixed without weights": ("total + weights[key] * value[d]", "total + value[d]"),
-        "merged at another place": ("found.merged[i]", "found.merged[0]"),
+        "every key is allowed": ("!causal || key <=", "true || key <="),
+        "the mask forgets the cache": ("key <= start + i", "key <= i"),
+        "groups of heads interleaved": ("Math.floor(head / inside.group)", "head % inside.keys[0].length"),
+        "the sum leaves one key out": ("const sum = total(powers)", "const sum = total(powers) - powers[0]"),
+        "an additive score as a product": ("added ?? (", "("),
+        "mixed without weights": ("weights[key] * value[d]", "value[d]"),
+        "merged at another place": ("[merged[i]]", "[merged[0]]"),
     }  # fmt: skip
-    load(["parts", *ENGINE, "explain"])
-    check(lambda: explained_apart(made), ["explain"], mistakes)
+    load("models", "closer", inside="work")
+    check(lambda: explained_apart(made), "closer", mistakes, "work")
 
 
 # Interventions ----------------------------------------------------------------------------------
@@ -501,88 +501,42 @@ def test_each_operation_that_explains_a_weight_is_that_of_pytorch():
 SHAPE = {"embed_dim": 8, "num_heads": 4, "num_layers": 2, "ffn_dim": 12}
 LATER = {"rotary": True, "norm": "rms", "activation": "swiglu", "num_kv_heads": 2, "bias": False}
 CONFIGS = {"Transformer": SHAPE, "GPT": SHAPE | LATER, "BERT": SHAPE | {"activation": "relu"}}
-ASKED, OTHER = (
-    ([4, 9, 5, 17, 6], [8, 6, 19, 4]),
-    ([7, 4, 12, 5, 5], [3, 15, 4, 11]),
-)  # source, target
-INTERVENE = """(kind, config, tensors, verbs, asked, other) => {
-  const unpack = globalThis.live_unpack;
-  globalThis.live_unpack = (x) => x;
-  const model = new live_engine[kind]({ config, tensors });
-  globalThis.live_unpack = unpack;
-  const read = ([source, parts]) => {
+SOURCE, TARGET = [4, 9, 5, 17, 6], [8, 6, 19, 4]
+FORBID = """(kind, packed, bans, source, parts) => {
+  const model = new live_modules.models[kind](packed);
+  const read = (forbidden) => {
+    Object.assign(model, { forbidden });
     const state = model.start(source);
-    return parts.flatMap((ids) => model.step(ids, state)).map((row) => [...row]);
+    return parts.flatMap((ids) => model.step(ids, state));
   };
-  const names = () => JSON.stringify(Object.keys(model)), [before, whole] = [names(), read(asked)];
-  const { run, end } = live_engine.recordActivations(model);
-  read(other);
-  end();
-  const acts = [live_engine.intervene(model), live_engine.intervene(model)];
-  verbs.forEach(([verb, what], i) => acts[i % 2][verb](what.run ? { ...what, run } : what));
-  const logits = read(asked);
-  acts.reverse().forEach((one) => one.end());
-  return { whole, logits, after: read(asked), left: names() !== before };
+  const forbidden = bans.map(({ place, ...ban }) => ({ place: RegExp(place), ...ban }));
+  return [read([]), read(forbidden), read([])];
 }"""
-
-
-def verbs(kind: str) -> list[tuple[str, dict]]:
-    """What to call, and with which arguments; a run is put in where it says so."""
-    attention = "cross_attention" if kind == "Transformer" else "attention"
-    heads = {"place": attention, "heads": [0, 1], "layers": 0, "positions": [0, 3], "run": True}
-    return [
-        ("knockOut", {"queries": [1, 2], "keys": [0, 1, 2], "heads": [0, 3], "layers": 0}),
-        ("knockOut", {"place": attention, "queries": 3, "layers": 1}),
-        ("ablate", {"place": attention, "heads": 2, "layers": 1}),
-        ("ablate", {"place": "feed_forward", "layers": 0, "positions": 2, "run": True}),
-        ("patch", heads),
-        ("patch", {"place": "residual", "layers": 1, "positions": 1, "run": True}),
-    ]
-
-
-@torch.no_grad()
-def changed_logits(kind: str, model: torch.nn.Module) -> torch.Tensor:
-    def read(question):
-        source, target = (torch.tensor([ids]) for ids in question)
-        given = (source, torch.tensor([5]), target) if kind == "Transformer" else (target,)
-        return model(*given)[0]
-
-    with record_activations(model) as run:
-        read(OTHER)
-    with intervene(model) as acts:
-        for verb, what in verbs(kind):
-            if "run" in what:
-                what["run"] = run
-                what |= {"by": "mean"} if verb == "ablate" else {}
-            getattr(acts, verb.replace("O", "_o"))(**what)
-        return read(ASKED)
 
 
 @pytest.mark.parametrize(
     ("kind", "parts"),
     [("Transformer", [4]), ("Transformer", [1] * 4), ("GPT", [4]), ("GPT", [3, 1]), ("BERT", [4])],
 )
-def test_the_pages_interventions_change_what_pytorchs_change_and_end(kind, parts):
+@torch.no_grad()
+def test_what_a_page_forbids_to_look_at_is_what_pytorch_knocks_out_until_it_ends(kind, parts):
     sizes = (20, 20) if kind == "Transformer" else (20,)
-    model = getattr(cu, kind)(*sizes, **CONFIGS[kind]).double().eval()
+    model = getattr(cu, kind)(*sizes, **CONFIGS[kind]).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    tensors = {name: tensor.tolist() for name, tensor in model.state_dict().items()}
-    pieces = [(s, [p.tolist() for p in torch.tensor(t).split(parts)]) for s, t in (ASKED, OTHER)]
-    load([*ENGINE, "interventions"])
-    found = ask(INTERVENE, kind, CONFIGS[kind], tensors, verbs(kind), *pieces)
-    assert apart(found["logits"], changed_logits(kind, model)) < 1e-5
-    assert found["after"] == found["whole"] != found["logits"]
-    assert not found["left"]
-
-
-# Form -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "most"), [("unpack", 60), ("engine", 200), ("others", 200)])
-def test_the_engine_is_short_enough_to_be_read(name, most):
-    lines = [line.split("//")[0].rstrip() for line in asset(f"live/{name}.js").splitlines()]
-    code = [line for line in lines if line.strip()]
-    assert len(code) <= most
-    assert max(map(len, code)) <= 100
-    assert not [line for line in code if line.rstrip(";").count("; ") and "for (" not in line]
+    packed = pack(CONFIGS[kind], model.state_dict(), bits=16)
+    model.load_state_dict(restored(packed))
+    bans = [{"place": "attention", "queries": [1, 2], "keys": [0, 1]}]
+    bans += [{"place": "cross", "keys": [2, 4]}] * (kind == "Transformer")
+    given = [torch.tensor([ids]) for ids in (SOURCE, TARGET)]
+    given = (given[0], torch.tensor([5]), given[1]) if kind == "Transformer" else given[1:]
+    with intervene(model) as acts:
+        acts.knock_out(queries=[1, 2], keys=[0, 1])
+        if kind == "Transformer":
+            acts.knock_out("cross_attention", keys=[2, 4])
+        right = model(*given)[0]
+    load("models")
+    pieces = [part.tolist() for part in torch.tensor(TARGET).split(parts)]
+    whole, found, after = ask(FORBID, kind, packed, bans, SOURCE, pieces)
+    assert apart(found, right) < CLOSE < apart(whole, right)
+    assert after == whole

@@ -93,7 +93,7 @@ def test_a_mistake_in_a_script_is_not_hidden():
 
 def test_a_place_of_an_address_is_written_as_text():
     page = first_states.engine(["parts.js"])
-    assert page.eval("live_parts.named('<b>.<i>')") == "layer &lt;b&gt;, head &lt;i&gt;"
+    assert page.eval("live_modules.parts.named('<b>.<i>')") == "layer &lt;b&gt;, head &lt;i&gt;"
 
 
 def test_making_a_notebook_fills_what_the_kernel_left_empty(monkeypatch, tmp_path):

@@ -188,10 +188,10 @@ def test_without_widgets_an_output_is_the_same_page_and_needs_no_other_file(
 def test_a_link_opens_what_is_shown(browser, kind, file):
     with live_page(browser, file, reduced_motion="reduce") as page:
         show_much(page, kind)
-        link = page.evaluate("live_address.link(document.forms[0])")
+        link = page.evaluate("live_modules.form.link(document.forms[0])")
         fragment = f"#{link.split('#')[1]}"
         with live_page(browser, file, fragment, reduced_motion="reduce") as again:
-            assert again.evaluate("live_address.link(document.forms[0])") == link
+            assert again.evaluate("live_modules.form.link(document.forms[0])") == link
             limit = time.monotonic() + WAIT / 1000  # a worker answers when it has computed
             while (mine := again.locator("form").evaluate(PARTS)) != (
                 shown := page.locator("form").evaluate(PARTS)

@@ -48,7 +48,7 @@ def percents(cells) -> torch.Tensor:
 
 
 def link(page: Page) -> str:
-    return page.evaluate("live_address.link(document.forms[0])")
+    return page.evaluate("live_modules.form.link(document.forms[0])")
 
 
 # Sentences --------------------------------------------------------------------------------------

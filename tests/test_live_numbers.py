@@ -79,7 +79,7 @@ def test_a_look_ups_scores_weights_answer_and_slope():
         "the slope counts keys without weight": ("Number(weight > 0)", "1"),
         "sparsemax takes the last line": ("sorted[i] > each", "sorted[i] < 9"),
     }  # fmt: skip
-    check(looked_up_apart, ["widgets/look_up"], mistakes, "find, walk")
+    check(looked_up_apart, "widgets/look_up", mistakes, "find, walk")
 
 
 def test_a_walk_arrives_by_short_steps_and_stays_where_the_slope_is_0():
@@ -102,8 +102,9 @@ def test_a_walk_arrives_by_short_steps_and_stays_where_the_slope_is_0():
     assert steps > 50 and answer < 65.001
 
 
+POOLING = "weights, average, leaveOneOut"
 POOL = """cases => cases.map(({ queries, points, kernel, width }) => {
-    const { weights, average, leaveOneOut } = live_pooling, keys = points.map(([x]) => x);
+    const { weights, average, leaveOneOut } = live_inside, keys = points.map(([x]) => x);
     return {
         weights: queries.map(query => weights(query, keys, kernel, width)),
         averages: queries.map(query => average(query, points, kernel, width)),
@@ -131,7 +132,7 @@ def pooled() -> list[tuple[dict, dict]]:
 
 
 def test_a_kernels_weights_averages_errors_and_slopes():
-    load_all(KernelRegression)
+    load_all(KernelRegression, POOLING)
     asked, answers = zip(*pooled(), strict=True)
     mistakes = {
         "no square of the width": ("/ width / width", "/ width"),
@@ -143,7 +144,7 @@ def test_a_kernels_weights_averages_errors_and_slopes():
         "the slope of a triangle as of a parabola": ("? Math.sqrt(s) : 0", "? 2 * s : 0"),
         "an error where a point has no neighbor": ("if (Number.isNaN(error))", "if (false)"),
     }
-    check(lambda: apart(ask(POOL, asked), answers), ["pooling"], mistakes)
+    check(lambda: apart(ask(POOL, asked), answers), "widgets/kernel_regression", mistakes, POOLING)
 
 
 # Heads ------------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def test_weights_of_heads_and_shares_of_right_answers():
         "one piece too few": ("i <= Math.min(k, heads)", "i < Math.min(k, heads)"),
     }
     far = lambda: max(apart(ask(SHARES, *asked), right) for asked, right in cabinets())  # noqa: E731
-    check(far, ["widgets/heads"], mistakes, "weightsOf, sharesOf, mostRight")
+    check(far, "widgets/heads", mistakes, "weightsOf, sharesOf, mostRight")
 
 
 def attention(X: torch.Tensor, W: dict) -> tuple[torch.Tensor, torch.Tensor]:
@@ -295,8 +296,12 @@ def test_a_heads_training_is_that_of_sgd_on_all_sentences(head):
         "a sum, not a mean": ("(chance(z) - right) / count", "(chance(z) - right)"),
         "the first word asks": ("X.slice(-1)", "X.slice(0, 1)"),
     }  # fmt: skip
-    scripts = ["head", "widgets/learned_head"]
-    check(lambda: apart([ask(TRAIN, *run) for run in runs], right), scripts, mistakes, HEAD)
+    check(
+        lambda: apart([ask(TRAIN, *run) for run in runs], right),
+        "widgets/learned_head",
+        mistakes,
+        HEAD,
+    )
 
 
 def test_equal_weights_reach_the_line_and_no_less(head):
@@ -341,7 +346,9 @@ def test_seed_0_learns_what_the_further_page_of_scoring_functions_says(head):
 @pytest.fixture
 def training():
     load_all(CharacterGPT)
-    ask("() => { globalThis.Training = live_learning(live_engine.erf).Training; return 0; }")
+    ask(
+        "() => { globalThis.Training = live_modules.learning.learning(live_modules.engine.erf).Training; return 0; }"
+    )
 
 
 @pytest.mark.parametrize(
@@ -407,7 +414,7 @@ def test_counting_is_that_of_witten_and_bell(training):
 # The vision transformer -------------------------------------------------------------------------
 
 LOOK = """(name, pictures) => {
-    const model = new live_engine.ViT(live_bundles[name]);
+    const model = new live_modules.models.ViT(live_bundles[name]);
     return pictures.map(pixels => live_inside.look(model, pixels));
 }"""
 
@@ -442,7 +449,7 @@ def test_a_pictures_probabilities_maps_and_rollout():
         "the class token's weight on itself is shown": ("slice(1), width", "slice(0, -1), width"),
         "the sum of the heads": ("/ every.length)", ")"),
     }  # fmt: skip
-    check(far, ["parts", "widgets/vit"], mistakes, "look")
+    check(far, "widgets/vit", mistakes, "look")
 
 
 # Translators ------------------------------------------------------------------------------------
@@ -451,7 +458,7 @@ ALIGN = """cases => {
     const models = {};
     return cases.map(([kind, source, given]) => {
         const bundle = live_bundles[kind === "Transformer" ? "translator_fr" : "bahdanau_fr"];
-        models[kind] ??= new live_engine[kind](bundle);
+        models[kind] ??= new live_modules.models[kind](bundle);
         const { own, says, maps } = live_inside.looked(models[kind], source, bundle.vocabularies.target, given);
         return { own, says, maps };
     });
@@ -515,14 +522,14 @@ def test_alignments_answers_maps_and_hits():
         "<eos> counts as English": ("largest(Array.from(row).slice(0, -1), 1)", "largest(Array.from(row), 1)"),
         "<eos> counts as French": ("Array.from(weights).slice(0, -1)", "Array.from(weights).slice(1)"),
     }  # fmt: skip
-    check(aligned_apart, ["widgets/alignment"], mistakes, "looked, placesOf, hitsOf")
+    check(aligned_apart, "widgets/alignment", mistakes, "looked, placesOf, hitsOf")
 
 
 def test_the_translators_three_kinds_of_map():
     load_all(Translator)
     source = [*words("source").encode(["please", "eat", "a", "pizza", "."]), EOS]
     sentence = (
-        "s => live_widgets.translator.state([live_bundles.translator_fr], { sentence: s }).trace"
+        "s => live_modules.translator.state([live_bundles.translator_fr], { sentence: s }).trace"
     )
     trace = ask(sentence, "please eat a pizza .")
     with cu.record_attention(network("translator_fr")) as maps:
@@ -534,13 +541,12 @@ def test_the_translators_three_kinds_of_map():
 
 
 FORBID = """cases => {
-    const model = new live_engine.Transformer(live_bundles.translator_fr);
+    const model = new live_modules.models.Transformer(live_bundles.translator_fr);
     return cases.map(({ source, words, looks, deeper, watched }) => {
         const places = source.map((_, i) => ({ places: [i] }));
-        const end = live_inside.forbidden(model, places, { words, looks }, deeper);
-        const said = live_engine.greedy(model, source, 12), state = model.start(source);
-        const logits = model.step([live_engine.ids.BOS, ...said], state).map(row => watched.map(id => row[id]));
-        end();
+        live_inside.forbid(model, places, { words, looks }, deeper);
+        const said = live_modules.models.greedy(model, source, 12), state = model.start(source);
+        const logits = model.step([live_modules.engine.BOS, ...said], state).map(row => watched.map(id => row[id]));
         return { said, logits };
     });
 }"""
@@ -569,7 +575,7 @@ def forbidding(at: torch.Generator) -> dict:
 def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
     at, model = torch.Generator().manual_seed(0), network("translator_fr")
     cases = [forbidding(at) for _ in range(200)]
-    load_all(Translator, "forbidden, crossedOut")
+    load_all(Translator, "forbid, crossedOut")
     free = 0.0  # how far the logits are from those without a ban
     for case, found in zip(cases, ask(FORBID, cases), strict=True):
         source, said = torch.tensor([case["source"]]), found["said"]
@@ -601,5 +607,8 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
     [("abcd", "abcd", []), ("abd", "abcd", []), ("axcd", "abcd", [1]), ("xabc", "abc", [0]), ("", "ab", [])],
 )  # fmt: skip
 def test_words_that_are_new_are_those_that_were_not_said(now, before, other):
-    load(["parts", "lines"])
-    assert ask("(now, before) => live_lines.fresh([...now], [...before])", now, before) == other
+    load("lines")
+    assert (
+        ask("(now, before) => live_modules.lines.fresh([...now], [...before])", now, before)
+        == other
+    )

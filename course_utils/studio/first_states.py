@@ -15,8 +15,7 @@ from nbformat import NotebookNode
 
 from course_utils.kit import live
 from course_utils.kit.live.packing import script
-from course_utils.kit.live.widget import ASLEEP, Live
-from course_utils.kit.page import asset
+from course_utils.kit.live.widget import ASLEEP, Live, classic
 from course_utils.studio import StudioError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ globalThis.atob = (text) => {
   return bytes;
 };
 globalThis.live_first = (kind, models, options) => {
-  const { state, html } = live_widgets[kind];
+  const { state, html } = live_modules[kind];
   return html(state(models.map((name) => live_bundles[name]), options));
 };
 """
@@ -50,7 +49,7 @@ def engine(files: Iterable[str] = ()) -> "MiniRacer":
     """The one V8 of this process; the main thread begins it, and any thread may ask it then.
 
     Args:
-        files: scripts of `kit/live` that have to run in it first; each runs once.
+        files: modules of `kit/live` that have to run in it first, with what they import; each runs once.
 
     Raises:
         StudioError: V8 is not installed.
@@ -86,7 +85,7 @@ def _begun() -> "MiniRacer":
 
 @cache
 def _run(file: str) -> None:
-    _begun().eval(asset(f"live/{file}"))
+    _begun().eval(classic(file))
 
 
 @cache
@@ -104,7 +103,7 @@ def first_state(widget: Live) -> str:
         for model in widget.models:
             _hand_over(model)
         asked = widget.kind, widget.models, widget.options
-        return engine(widget.files()).call("live_first", *asked)
+        return engine([f"widgets/{widget.kind}.js"]).call("live_first", *asked)
 
 
 # Notebooks ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@
   globalThis.live_load = (name) => load(`${FOLDER}/${name}.js`); // a bundle that is needed later
   const start = async () => {
     await Promise.all(SOURCES.map(load));
-    globalThis.live_widgets[KIND].mount(form, MODELS.map((name) => globalThis.live_bundles[name]));
+    globalThis.live_modules[KIND].mount(form, MODELS.map((name) => globalThis.live_bundles[name]));
   };
   const observer = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;

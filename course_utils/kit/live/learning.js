@@ -1,7 +1,6 @@
 // A GPT of characters that learns in the page: what course_utils.models.language.GPT computes, forwards and backwards, and
 // the step of torch.optim.AdamW. All of it is one function, so that a worker can be given its text.
-globalThis.live_learning = (erf) => {
-  "use strict";
+function learning(erf) {
   const [BETA1, BETA2, EPSILON, DECAY] = [0.9, 0.999, 1e-8, 0.01];
   const SIZES = { embedDim: 48, numHeads: 4, numLayers: 2, maxLen: 32, batch: 8 };
 
@@ -386,4 +385,6 @@ globalThis.live_learning = (erf) => {
   }
 
   return { Training, learner };
-};
+}
+
+export { learning };

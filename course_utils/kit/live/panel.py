@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 import anywidget
 from traitlets import Dict, List, Unicode
 
-from course_utils.kit.page import asset
-
 RENDER = """
 function render({ model, el }) {
   el.innerHTML = model.get("form");
   Object.assign(globalThis.live_bundles ??= {}, model.get("bundles"));
-  globalThis.live_begin(el.querySelector("form"), model.get("models"), model.get("options"));
+  globalThis.live_modules.form.begin(el.querySelector("form"), model.get("models"), model.get("options"));
 }
 export default { render };
 """
@@ -40,5 +38,5 @@ class Panel(anywidget.AnyWidget):
             models=list(models),
             options=dict(options),
             bundles=dict(bundles),
-            _esm=script + asset("live/begin.js") + RENDER,
+            _esm=script + RENDER,
         )

@@ -7,43 +7,58 @@ reader chooses stands in named controls of the form, so an address can hold it.
 """
 
 import json
+import re
+from functools import cache
+from pathlib import Path
 
 from course_utils.kit.explorer import VIEW
 from course_utils.kit.live.bundles import bundle
 from course_utils.kit.live.packing import script
 from course_utils.kit.page import asset
 
-ONCE = """live_ran["{name}"] ??= (() => {{
-{text}
-return true;
-}})();
-"""
-"""A script in the joined one."""
-
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
 """What a saved notebook shows above a widget that no kernel and no script has woken."""
 
 
-def bare(script: str) -> str:
-    """A script without its indents and the lines that are comments: a page need not carry them."""
-    lines = (line.strip() for line in script.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+IMPORT = re.compile(r'^import (\{[^}]*\}) from "\.{1,2}/(\w+)\.js";$', re.M)
+EXPORT = re.compile(r"^export (\{[^}]*\});$", re.M)
+
+
+@cache
+def modules(path: str) -> dict[str, str]:
+    """The JavaScript module at a path in this folder, after all that it imports: name → its text as a classic script.
+
+    Pages that are opened from a file cannot load modules. So each becomes a function that runs once and leaves what it
+    exports in `live_modules`, by the module's name; indents and lines that are comments are left out.
+    """
+    text, found = asset(f"live/{path}"), {}
+    for _, name in IMPORT.findall(text):
+        found |= modules(f"{name}.js")
+    text = IMPORT.sub(lambda m: f"const {m[1].replace(' as ', ': ')} = live_modules.{m[2]};", text)
+    lines = (line.strip() for line in EXPORT.sub(r"return \1;", text).splitlines())
+    body = "\n".join(line for line in lines if line and not line.startswith("//"))
+    return found | {Path(path).stem: f'"use strict";\n{body}'}
+
+
+def classic(path: str) -> str:
+    """A module and all that it imports, as one script; what two scripts of a page share runs once."""
+    each = modules(path).items()
+    runs = (f"live_modules.{name} ??= (() => {{\n{text}\n}})();\n" for name, text in each)
+    return "globalThis.live_modules ??= {};\n" + "".join(runs)
 
 
 class Live:
     """What every live widget has. A kind of widget is a class of its own beside a script of its name.
 
     Attributes:
-        kind: the name of the function that makes it, `cu.live.<kind>`, and of its script's, `live_widgets.<kind>`.
+        kind: the name of the function that makes it, `cu.live.<kind>`, and of its script, `widgets/<kind>.js`.
         label: what a screen reader calls it.
-        scripts: what runs before, from the folder of this file: such as "engine.js".
         models: the stored models whose bundles the script is given, in this order.
         later: models that a page loads only when a reader asks for them.
     """
 
     kind: str
     label: str
-    scripts: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
 
@@ -60,15 +75,9 @@ class Live:
         return f"live.{self.kind}({', '.join(map(repr, self.given))})"
 
     @classmethod
-    def files(cls) -> list[str]:
-        """Every script but the bundles, in the order in which they run."""
-        return ["address.js", "parts.js", *cls.scripts, f"widgets/{cls.kind}.js"]
-
-    @classmethod
     def script(cls) -> str:
-        """All of `files` as one, which a page of the book loads; what two of its widgets share runs once."""
-        once = (ONCE.format(name=name, text=bare(asset(f"live/{name}"))) for name in cls.files())
-        return "globalThis.live_ran ??= {};\n" + "".join(once)
+        """The widget's script and all that it imports as one, which a page of the book loads."""
+        return classic(f"widgets/{cls.kind}.js")
 
     def bundles(self) -> dict[str, dict]:
         """Name → bundle of each model that a page of its own has to hold."""
@@ -89,10 +98,10 @@ class Live:
     def alone(self) -> str:
         """The widget as HTML that needs no other file, no kernel and no network."""
         bundles = (script(name, packed) for name, packed in self.bundles().items())
-        text = "".join([self.script(), *bundles, asset("live/begin.js")]).replace("</", r"<\/")
+        text = "".join([self.script(), *bundles]).replace("</", r"<\/")
         given = ", ".join(map(json.dumps, (self.models, self.options))).replace("<", r"\u003c")
         empty = f"document.querySelector('[data-live={self.kind}] > :empty')"  # those before it are filled
-        return f"{self.form(ASLEEP)}<script>{text}live_begin({empty}.form, {given});</script>"
+        return f"{self.form(ASLEEP)}<script>{text}live_modules.form.begin({empty}.form, {given});</script>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         data = {"text/plain": repr(self), "text/html": self.form(ASLEEP)}

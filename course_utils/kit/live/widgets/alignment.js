@@ -1,100 +1,101 @@
 // Alignments: where Bahdanau's translator and the Transformer look for each word of their French.
-(globalThis.live_widgets ??= {}).alignment = (() => {
-  "use strict";
-  const { safe, button, radios, sentences, sentenceField, region, named, mapAt, needMap, largest } = globalThis.live_parts;
-  const { gallery, table, unknownWord, follow, partsOf, clicks, correct } = globalThis.live_parts;
-  const LONGEST = 40; // tokens of a translation
-  const NAMES = { attention: "Bahdanau", cross: "Transformer" };
-  const FRENCH = [["own", "each its own"], ["corpus", "the corpus's"]]; // what stands at the rows of the maps
-  const LOOKS = /(^|\.cross_)attention$/; // an attention from French to English
+import { checkpoint, checkpointSlider, explain, explained, listenToTable } from "../closer.js";
+import { BOS, EOS, tokenize, UNK } from "../engine.js";
+import { clicks, follow, partsOf } from "../form.js";
+import { AttentionTranslator, greedy, Transformer } from "../models.js";
+import { button, gallery, largest, mapAt, named, needMap, radios, region, safe, sentenceField, sentences, table } from "../parts.js";
+import { correct, Reading, unknownWord } from "../text.js";
 
-  // What a translator says to ids of English, and where it looks: for its own French, or for French that is given.
-  function looked(model, source, words, given = null) {
-    const { greedy, ids: { BOS, UNK } } = globalThis.live_engine;
-    const state = model.start(source);
-    const reading = new globalThis.live_reading.Reading(model, () => model.fork(state));
-    const said = greedy(reading, source, LONGEST, state);
-    const read = given?.map((word) => Math.max(words.indexOf(word), 0) || UNK) ?? said;
-    reading.read([BOS, ...read]);
-    const own = said.map((id) => words[id]);
-    const ended = given || said.length < LONGEST ? "<eos>" : "…";
-    const names = Object.keys(model.maps).filter((name) => LOOKS.test(name));
-    const maps = names.map((name) => reading.map(name, source.length));
-    return { own, says: [...(given ?? own), ended], names, maps, reading };
-  }
+const LONGEST = 40; // tokens of a translation
+const NAMES = { attention: "Bahdanau", cross: "Transformer" };
+const FRENCH = [["own", "each its own"], ["corpus", "the corpus's"]]; // what stands at the rows of the maps
+const LOOKS = /(^|\.cross_)attention$/; // an attention from French to English
 
-  // Gold links, "0-1" for English 0 and French 1, as places of a map: row.column, "1.0".
-  const placesOf = (links) => links.split(" ").map((link) => link.split("-").reverse().join("."));
+// What a translator says to ids of English, and where it looks: for its own French, or for French that is given.
+function looked(model, source, words, given = null) {
+  const state = model.start(source);
+  const reading = new Reading(model, () => model.fork(state));
+  const said = greedy(reading, source, LONGEST, state);
+  const read = given?.map((word) => Math.max(words.indexOf(word), 0) || UNK) ?? said;
+  reading.read([BOS, ...read]);
+  const own = said.map((id) => words[id]);
+  const ended = given || said.length < LONGEST ? "<eos>" : "…";
+  const names = Object.keys(model.maps).filter((name) => LOOKS.test(name));
+  const maps = names.map((name) => reading.map(name, source.length));
+  return { own, says: [...(given ?? own), ended], names, maps, reading };
+}
 
-  // How many French words have their largest weight on a gold link; <eos> does not count.
-  function hitsOf(weights, places) {
-    const words = Array.from(weights).slice(0, -1);
-    return words.filter((row, i) => places.includes(`${i}.${largest(Array.from(row).slice(0, -1), 1)[0]}`)).length;
-  }
+// Gold links, "0-1" for English 0 and French 1, as places of a map: row.column, "1.0".
+const placesOf = (links) => links.split(" ").map((link) => link.split("-").reverse().join("."));
 
-  // HTML ----------------------------------------------------------------------------------------
+// How many French words have their largest weight on a gold link; <eos> does not count.
+function hitsOf(weights, places) {
+  const words = Array.from(weights).slice(0, -1);
+  return words.filter((row, i) => places.includes(`${i}.${largest(Array.from(row).slice(0, -1), 1)[0]}`)).length;
+}
 
-  function saidHTML(which, own, gold) {
-    const said = own.join(" ");
-    const other = gold && `The corpus has: <span lang="fr">${safe(gold.french)}</span>`;
-    const verdict = gold?.french === said ? "This is the corpus's French." : other ?? "";
-    return `<p class="cu-live-said"><span class="cu-live-label">${NAMES[which]}</span> ` +
-      `<strong lang="fr">${safe(said)}</strong></p><p>${verdict}</p>`;
-  }
+// HTML ----------------------------------------------------------------------------------------
 
-  function goldHTML(tokens, gold) {
-    if (!gold) return "The course's corpus does not have this sentence: its gold links are not known.";
-    const french = gold.french.split(" ");
-    const linked = tokens.map((_, s) => french.filter((_, t) => gold.places.includes(`${t}.${s}`)).join(" "));
-    const said = tokens.map((word, s) =>
-      linked[s] && /^[\p{L}\d]/u.test(word) && `<q>${safe(word)}</q> – <span lang="fr">${safe(linked[s])}</span>`);
-    return `Gold links of the corpus, framed where a map has its French: ${said.filter(Boolean).join("; ")}.`;
-  }
+function saidHTML(which, own, gold) {
+  const said = own.join(" ");
+  const other = gold && `The corpus has: <span lang="fr">${safe(gold.french)}</span>`;
+  const verdict = gold?.french === said ? "This is the corpus's French." : other ?? "";
+  return `<p class="cu-live-said"><span class="cu-live-label">${NAMES[which]}</span> ` +
+    `<strong lang="fr">${safe(said)}</strong></p><p>${verdict}</p>`;
+}
 
-  // The map of a translator, and how often it looks at a gold link. map: which of the Transformer's is shown.
-  function sideHTML(which, { says, maps }, tokens, gold, map) {
-    const framed = says.slice(0, -1).join(" ") === gold?.french ? gold.places : [];
-    const weights = which === "cross" ? mapAt(maps, map) : maps[0][0];
-    const title = which === "cross" ? `Cross-attention, ${named(map)}` : "Attention";
-    const large = table({
-      caption: `${title}, in percent`,
-      corner: ["says"],
-      rows: says.map((word) => [word]),
-      columns: [...tokens, "<eos>"],
-      weights,
-      languages: ["fr", "en"],
-      framed,
-    });
-    const hits = `Largest weight on a gold link: ${hitsOf(weights, framed)} of ${says.length - 1} words.`;
-    return { table: large, counted: framed.length ? hits : "" };
-  }
+function goldHTML(tokens, gold) {
+  if (!gold) return "The course's corpus does not have this sentence: its gold links are not known.";
+  const french = gold.french.split(" ");
+  const linked = tokens.map((_, s) => french.filter((_, t) => gold.places.includes(`${t}.${s}`)).join(" "));
+  const said = tokens.map((word, s) =>
+    linked[s] && /^[\p{L}\d]/u.test(word) && `<q>${safe(word)}</q> – <span lang="fr">${safe(linked[s])}</span>`);
+  return `Gold links of the corpus, framed where a map has its French: ${said.filter(Boolean).join("; ")}.`;
+}
 
-  // English → French and links, of the sentences whose gold links are known.
-  const goldIn = ({ gold }) =>
-    new Map(gold.map(([english, french, links]) => [english, { french, places: placesOf(links) }]));
+// The map of a translator, and how often it looks at a gold link. map: which of the Transformer's is shown.
+function sideHTML(which, { says, maps }, tokens, gold, map) {
+  const framed = says.slice(0, -1).join(" ") === gold?.french ? gold.places : [];
+  const weights = which === "cross" ? mapAt(maps, map) : maps[0][0];
+  const title = which === "cross" ? `Cross-attention, ${named(map)}` : "Attention";
+  const large = table({
+    caption: `${title}, in percent`,
+    corner: ["says"],
+    rows: says.map((word) => [word]),
+    columns: [...tokens, "<eos>"],
+    weights,
+    languages: ["fr", "en"],
+    framed,
+  });
+  const hits = `Largest weight on a gold link: ${hitsOf(weights, framed)} of ${says.length - 1} words.`;
+  return { table: large, counted: framed.length ? hits : "" };
+}
 
-  // What is shown first, of a sentence whose words are known.
-  function state([bahdanau, transformer], { sentence }) {
-    const { AttentionTranslator, Transformer, ids: { EOS }, tokenize } = globalThis.live_engine;
-    const { source, target } = bahdanau.vocabularies;
-    const tokens = tokenize(sentence);
-    const english = [...tokens.map((token) => source.indexOf(token)), EOS];
-    const looks = {
-      attention: looked(new AttentionTranslator(bahdanau), english, target),
-      cross: looked(new Transformer(transformer), english, target),
-    };
-    return { bahdanau, transformer, sentence, tokens, gold: goldIn(bahdanau).get(tokens.join(" ")), looks };
-  }
+// English → French and links, of the sentences whose gold links are known.
+const goldIn = ({ gold }) =>
+  new Map(gold.map(([english, french, links]) => [english, { french, places: placesOf(links) }]));
 
-  function html({ bahdanau, transformer, sentence, tokens, gold, looks }) {
-    const map = "mean";
-    const sides = Object.keys(NAMES).map((which) => {
-      const shown = sideHTML(which, looks[which], tokens, gold, map);
-      return `<div data-part="${which}"><div aria-live="polite" data-part="said">` +
-        `${saidHTML(which, looks[which].own, gold)}</div>${region(`Map: ${NAMES[which]}`, "table", shown.table)}` +
-        `<p data-part="counted">${shown.counted}</p></div>`;
-    });
-    return `<p>Write an English sentence. Two stored translators answer here, in your browser.</p>
+// What is shown first, of a sentence whose words are known.
+function state([bahdanau, transformer], { sentence }) {
+  const { source, target } = bahdanau.vocabularies;
+  const tokens = tokenize(sentence);
+  const english = [...tokens.map((token) => source.indexOf(token)), EOS];
+  const looks = {
+    attention: looked(new AttentionTranslator(bahdanau), english, target),
+    cross: looked(new Transformer(transformer), english, target),
+  };
+  return { bahdanau, transformer, sentence, tokens, gold: goldIn(bahdanau).get(tokens.join(" ")), looks };
+}
+
+function html({ bahdanau, transformer, sentence, tokens, gold, looks }) {
+  const map = "mean";
+  const sides = Object.keys(NAMES).map((which) => {
+    const shown = sideHTML(which, looks[which], tokens, gold, map);
+    return `<div data-part="${which}"><div aria-live="polite" data-part="said">` +
+      `${saidHTML(which, looks[which].own, gold)}</div>${region(`Map: ${NAMES[which]}`, "table", shown.table)}` +
+      `<p data-part="counted">${shown.counted}</p></div>`;
+  });
+  return `<p>Write an English sentence. Two stored translators answer here, in your browser.</p>
 <div class="cu-live-ask">
 ${sentenceField("English", "sentence", sentence)}
 </div>
@@ -104,104 +105,98 @@ ${button('data-next=""', "another sentence with gold links")}</p>
 <div data-part="inside">
 <fieldset class="cu-live-kinds"><legend>French in the rows</legend> ${radios("french", FRENCH, "own")}</fieldset>
 <p aria-live="polite" data-part="gold">${goldHTML(tokens, gold)}</p>
-${globalThis.live_checkpoints.slider(bahdanau, "Bahdanau trained for")}
+${checkpointSlider(bahdanau, "Bahdanau trained for")}
 <div class="cu-live-beside">${sides.join("")}</div>
 <p class="cu-live-label">Maps of the Transformer</p>
 <input type="hidden" name="map" value="${map}">
 <div class="cu-live-maps" role="group" aria-label="Maps of the Transformer by layer and head" data-part="maps">\
 ${gallery(looks.cross.maps, map)}</div>
-${globalThis.live_explain.place()}
+${explained()}
 </div>
 <p class="cu-live-note">Both know the same ${bahdanau.vocabularies.source.length - 4} English words, and have learned \
 from the same sentences, the Transformer in two passes and Bahdanau's in nine. Of ${bahdanau.score[1]} that they have \
 not read, the Transformer gets ${transformer.score[0]} right, word for word, and Bahdanau's ${bahdanau.score[0]}: with \
 such different trainings this does not say which kind is better. Gold links are known for ${bahdanau.gold.length} \
 sentences that neither has read.</p>`;
-  }
+}
 
-  // The widget ----------------------------------------------------------------------------------
+// The widget ----------------------------------------------------------------------------------
 
-  function mount(form, [bahdanau, transformer]) {
-    const { tokenize, AttentionTranslator, Transformer, ids: { UNK, EOS } } = globalThis.live_engine;
-    const trained = globalThis.live_checkpoints.chosen(form, bahdanau, (packed) => new AttentionTranslator(packed));
-    const models = { attention: trained(), cross: new Transformer(transformer) };
-    const { source, target } = bahdanau.vocabularies; // the other's are the same
-    const ids = new Map(source.map((word, id) => [word, id]));
-    const known = goldIn(bahdanau);
-    const { field, part, show } = partsOf(form);
-    const inside = (which, name) => part(which).querySelector(`[data-part="${name}"]`);
-    let tokens;
-    let gold;
-    let looks;
+function mount(form, [bahdanau, transformer]) {
+  const trained = checkpoint(form, bahdanau, (packed) => new AttentionTranslator(packed));
+  const models = { attention: trained(), cross: new Transformer(transformer) };
+  const { source, target } = bahdanau.vocabularies; // the other's are the same
+  const ids = new Map(source.map((word, id) => [word, id]));
+  const known = goldIn(bahdanau);
+  const { field, part, show } = partsOf(form);
+  const inside = (which, name) => part(which).querySelector(`[data-part="${name}"]`);
+  let tokens;
+  let gold;
+  let looks;
 
-    function ask() {
-      tokens = tokenize(field.sentence.value);
-      const unknown = [...new Set(tokens)].filter((token) => !ids.has(token));
-      const words = unknown.map((token) => unknownWord(token, source)).join(" ");
-      show("unknown", words + (tokens.length ? "" : "Write an English sentence."));
-      part("inside").hidden = tokens.every((token) => unknown.includes(token));
-      if (part("inside").hidden) return;
-      gold = known.get(tokens.join(" "));
-      const given = field.french.value === "corpus" && gold ? gold.french.split(" ") : null;
-      const english = [...tokens.map((token) => ids.get(token) ?? UNK), EOS];
-      looks = {};
-      for (const which of Object.keys(models)) {
-        looks[which] = looked(models[which], english, target, given);
-        inside(which, "said").innerHTML = saidHTML(which, looks[which].own, gold);
-      }
-      show("gold", goldHTML(tokens, gold));
-      show("maps", gallery(looks.cross.maps, field.map.value));
-    }
-
-    function side(which) {
-      const shown = sideHTML(which, looks[which], tokens, gold, field.map.value);
-      inside(which, "table").innerHTML = shown.table;
-      inside(which, "counted").textContent = shown.counted;
-    }
-
-    // How the chosen number was computed; `cell` holds whose it is, and where: "cross:2.0".
-    function explained() {
-      const [chosen, cell] = field.cell.value.split(":");
-      const order = Object.keys(models).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one is the last
-      for (const which of order) {
-        const { names, says, reading } = looks[which];
-        if (which === chosen) reading.again();
-        const map = which === "attention" ? "0.0" : field.map.value;
-        globalThis.live_explain.explain(
-          {
-            querySelector: (selector) => part(which).querySelector(selector) ?? form.querySelector(selector),
-            elements: { cell: { value: which === chosen ? cell ?? "" : "" }, operation: field.operation },
-          },
-          models[which],
-          globalThis.live_explain.headsOf(models[which], names, map),
-          { queries: says, keys: [...tokens, "<eos>"], languages: ["fr", "en"] },
-        );
-      }
-    }
-
-    // `changed`: the control that a reader moved; without it all is drawn.
-    function draw(changed) {
-      needMap(form);
-      const now = trained(() => draw(changed));
-      if (!now) return; // it is loaded, and then drawn
-      models.attention = now;
-      if (!["map", "cell", "operation"].includes(changed) || !looks) ask();
-      if (part("inside").hidden) return;
-      if (changed !== "operation" && changed !== "cell") Object.keys(models).forEach(side);
-      explained();
-    }
-
-    const set = follow(form, draw, { written: true });
+  function ask() {
+    tokens = tokenize(field.sentence.value);
+    const unknown = [...new Set(tokens)].filter((token) => !ids.has(token));
+    const words = unknown.map((token) => unknownWord(token, source)).join(" ");
+    show("unknown", words + (tokens.length ? "" : "Write an English sentence."));
+    part("inside").hidden = tokens.every((token) => unknown.includes(token));
+    if (part("inside").hidden) return;
+    gold = known.get(tokens.join(" "));
+    const given = field.french.value === "corpus" && gold ? gold.french.split(" ") : null;
+    const english = [...tokens.map((token) => ids.get(token) ?? UNK), EOS];
+    looks = {};
     for (const which of Object.keys(models)) {
-      globalThis.live_explain.listen(inside(which, "table"), (_, place) => set("cell", `${which}:${place}`));
+      looks[which] = looked(models[which], english, target, given);
+      inside(which, "said").innerHTML = saidHTML(which, looks[which].own, gold);
     }
-    const lines = [...known.keys()];
-    clicks(form, {
-      example: (i) => set("sentence", bahdanau.examples[i].sentence),
-      next: () => set("sentence", lines[(lines.indexOf(tokenize(field.sentence.value).join(" ")) + 1) % lines.length]),
-      for: correct(field.sentence, set),
-    });
+    show("gold", goldHTML(tokens, gold));
+    show("maps", gallery(looks.cross.maps, field.map.value));
   }
 
-  return { state, html, mount };
-})();
+  function side(which) {
+    const shown = sideHTML(which, looks[which], tokens, gold, field.map.value);
+    inside(which, "table").innerHTML = shown.table;
+    inside(which, "counted").textContent = shown.counted;
+  }
+
+  // How the chosen number was computed; `cell` holds whose it is, and where: "cross:2.0".
+  function explained() {
+    const [chosen, cell] = field.cell.value.split(":");
+    const order = Object.keys(models).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one is the last
+    for (const which of order) {
+      const { names, says, reading } = looks[which];
+      if (which === chosen) reading.again();
+      const map = which === "attention" ? "0.0" : field.map.value;
+      const inside = {
+        querySelector: (selector) => part(which).querySelector(selector) ?? form.querySelector(selector),
+        elements: { cell: { value: which === chosen ? cell ?? "" : "" }, operation: field.operation },
+      };
+      explain(inside, models[which], names, map, { queries: says, keys: [...tokens, "<eos>"], languages: ["fr", "en"] });
+    }
+  }
+
+  // `changed`: the control that a reader moved; without it all is drawn.
+  function draw(changed) {
+    needMap(form);
+    const now = trained(() => draw(changed));
+    if (!now) return; // it is loaded, and then drawn
+    models.attention = now;
+    if (!["map", "cell", "operation"].includes(changed) || !looks) ask();
+    if (part("inside").hidden) return;
+    if (changed !== "operation" && changed !== "cell") Object.keys(models).forEach(side);
+    explained();
+  }
+
+  const set = follow(form, draw);
+  for (const which of Object.keys(models)) {
+    listenToTable(inside(which, "table"), (_, place) => set("cell", `${which}:${place}`));
+  }
+  const lines = [...known.keys()];
+  clicks(form, {
+    example: (i) => set("sentence", bahdanau.examples[i].sentence),
+    next: () => set("sentence", lines[(lines.indexOf(tokenize(field.sentence.value).join(" ")) + 1) % lines.length]),
+    for: correct(field.sentence, set),
+  });
+}
+
+export { state, html, mount };

@@ -13,7 +13,6 @@ class Alignment(Live):
 
     kind = "alignment"
     label = "Live alignments"
-    scripts = ("unpack.js", "engine.js", "others.js", "reading.js", "explain.js", "checkpoints.js")
     models = ("bahdanau_fr", "translator_fr")
     later = ("bahdanau_fr_0", "bahdanau_fr_100")
 

@@ -10,7 +10,6 @@ class Filler(Live):
 
     kind = "bert"
     label = "Live BERT"
-    scripts = ("unpack.js", "engine.js", "others.js", "subwords.js", "explain.js")
     models = ("bert",)
 
 

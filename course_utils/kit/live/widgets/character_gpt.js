@@ -1,68 +1,69 @@
 // A GPT of characters that learns the reader's text in a worker: its loss falls, and now and then it writes a line.
-(globalThis.live_widgets ??= {}).character_gpt = (() => {
-  "use strict";
-  const { OURS, safe, fixed, range, button, select, numberField, columnHeads, follow, partsOf, clicks } = globalThis.live_parts;
-  const { erf } = globalThis.live_engine;
-  const { Training, learner } = globalThis.live_learning(erf);
-  const RATES = ["0.001", "0.003", "0.01"];
-  const [SHORTEST, LONGEST] = [500, 50000]; // characters of a text
-  const STEPS = 2000;
-  const KEPT = [0, 25, 50, 100, 200, 400, 800, 1600]; // steps whose line stays
+import { erf } from "../engine.js";
+import { clicks, follow, partsOf } from "../form.js";
+import { learning } from "../learning.js";
+import { OURS, button, columnHeads, fixed, line, numberField, plot, range, safe, select, textAt } from "../parts.js";
 
-  // A worker leaves the page free. It is given its program as text, so that it runs from a file, too.
-  const PROGRAM = `const hear = (${globalThis.live_learning})(${erf}).learner((told) => postMessage(told));
+const { Training, learner } = learning(erf);
+const RATES = ["0.001", "0.003", "0.01"];
+const [SHORTEST, LONGEST] = [500, 50000]; // characters of a text
+const STEPS = 2000;
+const KEPT = [0, 25, 50, 100, 200, 400, 800, 1600]; // steps whose line stays
+
+// A worker leaves the page free. It is given its program as text, so that it runs from a file, too.
+const PROGRAM = `const hear = (${learning})(${erf}).learner((told) => postMessage(told));
 onmessage = ({ data }) => hear(data);`;
 
-  function employed(tell) {
-    try {
-      const worker = new Worker(URL.createObjectURL(new Blob([PROGRAM], { type: "text/javascript" })));
-      worker.onmessage = ({ data }) => tell(data);
-      return { send: (message) => worker.postMessage(message), end: () => worker.terminate() };
-    } catch { // no workers here: the page itself takes a step at a time
-      const send = learner(tell);
-      return { send, end: () => send({ run: false }) };
-    }
+function employed(tell) {
+  try {
+    const worker = new Worker(URL.createObjectURL(new Blob([PROGRAM], { type: "text/javascript" })));
+    worker.onmessage = ({ data }) => tell(data);
+    return { send: (message) => worker.postMessage(message), end: () => worker.terminate() };
+  } catch { // no workers here: the page itself takes a step at a time
+    const send = learner(tell);
+    return { send, end: () => send({ run: false }) };
   }
+}
 
-  // HTML ----------------------------------------------------------------------------------------
+// HTML ----------------------------------------------------------------------------------------
 
-  const across = (step) => 40 + (370 * step) / STEPS;
-  const lossHeight = (most) => (loss) => 170 - (150 * Math.min(loss, most)) / most;
+const across = (step) => 40 + (370 * step) / STEPS;
+const lossHeight = (most) => (loss) => 170 - (150 * Math.min(loss, most)) / most;
 
-  function state(_, { text, rate, seed }) {
-    const training = new Training(text, { seed, rate });
-    return { text, rate: String(rate), seed, begun: { step: 0, ...training.seen() }, about: training.about() };
-  }
+function state(_, { text, rate, seed }) {
+  const training = new Training(text, { seed, rate });
+  return { text, rate: String(rate), seed, begun: { step: 0, ...training.seen() }, about: training.about() };
+}
 
-  // The least loss that counting reaches, and by how many letters before.
-  const countedSaid = ({ loss, letters }) => `counting, ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
+// The least loss that counting reaches, and by how many letters before.
+const countedSaid = ({ loss, letters }) => `counting, ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
 
-  const mostOf = ({ letters }) => Math.ceil(Math.log(letters) + 0.5);
+const mostOf = ({ letters }) => Math.ceil(Math.log(letters) + 0.5);
 
-  function plotHTML(about) {
-    const { counted } = about;
-    const most = mostOf(about);
-    const height = lossHeight(most);
-    const steps = [0, STEPS / 2, STEPS].map((step) =>
-      `<text x="${across(step)}" y="188" text-anchor="${step === STEPS ? "end" : "middle"}">${step}${step === STEPS ? " steps" : ""}</text>`);
-    const losses = range(most + 1).map((loss) => `<text x="32" y="${height(loss) + 5}" text-anchor="end">${loss}</text>`);
-    const line = height(counted.loss);
-    return `<svg class="cu-live-plot" role="img" aria-label="Loss over ${STEPS} steps, on the text and on what is held \
-out; a line for the least loss by counting, ${fixed(counted.loss, 2)}" viewBox="0 0 440 194">
-<path class="cu-live-axis" d="M40 14V170H412"></path>${steps.join("")}${losses.join("")}
-<path class="cu-live-truth" d="M40 ${line.toFixed(1)}H410"></path>
-<text x="410" y="${(line - 6).toFixed(1)}" text-anchor="end">${countedSaid(counted)}</text>
+function plotHTML(about) {
+  const { counted } = about;
+  const most = mostOf(about);
+  const height = lossHeight(most);
+  const steps = [0, STEPS / 2, STEPS].map((step) =>
+    textAt(across(step), 188, step === STEPS ? "end" : "middle", step === STEPS ? `${step} steps` : step));
+  const losses = range(most + 1).map((loss) => textAt(32, height(loss) + 5, "end", loss));
+  const least = height(counted.loss);
+  const label = `Loss over ${STEPS} steps, on the text and on what is held out; a line for the least loss by counting, ` +
+    fixed(counted.loss, 2);
+  return plot(label, "440 194", `<path class="cu-live-axis" d="M40 14V170H412"></path>${steps.join("")}${losses.join("")}
+<path class="cu-live-truth" d="M40 ${least.toFixed(1)}H410"></path>
+${textAt(410, (least - 6).toFixed(1), "end", countedSaid(counted))}
 <path class="cu-live-errors" data-part="loss" stroke-opacity="0.35" d=""></path>
-<path class="cu-live-fit" data-part="held" d=""></path></svg>`;
-  }
+<path class="cu-live-fit" data-part="held" d=""></path>`);
+}
 
-  const lineHTML = ({ step, text }) => `<tr><th scope="row">${step}</th><td>${safe(text.replace(/\s+/g, " "))}</td></tr>`;
+const lineHTML = ({ step, text }) => `<tr><th scope="row">${step}</th><td>${safe(text.replace(/\s+/g, " "))}</td></tr>`;
 
-  const saidOf = ({ step, heldOut, loss }) =>
-    `Step ${step}: loss ${loss === undefined ? "" : `${fixed(loss, 2)} on the text, `}${fixed(heldOut, 2)} on what is held out.`;
+const saidOf = ({ step, heldOut, loss }) =>
+  `Step ${step}: loss ${loss === undefined ? "" : `${fixed(loss, 2)} on the text, `}${fixed(heldOut, 2)} on what is held out.`;
 
-  function html({ text, rate, seed, begun, about }) {
-    return `<label class="cu-live-own"><span class="cu-live-label">Your text</span>
+function html({ text, rate, seed, begun, about }) {
+  return `<label class="cu-live-own"><span class="cu-live-label">Your text</span>
 <textarea ${OURS} data-part="text" rows="5" maxlength="${LONGEST}" spellcheck="false">${safe(text)}</textarea></label>
 <div class="cu-live-ask">${button('data-part="learn" aria-pressed="false"', "Learn")}
 ${button('data-part="again"', "Begin again")}
@@ -75,87 +76,82 @@ ${numberField("Seed", "seed", 99, seed)}</div>
 <p class="cu-live-note">Pale: the loss of each step, orange: the loss on the last tenth of the text, which is held out, in \
 nats per letter. A GPT of two layers, 48 wide, with 32 letters of context. When the orange line turns up, it learns \
 your text by heart. Your text does not leave this page.</p>`;
+}
+
+// The widget ----------------------------------------------------------------------------------
+
+function mount(form) {
+  const { field, part, show, write, put } = partsOf(form);
+  let [worker, height, drawn] = [null, null, false];
+  let told = { steps: [], seen: [] };
+  const running = () => part("learn").getAttribute("aria-pressed") === "true";
+
+  const press = (yes) => {
+    put("learn", { "aria-pressed": yes });
+    write("learn", yes ? "Stop" : told.steps.length ? "Go on" : "Learn");
+    put("said", { "aria-live": yes ? "off" : "polite" }); // or each step would be read aloud
+  };
+
+  const path = (points) => (points.length > 1 ? line(points.map(([step, loss]) => [across(step), height(loss)])) : "");
+
+  function draw() {
+    drawn = false;
+    const { steps, seen } = told;
+    put("loss", { d: path(steps) });
+    put("held", { d: path(seen.map(({ step, heldOut }) => [step, heldOut])) });
+    const [last, [step, loss]] = [seen.at(-1), steps.at(-1) ?? [0]];
+    write("said", saidOf({ ...last, step, loss }));
+    show("lines", seen.filter((each) => KEPT.includes(each.step) || each === last).map(lineHTML).join(""));
   }
 
-  // The widget ----------------------------------------------------------------------------------
-
-  function mount(form) {
-    const { field, part, show } = partsOf(form);
-    let [worker, height, drawn] = [null, null, false];
-    let told = { steps: [], seen: [] };
-    const running = () => part("learn").getAttribute("aria-pressed") === "true";
-
-    const press = (yes) => {
-      part("learn").setAttribute("aria-pressed", yes);
-      part("learn").textContent = yes ? "Stop" : told.steps.length ? "Go on" : "Learn";
-      part("said").setAttribute("aria-live", yes ? "off" : "polite"); // or each step would be read aloud
-    };
-
-    const path = (points) => (points.length > 1 ? `M${points.map(([step, loss]) =>
-      `${across(step).toFixed(1)} ${height(loss).toFixed(1)}`).join("L")}` : "");
-
-    function draw() {
-      drawn = false;
-      const { steps, seen } = told;
-      part("loss").setAttribute("d", path(steps));
-      part("held").setAttribute("d", path(seen.map(({ step, heldOut }) => [step, heldOut])));
-      const [last, [step, loss]] = [seen.at(-1), steps.at(-1) ?? [0]];
-      part("said").textContent = saidOf({ ...last, step, loss });
-      show("lines", seen.filter((each) => KEPT.includes(each.step) || each === last).map(lineHTML).join(""));
-    }
-
-    function hear(message) {
-      const { step, loss, text, about } = message;
-      if (about) {
-        told = { steps: [], seen: [] };
-        height = lossHeight(mostOf(about));
-        show("plot", plotHTML(about));
-      }
-      if (step) told.steps.push([step, loss]);
-      if (text !== undefined) told.seen.push(message);
-      if (step >= STEPS) run(false);
-      if (!drawn) requestAnimationFrame(draw);
-      drawn = true;
-    }
-
-    function run(yes) {
-      worker.send({ run: yes });
-      press(yes);
-    }
-
-    // A new training of what stands there; it waits for "Learn".
-    function begin() {
-      const [text, seed, rate] = [part("text").value, Number(field.seed.value), Number(field.rate.value)];
-      const wrong = [
-        [text.length < SHORTEST, `A text of ${SHORTEST} letters or more is needed; here are ${text.length}.`],
-        [new Set(text).size > 500, "A text of at most 500 different letters is needed."],
-        [!(Number.isInteger(seed) && seed >= 0 && seed <= 99), "A seed from 0 to 99 is needed."],
-      ].find(([is]) => is);
-      worker?.end();
+  function hear(message) {
+    const { step, loss, text, about } = message;
+    if (about) {
       told = { steps: [], seen: [] };
-      press(false);
-      part("learn").disabled = Boolean(wrong);
-      if (wrong) {
-        part("said").textContent = wrong[1];
-        return;
-      }
-      worker = employed(hear);
-      worker.send({ begin: { text, seed, rate } });
+      height = lossHeight(mostOf(about));
+      show("plot", plotHTML(about));
     }
-
-    clicks(form, {
-      part(act) {
-        if (act === "again" || !worker) begin();
-        if (act === "learn") run(!running());
-      },
-    });
-    let waiting = null;
-    part("text").addEventListener("input", () => {
-      clearTimeout(waiting);
-      waiting = setTimeout(begin, 400); // not at each key
-    });
-    follow(form, begin, { written: true });
+    if (step) told.steps.push([step, loss]);
+    if (text !== undefined) told.seen.push(message);
+    if (step >= STEPS) run(false);
+    if (!drawn) requestAnimationFrame(draw);
+    drawn = true;
   }
 
-  return { state, html, mount };
-})();
+  function run(yes) {
+    worker.send({ run: yes });
+    press(yes);
+  }
+
+  // A new training of what stands there; it waits for "Learn".
+  function begin() {
+    const [text, seed, rate] = [part("text").value, Number(field.seed.value), Number(field.rate.value)];
+    const wrong = [
+      [text.length < SHORTEST, `A text of ${SHORTEST} letters or more is needed; here are ${text.length}.`],
+      [new Set(text).size > 500, "A text of at most 500 different letters is needed."],
+      [!(Number.isInteger(seed) && seed >= 0 && seed <= 99), "A seed from 0 to 99 is needed."],
+    ].find(([is]) => is);
+    worker?.end();
+    told = { steps: [], seen: [] };
+    press(false);
+    part("learn").disabled = Boolean(wrong);
+    if (wrong) return write("said", wrong[1]);
+    worker = employed(hear);
+    worker.send({ begin: { text, seed, rate } });
+  }
+
+  clicks(form, {
+    part(act) {
+      if (act === "again" || !worker) begin();
+      if (act === "learn") run(!running());
+    },
+  });
+  let waiting = null;
+  part("text").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(begin, 400); // not at each key
+  });
+  follow(form, begin);
+}
+
+export { state, html, mount };

@@ -11,7 +11,6 @@ class CharacterGPT(Live):
 
     kind = "character_gpt"
     label = "Live training of a GPT"
-    scripts = ("engine.js", "others.js", "learning.js")
 
 
 def character_gpt(rate: float = 0.003, seed: int = 0) -> CharacterGPT:

@@ -10,10 +10,6 @@ class Writer(Live):
 
     kind = "gpt"
     label = "Live GPT"
-    scripts = (
-        *("unpack.js", "engine.js", "others.js", "interventions.js", "subwords.js", "reading.js"),
-        *("lines.js", "explain.js", "tour.js", "checkpoints.js"),
-    )
     models = ("gpt",)
     later = ("gpt_0", "gpt_100")
 

@@ -11,7 +11,6 @@ class KernelRegression(Live):
 
     kind = "kernel_regression"
     label = "Live kernel regression"
-    scripts = ("pooling.js",)
 
 
 def kernel_regression(noise: float = 1.0) -> KernelRegression:

@@ -10,7 +10,6 @@ class LearnedHead(Live):
 
     kind = "learned_head"
     label = "Live training of a head"
-    scripts = ("head.js",)
 
 
 def learned_head(rate: float = 1, seed: int = 0) -> LearnedHead:

@@ -1,231 +1,225 @@
 // A look-up: a query is dragged over a table of animals; scores, weights and answer follow. Or it goes by itself, along
 // the slope, to an answer that is wanted.
-(globalThis.live_widgets ??= {}).look_up = (() => {
-  "use strict";
-  const { safe, total, isCalm, fixed, button, input, labeled, select, slider, region, columnHeads } = globalThis.live_parts;
-  const { follow, partsOf, clicks, pointed } = globalThis.live_parts;
-  const [LEFT, RIGHT, TOP, BOTTOM] = [30, 390, 10, 370];
-  const RING = 20; // radius around a key with weight 1
-  const TEMPERATURES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100];
+import { clicks, drags, follow, partsOf, pointed } from "../form.js";
+import {
+  button, columnHeads, fixed, input, isCalm, labeled, line, plot, region, safe, select, slider, textAt, total,
+} from "../parts.js";
 
-  const [MOST_STEPS, STEP, PAUSE] = [200, 0.02, 40]; // of a walk; the longest step; milliseconds between two
+const [LEFT, RIGHT, TOP, BOTTOM] = [30, 390, 10, 370];
+const RING = 20; // radius around a key with weight 1
+const TEMPERATURES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100];
 
-  const shares = (numbers) => numbers.map((number) => number / total(numbers));
+const [MOST_STEPS, STEP, PAUSE] = [200, 0.02, 40]; // of a walk; the longest step; milliseconds between two
 
-  // From scores / T, the largest of them 0, to weights; and how much each score can still pull at the others.
-  const LOOK_UPS = {
-    softmax: { weigh: (scaled) => shares(scaled.map(Math.exp)), pull: (weights) => weights },
-    nearest: { weigh: (scaled) => shares(scaled.map((a) => Number(a === 0))), pull: (weights) => weights.map(() => 0) },
-    sparsemax: { weigh: sparsemax, pull: (weights) => weights.map((weight) => Number(weight > 0)) },
+const shares = (numbers) => numbers.map((number) => number / total(numbers));
+
+// From scores / T, the largest of them 0, to weights; and how much each score can still pull at the others.
+const LOOK_UPS = {
+  softmax: { weigh: (scaled) => shares(scaled.map(Math.exp)), pull: (weights) => weights },
+  nearest: { weigh: (scaled) => shares(scaled.map((a) => Number(a === 0))), pull: (weights) => weights.map(() => 0) },
+  sparsemax: { weigh: sparsemax, pull: (weights) => weights.map((weight) => Number(weight > 0)) },
+};
+
+// What is above one line, which is as high as makes the sum 1.
+function sparsemax(scaled) {
+  const sorted = [...scaled].sort((a, b) => b - a);
+  const lines = sorted.map((_, i) => (total(sorted.slice(0, i + 1)) - 1) / (i + 1));
+  const line = lines.findLast((each, i) => sorted[i] > each);
+  return scaled.map((a) => Math.max(0, a - line));
+}
+
+// Scores −½‖q − k‖², weights, the answer, and its slope: how many years for each 1 of size, and of home.
+function find(query, rows, temperature, kind) {
+  const scores = rows.map(([x, y]) => -((query[0] - x) ** 2 + (query[1] - y) ** 2) / 2 + 0);
+  const most = Math.max(...scores);
+  const { weigh, pull } = LOOK_UPS[kind];
+  const weights = weigh(scores.map((score) => (score - most) / temperature));
+  const answer = total(rows.map((row, i) => weights[i] * row[2]));
+  const pulls = pull(weights);
+  const middle = total(rows.map((row, i) => pulls[i] * row[2])) / (total(pulls) || 1);
+  const slope = [0, 1].map((axis) =>
+    total(rows.map((row, i) => (pulls[i] * (row[2] - middle) * (row[axis] - query[axis])) / temperature)));
+  return { scores, weights, answer, slope };
+}
+
+// Where a query comes to by small steps along the slope, toward the wanted answer: all its places.
+function walk(query, rows, temperature, kind, wanted) {
+  const places = [query];
+  while (places.length <= MOST_STEPS) {
+    const { answer, slope } = find(places.at(-1), rows, temperature, kind);
+    const steepness = Math.hypot(...slope);
+    const miss = wanted - answer;
+    if (steepness < 1e-6 || Math.abs(miss) < 0.05) break;
+    const far = Math.sign(miss) * Math.min(STEP, Math.abs(miss) / steepness);
+    places.push(places.at(-1).map((at, axis) => at + (far * slope[axis]) / steepness));
+  }
+  return places;
+}
+
+function tableHTML(names, rows, { scores, weights, answer }) {
+  const heads = ["key", "score a", "weight α", "years v", "α × years"];
+  const lines = rows.map((row, i) =>
+    `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
+      `<td style="--w: ${weights[i].toFixed(2)}">${weights[i] ? fixed(weights[i], 2) : 0}</td>` +
+      `<td>${row[2]}</td><td>${fixed(weights[i] * row[2], 2)}</td></tr>`);
+  return `<table><thead><tr>${columnHeads(heads)}</tr></thead><tbody>${lines.join("")}` +
+    `<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>${fixed(answer, 2)}</td></tr></tbody></table>`;
+}
+
+// The plane of the keys, and places on its picture; ends: the lowest and the highest size, and home.
+function planeOf({ animals, ends: [[low, high], [deep, tall]] }) {
+  const across = (x) => LEFT + ((RIGHT - LEFT) * (x - low)) / (high - low);
+  const down = (y) => BOTTOM - ((BOTTOM - TOP) * (y - deep)) / (tall - deep);
+  const pixel = (number) => number.toFixed(1);
+
+  const keysHTML = (weights) => Object.entries(animals).map(([name, [x, y]], i) => {
+    const place = `cx="${pixel(across(x))}" cy="${pixel(down(y))}"`;
+    return `<circle class="cu-live-ring" ${place} r="${RING}"></circle>` +
+      `<circle class="cu-live-disk" ${place} r="${pixel(RING * Math.sqrt(weights[i]))}"></circle>` +
+      textAt(pixel(across(x)), pixel(down(y) + RING + 15), "middle", safe(name));
+  }).join("");
+
+  function cross([x, y]) {
+    const [left, right] = [pixel(across(x) - 8), pixel(across(x) + 8)];
+    const [above, below] = [pixel(down(y) - 8), pixel(down(y) + 8)];
+    return `M${left} ${above}L${right} ${below}M${left} ${below}L${right} ${above}`;
+  }
+
+  const queryAt = (x, y) => [
+    low + ((x - LEFT) * (high - low)) / (RIGHT - LEFT),
+    deep + ((BOTTOM - y) * (tall - deep)) / (BOTTOM - TOP),
+  ];
+  const trail = (places) => line(places.map(([x, y]) => [across(x), down(y)]));
+  return { keysHTML, cross, queryAt, trail };
+}
+
+// What a query gives: the keys, the cross, the table and the answer in words.
+function shown(data, query, temperature, kind) {
+  const { animals, queries } = data;
+  const rows = Object.values(animals);
+  const words = { ...animals, ...queries };
+  const found = find(query, rows, temperature, kind);
+  const flat = found.slope.every((each) => Math.abs(each) < 1e-6);
+  const near = (word) => query.every((at, i) => Math.abs(at - words[word][i]) < 1e-9);
+  const title = Object.keys(words).findLast(near) ?? "Your query";
+  const plane = planeOf(data);
+  return {
+    keys: plane.keysHTML(found.weights),
+    query: plane.cross(query),
+    table: tableHTML(Object.keys(animals), rows, found),
+    said: `${title}, size ${fixed(query[0], 2)}, home ${fixed(query[1], 2)}, T = ${temperature}: ` +
+      `the answer is ${fixed(found.answer, 1)} years. ` + (flat
+      ? "Its slope is 0: a small step changes nothing."
+      : `Its slope: ${fixed(found.slope[0], 1)} years for each 1 of size, ${fixed(found.slope[1], 1)} of home.`),
   };
+}
 
-  // What is above one line, which is as high as makes the sum 1.
-  function sparsemax(scaled) {
-    const sorted = [...scaled].sort((a, b) => b - a);
-    const lines = sorted.map((_, i) => (total(sorted.slice(0, i + 1)) - 1) / (i + 1));
-    const line = lines.findLast((each, i) => sorted[i] > each);
-    return scaled.map((a) => Math.max(0, a - line));
-  }
+// The first query of a table. data: animals, name → size, home, years; queries, name → size, home.
+function state(_, { animals, queries }) {
+  const places = [...Object.values(animals), ...Object.values(queries), [0, 0], [1, 1]];
+  const rounded = (number) => Number(number.toFixed(2));
+  const ends = [0, 1].map((axis) => {
+    const all = places.map((place) => place[axis]);
+    return [rounded(Math.min(...all) - 0.2), rounded(Math.max(...all) + 0.1)];
+  });
+  return { data: { animals, queries, ends }, query: Object.values(queries)[0], place: 6, kind: "softmax", wanted: 20 };
+}
 
-  // Scores −½‖q − k‖², weights, the answer, and its slope: how many years for each 1 of size, and of home.
-  function find(query, rows, temperature, kind) {
-    const scores = rows.map(([x, y]) => -((query[0] - x) ** 2 + (query[1] - y) ** 2) / 2 + 0);
-    const most = Math.max(...scores);
-    const { weigh, pull } = LOOK_UPS[kind];
-    const weights = weigh(scores.map((score) => (score - most) / temperature));
-    const answer = total(rows.map((row, i) => weights[i] * row[2]));
-    const pulls = pull(weights);
-    const middle = total(rows.map((row, i) => pulls[i] * row[2])) / (total(pulls) || 1);
-    const slope = [0, 1].map((axis) =>
-      total(rows.map((row, i) => (pulls[i] * (row[2] - middle) * (row[axis] - query[axis])) / temperature)));
-    return { scores, weights, answer, slope };
-  }
-
-  // Where a query comes to by small steps along the slope, toward the wanted answer: all its places.
-  function walk(query, rows, temperature, kind, wanted) {
-    const places = [query];
-    while (places.length <= MOST_STEPS) {
-      const { answer, slope } = find(places.at(-1), rows, temperature, kind);
-      const steepness = Math.hypot(...slope);
-      const miss = wanted - answer;
-      if (steepness < 1e-6 || Math.abs(miss) < 0.05) break;
-      const far = Math.sign(miss) * Math.min(STEP, Math.abs(miss) / steepness);
-      places.push(places.at(-1).map((at, axis) => at + (far * slope[axis]) / steepness));
-    }
-    return places;
-  }
-
-  function tableHTML(names, rows, { scores, weights, answer }) {
-    const heads = ["key", "score a", "weight α", "years v", "α × years"];
-    const lines = rows.map((row, i) =>
-      `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
-        `<td style="--w: ${weights[i].toFixed(2)}">${weights[i] ? fixed(weights[i], 2) : 0}</td>` +
-        `<td>${row[2]}</td><td>${fixed(weights[i] * row[2], 2)}</td></tr>`);
-    return `<table><thead><tr>${columnHeads(heads)}</tr></thead><tbody>${lines.join("")}` +
-      `<tr><th scope="row">sum</th><td></td><td>1.00</td><td></td><td>${fixed(answer, 2)}</td></tr></tbody></table>`;
-  }
-
-  // The plane of the keys, and places on its picture; ends: the lowest and the highest size, and home.
-  function planeOf({ animals, ends: [[low, high], [deep, tall]] }) {
-    const across = (x) => LEFT + ((RIGHT - LEFT) * (x - low)) / (high - low);
-    const down = (y) => BOTTOM - ((BOTTOM - TOP) * (y - deep)) / (tall - deep);
-    const pixel = (number) => number.toFixed(1);
-
-    const keysHTML = (weights) => Object.entries(animals).map(([name, [x, y]], i) => {
-      const place = `cx="${pixel(across(x))}" cy="${pixel(down(y))}"`;
-      return `<circle class="cu-live-ring" ${place} r="${RING}"></circle>` +
-        `<circle class="cu-live-disk" ${place} r="${pixel(RING * Math.sqrt(weights[i]))}"></circle>` +
-        `<text x="${pixel(across(x))}" y="${pixel(down(y) + RING + 15)}" text-anchor="middle">${safe(name)}</text>`;
-    }).join("");
-
-    function cross([x, y]) {
-      const [left, right] = [pixel(across(x) - 8), pixel(across(x) + 8)];
-      const [above, below] = [pixel(down(y) - 8), pixel(down(y) + 8)];
-      return `M${left} ${above}L${right} ${below}M${left} ${below}L${right} ${above}`;
-    }
-
-    const queryAt = (x, y) => [
-      low + ((x - LEFT) * (high - low)) / (RIGHT - LEFT),
-      deep + ((BOTTOM - y) * (tall - deep)) / (BOTTOM - TOP),
-    ];
-    const trail = (places) => places.map(([x, y], i) => `${i ? "L" : "M"}${pixel(across(x))} ${pixel(down(y))}`).join("");
-    return { keysHTML, cross, queryAt, trail };
-  }
-
-  // What a query gives: the keys, the cross, the table and the answer in words.
-  function shown(data, query, temperature, kind) {
-    const { animals, queries } = data;
-    const rows = Object.values(animals);
-    const words = { ...animals, ...queries };
-    const found = find(query, rows, temperature, kind);
-    const flat = found.slope.every((each) => Math.abs(each) < 1e-6);
-    const near = (word) => query.every((at, i) => Math.abs(at - words[word][i]) < 1e-9);
-    const title = Object.keys(words).findLast(near) ?? "Your query";
-    const plane = planeOf(data);
-    return {
-      keys: plane.keysHTML(found.weights),
-      query: plane.cross(query),
-      table: tableHTML(Object.keys(animals), rows, found),
-      said: `${title}, size ${fixed(query[0], 2)}, home ${fixed(query[1], 2)}, T = ${temperature}: ` +
-        `the answer is ${fixed(found.answer, 1)} years. ` + (flat
-        ? "Its slope is 0: a small step changes nothing."
-        : `Its slope: ${fixed(found.slope[0], 1)} years for each 1 of size, ${fixed(found.slope[1], 1)} of home.`),
-    };
-  }
-
-  // The first query of a table. data: animals, name → size, home, years; queries, name → size, home.
-  function state(_, { animals, queries }) {
-    const places = [...Object.values(animals), ...Object.values(queries), [0, 0], [1, 1]];
-    const rounded = (number) => Number(number.toFixed(2));
-    const ends = [0, 1].map((axis) => {
-      const all = places.map((place) => place[axis]);
-      return [rounded(Math.min(...all) - 0.2), rounded(Math.max(...all) + 0.1)];
-    });
-    return { data: { animals, queries, ends }, query: Object.values(queries)[0], place: 6, kind: "softmax", wanted: 20 };
-  }
-
-  function html({ data, query, place, kind, wanted }) {
-    const temperature = TEMPERATURES[place];
-    const found = shown(data, query, temperature, kind);
-    const words = [...Object.keys(data.queries), ...Object.keys(data.animals)]
-      .map((name) => button(`data-word="${safe(name)}"`, safe(name)));
-    const sliders = ["size", "home"].map((name, i) => slider(name,
-      `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"`,
-      name, fixed(query[i], 2)));
-    sliders.push(slider("Temperature T", `name="temperature" min="0" max="${TEMPERATURES.length - 1}" step="1" ` +
-      `value="${place}" aria-valuetext="${temperature}"`, "temperature", temperature));
-    return `<p>Drag the query (the cross), or begin at a word. Or let it walk, by small steps along the slope, to the answer that you want.</p>
+function html({ data, query, place, kind, wanted }) {
+  const temperature = TEMPERATURES[place];
+  const found = shown(data, query, temperature, kind);
+  const words = [...Object.keys(data.queries), ...Object.keys(data.animals)]
+    .map((name) => button(`data-word="${safe(name)}"`, safe(name)));
+  const sliders = ["size", "home"].map((name, i) => slider(name,
+    `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"`,
+    name, fixed(query[i], 2)));
+  sliders.push(slider("Temperature T", `name="temperature" min="0" max="${TEMPERATURES.length - 1}" step="1" ` +
+    `value="${place}" aria-valuetext="${temperature}"`, "temperature", temperature));
+  const picture = `<path class="cu-live-axis" d="M${LEFT} ${TOP}V${BOTTOM}H${RIGHT}"></path>
+${textAt(RIGHT, BOTTOM + 20, "end", "size")}
+${textAt(LEFT - 10, TOP, "end", "home", ` transform="rotate(-90 ${LEFT - 10} ${TOP})"`)}
+<g data-part="keys">${found.keys}</g>
+<path class="cu-live-query" data-part="trail" d=""></path>
+<path class="cu-live-cross" data-part="query" d="${found.query}"></path>`;
+  return `<p>Drag the query (the cross), or begin at a word. Or let it walk, by small steps along the slope, to the answer that you want.</p>
 <p class="cu-live-examples">Ask for: ${words.join(" ")}</p>
 <div class="cu-live-ask">${sliders.join(" ")}</div>
 <div class="cu-live-ask">${select("Look-up", "kind", Object.keys(LOOK_UPS))}
 ${labeled("Wanted", `${input("number", `name="wanted" value="${wanted}" step="any"`)} years`)}
 ${button('data-part="walk"', "Walk there")}</div>
 <p aria-live="polite" data-part="said">${safe(found.said)}</p>
-<div class="cu-live-beside"><svg class="cu-live-plot cu-live-plane" role="img" aria-label="Keys on the plane \
-of size and home, and the query" viewBox="0 0 400 400" data-part="plane" data-table="${safe(JSON.stringify(data))}">
-<path class="cu-live-axis" d="M${LEFT} ${TOP}V${BOTTOM}H${RIGHT}"></path>
-<text x="${RIGHT}" y="${BOTTOM + 20}" text-anchor="end">size</text>
-<text x="${LEFT - 10}" y="${TOP}" text-anchor="end" transform="rotate(-90 ${LEFT - 10} ${TOP})">home</text>
-<g data-part="keys">${found.keys}</g>
-<path class="cu-live-query" data-part="trail" d=""></path>
-<path class="cu-live-cross" data-part="query" d="${found.query}"></path></svg>
+<div class="cu-live-beside">${plot("Keys on the plane of size and home, and the query", "400 400", picture,
+    ` data-part="plane" data-table="${safe(JSON.stringify(data))}"`, " cu-live-plane")}
 ${region("Scores, weights and values", "table", found.table)}</div>
 <p class="cu-live-note">No stored model is behind this: all is computed from the table.</p>`;
+}
+
+function mount(form) {
+  const { field, part, show, write, put, say } = partsOf(form);
+  const data = JSON.parse(part("plane").dataset.table);
+  const words = { ...data.animals, ...data.queries };
+  const plane = planeOf(data);
+  let [places, timer] = [[], null]; // of a walk, up to now
+
+  const settings = () => [TEMPERATURES[field.temperature.value], field.kind.value];
+
+  function ask(query, end) {
+    const [temperature, kind] = settings();
+    const found = shown(data, query, temperature, kind);
+    show("keys", found.keys);
+    put("query", { d: found.query });
+    put("trail", { d: plane.trail(places) });
+    show("table", found.table);
+    ["size", "home"].forEach((name, axis) => write(name, fixed(query[axis], 2)));
+    say(field.temperature, "temperature", temperature);
+    write("said", found.said + end);
   }
 
-  function mount(form) {
-    const { field, part, show, say } = partsOf(form);
-    const data = JSON.parse(part("plane").dataset.table);
-    const words = { ...data.animals, ...data.queries };
-    const plane = planeOf(data);
-    let [places, timer] = [[], null]; // of a walk, up to now
+  const here = () => [Number(field.size.value), Number(field.home.value)];
 
-    const settings = () => [TEMPERATURES[field.temperature.value], field.kind.value];
-
-    function ask(query, end) {
-      const [temperature, kind] = settings();
-      const found = shown(data, query, temperature, kind);
-      show("keys", found.keys);
-      part("query").setAttribute("d", found.query);
-      part("trail").setAttribute("d", plane.trail(places));
-      show("table", found.table);
-      part("size").textContent = fixed(query[0], 2);
-      part("home").textContent = fixed(query[1], 2);
-      say(field.temperature, "temperature", temperature);
-      part("said").textContent = found.said + end;
-    }
-
-    const here = () => [Number(field.size.value), Number(field.home.value)];
-
-    function draw() {
-      clearTimeout(timer);
-      places = [];
-      ask(here(), "");
-    }
-
-    // The walk is known at once, and shown step by step.
-    function go() {
-      clearTimeout(timer);
-      const begin = places.at(-1) ?? here();
-      const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value));
-      let shownSteps = isCalm() ? all.length - 1 : 0;
-      function next() {
-        places = all.slice(0, shownSteps + 1);
-        const query = places.at(-1);
-        ["size", "home"].forEach((name, axis) => { field[name].value = query[axis]; });
-        const ended = shownSteps === all.length - 1;
-        ask(query, ended ? ` ${endOf(all)}` : "");
-        shownSteps += 1;
-        if (!ended) timer = setTimeout(next, PAUSE);
-      }
-      next();
-    }
-
-    function endOf(all) {
-      const query = all.at(-1);
-      const { answer } = find(query, Object.values(data.animals), ...settings());
-      const steps = all.length - 1;
-      if (Math.abs(answer - field.wanted.value) < 0.05) return `It arrived, after ${steps} steps.`;
-      return steps === MOST_STEPS ? `After ${steps} steps it has not arrived.` : `It stays there, after ${steps} steps.`;
-    }
-
-    const set = follow(form, draw);
-
-    function move([size, home]) {
-      set("size", size);
-      set("home", home);
-    }
-
-    clicks(form, { word: (name) => move(words[name]), part: go });
-    const picture = part("plane");
-    const at = pointed(picture, 400);
-    const drag = (event) => event.buttons && move(plane.queryAt(...at(event)));
-    picture.addEventListener("pointerdown", (event) => {
-      picture.setPointerCapture(event.pointerId);
-      drag(event);
-    });
-    picture.addEventListener("pointermove", drag);
+  function draw() {
+    clearTimeout(timer);
+    places = [];
+    ask(here(), "");
   }
 
-  return { state, html, mount };
-})();
+  // The walk is known at once, and shown step by step.
+  function go() {
+    clearTimeout(timer);
+    const begin = places.at(-1) ?? here();
+    const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value));
+    let shownSteps = isCalm() ? all.length - 1 : 0;
+    function next() {
+      places = all.slice(0, shownSteps + 1);
+      const query = places.at(-1);
+      ["size", "home"].forEach((name, axis) => { field[name].value = query[axis]; });
+      const ended = shownSteps === all.length - 1;
+      ask(query, ended ? ` ${endOf(all)}` : "");
+      shownSteps += 1;
+      if (!ended) timer = setTimeout(next, PAUSE);
+    }
+    next();
+  }
+
+  function endOf(all) {
+    const query = all.at(-1);
+    const { answer } = find(query, Object.values(data.animals), ...settings());
+    const steps = all.length - 1;
+    if (Math.abs(answer - field.wanted.value) < 0.05) return `It arrived, after ${steps} steps.`;
+    return steps === MOST_STEPS ? `After ${steps} steps it has not arrived.` : `It stays there, after ${steps} steps.`;
+  }
+
+  const set = follow(form, draw);
+
+  function move([size, home]) {
+    set("size", size);
+    set("home", home);
+  }
+
+  clicks(form, { word: (name) => move(words[name]), part: go });
+  const at = pointed(part("plane"), 400);
+  const drag = (event) => event.buttons && move(plane.queryAt(...at(event)));
+  drags(part("plane"), { down: drag, move: drag });
+}
+
+export { state, html, mount };

@@ -1,219 +1,220 @@
 // The translator: what it says, where it looks for each word, and what it says when it may not look there.
-(globalThis.live_widgets ??= {}).translator = (() => {
-  "use strict";
-  const { safe, button, input, radios, select, sentenceField, named, mapAt, needMap, largest } = globalThis.live_parts;
-  const { table, unknownWord, follow, partsOf, clicks, correct } = globalThis.live_parts;
-  const { rows, heads: glyphs, odds, fresh, become, listen: listenToLines, appear } = globalThis.live_lines;
-  const { headsOf, explain, listen } = globalThis.live_explain;
-  const { closer, said, isAhead } = globalThis.live_tour;
-  const SHOWN = 5; // candidates for the next word
-  const LARGER = "everyday_fr"; // a model of pieces of words
-  const LONGEST = 40; // tokens of a translation
-  const UNSURE = 0.5; // a word that is less probable is marked
-  const KINDS = { cross: ".cross_attention", decoder: ".self_attention", encoder: ".attention" };
-  const LABELS = [["cross", "French to English"], ["decoder", "French to French"], ["encoder", "English to English"]];
-  const TITLES = {
-    cross: "Cross-attention",
-    decoder: "Self-attention of the decoder",
-    encoder: "Self-attention of the encoder",
-  };
-  // Sentences, and the word to cross out: without it, it says something else.
-  const FINDS = [
-    ["she has a red car .", 4], ["the old woman is sleeping .", 2], ["my mother likes the blue dress .", 1],
-    ["she has a black cat .", 5],
+import {
+  bundleOf, checkpoint, checkpointSlider, closer, explain, isAhead, listenToTable, said, tour as tourOf,
+} from "../closer.js";
+import { BOS, EOS, softmax, tokenize } from "../engine.js";
+import { clicks, follow, partsOf } from "../form.js";
+import { become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML } from "../lines.js";
+import { beamSearch, greedy, Transformer } from "../models.js";
+import { button, input, largest, mapAt, named, needMap, radios, safe, select, sentenceField, table } from "../parts.js";
+import { correct, language as languageOf, Reading, unknownWord } from "../text.js";
+
+const SHOWN = 5; // candidates for the next word
+const LARGER = "everyday_fr"; // a model of pieces of words
+const LONGEST = 40; // tokens of a translation
+const UNSURE = 0.5; // a word that is less probable is marked
+const KINDS = { cross: ".cross_attention", decoder: ".self_attention", encoder: ".attention" };
+const LABELS = [["cross", "French to English"], ["decoder", "French to French"], ["encoder", "English to English"]];
+const TITLES = {
+  cross: "Cross-attention",
+  decoder: "Self-attention of the decoder",
+  encoder: "Self-attention of the encoder",
+};
+// Sentences, and the word to cross out: without it, it says something else.
+const FINDS = [
+  ["she has a red car .", 4], ["the old woman is sleeping .", 2], ["my mother likes the blue dress .", 1],
+  ["she has a black cat .", 5],
+];
+
+// What it may not look at -----------------------------------------------------------------------
+
+// words: of the source, at every step; looks: [row, word], rows of the maps. As many as leave a look at every step.
+function crossedOut(forbid, line, count) {
+  const numbers = (text) => text.split(".").map(Number);
+  const among = (text) => [...new Set(text.split(",").filter(Boolean))];
+  const isPlace = (j) => Number.isInteger(j) && j >= 0 && j < count;
+  const words = among(forbid).map(Number).filter(isPlace).slice(0, count - 1);
+  const looks = [];
+  for (const [i, j] of among(line).map(numbers)) {
+    const here = looks.filter(([step]) => step === i).length + words.length;
+    if (isPlace(j) && i >= 0 && i < LONGEST && !words.includes(j) && here < count - 1) looks.push([i, j]);
+  }
+  return { words, looks };
+}
+
+// Forbids a model these looks and no others. source: words with their places; deeper: in the encoder, too.
+function forbid(model, source, { words, looks }, deeper) {
+  const keys = words.flatMap((j) => source[j].places);
+  model.forbidden = [
+    { place: deeper ? /cross|encoder/ : /cross/, keys },
+    ...looks.map(([query, j]) => ({ place: /cross/, queries: [query], keys: source[j].places })),
   ];
+}
 
-  // What it may not look at -----------------------------------------------------------------------
+// What a translation looks like from inside ---------------------------------------------------
 
-  // words: of the source, at every step; looks: [row, word], rows of the maps. As many as leave a look at every step.
-  function crossedOut(forbid, line, count) {
-    const numbers = (text) => text.split(".").map(Number);
-    const among = (text) => [...new Set(text.split(",").filter(Boolean))];
-    const isPlace = (j) => Number.isInteger(j) && j >= 0 && j < count;
-    const words = among(forbid).map(Number).filter(isPlace).slice(0, count - 1);
-    const looks = [];
-    for (const [i, j] of among(line).map(numbers)) {
-      const here = looks.filter(([step]) => step === i).length + words.length;
-      if (isPlace(j) && i >= 0 && i < LONGEST && !words.includes(j) && here < count - 1) looks.push([i, j]);
-    }
-    return { words, looks };
-  }
+// A sentence ends with a sign, also where a reader has not written it yet; the larger model has learned to do without.
+function heard({ language, bundle }, text) {
+  return language.read(bundle.pieces || /[.?!…]\s*$/.test(text) || !text.trim() ? text : `${text} .`);
+}
 
-  // In force until what is returned is called. source: words with their places; deeper: in the encoder, too.
-  function forbidden(model, source, { words, looks }, deeper) {
-    const acts = globalThis.live_engine.intervene(model);
-    const keys = words.flatMap((j) => source[j].places);
-    if (words.length) acts.knockOut({ place: "cross_attention", keys });
-    if (words.length && deeper) acts.knockOut({ place: "encoder.attention", keys });
-    for (const [queries, j] of looks) acts.knockOut({ place: "cross_attention", queries, keys: source[j].places });
-    return acts.end;
-  }
+// asked: what a language has read of a sentence.
+function translated({ model, language }, asked, beams) {
+  const state = model.start(asked.ids);
+  const reading = new Reading(model, () => model.fork(state));
+  const watched = [];
+  const watch = (grown, ended) => watched.push({ grown, ended });
+  const said = beams > 1
+    ? beamSearch(model, asked.ids, beams, LONGEST, 0.6, watch)
+    : greedy(reading, asked.ids, LONGEST, state);
+  reading.read([BOS, ...said]);
+  const maps = {
+    encoder: namesOf(model, KINDS.encoder).map((name) => model.maps[name]),
+    decoder: namesOf(model, KINDS.decoder).map((name) => reading.map(name)),
+    cross: namesOf(model, KINDS.cross).map((name) => reading.map(name, asked.ids.length)),
+  };
+  const french = language.says([...said, EOS]);
+  if (said.length === LONGEST) french.at(-1).text = "…";
+  const tree = beams > 1 && growTree(watched, beams, said);
+  const tokens = {
+    source: asked.ids.map((id, i) => asked.words.find(({ places }) => places.length === 1 && places[0] === i)?.text ??
+      language.token(id)),
+    read: [BOS, ...said].map(language.token),
+    says: [...said.map(language.token), french.at(-1).text],
+  };
+  return {
+    language, source: asked.words, says: french, text: french.slice(0, -1).map(({ text }) => text).join(" "), tokens,
+    ids: [...said, EOS], next: reading.logits.map(softmax), maps, tree, reading,
+  };
+}
 
-  // What a translation looks like from inside ---------------------------------------------------
+// The attentions of one kind, layer by layer.
+const namesOf = (model, kind) => Object.keys(model.maps).filter((name) => name.endsWith(kind));
 
-  // A sentence ends with a sign, also where a reader has not written it yet; the larger model has learned to do without.
-  function heard({ language, bundle }, text) {
-    return language.read(bundle.pieces || /[.?!…]\s*$/.test(text) || !text.trim() ? text : `${text} .`);
-  }
+// Which tokens stand at the rows and columns of a map, and their languages.
+function wordsOf(trace, kind) {
+  const english = kind === "encoder";
+  return {
+    queries: english ? trace.tokens.source : trace.tokens.read,
+    keys: kind === "decoder" ? trace.tokens.read : trace.tokens.source,
+    languages: [english ? "en" : "fr", kind === "decoder" ? "fr" : "en"],
+  };
+}
 
-  // asked: what a language has read of a sentence.
-  function translated({ model, language }, asked, beams) {
-    const { greedy, beamSearch, ids: { BOS, EOS }, tools } = globalThis.live_engine;
-    const state = model.start(asked.ids);
-    const reading = new globalThis.live_reading.Reading(model, () => model.fork(state));
-    const watched = [];
-    const watch = (grown, ended) => watched.push({ grown, ended });
-    const said = beams > 1
-      ? beamSearch(model, asked.ids, beams, LONGEST, 0.6, watch)
-      : greedy(reading, asked.ids, LONGEST, state);
-    reading.read([BOS, ...said]);
-    const maps = {
-      encoder: namesOf(model, KINDS.encoder).map((name) => model.maps[name]),
-      decoder: namesOf(model, KINDS.decoder).map((name) => reading.map(name)),
-      cross: namesOf(model, KINDS.cross).map((name) => reading.map(name, asked.ids.length)),
-    };
-    const french = language.says([...said, EOS]);
-    if (said.length === LONGEST) french.at(-1).text = "…";
-    const tree = beams > 1 && globalThis.live_tree.grow(watched, beams, said);
-    const tokens = {
-      source: asked.ids.map((id, i) => asked.words.find(({ places }) => places.length === 1 && places[0] === i)?.text ??
-        language.token(id)),
-      read: [BOS, ...said].map(language.token),
-      says: [...said.map(language.token), french.at(-1).text],
-    };
-    return {
-      language, source: asked.words, says: french, text: french.slice(0, -1).map(({ text }) => text).join(" "), tokens,
-      ids: [...said, EOS], next: reading.logits.map(tools.softmax), maps, tree, reading,
-    };
-  }
+// The weights of French words for English words.
+const between = ({ language, says, source, maps }, map) => language.words(mapAt(maps.cross, map), says, source);
 
-  // The attentions of one kind, layer by layer.
-  const namesOf = (model, kind) => Object.keys(model.maps).filter((name) => name.endsWith(kind));
+// The word that is now at first: the one that looks farthest from its own place.
+function farthest(trace) {
+  const { says, source, maps } = trace;
+  const isWord = ({ text }) => /^\p{L}/u.test(text);
+  const far = between(trace, String(maps.cross.length - 1)).map((row, i) =>
+    Math.max(0, ...Array.from(row, (w, j) => (isWord(says[i]) && isWord(source[j]) ? w * Math.abs(i - j) : 0))));
+  return far.indexOf(Math.max(...far));
+}
 
-  // Which tokens stand at the rows and columns of a map, and their languages.
-  function wordsOf(trace, kind) {
-    const english = kind === "encoder";
-    return {
-      queries: english ? trace.tokens.source : trace.tokens.read,
-      keys: kind === "decoder" ? trace.tokens.read : trace.tokens.source,
-      languages: [english ? "en" : "fr", kind === "decoder" ? "fr" : "en"],
-    };
-  }
+// Whether both have read the same before this word, and the first word that is another.
+const hasReadTheSame = (trace, before, i) => trace.ids.slice(0, trace.says[i].places[0]).every((id, row) => id === before.ids[row]);
+const firstOther = (trace, before) => trace.says.findIndex(({ text }, i) => text !== before.says[i]?.text);
+const sureOf = ({ next, ids }, { places }) => places.reduce((p, row) => p * next[row][ids[row]], 1);
 
-  // The weights of French words for English words.
-  const between = ({ language, says, source, maps }, map) => language.words(mapAt(maps.cross, map), says, source);
+// HTML ----------------------------------------------------------------------------------------
 
-  // The word that is now at first: the one that looks farthest from its own place.
-  function farthest(trace) {
-    const { says, source, maps } = trace;
-    const isWord = ({ text }) => /^\p{L}/u.test(text);
-    const far = between(trace, String(maps.cross.length - 1)).map((row, i) =>
-      Math.max(0, ...Array.from(row, (w, j) => (isWord(says[i]) && isWord(source[j]) ? w * Math.abs(i - j) : 0))));
-    return far.indexOf(Math.max(...far));
-  }
+// The word that a row of the maps belongs to.
+const wordAt = ({ says }, row) => says.findIndex(({ places }) => places.includes(row));
 
-  // Whether both have read the same before this word, and the first word that is another.
-  const hasReadTheSame = (trace, before, i) => trace.ids.slice(0, trace.says[i].places[0]).every((id, row) => id === before.ids[row]);
-  const firstOther = (trace, before) => trace.says.findIndex(({ text }, i) => text !== before.says[i]?.text);
-  const sureOf = ({ next, ids }, { places }) => places.reduce((p, row) => p * next[row][ids[row]], 1);
+function linesHTML(trace, before, { map, step }, { words, looks }) {
+  const texts = ({ says }) => says.map(({ text }) => text);
+  const other = fresh(texts(trace), texts(before));
+  const above = trace.source.map(({ text }, j) => ({ text, pressed: words.includes(j) }));
+  const below = trace.says.map((word, i) => {
+    const [text, sure] = [word.text, sureOf(trace, word)];
+    const sorts = [other.includes(i) && "fresh", sure < UNSURE && "unsure"];
+    return { text, sorts, title: sure < UNSURE ? `${Math.round(100 * sure)} %` : "" };
+  });
+  const crossed = looks.map(([row, j]) => `${wordAt(trace, row)}.${j}`);
+  const view = { weights: between(trace, map), now: step, crossed };
+  return rows(view, [above, below], ["English: press a word to cross it out", "French: choose a word"], ["en", "fr"]);
+}
 
-  // HTML ----------------------------------------------------------------------------------------
+function beforeHTML(trace, before, { words, looks }) {
+  if (!words.length && !looks.length) return "";
+  const named = [
+    ...words.map((j) => `<em>${safe(trace.source[j].text)}</em>`),
+    ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
+  ].filter((text, i, every) => every.indexOf(text) === i);
+  const was = trace.text === before.text ? "the same" : `before: <s lang="fr">${safe(before.text)}</s>`;
+  return `without ${named.join(", ")} — ${was} ${button('data-undo=""', "undo")}`;
+}
 
-  // The word that a row of the maps belongs to.
-  const wordAt = ({ says }, row) => says.findIndex(({ places }) => places.includes(row));
+const deeperHTML = ({ source }, { words }) => (words.length
+  ? `Other words have read ${words.map((j) => `<em>${safe(source[j].text)}</em>`).join(", ")} in the encoder: forbid that, too`
+  : "");
 
-  function linesHTML(trace, before, { map, step }, { words, looks }) {
-    const texts = ({ says }) => says.map(({ text }) => text);
-    const other = fresh(texts(trace), texts(before));
-    const above = trace.source.map(({ text }, j) => ({ text, pressed: words.includes(j) }));
-    const below = trace.says.map((word, i) => {
-      const [text, sure] = [word.text, sureOf(trace, word)];
-      const sorts = [other.includes(i) && "fresh", sure < UNSURE && "unsure"];
-      return { text, sorts, title: sure < UNSURE ? `${Math.round(100 * sure)} %` : "" };
-    });
-    const crossed = looks.map(([row, j]) => `${wordAt(trace, row)}.${j}`);
-    const view = { weights: between(trace, map), now: step, crossed };
-    return rows(view, [above, below], ["English: press a word to cross it out", "French: choose a word"], ["en", "fr"]);
-  }
+const unsureHTML = (trace) => (trace.says.some((word) => sureOf(trace, word) < UNSURE)
+  ? '<span class="unsure">Dotted</span>: it gave this word less than 50 %.' : "");
 
-  function beforeHTML(trace, before, { words, looks }) {
-    if (!words.length && !looks.length) return "";
-    const named = [
-      ...words.map((j) => `<em>${safe(trace.source[j].text)}</em>`),
-      ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
-    ].filter((text, i, every) => every.indexOf(text) === i);
-    const was = trace.text === before.text ? "the same" : `before: <s lang="fr">${safe(before.text)}</s>`;
-    return `without ${named.join(", ")} — ${was} ${button('data-undo=""', "undo")}`;
-  }
+function nextHTML(trace, before, step) {
+  const { text, places: [row, ...more] } = trace.says[step];
+  const now = trace.next[row];
+  const other = trace !== before;
+  const then = other && hasReadTheSame(trace, before, step) ? before.next[row] : null;
+  const best = largest(now, SHOWN);
+  if (then && !best.includes(largest(then, 1)[0])) best[SHOWN - 1] = largest(then, 1)[0];
+  const items = best.map((id) => ({ text: trace.language.token(id), now: now[id], before: then?.[id] }));
+  const what = then ? " Tick: before." : other ? " It has read other words than before: no bar to compare." : "";
+  const pieces = more.length ? `, in ${more.length + 1} pieces; the bars are of the first` : "";
+  return `<p>Word ${step + 1} of ${trace.says.length}: it says <strong lang="fr">${safe(text)}</strong>${pieces}.` +
+    `${what}</p>${odds(items, "fr", trace.language.token(trace.ids[row]))}`;
+}
 
-  const deeperHTML = ({ source }, { words }) => (words.length
-    ? `Other words have read ${words.map((j) => `<em>${safe(source[j].text)}</em>`).join(", ")} in the encoder: forbid that, too`
-    : "");
+function tableHTML(trace, { kind, map, step }) {
+  const english = kind === "encoder";
+  const { queries, keys, languages } = wordsOf(trace, kind);
+  return table({
+    caption: `${TITLES[kind]}, ${named(map)}: each row in percent`,
+    corner: english ? ["word"] : ["reads", "says"],
+    rows: queries.map((text, i) => (english ? [text] : [text, trace.tokens.says[i]])),
+    columns: keys,
+    weights: mapAt(trace.maps[kind], map),
+    languages,
+    now: english ? -1 : trace.says[step].places[0],
+  });
+}
 
-  const unsureHTML = (trace) => (trace.says.some((word) => sureOf(trace, word) < UNSURE)
-    ? '<span class="unsure">Dotted</span>: it gave this word less than 50 %.' : "");
+const answering = (bundle) =>
+  ({ bundle, model: new Transformer(bundle), language: languageOf(bundle) });
 
-  function nextHTML(trace, before, step) {
-    const { text, places: [row, ...more] } = trace.says[step];
-    const now = trace.next[row];
-    const other = trace !== before;
-    const then = other && hasReadTheSame(trace, before, step) ? before.next[row] : null;
-    const best = largest(now, SHOWN);
-    if (then && !best.includes(largest(then, 1)[0])) best[SHOWN - 1] = largest(then, 1)[0];
-    const items = best.map((id) => ({ text: trace.language.token(id), now: now[id], before: then?.[id] }));
-    const what = then ? " Tick: before." : other ? " It has read other words than before: no bar to compare." : "";
-    const pieces = more.length ? `, in ${more.length + 1} pieces; the bars are of the first` : "";
-    return `<p>Word ${step + 1} of ${trace.says.length}: it says <strong lang="fr">${safe(text)}</strong>${pieces}.` +
-      `${what}</p>${odds(items, "fr", trace.language.token(trace.ids[row]))}`;
-  }
+// What is shown first, of a sentence whose words it knows.
+function state([bundle], options) {
+  const who = answering(bundle);
+  return { ...options, bundle, trace: translated(who, heard(who, options.sentence), 1) };
+}
 
-  function tableHTML(trace, { kind, map, step }) {
-    const english = kind === "encoder";
-    const { queries, keys, languages } = wordsOf(trace, kind);
-    return table({
-      caption: `${TITLES[kind]}, ${named(map)}: each row in percent`,
-      corner: english ? ["word"] : ["reads", "says"],
-      rows: queries.map((text, i) => (english ? [text] : [text, trace.tokens.says[i]])),
-      columns: keys,
-      weights: mapAt(trace.maps[kind], map),
-      languages,
-      now: english ? -1 : trace.says[step].places[0],
-    });
-  }
+function examplesHTML(bundle, compact) {
+  const cut = ([sentence, out], i) => button(`data-find="${i}"`, sentence.split(" ")
+    .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" "));
+  const example = (each, i) => `<span>${each.said === each.right ? "" : "wrong: "}` +
+    `${button(`data-example="${i}"`, safe(each.sentence))}</span>`;
+  const line = (name, buttons) => `<p class="cu-live-examples cu-live-tries"><span>${name}</span> ${buttons.join(" ")}</p>`;
+  return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
+}
 
-  const answering = (bundle) =>
-    ({ bundle, model: new globalThis.live_engine.Transformer(bundle), language: globalThis.live_language(bundle) });
-
-  // What is shown first, of a sentence whose words it knows.
-  function state([bundle], options) {
-    const who = answering(bundle);
-    return { ...options, bundle, trace: translated(who, heard(who, options.sentence), 1) };
-  }
-
-  function examplesHTML(bundle, compact) {
-    const cut = ([sentence, out], i) => button(`data-find="${i}"`, sentence.split(" ")
-      .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" "));
-    const example = (each, i) => `<span>${each.said === each.right ? "" : "wrong: "}` +
-      `${button(`data-example="${i}"`, safe(each.sentence))}</span>`;
-    const line = (name, buttons) => `<p class="cu-live-examples cu-live-tries"><span>${name}</span> ${buttons.join(" ")}</p>`;
-    return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
-  }
-
-  function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
-    const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
-    const [right, count] = bundle.score;
-    const none = { words: [], looks: [] };
-    const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to. " +
-      "Press an English word to forbid attention to it.</p>\n";
-    const more = '<div class="cu-live-ask"><fieldset class="cu-live-kinds"><legend>Attention</legend> ' +
-      `${radios("kind", LABELS, view.kind)}</fieldset>\n${select("Search", "search", [["1", "greedy"], ["4", "beam of 4"]])}` +
-      '</div>\n<div data-part="tree"></div>\n';
-    return `${lede}<div class="cu-live-ask">
+function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
+  const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
+  const [right, count] = bundle.score;
+  const none = { words: [], looks: [] };
+  const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to. " +
+    "Press an English word to forbid attention to it.</p>\n";
+  const more = '<div class="cu-live-ask"><fieldset class="cu-live-kinds"><legend>Attention</legend> ' +
+    `${radios("kind", LABELS, view.kind)}</fieldset>\n${select("Search", "search", [["1", "greedy"], ["4", "beam of 4"]])}` +
+    '</div>\n<div data-part="tree"></div>\n';
+  return `${lede}<div class="cu-live-ask">
 ${sentenceField("English", "sentence", sentence)}
 ${everyday ? select("Model", "model", [["", "small"], ["everyday", "everyday"]]) : ""}
 </div>
 ${examplesHTML(bundle, compact)}
-${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
+${checkpoints ? checkpointSlider(bundle) : ""}
 <p class="cu-live-unknown" aria-live="polite" data-part="unknown"></p>
 <div data-part="inside">
 <input type="hidden" name="forbid" value=""><input type="hidden" name="line" value="">\
@@ -227,241 +228,233 @@ ${checkpoints ? globalThis.live_checkpoints.slider(bundle) : ""}
 <p class="cu-live-aside" data-part="deeper" hidden=""><label>${input("checkbox", 'name="encoder"')} <span></span></label></p>
 <div class="cu-live-next" data-part="next">${nextHTML(trace, trace, view.step)}</div>
 <input type="hidden" name="map" value="${view.map}">
-<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${glyphs(trace.maps.cross, view.map)}</div>
+<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${headButtons(trace.maps.cross, view.map)}</div>
 ${closer(tableHTML(trace, view), more)}
 </div>
 ${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words, and is often \
 wrong: of ${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. The test \
 sentences are made by the same rules as most of those that it has read: of other sentences fewer are right.</p>`}`;
+}
+
+// The tour --------------------------------------------------------------------------------------
+
+const CARDS = [
+  {
+    title: "Any sentence", mark: ".cu-live-ask", open: { search: "1", kind: "cross" },
+    text: "Here you write in English, and below you read the French. The network runs in this page.",
+    task: "Write: he's calm .",
+    done: ({ elements }) => tokenize(elements.sentence.value).join(" ") === "he's calm .",
+  },
+  {
+    title: "Words that it does not know", mark: '[data-part="unknown"]',
+    open: { sentence: "the old wuman is sleeping ." },
+    text: "A word that it did not learn is read as <unk>. The page names it, and offers words that are spelled alike.",
+    task: "Put the known word in its place.", done: (form) => said(form, "unknown") === "",
+  },
+  {
+    title: "Lines are weights", mark: "[data-part=lines], [data-part=next]",
+    open: { sentence: "she has a red car .", forbid: "", map: "1" },
+    text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
+    task: "Choose the last French word, with the mouse or with the arrow keys. To what does it attend?",
+    done: ({ elements }) => elements.step.value === "6",
+  },
+  {
+    title: "Take a word away", mark: "[data-part=lines], [data-part=before]",
+    open: { sentence: "she has a red car ." },
+    text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
+    task: "Press the English word car.", done: ({ elements }) => elements.forbid.value === "4",
+  },
+  {
+    title: "Eight heads", mark: '[data-part="maps"]', open: { map: "1" },
+    text: "Two layers have four heads each, and each attends to other words. The first picture is the mean of the last layer.",
+    task: "Choose another head. Do the bars change? Why not?", done: ({ elements }) => elements.map.value !== "1",
+  },
+  {
+    title: "A row of weights", mark: '[data-part="table"]', open: { forbid: "", map: "1.0" },
+    text: "Each row of the table is one step: the weights of the English words in percent.",
+    task: "Choose the largest number of a row, with the mouse, or with the arrow keys and Enter.",
+    done: (form) => {
+      const cell = form.querySelector('[data-part="table"] [aria-selected="true"]');
+      const row = cell ? [...cell.parentElement.querySelectorAll("td")] : [];
+      return Boolean(cell) && Number(cell.textContent) === Math.max(...row.map((each) => Number(each.textContent)));
+    },
+  },
+  {
+    title: "Where a number comes from", mark: '[data-part="explain"]', open: { operation: "project" },
+    text: "Query and key of the number that you chose, and how its weight is computed, operation by operation.",
+    task: "Go from project to normalize. Where does the sum of the row stand?",
+    done: ({ elements }) => elements.operation.value === "normalize",
+  },
+  {
+    title: "The decoder's own words", mark: '[data-part="table"]',
+    open: { kind: "decoder", map: "0.0", cell: "", operation: "mask" },
+    text: "In this self-attention no word may attend to a later one: above the diagonal all weights are 0.",
+    task: "Choose a number above the diagonal, and read what is said about the mask.", done: isAhead,
+  },
+  {
+    title: "Beam search", mark: '[data-part="tree"]', open: { search: "4", kind: "cross" },
+    text: "A beam keeps the four best beginnings of each length. The tree shows these, and what was dropped.",
+    task: "Find a beginning that was kept and did not win. What does its log-probability say?",
+  },
+  {
+    title: "It is often wrong", mark: ".cu-live-examples, [data-part=right]", open: { search: "1" },
+    text: "Of the three examples the third is translated wrongly. The page then says what would be right.",
+    task: "Choose the third example. Which word is wrong?", done: (form) => said(form, "right") !== "",
+  },
+];
+
+// The widget ----------------------------------------------------------------------------------
+
+function mount(form, [bundle]) {
+  const chosen = checkpoint(form, bundle, answering);
+  const { field, part, show, write } = partsOf(form);
+  let who = null; // answers
+  let before = null; // what it says when it may look everywhere
+  let trace = null;
+  let away = { words: [], looks: [] };
+  const view = () => ({
+    kind: field.kind.value,
+    map: field.map.value,
+    step: Math.max(1, Math.min(Math.floor(Number(field.step.value)) || 1, trace.says.length)) - 1,
+  });
+
+  // The larger model, once its weights are there; where they cannot be had the small one goes on. Then `ready` is called.
+  let larger = null;
+  async function loadLarger(ready) {
+    try {
+      const bundle = await bundleOf(LARGER);
+      larger ??= answering(bundle);
+    } catch {
+      field.model.value = "";
+    }
+    ready();
+  }
+  function answers(ready) {
+    if (field.model?.value !== "everyday") return chosen(ready);
+    if (!larger) loadLarger(ready);
+    return larger;
   }
 
-  // The tour --------------------------------------------------------------------------------------
-
-  const CARDS = [
-    {
-      title: "Any sentence", mark: ".cu-live-ask", open: { search: "1", kind: "cross" },
-      text: "Here you write in English, and below you read the French. The network runs in this page.",
-      task: "Write: he's calm .",
-      done: ({ elements }) => globalThis.live_engine.tokenize(elements.sentence.value).join(" ") === "he's calm .",
-    },
-    {
-      title: "Words that it does not know", mark: '[data-part="unknown"]',
-      open: { sentence: "the old wuman is sleeping ." },
-      text: "A word that it did not learn is read as <unk>. The page names it, and offers words that are spelled alike.",
-      task: "Put the known word in its place.", done: (form) => said(form, "unknown") === "",
-    },
-    {
-      title: "Lines are weights", mark: "[data-part=lines], [data-part=next]",
-      open: { sentence: "she has a red car .", forbid: "", map: "1" },
-      text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
-      task: "Choose the last French word, with the mouse or with the arrow keys. To what does it attend?",
-      done: ({ elements }) => elements.step.value === "6",
-    },
-    {
-      title: "Take a word away", mark: "[data-part=lines], [data-part=before]",
-      open: { sentence: "she has a red car ." },
-      text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
-      task: "Press the English word car.", done: ({ elements }) => elements.forbid.value === "4",
-    },
-    {
-      title: "Eight heads", mark: '[data-part="maps"]', open: { map: "1" },
-      text: "Two layers have four heads each, and each attends to other words. The first picture is the mean of the last layer.",
-      task: "Choose another head. Do the bars change? Why not?", done: ({ elements }) => elements.map.value !== "1",
-    },
-    {
-      title: "A row of weights", mark: '[data-part="table"]', open: { forbid: "", map: "1.0" },
-      text: "Each row of the table is one step: the weights of the English words in percent.",
-      task: "Choose the largest number of a row, with the mouse, or with the arrow keys and Enter.",
-      done: (form) => {
-        const cell = form.querySelector('[data-part="table"] [aria-selected="true"]');
-        const row = cell ? [...cell.parentElement.querySelectorAll("td")] : [];
-        return Boolean(cell) && Number(cell.textContent) === Math.max(...row.map((each) => Number(each.textContent)));
-      },
-    },
-    {
-      title: "Where a number comes from", mark: '[data-part="explain"]', open: { operation: "project" },
-      text: "Query and key of the number that you chose, and how its weight is computed, operation by operation.",
-      task: "Go from project to normalize. Where does the sum of the row stand?",
-      done: ({ elements }) => elements.operation.value === "normalize",
-    },
-    {
-      title: "The decoder's own words", mark: '[data-part="table"]',
-      open: { kind: "decoder", map: "0.0", cell: "", operation: "mask" },
-      text: "In this self-attention no word may attend to a later one: above the diagonal all weights are 0.",
-      task: "Choose a number above the diagonal, and read what is said about the mask.", done: isAhead,
-    },
-    {
-      title: "Beam search", mark: '[data-part="tree"]', open: { search: "4", kind: "cross" },
-      text: "A beam keeps the four best beginnings of each length. The tree shows these, and what was dropped.",
-      task: "Find a beginning that was kept and did not win. What does its log-probability say?",
-    },
-    {
-      title: "It is often wrong", mark: ".cu-live-examples, [data-part=right]", open: { search: "1" },
-      text: "Of the three examples the third is translated wrongly. The page then says what would be right.",
-      task: "Choose the third example. Which word is wrong?", done: (form) => said(form, "right") !== "",
-    },
-  ];
-
-  // The widget ----------------------------------------------------------------------------------
-
-  function mount(form, [bundle]) {
-    const chosen = globalThis.live_checkpoints.chosen(form, bundle, answering);
-    const { field, part, show } = partsOf(form);
-    let who = null; // answers
-    let before = null; // what it says when it may look everywhere
-    let trace = null;
-    let away = { words: [], looks: [] };
-    let free = () => {}; // takes the ban from the model
-    const view = () => ({
-      kind: field.kind.value,
-      map: field.map.value,
-      step: Math.max(1, Math.min(Math.floor(Number(field.step.value)) || 1, trace.says.length)) - 1,
-    });
-
-    // The larger model, once its weights are there; where they cannot be had the small one goes on. Then `ready` is called.
-    let larger = null;
-    async function loadLarger(ready) {
-      try {
-        if (!globalThis.live_bundles[LARGER]) await globalThis.live_load(LARGER);
-        larger ??= answering(globalThis.live_bundles[LARGER]);
-      } catch {
-        field.model.value = "";
-      }
-      ready();
-    }
-    function answers(ready) {
-      if (field.model?.value !== "everyday") return chosen(ready);
-      if (!larger) loadLarger(ready);
-      return larger;
-    }
-
-    function ask(changed) {
-      const { language, bundle: { pieces, vocabularies } } = who;
-      const asked = heard(who, field.sentence.value);
-      const none = asked.words.every(({ text }) => asked.unknown.includes(text) || /^([.?!…]|<eos>)$/.test(text));
-      const unknown = pieces
-        ? asked.unknown.map((letter) => `<span>It has no sign for <q>${safe(letter)}</q>.</span>`)
-        : asked.unknown.map((token) => unknownWord(token, vocabularies.source));
-      show("unknown", unknown.join(" ") + (field.sentence.value.trim() ? "" : "Write an English sentence."));
-      part("inside").hidden = none;
-      if (none) return;
-      if (changed === "sentence" || changed === "model") field.forbid.value = field.line.value = "";
-      const translate = () => translated(who, asked, Number(field.search.value));
-      const isNew = !["forbid", "line", "encoder"].includes(changed);
-      free();
-      if (isNew || !before) before = translate();
-      away = crossedOut(field.forbid.value, field.line.value, before.source.length);
-      free = forbidden(who.model, asked.words, away, field.encoder.checked);
-      trace = away.words.length || away.looks.length ? translate() : before;
-      show("tree", trace.tree ? globalThis.live_tree.html(trace.tree, language.token) : "");
-    }
-
-    // What an example should have been, where the model is wrong.
-    function rightHTML() {
-      const sentence = trace.source.slice(0, -1).map(({ text }) => text).join(" ");
-      const example = trace === before && who.bundle.examples.find((each) => each.sentence === sentence);
-      const wrong = example && trace.text !== example.right;
-      return wrong ? `Wrong. Right is: <span lang="fr">${safe(example.right)}</span>` : "";
-    }
-
-    // `changed`: the control that a reader moved; without it all is drawn. filled: those that an address filled.
-    function draw(changed, filled = [changed]) {
-      needMap(form);
-      const now = answers(() => draw(changed, filled));
-      if (!now) return; // it is loaded, and then drawn
-      if (now !== who) free();
-      who = now;
-      if (!["tour", "closer"].includes(changed)) drawAll(changed, filled);
-      tour.draw();
-    }
-
-    function drawAll(changed, filled) {
-      const anew = !["kind", "map", "step", "cell", "operation"].includes(changed);
-      if (anew || !trace) ask(changed);
-      if (part("inside").hidden) return;
-      if (!filled.includes("step")) {
-        if (changed === "sentence") field.step.value = farthest(trace) + 1;
-        const isCut = filled.includes("forbid") || filled.includes("line");
-        if (isCut && firstOther(trace, before) >= 0) field.step.value = firstOther(trace, before) + 1;
-      }
-      const { kind, map, step } = view();
-      become(part("lines"), linesHTML(trace, before, view(), away));
-      if (part("said").textContent !== trace.text) part("said").textContent = trace.text;
-      show("before", beforeHTML(trace, before, away));
-      if (anew) part("told").textContent = "";
-      show("right", rightHTML());
-      show("unsure", unsureHTML(trace));
-      part("deeper").hidden = !away.words.length;
-      part("deeper").querySelector("span").innerHTML = deeperHTML(trace, away);
-      show("next", nextHTML(trace, before, step));
-      if (anew) become(part("maps"), glyphs(trace.maps.cross, map));
-      if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
-      if (field.cell.value) trace.reading.again();
-      const heads = headsOf(who.model, namesOf(who.model, KINDS[kind]), map);
-      explain(form, who.model, heads, wordsOf(trace, kind));
-    }
-
-    // Crosses places out, or lets them be; the last look stays.
-    function toggle(name, places) {
-      const list = field[name].value.split(",").filter(Boolean);
-      const isOut = places.every((place) => list.includes(place));
-      const next = isOut ? list.filter((place) => !places.includes(place)) : [...new Set([...list, ...places])];
-      const values = { forbid: field.forbid.value, line: field.line.value, [name]: next.join(",") };
-      const { words, looks } = crossedOut(values.forbid, values.line, trace.source.length);
-      const kept = name === "forbid" ? words.map(String) : looks.map((look) => look.join("."));
-      if (isOut || places.every((place) => kept.includes(place))) set(name, next.join(","));
-      else part("told").textContent = "It has to attend to something: the last word stays.";
-    }
-
-    function undo() {
-      if (!field.forbid.value && !field.line.value) return false;
-      field.line.value = "";
-      set("forbid", "");
-      return true;
-    }
-
-    const tour = globalThis.live_tour(form, CARDS);
-    const set = follow(form, draw, { written: true });
-    listen(part("table"), set);
-    listenToLines(part("lines"), {
-      now: (i) => String(i + 1) !== field.step.value && set("step", String(i + 1)),
-      cross(j) {
-        if (!trace) draw();
-        toggle("forbid", [String(j)]);
-      },
-      crossLook(look) {
-        if (!trace) draw();
-        const [i, j] = look.split(".");
-        toggle("line", trace.says[i].places.map((row) => `${row}.${j}`));
-      },
-      undo,
-    });
-    appear(part("lines"));
-    if (field.model) { // what a reader writes, the larger one answers when it has come, unless the reader chose
-      requestIdleCallback(() => loadLarger(() => {}));
-      let isChosen = false;
-      form.addEventListener("input", ({ target, isTrusted }) => {
-        isChosen ||= isTrusted && target === field.model;
-        if (isTrusted && target === field.sentence && larger && !isChosen) field.model.value = "everyday";
-      }, { capture: true });
-    }
-    function take(sentence) {
-      if (field.model) field.model.value = ""; // it is the small model's
-      set("sentence", sentence);
-    }
-    clicks(form, {
-      example: (i) => take(bundle.examples[i].sentence),
-      find(i) {
-        take(FINDS[i][0]);
-        set("forbid", String(FINDS[i][1]));
-      },
-      undo() {
-        undo();
-        part("lines").querySelector('[tabindex="0"]').focus();
-      },
-      for: correct(field.sentence, set),
-    });
+  function ask(changed) {
+    const { language, bundle: { pieces, vocabularies } } = who;
+    const asked = heard(who, field.sentence.value);
+    const none = asked.words.every(({ text }) => asked.unknown.includes(text) || /^([.?!…]|<eos>)$/.test(text));
+    const unknown = pieces
+      ? asked.unknown.map((letter) => `<span>It has no sign for <q>${safe(letter)}</q>.</span>`)
+      : asked.unknown.map((token) => unknownWord(token, vocabularies.source));
+    show("unknown", unknown.join(" ") + (field.sentence.value.trim() ? "" : "Write an English sentence."));
+    part("inside").hidden = none;
+    if (none) return;
+    if (changed === "sentence" || changed === "model") field.forbid.value = field.line.value = "";
+    const translate = () => translated(who, asked, Number(field.search.value));
+    const isNew = !["forbid", "line", "encoder"].includes(changed);
+    who.model.forbidden = [];
+    if (isNew || !before) before = translate();
+    away = crossedOut(field.forbid.value, field.line.value, before.source.length);
+    forbid(who.model, asked.words, away, field.encoder.checked);
+    trace = away.words.length || away.looks.length ? translate() : before;
+    show("tree", trace.tree ? treeHTML(trace.tree, language.token) : "");
   }
 
-  return { state, html, mount };
-})();
+  // What an example should have been, where the model is wrong.
+  function rightHTML() {
+    const sentence = trace.source.slice(0, -1).map(({ text }) => text).join(" ");
+    const example = trace === before && who.bundle.examples.find((each) => each.sentence === sentence);
+    const wrong = example && trace.text !== example.right;
+    return wrong ? `Wrong. Right is: <span lang="fr">${safe(example.right)}</span>` : "";
+  }
+
+  // `changed`: the control that a reader moved; without it all is drawn. filled: those that an address filled.
+  function draw(changed, filled = [changed]) {
+    needMap(form);
+    const now = answers(() => draw(changed, filled));
+    if (!now) return; // it is loaded, and then drawn
+    if (who && now !== who) who.model.forbidden = [];
+    who = now;
+    if (!["tour", "closer"].includes(changed)) drawAll(changed, filled);
+    tour.draw();
+  }
+
+  function drawAll(changed, filled) {
+    const anew = !["kind", "map", "step", "cell", "operation"].includes(changed);
+    if (anew || !trace) ask(changed);
+    if (part("inside").hidden) return;
+    if (!filled.includes("step")) {
+      if (changed === "sentence") field.step.value = farthest(trace) + 1;
+      const isCut = filled.includes("forbid") || filled.includes("line");
+      if (isCut && firstOther(trace, before) >= 0) field.step.value = firstOther(trace, before) + 1;
+    }
+    const { kind, map, step } = view();
+    become(part("lines"), linesHTML(trace, before, view(), away));
+    if (part("said").textContent !== trace.text) write("said", trace.text);
+    show("before", beforeHTML(trace, before, away));
+    if (anew) write("told", "");
+    show("right", rightHTML());
+    show("unsure", unsureHTML(trace));
+    part("deeper").hidden = !away.words.length;
+    part("deeper").querySelector("span").innerHTML = deeperHTML(trace, away);
+    show("next", nextHTML(trace, before, step));
+    if (anew) become(part("maps"), headButtons(trace.maps.cross, map));
+    if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
+    if (field.cell.value) trace.reading.again();
+    explain(form, who.model, namesOf(who.model, KINDS[kind]), map, wordsOf(trace, kind));
+  }
+
+  // Crosses places out, or lets them be; the last look stays.
+  function toggle(name, places) {
+    const list = field[name].value.split(",").filter(Boolean);
+    const isOut = places.every((place) => list.includes(place));
+    const next = isOut ? list.filter((place) => !places.includes(place)) : [...new Set([...list, ...places])];
+    const values = { forbid: field.forbid.value, line: field.line.value, [name]: next.join(",") };
+    const { words, looks } = crossedOut(values.forbid, values.line, trace.source.length);
+    const kept = name === "forbid" ? words.map(String) : looks.map((look) => look.join("."));
+    if (isOut || places.every((place) => kept.includes(place))) set(name, next.join(","));
+    else write("told", "It has to attend to something: the last word stays.");
+  }
+
+  function undo() {
+    if (!field.forbid.value && !field.line.value) return false;
+    field.line.value = "";
+    set("forbid", "");
+    return true;
+  }
+
+  const tour = tourOf(form, CARDS);
+  const set = follow(form, draw);
+  listenToTable(part("table"), set);
+  listenToLines(part("lines"), {
+    now: (i) => String(i + 1) !== field.step.value && set("step", String(i + 1)),
+    cross(j) {
+      if (!trace) draw();
+      toggle("forbid", [String(j)]);
+    },
+    crossLook(look) {
+      if (!trace) draw();
+      const [i, j] = look.split(".");
+      toggle("line", trace.says[i].places.map((row) => `${row}.${j}`));
+    },
+    undo,
+  });
+  if (field.model) { // what a reader writes, the larger one answers when it has come, unless the reader chose
+    requestIdleCallback(() => loadLarger(() => {}));
+    let isChosen = false;
+    form.addEventListener("input", ({ target, isTrusted }) => {
+      isChosen ||= isTrusted && target === field.model;
+      if (isTrusted && target === field.sentence && larger && !isChosen) field.model.value = "everyday";
+    }, { capture: true });
+  }
+  function take(sentence) {
+    if (field.model) field.model.value = ""; // it is the small model's
+    set("sentence", sentence);
+  }
+  clicks(form, {
+    example: (i) => take(bundle.examples[i].sentence),
+    find(i) {
+      take(FINDS[i][0]);
+      set("forbid", String(FINDS[i][1]));
+    },
+    for: correct(field.sentence, set),
+  });
+}
+
+export { state, html, mount };

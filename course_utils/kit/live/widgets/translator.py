@@ -9,10 +9,6 @@ class Translator(Live):
 
     kind = "translator"
     label = "Live translator"
-    scripts = (
-        *("unpack.js", "engine.js", "interventions.js", "subwords.js", "language.js", "reading.js"),
-        *("lines.js", "explain.js", "tree.js", "tour.js", "checkpoints.js"),
-    )
     models = ("translator_fr",)
 
 

@@ -1,100 +1,102 @@
 // The vision transformer: a picture is drawn, uploaded or chosen; every change is answered at once.
-(globalThis.live_widgets ??= {}).vit = (() => {
-  "use strict";
-  const { OURS, button, input, labeled, radios, percent, range, total, within, svg, mapButton, bars } = globalThis.live_parts;
-  const { mean, follow, partsOf, clicks, pointed } = globalThis.live_parts;
-  const SIDE = 28; // pixels
-  const STRONG = 3; // so many times the mean weight is drawn as strong as possible
-  const PEN = 1.4; // pixels from the pen's middle to its edge
+import { softmax } from "../engine.js";
+import { clicks, drags, follow, partsOf, pointed } from "../form.js";
+import { ViT } from "../models.js";
+import { OURS, button, input, labeled, mapButton, mean, percent, radios, range, svg, total, within } from "../parts.js";
 
-  // A picture is SIDE × SIDE numbers from 0, black, to 255; in the form it stands as base64.
-  const parsed = (text) => Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const written = (pixels) => btoa(String.fromCharCode(...pixels));
-  const inRows = (numbers, width) =>
-    range(numbers.length / width).map((i) => numbers.slice(i * width, (i + 1) * width));
+const SIDE = 28; // pixels
+const STRONG = 3; // so many times the mean weight is drawn as strong as possible
+const PEN = 1.4; // pixels from the pen's middle to its edge
 
-  // What a model makes of a picture -------------------------------------------------------------
+// A picture is SIDE × SIDE numbers from 0, black, to 255; in the form it stands as base64.
+const parsed = (text) => Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const written = (pixels) => btoa(String.fromCharCode(...pixels));
+const inRows = (numbers, width) =>
+  range(numbers.length / width).map((i) => numbers.slice(i * width, (i + 1) * width));
 
-  const meanOf = (heads) => mean([heads]);
+// What a model makes of a picture -------------------------------------------------------------
 
-  // The class token's row of R₁ R₀, where R = (mean of the heads + identity) / 2.
-  function rolledOut(layers) {
-    const halves = layers.map((heads) =>
-      meanOf(heads).map((row, i) => row.map((weight, j) => (weight + (i === j ? 1 : 0)) / 2)));
-    return halves.reduceRight((flow, half) =>
-      half[0].map((_, j) => flow.reduce((sum, share, i) => sum + share * half[i][j], 0)),
-    [1, ...Array(halves[0].length - 1).fill(0)]);
-  }
+const meanOf = (heads) => mean([heads]);
 
-  function look(model, pixels) {
-    const image = inRows(pixels.map((value) => value / 127.5 - 1), SIDE);
-    const p = globalThis.live_engine.tools.softmax(model.logits([image]));
-    const layers = Object.values(model.maps);
-    const width = SIDE / (model.config.patch_size ?? 7);
-    const onPatches = (row) => inRows(Array.from(row).slice(1), width);
-    const maps = layers.map((heads) => [...heads, meanOf(heads)].map((map) => onPatches(map[0])));
-    return { p, maps, rollout: onPatches(rolledOut(layers)) };
-  }
+// The class token's row of R₁ R₀, where R = (mean of the heads + identity) / 2.
+function rolledOut(layers) {
+  const halves = layers.map((heads) =>
+    meanOf(heads).map((row, i) => row.map((weight, j) => (weight + (i === j ? 1 : 0)) / 2)));
+  return halves.reduceRight((flow, half) =>
+    half[0].map((_, j) => flow.reduce((sum, share, i) => sum + share * half[i][j], 0)),
+  [1, ...Array(halves[0].length - 1).fill(0)]);
+}
 
-  // HTML ----------------------------------------------------------------------------------------
+function look(model, pixels) {
+  const image = inRows(pixels.map((value) => value / 127.5 - 1), SIDE);
+  const p = softmax(model.logits([image]));
+  const layers = Object.values(model.maps);
+  const width = SIDE / (model.config.patch_size ?? 7);
+  const onPatches = (row) => inRows(Array.from(row).slice(1), width);
+  const maps = layers.map((heads) => [...heads, meanOf(heads)].map((map) => onPatches(map[0])));
+  return { p, maps, rollout: onPatches(rolledOut(layers)) };
+}
 
-  // A place among the maps: "1.4" is block 1, after its four heads, their mean; or "rollout".
-  function mapAt(seen, place) {
-    const [block, head] = place.split(".");
-    return place === "rollout" ? seen.rollout : seen.maps[block][head];
-  }
+// HTML ----------------------------------------------------------------------------------------
 
-  function titleOf(seen, place) {
-    const [block, head] = place.split(".");
-    if (place === "rollout") return "rollout";
-    const mean = Number(head) === seen.maps[0].length - 1;
-    return `block ${block}, ${mean ? "mean of the heads" : `head ${head}`}`;
-  }
+// A place among the maps: "1.4" is block 1, after its four heads, their mean; or "rollout".
+function mapAt(seen, place) {
+  const [block, head] = place.split(".");
+  return place === "rollout" ? seen.rollout : seen.maps[block][head];
+}
 
-  const strength = (weights) =>
-    weights.map((row) => row.map((weight) => Math.min(1, (weight * weights.length * row.length) / STRONG)));
-  const photo = (pixels) => svg(inRows(pixels.map((value) => value / 255), SIDE));
+function titleOf(seen, place) {
+  const [block, head] = place.split(".");
+  if (place === "rollout") return "rollout";
+  const mean = Number(head) === seen.maps[0].length - 1;
+  return `block ${block}, ${mean ? "mean of the heads" : `head ${head}`}`;
+}
 
-  function gallery(seen, chosen) {
-    const places = seen.maps.flatMap((heads, block) => heads.map((_, head) => `${block}.${head}`));
-    return [...places, "rollout"].map((place) =>
-      mapButton(place, chosen, `${svg(strength(mapAt(seen, place)))}<span>${titleOf(seen, place)}</span>`)).join("");
-  }
+const strength = (weights) =>
+  weights.map((row) => row.map((weight) => Math.min(1, (weight * weights.length * row.length) / STRONG)));
+const photo = (pixels) => svg(inRows(pixels.map((value) => value / 255), SIDE));
 
-  function whereText(seen, place) {
-    const weights = mapAt(seen, place);
-    const all = weights.flat();
-    const most = all.indexOf(Math.max(...all));
-    const title = titleOf(seen, place);
-    const width = weights[0].length;
-    return `${title[0].toUpperCase()}${title.slice(1)}: most weight, ${percent(all[most])} %, is on row ` +
-      `${Math.floor(most / width)}, column ${most % width} of ${weights.length} × ${width} patches, from 0.`;
-  }
+function gallery(seen, chosen) {
+  const places = seen.maps.flatMap((heads, block) => heads.map((_, head) => `${block}.${head}`));
+  return [...places, "rollout"].map((place) =>
+    mapButton(place, chosen, `${svg(strength(mapAt(seen, place)))}<span>${titleOf(seen, place)}</span>`)).join("");
+}
 
-  const SHOWN = "1.4"; // the map that is shown first
-  const sizeOf = ({ config }) => config.patch_size ?? 7;
-  const overHTML = (pixels, seen, map) => photo(pixels) + svg(strength(mapAt(seen, map)));
-  const barsHTML = (seen, kinds) => bars(kinds.map((kind, i) => [kind, seen.p[i]]));
-  function saidText(seen, kinds) {
-    const best = seen.p.indexOf(Math.max(...seen.p));
-    return `${kinds[best]}, ${percent(seen.p[best])} %`;
-  }
+function whereText(seen, place) {
+  const weights = mapAt(seen, place);
+  const all = weights.flat();
+  const most = all.indexOf(Math.max(...all));
+  const title = titleOf(seen, place);
+  const width = weights[0].length;
+  return `${title[0].toUpperCase()}${title.slice(1)}: most weight, ${percent(all[most])} %, is on row ` +
+    `${Math.floor(most / width)}, column ${most % width} of ${weights.length} × ${width} patches, from 0.`;
+}
 
-  function state(bundles) {
-    const pixels = parsed(bundles[0].examples[0].pixels);
-    return { bundles, pixels, seen: look(new globalThis.live_engine.ViT(bundles[0]), pixels) };
-  }
+const SHOWN = "1.4"; // the map that is shown first
+const sizeOf = ({ config }) => config.patch_size ?? 7;
+const overHTML = (pixels, seen, map) => photo(pixels) + svg(strength(mapAt(seen, map)));
+const barsHTML = (seen, kinds) => `<ol>${kinds.map((kind, i) =>
+  `<li style="--w: ${percent(seen.p[i]) / 100}"><span lang="en">${kind}</span> <span>${percent(seen.p[i])} %</span></li>`).join("")}</ol>`;
+function saidText(seen, kinds) {
+  const best = seen.p.indexOf(Math.max(...seen.p));
+  return `${kinds[best]}, ${percent(seen.p[best])} %`;
+}
 
-  function html({ bundles, pixels, seen }) {
-    const [{ kinds, examples, score: [, count] }] = bundles;
-    const buttons = examples.map((each, i) =>
-      button(`data-example="${i}" aria-label="Example ${i}: ${each.right}"`, photo(parsed(each.pixels))));
-    const sizes = radios("patch", bundles.map(sizeOf).map((size) => [size, `${size} × ${size}`]), sizeOf(bundles[0]));
-    const shares = bundles.map((bundle) => {
-      const [right, all] = bundle.score;
-      return `${percent(right / all)} % (patches of ${sizeOf(bundle)} × ${sizeOf(bundle)})`;
-    });
-    return `<p>Draw a piece of clothing, light on black, or choose a picture. The stored model answers here, in \
+function state(bundles) {
+  const pixels = parsed(bundles[0].examples[0].pixels);
+  return { bundles, pixels, seen: look(new ViT(bundles[0]), pixels) };
+}
+
+function html({ bundles, pixels, seen }) {
+  const [{ kinds, examples, score: [, count] }] = bundles;
+  const buttons = examples.map((each, i) =>
+    button(`data-example="${i}" aria-label="Example ${i}: ${each.right}"`, photo(parsed(each.pixels))));
+  const sizes = radios("patch", bundles.map(sizeOf).map((size) => [size, `${size} × ${size}`]), sizeOf(bundles[0]));
+  const shares = bundles.map((bundle) => {
+    const [right, all] = bundle.score;
+    return `${percent(right / all)} % (patches of ${sizeOf(bundle)} × ${sizeOf(bundle)})`;
+  });
+  return `<p>Draw a piece of clothing, light on black, or choose a picture. The stored model answers here, in \
 your browser.</p>
 <input type="hidden" name="image" value="0"><input type="hidden" name="map" value="${SHOWN}">
 <div class="cu-live-vit"><div>
@@ -116,123 +118,122 @@ data-part="maps">${gallery(seen, SHOWN)}</div>
 <p class="cu-live-note">It knows ten kinds of clothes, light on black, and nothing else: whatever you draw, its answer \
 is one of the ten. Of ${count} test pictures it names right: ${shares.join(", ")}. The third example is one of the \
 others.</p>`;
+}
+
+// A picture from a file: cut to a square, made gray and small, on black. A light ground is made dark.
+async function read(file) {
+  const bitmap = await createImageBitmap(file);
+  const side = Math.min(bitmap.width, bitmap.height);
+  const canvas = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
+  const context = canvas.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.fillRect(0, 0, SIDE, SIDE);
+  const corner = [(bitmap.width - side) / 2, (bitmap.height - side) / 2];
+  context.drawImage(bitmap, ...corner, side, side, 0, 0, SIDE, SIDE);
+  const { data } = context.getImageData(0, 0, SIDE, SIDE);
+  const gray = range(SIDE * SIDE).map((i) =>
+    Math.round(0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2]));
+  const edge = gray.filter((_, i) => i < SIDE || i >= SIDE * (SIDE - 1) || i % SIDE % (SIDE - 1) === 0);
+  const light = total(edge) / edge.length > 127;
+  return { pixels: light ? gray.map((value) => 255 - value) : gray, light };
+}
+
+// The widget ----------------------------------------------------------------------------------
+
+function mount(form, bundles) {
+  const models = new Map(bundles.map((bundle) => [String(sizeOf(bundle)), new ViT(bundle)]));
+  const { kinds, examples } = bundles[0];
+  const { field, part, show, write } = partsOf(form);
+  let [pixels, seen] = [pixelsOf(field.image.value), null];
+
+  function pixelsOf(image) {
+    return parsed(examples[image]?.pixels ?? image);
   }
 
-  // A picture from a file: cut to a square, made gray and small, on black. A light ground is made dark.
-  async function read(file) {
-    const bitmap = await createImageBitmap(file);
-    const side = Math.min(bitmap.width, bitmap.height);
-    const canvas = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
-    const context = canvas.getContext("2d");
-    context.imageSmoothingQuality = "high";
-    context.fillRect(0, 0, SIDE, SIDE);
-    const corner = [(bitmap.width - side) / 2, (bitmap.height - side) / 2];
-    context.drawImage(bitmap, ...corner, side, side, 0, 0, SIDE, SIDE);
-    const { data } = context.getImageData(0, 0, SIDE, SIDE);
-    const gray = range(SIDE * SIDE).map((i) =>
-      Math.round(0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2]));
-    const edge = gray.filter((_, i) => i < SIDE || i >= SIDE * (SIDE - 1) || i % SIDE % (SIDE - 1) === 0);
-    const light = total(edge) / edge.length > 127;
-    return { pixels: light ? gray.map((value) => 255 - value) : gray, light };
+  // `changed`: the control that a reader moved. The model is asked again unless only another map is shown.
+  function draw(changed) {
+    const { image, map, patch } = { image: field.image.value, map: field.map.value, patch: field.patch.value };
+    if (changed !== "map" || !seen) {
+      pixels = pixelsOf(image);
+      if (pixels.length !== SIDE * SIDE) throw new RangeError("no such picture"); // an address may hold anything
+      seen = look(models.get(patch), pixels);
+      answer(examples[image]);
+      show("maps", gallery(seen, map));
+      show("board", photo(pixels));
+    }
+    show("seen", overHTML(pixels, seen, map));
+    write("where", whereText(seen, map));
   }
 
-  // The widget ----------------------------------------------------------------------------------
+  function answer(example) {
+    const best = seen.p.indexOf(Math.max(...seen.p));
+    write("said", saidText(seen, kinds));
+    const wrong = example && example.right !== kinds[best];
+    write("right", wrong ? `Wrong. Right is: ${example.right}` : "");
+    show("bars", barsHTML(seen, kinds));
+  }
 
-  function mount(form, bundles) {
-    const models = new Map(bundles.map((bundle) => [String(sizeOf(bundle)), new globalThis.live_engine.ViT(bundle)]));
-    const { kinds, examples } = bundles[0];
-    const { field, part, show } = partsOf(form);
-    let [pixels, seen] = [pixelsOf(field.image.value), null];
-
-    function pixelsOf(image) {
-      return parsed(examples[image]?.pixels ?? image);
+  const set = follow(form, draw);
+  clicks(form, {
+    example: (i) => set("image", i),
+    part: () => set("image", written(Array(SIDE * SIDE).fill(0))), // clear
+  });
+  part("file").addEventListener("change", async ({ target }) => {
+    if (!target.files.length) return; // the dialog was left without a choice
+    try {
+      const found = await read(target.files[0]);
+      set("image", written(found.pixels));
+      write("right", found.light ? "Its ground is light: it was inverted." : "");
+    } catch {
+      write("right", "This is no picture that your browser can read.");
     }
+  });
 
-    // `changed`: the control that a reader moved. The model is asked again unless only another map is shown.
-    function draw(changed) {
-      if (changed === "") return;
-      const { image, map, patch } = { image: field.image.value, map: field.map.value, patch: field.patch.value };
-      if (changed !== "map" || !seen) {
-        pixels = pixelsOf(image);
-        if (pixels.length !== SIDE * SIDE) throw new RangeError("no such picture"); // an address may hold anything
-        seen = look(models.get(patch), pixels);
-        answer(examples[image]);
-        show("maps", gallery(seen, map));
-        show("board", photo(pixels));
-      }
-      show("seen", overHTML(pixels, seen, map));
-      part("where").textContent = whereText(seen, map);
-    }
+  // The pen -----------------------------------------------------------------------------------
 
-    function answer(example) {
-      const best = seen.p.indexOf(Math.max(...seen.p));
-      part("said").textContent = saidText(seen, kinds);
-      const wrong = example && example.right !== kinds[best];
-      part("right").textContent = wrong ? `Wrong. Right is: ${example.right}` : "";
-      show("bars", barsHTML(seen, kinds));
-    }
+  let [pen, down] = [[SIDE / 2, SIDE / 2], false]; // where it is, in pixels, and whether it draws
+  let last = null; // where a pointer was that draws
 
-    const set = follow(form, draw, { written: true });
-    clicks(form, {
-      example: (i) => set("image", i),
-      part: () => set("image", written(Array(SIDE * SIDE).fill(0))), // clear
+  // A stroke from a place to another; from a place to itself it is a dot.
+  function stroke([x0, y0], [x1, y1]) {
+    const [across, along] = [x1 - x0, y1 - y0];
+    const length = across ** 2 + along ** 2 || 1;
+    const painted = pixels.map((value, i) => {
+      const [x, y] = [(i % SIDE) + 0.5 - x0, Math.floor(i / SIDE) + 0.5 - y0];
+      const share = within(0, (x * across + y * along) / length, 1);
+      const far = Math.hypot(x - share * across, y - share * along);
+      return Math.max(value, Math.round(255 * within(0, PEN + 0.5 - far, 1)));
     });
-    part("file").addEventListener("change", async ({ target }) => {
-      if (!target.files.length) return; // the dialog was left without a choice
-      try {
-        const found = await read(target.files[0]);
-        set("image", written(found.pixels));
-        part("right").textContent = found.light ? "Its ground is light: it was inverted." : "";
-      } catch {
-        part("right").textContent = "This is no picture that your browser can read.";
-      }
-    });
+    set("image", written(painted));
+  }
 
-    // The pen -----------------------------------------------------------------------------------
-
-    let [pen, down] = [[SIDE / 2, SIDE / 2], false]; // where it is, in pixels, and whether it draws
-    let last = null; // where a pointer was that draws
-
-    // A stroke from a place to another; from a place to itself it is a dot.
-    function stroke([x0, y0], [x1, y1]) {
-      const [across, along] = [x1 - x0, y1 - y0];
-      const length = across ** 2 + along ** 2 || 1;
-      const painted = pixels.map((value, i) => {
-        const [x, y] = [(i % SIDE) + 0.5 - x0, Math.floor(i / SIDE) + 0.5 - y0];
-        const share = within(0, (x * across + y * along) / length, 1);
-        const far = Math.hypot(x - share * across, y - share * along);
-        return Math.max(value, Math.round(255 * within(0, PEN + 0.5 - far, 1)));
-      });
-      set("image", written(painted));
-    }
-
-    const board = part("board");
-    const place = pointed(board, SIDE);
-    board.addEventListener("pointerdown", (event) => {
-      board.setPointerCapture(event.pointerId);
+  const board = part("board");
+  const place = pointed(board, SIDE);
+  drags(board, {
+    down(event) {
       last = place(event);
       stroke(last, last);
-    });
-    board.addEventListener("pointermove", (event) => {
+    },
+    move(event) {
       if (!event.buttons || !last) return;
       const next = place(event);
       stroke(last, next);
       last = next;
-    });
-    for (const end of ["pointerup", "pointercancel"]) board.addEventListener(end, () => (last = null));
-    board.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-      if (!step && event.key !== " ") return;
-      event.preventDefault();
-      if (step) pen = pen.map((at, i) => within(0.5, at + step[i], SIDE - 0.5));
-      else down = !down;
-      board.style.setProperty("--x", pen[0] / SIDE);
-      board.style.setProperty("--y", pen[1] / SIDE);
-      board.dataset.pen = down ? "down" : "up";
-      if (down) stroke(pen, pen);
-    });
-    board.addEventListener("blur", () => delete board.dataset.pen);
-  }
+    },
+    end: () => (last = null),
+  });
+  board.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!step && event.key !== " ") return;
+    event.preventDefault();
+    if (step) pen = pen.map((at, i) => within(0.5, at + step[i], SIDE - 0.5));
+    else down = !down;
+    board.style.setProperty("--x", pen[0] / SIDE);
+    board.style.setProperty("--y", pen[1] / SIDE);
+    board.dataset.pen = down ? "down" : "up";
+    if (down) stroke(pen, pen);
+  });
+  board.addEventListener("blur", () => delete board.dataset.pen);
+}
 
-  return { state, html, mount };
-})();
+export { state, html, mount };

@@ -8,7 +8,6 @@ class VisionTransformer(Live):
 
     kind = "vit"
     label = "Live vision transformer"
-    scripts = ("unpack.js", "engine.js", "others.js")
     models = ("vit", "vit_patch14", "vit_patch4")
 
 
