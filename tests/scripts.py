@@ -9,7 +9,7 @@ import torch
 from py_mini_racer import JSEvalException
 
 from course_utils.kit.live import bundle
-from course_utils.kit.live.packing import script
+from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import Live, modules
 from course_utils.studio import first_states
 

@@ -12,8 +12,7 @@ import course_utils as cu
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.interventions import intervene
-from course_utils.kit.live.widgets.gpt import Writer
-from course_utils.kit.live.widgets.translator import Translator
+from course_utils.kit.live.widgets import GPTWriter, Translator
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ def translator(**options) -> Translator:
     return cu.live.translator("she has a red car .", **options)
 
 
-def gpt() -> Writer:
+def gpt() -> GPTWriter:
     return cu.live.gpt(PROMPT, 0.7, 1)
 
 

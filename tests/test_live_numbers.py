@@ -16,14 +16,19 @@ from course_utils.data.images import load_fashion_mnist, scaled
 from course_utils.data.prose import story_text
 from course_utils.data.text import BOS, EOS
 from course_utils.interventions import intervene
-from course_utils.kit.live.widgets.alignment import Alignment
-from course_utils.kit.live.widgets.character_gpt import CharacterGPT
-from course_utils.kit.live.widgets.heads import DRAWERS, Heads
-from course_utils.kit.live.widgets.kernel_regression import KernelRegression
-from course_utils.kit.live.widgets.learned_head import LearnedHead
-from course_utils.kit.live.widgets.look_up import ANIMALS, QUERIES, LookUp
-from course_utils.kit.live.widgets.translator import Translator
-from course_utils.kit.live.widgets.vit import VisionTransformer
+from course_utils.kit.live.widgets import (
+    ANIMALS,
+    DRAWERS,
+    QUERIES,
+    Alignment,
+    CharacterGPT,
+    Heads,
+    KernelRegression,
+    LearnedHead,
+    LookUp,
+    Translator,
+    VisionTransformer,
+)
 from course_utils.lessons.bahdanau_attention.alignment import links_of
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.lessons.vision_transformers.analysis import attention_rollout

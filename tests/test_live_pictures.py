@@ -14,7 +14,7 @@ from stored_models import network
 
 import course_utils as cu
 from course_utils.data.images import FASHION, scaled
-from course_utils.kit.live.widgets.look_up import ANIMALS, QUERIES
+from course_utils.kit.live.widgets import ANIMALS, QUERIES
 from course_utils.pooling import kernel_weights, leave_one_out_error
 
 pytestmark = pytest.mark.slow

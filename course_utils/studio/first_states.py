@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from nbformat import NotebookNode
 
 from course_utils.kit import live
-from course_utils.kit.live.packing import script
+from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import ASLEEP, Live, classic
 from course_utils.studio import StudioError
 

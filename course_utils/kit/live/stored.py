@@ -1,26 +1,49 @@
-"""Trained networks in files.
+"""Trained networks in files, and as the bundles that a page loads.
 
 `make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
 state_dict in half precision or fewer bits, its configuration, and its vocabularies. They load into the reader's
 class, too. What a page tells of it, its examples and scores, stands beside it in <name>.json.
+
+A bundle is both as plain data: a page loads it by a script tag, and `engine.js` unpacks it. A matrix of some size is
+kept as whole numbers of 8 bits, or of 6, a letter each, with a scale for each row; all else in half precision. What a
+page computes with are these rounded weights; `restored` gives them to PyTorch.
 """
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from course_utils.files import ROOT, atomic_write, leads, locked
-from course_utils.kit.live.packing import is_rounded, rounded, shared
 
 MODELS = ROOT / "data" / "models"
 SCALES = ".scales"
 """Behind a matrix's name, of what its rows are multiplied by."""
+
+LARGE = 1024
+"""From so many numbers on a matrix is rounded: below, it would save too little."""
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+"""Those of base64, for the whole numbers from -31 on."""
+
+MAX_BYTES = 700_000
+"""Of one bundle, as a script."""
+
+LATER_BYTES = {"everyday_fr": 4_000_000}
+"""Of one that a page loads when it has answered with another."""
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -54,9 +77,10 @@ def save_model(
     Args:
         name: of the file, without its ending.
         model: its parameters and buffers are stored in half precision, each once, whatever names it has.
-        config: the arguments that make its class; what JSON can hold.
+        config: the arguments that make the model's class; what JSON can hold.
         vocabularies: tokens in the order of their ids, by name.
         bits: with 8 or 6, large matrices are rounded to whole numbers of so many bits, with a scale for each row.
+        folder: data/models, unless another is given.
 
     Raises:
         ValueError: a tensor does not fit half precision.
@@ -64,20 +88,19 @@ def save_model(
     arrays, state = {}, model.state_dict()
     same = shared(state)
     for key, tensor in state.items():
+        tensor = tensor.detach().cpu()
         if key in same:
             continue
         if is_rounded(tensor, bits):
-            arrays[key], arrays[f"{key}{SCALES}"] = rounded(tensor.detach().cpu(), bits)
+            arrays[key], arrays[f"{key}{SCALES}"] = rounded(tensor, bits)
             continue
-        half = tensor.detach().cpu().half() if tensor.is_floating_point() else tensor.cpu()
+        half = tensor.half() if tensor.is_floating_point() else tensor
         if not half.isfinite().all():
             raise ValueError(f"{key} holds a value beyond half precision (65,504)")
         arrays[key] = half.numpy()
     about = {"config": dict(config), "vocabularies": dict(vocabularies or {})}
-    if bits < 16:
-        about |= {"bits": bits}
-    if same:
-        about |= {"same": same}
+    about |= {"bits": bits} if bits < 16 else {}
+    about |= {"same": same} if same else {}
     path = (folder or MODELS) / f"{name}.npz"
     if not leads():
         return path
@@ -86,6 +109,29 @@ def save_model(
     if folder is None:
         _note_checksum(path)
     return path
+
+
+def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
+    """A stored model by its name; `Class(**stored.config).load_state_dict(stored.state)` revives it.
+
+    Raises:
+        ValueError: there is no model of this name; those that exist are named.
+    """
+    path = (folder or MODELS) / f"{name}.npz"
+    if not path.is_file():
+        names = ", ".join(sorted(file.stem for file in path.parent.glob("*.npz"))) or "none"
+        raise ValueError(f"name={name!r} is no stored model; there are: {names}")
+    with np.load(path, allow_pickle=False) as file:
+        about = json.loads(str(file["about"]))
+        arrays = {key: torch.from_numpy(file[key]) for key in file.files if key != "about"}
+    state = {}
+    for key, array in arrays.items():
+        if f"{key}{SCALES}" in arrays:
+            state[key] = array.float() * arrays[f"{key}{SCALES}"][:, None]
+        elif not key.endswith(SCALES):
+            state[key] = array.float() if array.is_floating_point() else array
+    state |= {key: state[first] for key, first in about.get("same", {}).items()}
+    return StoredModel(about["config"], state, about["vocabularies"], about.get("bits", 16))
 
 
 def tell(name: str, **facts: object) -> None:
@@ -134,24 +180,148 @@ def _note_checksum(path: Path) -> None:
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
-    """A stored model by its name; `Class(**stored.config).load_state_dict(stored.state)` revives it.
+# Bundles --------------------------------------------------------------------------------------------------------------
+
+
+def bundled() -> list[str]:
+    """The stored models that answer in a page."""
+    return sorted(path.stem for path in MODELS.glob("*.json"))
+
+
+def packed(name: str) -> dict:
+    """A stored model as a page computes with it; `network_of` makes PyTorch's network of it.
 
     Raises:
-        ValueError: there is no model of this name; those that exist are named.
+        ValueError: there is no model of this name.
     """
-    path = (folder or MODELS) / f"{name}.npz"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.npz"))) or "none"
-        raise ValueError(f"name={name!r} is no stored model; there are: {known}")
-    with np.load(path, allow_pickle=False) as file:
-        about = json.loads(str(file["about"]))
-        arrays = {key: torch.from_numpy(file[key]) for key in file.files if key != "about"}
-    state = {}
-    for key, array in arrays.items():
-        if f"{key}{SCALES}" in arrays:
-            state[key] = array.float() * arrays[f"{key}{SCALES}"][:, None]
-        elif not key.endswith(SCALES):
-            state[key] = array.float() if array.is_floating_point() else array
-    state |= {key: state[first] for key, first in about.get("same", {}).items()}
-    return StoredModel(about["config"], state, about["vocabularies"], about.get("bits", 16))
+    model = load_model(name)
+    return pack(model.config, model.state, model.vocabularies, bits=min(model.bits, 8))
+
+
+@cache
+def bundle(name: str) -> dict:
+    """A stored model, packed, and what `tell` has kept of it.
+
+    Raises:
+        ValueError: there is no model of this name, or none of its kind answers in a page yet.
+    """
+    weights = packed(name)
+    if name not in (names := bundled()):
+        raise ValueError(f"name={name!r} answers in no page yet; those that do: {', '.join(names)}")
+    return weights | told(name)
+
+
+def script(name: str, packed: Mapping) -> str:
+    """A bundle as a classic script, which a page may load from a file, too.
+
+    Raises:
+        ValueError: it has more than `MAX_BYTES`, or than `LATER_BYTES` allows.
+    """
+    most = LATER_BYTES.get(name, MAX_BYTES)
+    data = json.dumps(packed, ensure_ascii=False, separators=(",", ":"))
+    text = f'(globalThis.live_bundles ??= {{}})["{name}"] = {data};\n'
+    if (size := len(text.encode())) > most:
+        raise ValueError(f"{name} takes {size // 1000} KB; at most {most // 1000} KB are allowed")
+    return text
+
+
+def pack(
+    config: Mapping,
+    state: Mapping[str, Tensor],
+    vocabularies: Mapping[str, Sequence[str]] | None = None,
+    *,
+    bits: int = 8,
+) -> dict:
+    """What JSON can hold: `config`, `vocabularies`, and under `tensors` each one by its name in the state_dict.
+
+    Of a tensor that has several names, the others name the first.
+
+    Args:
+        config: the arguments that make the model's class.
+        state: its state_dict, in single precision.
+        vocabularies: tokens in the order of their ids, by name.
+        bits: of a number of a large matrix: 8 or 6; with 16 all is in half precision.
+    """
+    same = shared(state)
+    tensors = {
+        name: {"same": same[name]} if name in same else _packed(tensor.detach().float(), bits)
+        for name, tensor in state.items()
+    }
+    words = {side: list(tokens) for side, tokens in (vocabularies or {}).items()}
+    return {"config": dict(config), "vocabularies": words, "tensors": tensors}
+
+
+def restored(packed: Mapping) -> dict[str, Tensor]:
+    """The state_dict that a page sees: the weights of a bundle, to the last bit."""
+    state: dict[str, Tensor] = {}
+    for name, tensor in packed["tensors"].items():
+        state[name] = state[tensor["same"]] if "same" in tensor else _unpacked(tensor)
+    return state
+
+
+def network_of(kind: type[Network], packed: Mapping) -> Network:
+    """The network that a page sees, as PyTorch's, in eval mode; it is not trained further."""
+    network = kind(**packed["config"])
+    network.load_state_dict(restored(packed))
+    return network.eval().requires_grad_(False)
+
+
+def shared(state: Mapping[str, Tensor]) -> dict[str, str]:
+    """Name → the first name of the same tensor, of those that have several."""
+    first: dict[tuple, str] = {}
+    names = {
+        name: first.setdefault((tensor.data_ptr(), tensor.shape), name)
+        for name, tensor in state.items()
+    }
+    return {name: other for name, other in names.items() if name != other}
+
+
+def is_rounded(tensor: Tensor, bits: int) -> bool:
+    """Whether it is kept as whole numbers of so many bits."""
+    return bits < 16 and tensor.ndim == 2 and tensor.numel() >= LARGE
+
+
+def rounded(matrix: Tensor, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whole numbers of so many bits, and the scale of each row: what they are multiplied by."""
+    scales = matrix.abs().amax(dim=1) / (2 ** (bits - 1) - 1)
+    steps = (matrix / scales.where(scales > 0, 1.0)[:, None]).round()
+    return steps.numpy().astype("i1"), scales.numpy().astype("<f4")
+
+
+def _packed(tensor: Tensor, bits: int) -> dict:
+    packed: dict = {"shape": list(tensor.shape)}
+    if not is_rounded(tensor, bits):
+        return packed | {"data": _text(tensor.numpy().astype("<f2"))}
+    steps, scales = rounded(tensor, bits)
+    data = {"letters": _letters(steps)} if bits == 6 else {"data": _text(steps)}
+    return packed | {"scales": _text(scales)} | data
+
+
+def _unpacked(packed: Mapping) -> Tensor:
+    if "scales" not in packed:
+        numbers = _numbers(packed["data"], "<f2").astype(np.float32)
+        return torch.from_numpy(numbers).reshape(packed["shape"])
+    steps = _steps(packed["letters"]) if "letters" in packed else _numbers(packed["data"], "i1")
+    scales = _numbers(packed["scales"], "<f4")
+    return torch.from_numpy(steps.reshape(packed["shape"]).astype(np.float32) * scales[:, None])
+
+
+def _text(numbers: np.ndarray) -> str:
+    return base64.b64encode(numbers.tobytes()).decode("ascii")
+
+
+def _numbers(text: str, kind: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+def _letters(steps: np.ndarray) -> str:
+    return _CODES[steps.ravel() + 31].tobytes().decode("ascii")
+
+
+def _steps(letters: str) -> np.ndarray:
+    steps = np.zeros(128, np.int8)
+    steps[_CODES] = np.arange(64) - 31
+    return steps[np.frombuffer(letters.encode(), np.uint8)]
+
+
+_CODES = np.frombuffer(LETTERS.encode(), np.uint8)

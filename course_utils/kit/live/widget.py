@@ -12,13 +12,11 @@ from functools import cache
 from pathlib import Path
 
 from course_utils.kit.explorer import VIEW
-from course_utils.kit.live.bundles import bundle
-from course_utils.kit.live.packing import script
+from course_utils.kit.live.stored import bundle, script
 from course_utils.kit.page import asset
 
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
 """What a saved notebook shows above a widget that no kernel and no script has woken."""
-
 
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "\.{1,2}/(\w+)\.js";$', re.M)
 EXPORT = re.compile(r"^export (\{[^}]*\});$", re.M)
@@ -106,14 +104,44 @@ class Live:
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         data = {"text/plain": repr(self), "text/html": self.form(ASLEEP)}
         try:
-            if self._panel is None:
-                # Only here: where there are no widgets, nothing fails before.
-                from course_utils.kit.live.panel import Panel
-
-                given = self.models, self.options, self.bundles()
-                self._panel = Panel(self.form(), self.script(), *given)
+            self._panel = self._panel or panel(self)
             live = self._panel._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
             return data | {"text/html": self.alone()}, {}
         live, about = live if isinstance(live, tuple) else (live, {})
         return data | {VIEW: live[VIEW]}, about
+
+
+RENDER = """
+function render({ model, el }) {
+  el.innerHTML = model.get("form");
+  Object.assign(globalThis.live_bundles ??= {}, model.get("bundles"));
+  globalThis.live_modules.form.begin(el.querySelector("form"), model.get("models"), model.get("options"));
+}
+export default { render };
+"""
+
+
+def panel(widget: Live):
+    """A live widget in JupyterLab, an anywidget: all is handed over once, and the page does the rest.
+
+    Raises:
+        ImportError: there are no widgets; they are asked for here only, so that nothing fails before.
+    """
+    import anywidget
+    import traitlets
+
+    class Panel(anywidget.AnyWidget):
+        _esm = traitlets.Unicode().tag(sync=True)
+        form = traitlets.Unicode().tag(sync=True)
+        models = traitlets.List().tag(sync=True)
+        options = traitlets.Dict().tag(sync=True)
+        bundles = traitlets.Dict().tag(sync=True)
+
+    return Panel(
+        _esm=widget.script() + RENDER,
+        form=widget.form(),
+        models=list(widget.models),
+        options=widget.options,
+        bundles=widget.bundles(),
+    )

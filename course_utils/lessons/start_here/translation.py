@@ -11,8 +11,7 @@ from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy
 from course_utils.interventions import intervene
-from course_utils.kit.live import bundle
-from course_utils.kit.live.packing import network_of
+from course_utils.kit.live import bundle, network_of
 from course_utils.models.transformer import Transformer
 
 LETTERS, LONGEST = 100, 40

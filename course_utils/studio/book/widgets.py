@@ -19,7 +19,7 @@ from course_utils.files import ROOT, atomic_write
 from course_utils.kit import explorer as engine
 from course_utils.kit import live
 from course_utils.kit.digest import SOURCES, digest_of
-from course_utils.kit.live.packing import script
+from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import Live
 from course_utils.kit.page import asset
 from course_utils.studio.first_states import KINDS, first_state, widget_of

@@ -1,0 +1,311 @@
+"""The ten live widgets: how each is called, what it loads, and what it refuses to begin with.
+
+The script of its kind beside this file asks and shows.
+"""
+
+import re
+from collections.abc import Mapping
+
+import torch
+
+from course_utils.data.prose import Subwords, story_text
+from course_utils.data.regression import noisy_sine
+from course_utils.data.text import tokenize
+from course_utils.kit.live.stored import bundle
+from course_utils.kit.live.widget import Live
+
+DRAWERS = "ABCDEFGH"
+MAX_HEADS = 4
+"""Also the most letters of a request."""
+
+HEAD_RATES = (0.3, 1, 3)
+GPT_RATES = (0.001, 0.003, 0.01)
+
+ANIMALS = {
+    "mouse": (0.1, 0.1, 2.0),
+    "cat": (0.3, 0.8, 15.0),
+    "dog": (0.4, 1.0, 12.0),
+    "horse": (0.8, 0.4, 28.0),
+    "elephant": (1.0, 0.0, 65.0),
+}
+QUERIES = {"kitten": (0.2, 0.9), "bird": (0.2, 0.2), "farmer": (0.6, 0.8), "house": (1.0, 1.0)}
+
+
+# Computed from what a reader gives ------------------------------------------------------------------------------------
+
+
+class LookUp(Live):
+    """A query that is dragged over a table of animals, or walks along the slope to a wanted answer."""
+
+    kind = "look_up"
+    label = "Live look-up"
+
+
+def look_up(
+    animals: Mapping[str, tuple[float, float, float]] | None = None,
+    queries: Mapping[str, tuple[float, float]] | None = None,
+) -> LookUp:
+    """Drag a query over the keys: its scores, its weights, and the weighted average of the values.
+
+    Args:
+        animals: name → (size, home, years); by default the five of *Queries, keys and values*.
+        queries: name → (size, home), places to begin from; the first is shown.
+
+    Raises:
+        ValueError: there is no animal, or no query.
+    """
+    options: dict[str, dict] = {}
+    for name, given, usual in (("animals", animals, ANIMALS), ("queries", queries, QUERIES)):
+        rows = usual if given is None else given
+        if not rows:
+            raise ValueError(f"{name}={given!r} is empty; one entry is needed")
+        options[name] = {key: tuple(map(float, row)) for key, row in rows.items()}
+    return LookUp(*options.values(), **options)
+
+
+class Heads(Live):
+    """The reader's own look-ups in a cabinet of eight drawers, by weights that are written down."""
+
+    kind = "heads"
+    label = "Live heads"
+
+
+def heads(request: str = "CF", num_heads: int = 2) -> Heads:
+    """One attention by hand: ask for one to four drawers, with one to four heads.
+
+    Args:
+        request: one to four different letters from A to H.
+        num_heads: from 1 to 4.
+
+    Raises:
+        ValueError: the request or the number of heads is another.
+    """
+    letters = set(request)
+    if not 1 <= len(letters) == len(request) <= MAX_HEADS or letters - {*DRAWERS}:
+        raise ValueError(
+            f"request={request!r}; one to four different letters from A to H are needed"
+        )
+    if num_heads not in range(1, MAX_HEADS + 1):
+        raise ValueError(f"num_heads={num_heads!r}; 1 to 4 are needed")
+    return Heads(request, num_heads, request=request, num_heads=num_heads)
+
+
+class KernelRegression(Live):
+    """Points to add, drag and remove, a query with its window, a width to learn."""
+
+    kind = "kernel_regression"
+    label = "Live kernel regression"
+
+
+def kernel_regression(noise: float = 1.0) -> KernelRegression:
+    """Points that can be dragged, one query with its window and its weights, and a width to learn.
+
+    Args:
+        noise: standard deviation of the noise on the forty points that are shown first; finite, not negative.
+
+    Raises:
+        ValueError: what `noisy_sine` says about `noise`.
+    """
+    data = noisy_sine(40, noise=noise)
+    points = [[round(x, 3), round(y, 3)] for x, y in zip(data.x.tolist(), data.y.tolist(), strict=True)]  # fmt: skip
+    truth = data.truth(torch.linspace(0, 5, 101, dtype=torch.float64)).tolist()
+    return KernelRegression(float(noise), points=points, truth=truth)
+
+
+# Trained in the page --------------------------------------------------------------------------------------------------
+
+
+def _check_training(rate: float, rates: tuple[float, ...], seed: int) -> None:
+    if rate not in rates:
+        raise ValueError(f"rate={rate!r}; one of {', '.join(map(str, rates))} is needed")
+    if seed not in range(100):
+        raise ValueError(f"seed={seed!r}; 0 to 99 are needed")
+
+
+class LearnedHead(Live):
+    """One attention head, trained by gradient descent: an adjective learns which noun it belongs to."""
+
+    kind = "learned_head"
+    label = "Live training of a head"
+
+
+def learned_head(rate: float = 1, seed: int = 0) -> LearnedHead:
+    """A head with random matrices that learns, step by step, at which noun an adjective has to look.
+
+    Args:
+        rate: of gradient descent; 0.3, 1 or 3.
+        seed: of the matrices, from 0 to 99.
+
+    Raises:
+        ValueError: `rate` or `seed` is another.
+    """
+    _check_training(rate, HEAD_RATES, seed)
+    return LearnedHead(rate, seed, rate=rate, seed=seed)
+
+
+class CharacterGPT(Live):
+    """A GPT of characters that learns a reader's own text, and writes while it learns."""
+
+    kind = "character_gpt"
+    label = "Live training of a GPT"
+
+
+def character_gpt(rate: float = 0.003, seed: int = 0) -> CharacterGPT:
+    """A small GPT with random weights that learns the reader's text, letter by letter, in the browser.
+
+    The course's short story stands there first.
+
+    Args:
+        rate: of AdamW; 0.001, 0.003 or 0.01.
+        seed: of the weights and of the draws, from 0 to 99.
+
+    Raises:
+        ValueError: `rate` or `seed` is another.
+    """
+    _check_training(rate, GPT_RATES, seed)
+    return CharacterGPT(rate, seed, text=story_text(), rate=rate, seed=seed)
+
+
+# Stored models --------------------------------------------------------------------------------------------------------
+
+
+def _refuse_unknown(sentence: str, model: str) -> None:
+    """Refuse a first sentence without a word, or with one that is not in the vocabulary of a stored translator."""
+    known = bundle(model)["vocabularies"]["source"]
+    words = tokenize(sentence)
+    if not words:
+        raise ValueError(f"sentence={sentence!r} is empty; write at least one word")
+    if unknown := [word for word in words if word not in known]:
+        raise ValueError(
+            f"sentence={sentence!r} has words that the translator does not know: {', '.join(unknown)}; "
+            "write others in their place"
+        )
+
+
+class Translator(Live):
+    """Any English sentence, its French translation, where it looks, and looks taken away."""
+
+    kind = "translator"
+    label = "Live translator"
+    models = ("translator_fr",)
+
+
+def translator(
+    sentence: str = "she has a red car .",
+    checkpoints: bool = False,
+    compact: bool = False,
+    everyday: bool = False,
+) -> Translator:
+    """The course's stored translator: write a sentence, see where each French word looks, and take looks away.
+
+    Args:
+        sentence: what is translated first.
+        checkpoints: whether a slider goes back to earlier steps of its training.
+        compact: without what is said around it, for a page that says it itself.
+        everyday: whether a larger model, of any words, is loaded after this one has answered.
+
+    Raises:
+        ValueError: a word of `sentence` is not in the vocabulary, or there is none.
+    """
+    _refuse_unknown(sentence, "translator_fr")
+    given = [sentence, checkpoints, compact, everyday]
+    options = dict(zip(("sentence", "checkpoints", "compact", "everyday"), given, strict=True))
+    while given[-1] is False:
+        given.pop()
+    widget = Translator(*given, **options)
+    widget.later = ("translator_fr_0", "translator_fr_100") * checkpoints
+    widget.later += ("everyday_fr",) * everyday
+    return widget
+
+
+class Alignment(Live):
+    """Where two translators look for each word of their French, Bahdanau's and the Transformer, side by side.
+
+    For sentences that the course's corpus has, the gold links are framed.
+    """
+
+    kind = "alignment"
+    label = "Live alignments"
+    models = ("bahdanau_fr", "translator_fr")
+    later = ("bahdanau_fr_0", "bahdanau_fr_100")
+
+
+def alignment(sentence: str = "please eat a pizza .") -> Alignment:
+    """Two of the course's stored translators: write a sentence, and compare where they look.
+
+    Args:
+        sentence: what is translated first.
+
+    Raises:
+        ValueError: a word of `sentence` is not in the vocabulary, or there is none.
+    """
+    _refuse_unknown(sentence, "bahdanau_fr")
+    return Alignment(sentence, sentence=sentence)
+
+
+class BERTFiller(Live):
+    """A BERT that fills the gaps of a reader's sentence, and shows what each gap looks at."""
+
+    kind = "bert"
+    label = "Live BERT"
+    models = ("bert",)
+
+
+def bert(sentence: str = "she wants to ___ a novel .") -> BERTFiller:
+    """The course's stored BERT: write a sentence with gaps, and it says what may stand in them.
+
+    Args:
+        sentence: what is read first; ___ is a gap.
+
+    Raises:
+        ValueError: `sentence` has no gap.
+    """
+    if not re.search("_|<mask>", sentence):
+        raise ValueError(f"sentence={sentence!r} has no gap; write ___ where a word is missing")
+    return BERTFiller(sentence, sentence=sentence)
+
+
+class GPTWriter(Live):
+    """A GPT that goes on with a reader's sentence, and shows what it draws each token from and looks at."""
+
+    kind = "gpt"
+    label = "Live GPT"
+    models = ("gpt",)
+    later = ("gpt_0", "gpt_100")
+
+
+def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -> GPTWriter:
+    """The course's stored GPT: write a beginning, and it goes on, token by token.
+
+    Args:
+        prompt: the beginning that stands there first.
+        temperature: from 0 to 2, in tenths.
+        seed: of the draws; the same seed draws the same text.
+
+    Raises:
+        ValueError: `temperature` is out of range, or `prompt` has no place in the window of the model.
+    """
+    if not 0 <= temperature <= 2:
+        raise ValueError(f"temperature={temperature!r}; 0 to 2 is needed")
+    model = bundle("gpt")
+    words, most = model["vocabularies"], model["config"]["max_len"]
+    subwords = Subwords.of(words["tokens"], [tuple(merge.split()) for merge in words["merges"]])
+    if (count := 1 + len(subwords.encode(prompt))) > most:
+        raise ValueError(
+            f"prompt={prompt!r} has {count} tokens with the <eos> before it; the model reads at most {most}, "
+            "so write a shorter one"
+        )
+    return GPTWriter(prompt, temperature, seed, prompt=prompt, temperature=temperature, seed=seed)
+
+
+class VisionTransformer(Live):
+    """A picture to draw or upload, what a vision transformer says, and where its class token looks."""
+
+    kind = "vit"
+    label = "Live vision transformer"
+    models = ("vit", "vit_patch14", "vit_patch4")
+
+
+def vit() -> VisionTransformer:
+    """The course's stored vision transformers: draw, upload or choose a picture of 28 × 28 pixels."""
+    return VisionTransformer()
