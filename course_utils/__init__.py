@@ -71,7 +71,7 @@ _ROOMS = {
     "kit.progress": "choose progress",
     "kit.predict": "predict",
     "kit.quiz": "quiz recall",
-    "kit.ritual": "before_training",
+    "kit.sanity_checks": "before_training",
     "kit.runs": "stored_run stored_runs",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -17,7 +17,7 @@ import course_utils as cu
 from course_utils.figures.picture import image_tag
 from course_utils.kit.live import stored
 from course_utils.kit.page import MAX_BYTES
-from course_utils.kit.words import marked
+from course_utils.kit.rich_text import marked
 from course_utils.studio import StudioError, manifest, pairs
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import check, cover, pages, transforms, widgets

@@ -12,20 +12,15 @@ from functools import cache
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.kit.explorer import (
-    MAX_FRAMES,
-    Choice,
-    Control,
-    Explorer,
-    IntRange,
-    Slider,
-    Text,
-)
+from course_utils.kit.explorer import MAX_FRAMES, Choice, Explorer, IntRange, Slider
 from course_utils.kit.page import MAX_BYTES
+from course_utils.kit.painting import Layers
 from course_utils.studio.book import widgets
 
 TRAIN = {"heads"}
@@ -114,9 +109,7 @@ def test_a_picture_depends_on_the_values_and_on_nothing_drawn_before(name):
     start, *others = random.Random(0).sample(every, min(6, len(every)))
     for values in (*others, start):
         png, alt = explorer.frame(**values)
-    fresh = explorer.figure(**start)
-    assert alt == fresh.alt
-    np.testing.assert_array_equal(pixels(png), pixels(fresh.png(dpi=192)))
+    assert Explorer(name, explorer._new_scene, explorer.controls).frame(**start) == (png, alt)
 
 
 @pytest.mark.nightly  # the book, made at every push, has these pages and refuses what is too large
@@ -162,12 +155,11 @@ def test_the_first_picture_has_its_size_and_alt_text_and_repr_is_one_line(name):
 @every_explorer
 def test_a_picture_may_be_cut_between_its_panels(name):
     explorer = make(name)
-    explorer.frame()
-    cuts, width = explorer._parts["cuts"], explorer.size[0]
-    assert explorer._parts["least"] <= 1, "where there is room, it stays whole"
+    cuts, width = explorer.parts["cuts"], explorer.size[0]
+    assert explorer.parts["least"] <= 1, "where there is room, it stays whole"
     assert cuts[0] == 0 and cuts[-1] == width
     assert all(right - left >= 60 for left, right in itertools.pairwise(cuts))
-    picture = explorer.figure()
+    picture = explorer._new_scene().picture
     picture.canvas.draw()
     maps = [ax for ax in picture.axes if ax.get_label() != "<colorbar>"]
     columns = {round(ax.bbox.x0) for ax in maps}
@@ -224,12 +216,10 @@ def test_an_exception_is_shown_in_place_and_the_next_move_clears_it():
         assert panel.frame == before
         panel.positions = [back]
         assert panel.alert == ""
-    np.testing.assert_array_equal(
-        pixels(panel.frame["png"]), pixels(explorer.figure(n=0).png(dpi=192))
-    )
+    assert panel.frame["png"] == small().frame(n=0)[0], "nothing half done is left"
 
 
-@pytest.mark.parametrize("method", ["set", "figure", "frame"])
+@pytest.mark.parametrize("method", ["set", "frame"])
 def test_an_exception_is_raised_where_there_is_a_caller(method):
     explorer = small(scene=FailsAtThree)
     with pytest.raises(ZeroDivisionError, match="too much"):
@@ -237,76 +227,9 @@ def test_an_exception_is_raised_where_there_is_a_caller(method):
     assert repr(explorer) == "small(n=1)"
 
 
-class Line:
-    """A picture of a line of text; it knows no sevens."""
+# Bad input, and what would be right -------------------------------------------------------------
 
-    def __init__(self):
-        self.picture, ax = cu.subplots(alt="A line", width=4, height=1)
-        self.text = ax.text(0, 0.5, "")
-
-    def draw(self, line: str) -> str:
-        if "7" in line:
-            raise ValueError("no sevens, please")
-        self.text.set_text(line)
-        return f"The line says {line!r}."
-
-
-def written(value: str = "one") -> Explorer:
-    return Explorer("line", Line, {"line": Text(["one", "two <b>"], value, "Your line")})
-
-
-def test_a_line_that_fails_is_said_in_place_and_the_picture_stays():
-    panel = written().panel()
-    for line, says in [("7", "no sevens"), ("", "0 characters"), ("x" * 101, "101 characters")]:
-        panel.positions = [line]
-        assert says in panel.alert
-        assert panel.frame["alt"] == "The line says 'one'."
-
-
-@pytest.mark.parametrize(("value", "chosen"), [("two <b>", "two <b>"), ("my own", "one")])
-def test_in_the_book_a_line_is_chosen_from_the_examples(value, chosen):
-    form = BeautifulSoup(written(value).page(), "html.parser").form
-    assert not form.select("input[type=text]")
-    assert form.select_one("option[selected]").text == chosen
-    assert form.select_one(".cu-caption").text == f"The line says {chosen!r}."
-
-
-# Bad input, and what would be right
-
-SLIDER = Slider([1, 2], 1, label="Number")
 LONG, LETTERS = IntRange(1, 20, 1, "A"), Choice(list("abcdefgh"), "a", "B")
-
-
-@pytest.mark.parametrize(
-    ("mistake", "error", "message"),
-    [
-        (lambda: small().set(n=9), ValueError, r"n=9 is not among the values \[0, 1, 2, 3\]"),
-        (lambda: small().figure(m=1), TypeError, "small has no control 'm'; it has n"),
-        (lambda: Explorer("small", Number, {}), ValueError, "controls is empty"),
-        (lambda: Explorer("no name", Number, {"n": SLIDER}), ValueError, "name='no name'"),
-        (lambda: Explorer("small", None, {"n": SLIDER}), TypeError, "scene=None is no function"),
-        (lambda: small({"n": [1, 2]}), TypeError, r"controls\['n'\] is a list, not a Slider"),
-        (lambda: small({"m": SLIDER}), TypeError, "m"),
-        (lambda: small({"n": LONG, "kind": LETTERS}), ValueError, rf"20 × 8 = 160 .* at most {MAX_FRAMES}"),
-        (lambda: Slider([], 1, label="N"), ValueError, "values is empty"),
-        (lambda: Slider([1, 2], 3, label="N"), ValueError, r"value=3 is not among the values \[1, 2\]"),
-        (lambda: Slider([0, 1], True, label="N"), ValueError, "value=True is not among"),
-        (lambda: Slider([1, 1], 1, label="N"), ValueError, "twice"),
-        (lambda: Slider(3, 3, label="N"), TypeError, "values=3 is not a list"),
-        (lambda: Choice("abc", "a", label="N"), TypeError, "values='abc' is not a list"),
-        (lambda: Slider([1, 2], 1, label=" "), ValueError, "label=' ' is empty"),
-        (lambda: Text(["a"], 3, label="N"), TypeError, "value=3 is not a text"),
-        (lambda: Text(["a"], " ", label="N"), ValueError, "value has 0 characters; 1 to 100"),
-        (lambda: Slider([0.01, 0.02], 0.01, "N", format="{:.1f}"), ValueError, "two values by the same text"),
-        (lambda: small(scene=silent(None)), TypeError, "draw returned None; it must return the alt text"),
-        (lambda: small(scene=silent(" ")), ValueError, "empty alt text"),
-        (lambda: small(scene=lambda: 3), TypeError, "3 has no picture that cu.subplots made"),
-        (lambda: noise().page(), ValueError, "noise takes .* KB in a page.*fewer values"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_what_would_be_right(mistake, error, message):
-    with pytest.raises(error, match=message):
-        mistake()
 
 
 class Noise:
@@ -321,11 +244,105 @@ class Noise:
         return f"Noise number {seed}"
 
 
-def noise() -> Explorer:
-    return Explorer("noise", Noise, {"seed": IntRange(0, 2, 0, label="Seed")})
+@pytest.mark.parametrize(
+    ("mistake", "error", "message"),
+    [
+        (lambda: small().set(n=9), ValueError, r"n=9 is not among the values \[0, 1, 2, 3\]"),
+        (lambda: small().frame(m=1), TypeError, "small has no control 'm'; it has n"),
+        (lambda: small({"n": LONG, "kind": LETTERS}), ValueError, rf"20 × 8 = 160 .* at most {MAX_FRAMES}"),
+        (lambda: Slider([], 1, label="N"), ValueError, r"value=1 is not among the values \[\]"),
+        (lambda: Slider([0, 1], True, label="N"), ValueError, "value=True is not among"),
+        (lambda: Slider([1, 1], 1, label="N"), ValueError, "two values by the same text"),
+        (lambda: Slider([0.01, 0.02], 0.01, "N", format="{:.1f}"), ValueError, "two values by the same text"),
+        (lambda: Slider([1, 2], 1, label=" "), ValueError, "label=' ' is empty"),
+        (lambda: small(scene=silent(None)), ValueError, "draw returned None; it must return the alt text"),
+        (lambda: small(scene=silent(" ")), ValueError, "draw returned ' '; it must return the alt text"),
+        (lambda: Explorer("noise", Noise, {"seed": IntRange(0, 2, 0, "Seed")}).page(), ValueError,
+         "noise takes .* KB in a page.*fewer values"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_what_would_be_right(mistake, error, message):
+    with pytest.raises(error, match=message):
+        mistake()
 
 
 def test_numpy_and_torch_numbers_become_plain_ones():
     control = Slider(np.linspace(0, 1, 3), np.float64(0.5), label="N")
     assert control.value == 0.5 and type(control.value) is float
-    assert isinstance(control, Control)
+
+
+# Layers: what moves is drawn over what stands still ------------------------------------------------
+
+
+def playground():
+    """A picture with one of each: a line under another, an image under tick marks, bars, titles."""
+    fig, (left, middle, right) = cu.subplots(1, 3, alt="Things that move", width=6, height=2)
+    (low,) = left.plot([0, 1], [0, 1], linewidth=6)
+    left.plot([0, 1], [1, 0], color="black", linewidth=6)  # lies over what moves
+    left.set(xlim=(0, 1), ylim=(0, 1))
+    image = middle.imshow(np.zeros((3, 3)), vmin=0, vmax=1)
+    middle.spines[:].set_visible(False)
+    bars = right.bar([0, 1], [1, 1])
+    right.set_title("0")
+    fig.canvas.draw()
+    fig.set_layout_engine("none")
+    return fig, {
+        "line": lambda n: low.set_ydata([0, n / 9]),
+        "image": lambda n: image.set_data(np.full((3, 3), n / 9)),
+        "bars": lambda n: bars[0].set_height(n / 9),
+        "title": lambda n: right.set_title(str(n)),
+        "limits": lambda n: left.set_xlim(0, 1 + n),
+        "hidden": lambda n: bars[1].set_visible(n % 2 == 0),
+        "label": lambda n: left.text(0.1, 0.1, str(n)),
+        "ticks": lambda n: right.set_xticks([0, 1], ["a", f"b{n}"]),
+        "hidden axes": lambda n: middle.set_visible(n % 2 == 0),
+    }
+
+
+MOVES = st.lists(
+    st.tuples(st.sampled_from(sorted(playground()[1])), st.integers(0, 9)), min_size=1, max_size=6
+)
+
+
+def check(sequence: list[tuple[str, int]]) -> None:
+    """At the end of the sequence the painting has the pixels of a picture that is drawn whole."""
+    (kept, move), (whole, same) = playground(), playground()
+    layers = Layers(kept)
+    layers.paint()
+    for what, number in sequence:
+        move[what](number)
+        same[what](number)
+        painted = layers.paint()
+    whole.canvas.draw()
+    expected = Image.fromarray(np.asarray(whole.canvas.buffer_rgba())).convert("RGB")
+    np.testing.assert_array_equal(np.asarray(painted), np.asarray(expected))
+
+
+@pytest.mark.slow
+@settings(max_examples=8)
+@given(MOVES)
+def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
+    check(sequence)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", sorted(playground()[1]))
+def test_what_moves_again_is_drawn_again(what):
+    check([(what, 1), (what, 2), (what, 3)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["line", "image", "bars", "title", "ticks"])
+def test_only_what_moves_is_drawn_again(what, monkeypatch):
+    picture, move = playground()
+    layers = Layers(picture)
+    for number in (1, 2):
+        layers.paint()
+        move[what](number)
+    layers.paint()
+    whole = []
+    monkeypatch.setattr(picture.canvas, "draw", lambda: whole.append(1))
+    for number in range(3, 9):
+        move[what](number)
+        layers.paint()
+    assert not whole

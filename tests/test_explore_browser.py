@@ -115,24 +115,24 @@ def phone(browser):
 
 def still(name: str) -> tuple[str, Explorer]:
     """A page with an explorer of the course at its first picture, as a book shows it on a phone."""
-    made = getattr(cu.explore, name)()
-    png, alt = made.frame()
-    source = re.search('src="([^"]*)"', image_tag(png, alt, *made.size))[1]
-    image = dict(zip(("width", "height"), made.size, strict=True)) | {"src": source, "alt": alt}
-    text = form(name, made.controls, made._positions(), caption=None, image=image, **made._parts)
+    explorer = getattr(cu.explore, name)()
+    png, alt = explorer.frame()
+    source = re.search('src="([^"]*)"', image_tag(png, alt, *explorer.size))[1]
+    width, height = explorer.size
+    text = form(explorer, {"width": width, "height": height, "src": source, "alt": alt})
     script = asset("explorer.js") + "; connect(document.querySelector('form'), () => {});"
     return (
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<body style='margin: 0 15px'>{text}<style>{asset('explorer.css')}</style>"
         f"<script>{script}</script>"
-    ), made
+    ), explorer
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", dir(cu.explore))
 def test_on_a_phone_panels_stand_one_below_the_other_with_legible_labels(phone: Page, name: str):
-    text, made = still(name)
-    cuts, least = made._parts["cuts"], made._parts["least"]
+    text, explorer = still(name)
+    cuts, least = explorer.parts["cuts"], explorer.parts["least"]
     smallest = 10 / least  # pixels, in the picture as it is drawn
     phone.set_content(text)
     room = phone.locator(".cu-stage").evaluate("stage => stage.getBoundingClientRect().width")

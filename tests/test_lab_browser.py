@@ -14,7 +14,7 @@ from course_utils.studio import manifest
 
 COURSE = "import course_utils as cu\ncu.explore.kernel_width()"
 MADE = """
-from course_utils.kit.explorer import Choice, Explorer, IntRange, Text, Toggle
+from course_utils.kit.explorer import Choice, Explorer, IntRange, Toggle
 
 class Number:
     def __init__(self):
@@ -36,18 +36,6 @@ made = Explorer("made", Number, controls)
 made
 """
 MOVED = "made.set(kind='g')"
-WRITTEN = """
-class Echo:
-    def __init__(self):
-        self.picture, ax = cu.subplots(alt="A line", width=4, height=1)
-        self.text = ax.text(0.1, 0.5, "")
-
-    def draw(self, line):
-        self.text.set_text(line)
-        return f"you wrote: {line}"
-
-Explorer("echo", Echo, {"line": Text(["one", "two"], "one", "Your line")})
-"""
 QUIZ = "cu.quiz('start_here')"
 PREDICT = """
 wrong = {"less": "Is it squared?", "more": "Is it halved?"}
@@ -73,7 +61,7 @@ history = trainer.fit(model, PairLoader(pairs, source, target, batch_size=16))
 def lab(chromium, tmp_path_factory):
     """Opens a notebook of Lab and runs all its cells; shared, so that Lab starts once."""
     folder = tmp_path_factory.mktemp("lab")
-    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, WRITTEN, QUIZ, PREDICT, LIVE)
+    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, QUIZ, PREDICT, LIVE)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     write_notebook(folder / "over.ipynb", *OVER)
     with jupyterlab(folder) as address, one_playwright() as playwright:
@@ -121,15 +109,6 @@ def test_a_key_press_on_the_slider_moves_the_picture(notebook):
     assert slider.get_attribute("aria-valuetext") != value
     assert image.bounding_box() == box
     assert explorer.get_by_role("alert").count() == 0
-
-
-def test_a_line_is_sent_with_enter(notebook):
-    explorer = notebook.locator(".cu-explorer").nth(2)
-    field = explorer.get_by_role("textbox", name="Your line")
-    field.fill("my own line")
-    field.press("Enter")
-    says(explorer, "you wrote: my own line")
-    expect(field).to_be_focused()
 
 
 def test_a_list_and_a_box_move_the_picture_by_keyboard(notebook, made):

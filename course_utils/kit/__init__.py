@@ -3,8 +3,8 @@
 check, answers, calls            an exercise's check and its report
 registry, progress               all checks and explorers by name; what a reader has passed and answered
 predict, quiz                    questions before a result, and after a section
-guard, equal, ritual             claims that CI holds, equality with PyTorch, questions before training
-explorer (controls, painting, panel, page)   a picture with sliders
+guard, equal, sanity_checks      claims that CI holds, equality with PyTorch, questions before training
+explorer, painting, panel, page  a picture with sliders: what it is, its pixels, its widget, its HTML
 digest, runs                     trainings made beforehand, and what makes them stale
 drawings                         boxes, arrows and tensors with their shapes, as SVG
 live                             trained networks that answer in the page

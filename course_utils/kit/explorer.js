@@ -6,18 +6,11 @@ function connect(form, moved) {
   const groups = [...form.querySelectorAll("[data-count]")];
   const caption = form.querySelector(".cu-caption");
   const drawParts = stack(form.querySelector(".cu-stage"));
-  let newest = null, sent = "";
+  let newest = null;
 
-  const line = (group) => group.querySelector("input[type=text]");
   const position = (group) => {
-    if (line(group)) return line(group).value;
     const input = group.querySelector("input:checked, input[type=range], select");
     return input ? Number(input.value) : 0; // an unticked box is the first value: off
-  };
-  const send = () => {
-    const positions = groups.map(position), now = JSON.stringify(positions);
-    if (now !== sent) moved(positions); // a field that was sent with Enter changes once more when it is left
-    sent = now;
   };
   const describe = () => {
     for (const slider of form.querySelectorAll("input[type=range]")) {
@@ -26,21 +19,9 @@ function connect(form, moved) {
       slider.parentElement.querySelector("output").textContent = text;
     }
   };
-  form.addEventListener("input", ({ target }) => {
-    if (target.type === "text") return; // half written: wait for Enter, or until the field is left
-    const written = line(target.closest("[data-count]"));
-    if (written) written.value = target.value; // an example was chosen
+  form.addEventListener("input", () => {
     describe();
-    send();
-  });
-  form.addEventListener("change", ({ target }) => {
-    if (target.type === "text") send();
-  });
-  form.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.target.type !== "text") return;
-    event.preventDefault(); // inside a notebook, Lab would take the key
-    event.stopPropagation();
-    send();
+    moved(groups.map(position));
   });
   form.addEventListener("submit", (event) => event.preventDefault());
 
@@ -50,7 +31,6 @@ function connect(form, moved) {
     fits: (positions) => groups.length === positions.length && groups.every(({ dataset }, i) => Number.isInteger(positions[i]) && positions[i] >= 0 && positions[i] < Number(dataset.count)),
     index: (positions) => groups.reduce((index, group, i) => index * group.dataset.count + positions[i], 0),
     move(positions) {
-      sent = "";
       groups.forEach((group, i) => {
         for (const input of group.querySelectorAll("input, select")) {
           if (input.matches("[type=radio], [type=checkbox]")) input.checked = Number(input.value) === positions[i];

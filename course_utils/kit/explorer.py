@@ -20,29 +20,17 @@ import copy
 import io
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from PIL import Image
 
 from course_utils.figures import Picture, image_tag
-from course_utils.kit.controls import Choice, Control, IntRange, Slider, Text, Toggle
-from course_utils.kit.page import form, page, shared_colors
+from course_utils.kit.page import form, frames_page, shared_colors
 from course_utils.kit.painting import Layers, cuts, least_scale
 from course_utils.kit.release import asleep
-
-__all__ = [
-    "Choice",
-    "Control",
-    "Explorer",
-    "IntRange",
-    "Slider",
-    "Text",
-    "Toggle",
-    "outline",
-    "still_copy",
-]
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -51,6 +39,97 @@ SHARPNESS = 2
 """Pixels that are drawn in each direction for one that is displayed."""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+# Controls ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Control:
+    """One value out of a few: `values` in order, the `value` to start from, and what to call it.
+
+    Attributes:
+        values: a sequence, or a dict from what to show to its value; afterwards a tuple of values.
+        value: one of them.
+        label: the name that stands beside the control.
+        texts: what to show for each value.
+
+    Raises:
+        ValueError: another start, two values that read the same, or no label.
+    """
+
+    values: Sequence[Hashable] | Mapping[str, Hashable]
+    value: Hashable
+    label: str
+
+    def __post_init__(self):
+        """Check the arguments and make plain tuples of them."""
+        named = self.values if isinstance(self.values, Mapping) else None
+        values = tuple(map(_plain, named.values() if named else self.values))
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "value", self.check("value", _plain(self.value)))
+        object.__setattr__(self, "texts", tuple(named or map(self.text, values)))
+        if len(set(self.texts)) < len(values):
+            raise ValueError(
+                f"{self.label!r}: {list(self.texts)} shows two values by the same text"
+            )
+        if not self.label.strip():
+            raise ValueError(f"label={self.label!r} is empty; name what is controlled")
+
+    def text(self, value: Hashable) -> str:
+        """What to show for `value`."""
+        return str(value)
+
+    def check(self, name: str, value: Hashable) -> Hashable:
+        """The control's own copy of `value`.
+
+        Raises:
+            ValueError: it is not among the values.
+        """
+        for known in self.values:
+            if known == value and isinstance(known, bool) == isinstance(value, bool):
+                return known
+        raise ValueError(f"{name}={value!r} is not among the values {list(self.values)}")
+
+
+@dataclass(frozen=True)
+class Slider(Control):
+    """Values in order along a line. `format` writes each one, as in `"{:.2f}"`."""
+
+    format: str = "{}"
+
+    def text(self, value: Hashable) -> str:
+        """The value in the slider's format."""
+        return self.format.format(value)
+
+
+@dataclass(frozen=True)
+class Choice(Control):
+    """One of several options: a list of values, or a dict from what to show to its value."""
+
+
+class Toggle(Control):
+    """Off or on."""
+
+    def __init__(self, value: bool, label: str):
+        """`value` is where it starts."""
+        super().__init__({"off": False, "on": True}, value, label)
+
+
+class IntRange(Slider):
+    """The whole numbers from `start` to `stop`, both included."""
+
+    def __init__(self, start: int, stop: int, value: int, label: str, *, step: int = 1):
+        """`value` is where it starts."""
+        super().__init__(range(start, stop + 1, step), value, label)
+
+
+def _plain(value):
+    """A Python number for a NumPy or torch scalar: `repr` then reads the same everywhere."""
+    return value.item() if hasattr(value, "item") else value
+
+
+# The explorer -----------------------------------------------------------------------------------
 
 
 class Scene(Protocol):
@@ -68,12 +147,11 @@ class Explorer:
     Args:
         name: the name of the function that makes it; `repr` shows it.
         scene: makes a new `Scene`, an object with a `picture` and a method `draw(**values)`.
-        controls: argument of `draw` → its `Slider`, `Choice`, `Toggle`, `IntRange` or `Text`.
+        controls: argument of `draw` → its `Slider`, `Choice`, `Toggle` or `IntRange`.
         caption: one line over the controls that says what to try.
 
     Raises:
-        TypeError: an argument is of another kind, or `draw` returns no text.
-        ValueError: no controls, too many combinations, or an empty alt text.
+        ValueError: too many combinations, or `draw` returns no alt text.
     """
 
     def __init__(
@@ -85,20 +163,17 @@ class Explorer:
         caption: str | None = None,
     ):
         """Draws the first picture: a scene that fails, or returns no alt text, fails here."""
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"name={name!r} is not a Python name")
-        if not callable(scene):
-            raise TypeError(
-                f"scene={scene!r} is no function; it makes an object with picture and draw"
+        sizes = [len(control.values) for control in controls.values()]
+        if (count := math.prod(sizes)) > MAX_FRAMES:
+            raise ValueError(
+                f"controls have {' × '.join(map(str, sizes))} = {count} combinations; the book draws "
+                f"each once and holds at most {MAX_FRAMES}: give fewer values"
             )
-        _check_controls(controls)
-        self.name = name
-        self.controls = dict(controls)
-        self.caption = caption
+        self.name, self.controls, self.caption = name, dict(controls), caption
         self.values = {key: control.value for key, control in self.controls.items()}
-        self._scene = scene
-        self._kept: tuple[Layers, Scene] | None = None  # made once and updated from then on
-        self._parts: dict = {}  # how the picture may be cut, as `form` takes it
+        self._new_scene = scene
+        self._drawn: tuple[Layers, Scene] | None = None  # made once and updated from then on
+        self.parts: dict = {}  # how the picture may be cut, as `form` takes it
         self._panel = None  # the live controls, made when first shown
         self.frame()
 
@@ -106,34 +181,21 @@ class Explorer:
         values = ", ".join(f"{key}={value!r}" for key, value in self.values.items())
         return f"{self.name}({values})"
 
-    # Drawing
-
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the picture as it is displayed, in pixels."""
-        layers, _ = self._keep()
+        layers, _ = self._scene()
         return layers.size
 
-    def figure(self, **values) -> Picture:
-        """A new figure for these values; controls that are not named keep the values they have."""
-        values = self._complete(values)
-        scene = self._new_scene()
-        scene.picture.alt = _draw(scene, values)
-        return scene.picture
-
-    def frame(self, **values) -> tuple[bytes, str]:
-        """PNG bytes and alt text for these values, drawn by updating one figure that is kept."""
-        pixels, alt = self._paint(self._complete(values))
-        buffer = io.BytesIO()
-        pixels.save(buffer, "PNG", compress_level=1)  # four times as fast as level 6
-        return buffer.getvalue(), alt
+    @property
+    def positions(self) -> list[int]:
+        """For each control the index of its value."""
+        return [control.values.index(self.values[key]) for key, control in self.controls.items()]
 
     def combinations(self) -> Iterator[dict]:
         """Each combination of values; the last control changes fastest."""
-        every = (control.values for control in self.controls.values())
-        return (
-            dict(zip(self.controls, values, strict=True)) for values in itertools.product(*every)
-        )
+        for values in itertools.product(*(control.values for control in self.controls.values())):
+            yield dict(zip(self.controls, values, strict=True))
 
     def set(self, **values) -> None:
         """Move the controls to these values. If drawing raises an error, nothing moves."""
@@ -141,43 +203,43 @@ class Explorer:
         frame = self.frame(**values)
         self.values = values
         if self._panel is not None:
-            self._panel.show(self._positions(), frame)
+            self._panel.show(self.positions, frame)
+
+    def frame(self, **values) -> tuple[bytes, str]:
+        """PNG bytes and alt text for these values; controls that are not named keep the values they have."""
+        pixels, alt = self._paint(self._complete(values))
+        buffer = io.BytesIO()
+        pixels.save(buffer, "PNG", compress_level=1)  # four times as fast as level 6
+        return buffer.getvalue(), alt
 
     def _complete(self, values: dict) -> dict:
         for key in values:
             if key not in self.controls:
-                raise TypeError(
-                    f"{self.name} has no control {key!r}; it has {', '.join(self.controls)}"
-                )
+                known = ", ".join(self.controls)
+                raise TypeError(f"{self.name} has no control {key!r}; it has {known}")
         checked = {key: self.controls[key].check(key, value) for key, value in values.items()}
         return self.values | checked
 
     def _paint(self, values: dict) -> tuple[Image.Image, str]:
-        layers, scene = self._keep()
+        layers, scene = self._scene()
         try:
             alt = _draw(scene, values)
             return layers.paint(), alt
         except BaseException:
-            self._kept = None  # half updated: draw it anew next time
+            self._drawn = None  # half updated: draw it anew next time
             raise
 
-    def _keep(self) -> tuple[Layers, Scene]:
-        if self._kept is None:
+    def _scene(self) -> tuple[Layers, Scene]:
+        if self._drawn is None:
             scene = self._new_scene()
-            self._parts = {"cuts": cuts(scene.picture), "least": least_scale(scene.picture)}
-            self._kept = Layers(scene.picture, SHARPNESS), scene
-        return self._kept
-
-    def _new_scene(self) -> Scene:
-        scene = self._scene()
-        if not isinstance(getattr(scene, "picture", None), Picture):
-            raise TypeError(f"{scene!r} has no picture that cu.subplots made")
-        # The layout is found once, for the start values, and then frozen: axes that move while a
-        # slider moves are hard to read, and finding it again takes longer than drawing.
-        _draw(scene, {key: control.value for key, control in self.controls.items()})
-        scene.picture.canvas.draw()
-        scene.picture.set_layout_engine("none")
-        return scene
+            # The layout is found once, for the start values, and then frozen: axes that move while a
+            # slider moves are hard to read, and finding it again takes longer than drawing.
+            _draw(scene, {key: control.value for key, control in self.controls.items()})
+            scene.picture.canvas.draw()
+            scene.picture.set_layout_engine("none")
+            self.parts = {"cuts": cuts(scene.picture), "least": least_scale(scene.picture)}
+            self._drawn = Layers(scene.picture, SHARPNESS), scene
+        return self._drawn
 
     # Showing
 
@@ -187,41 +249,21 @@ class Explorer:
             # Only here: where there are no widgets, nothing fails before.
             from course_utils.kit.panel import Panel
 
-            width, height = self.size
             png, alt = self.frame()
-            image = {"width": width, "height": height, "alt": alt}
-            positions = self._positions()
-            text = form(
-                self.name,
-                self.controls,
-                positions,
-                caption=self.caption,
-                image=image,
-                **self._parts,
-            )
-            self._panel = Panel(text, positions, (png, alt), self._move)
+            image = {"width": self.size[0], "height": self.size[1], "alt": alt}
+            text = form(self, image)
+            self._panel = Panel(text, self.positions, (png, alt), self._move)
         return self._panel
+
+    def _move(self, positions: list[int]) -> None:
+        pairs = zip(self.controls.items(), positions, strict=True)
+        self.set(**{key: control.values[position] for (key, control), position in pairs})
 
     def page(self) -> str:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
         every = list(self.combinations())
         some = [self._paint(values)[0] for values in every[:: math.ceil(len(every) / 8)]]
-        about = {"size": self.size, "caption": self.caption, **self._parts}
-        places = [
-            control.values.index(value) if value in control.values else 0  # a line of the reader's
-            for control, value in zip(self.controls.values(), self.values.values(), strict=True)
-        ]
-        return page(
-            self.name, self.controls, places, map(self._paint, every),
-            colors=shared_colors(some), **about,
-        )  # fmt: skip
-
-    def _positions(self) -> list[int | str]:
-        return [control.position(self.values[key]) for key, control in self.controls.items()]
-
-    def _move(self, positions: list[int | str]) -> None:
-        pairs = zip(self.controls.items(), positions, strict=True)
-        self.set(**{key: control.at(position) for (key, control), position in pairs})
+        return frames_page(self, map(self._paint, every), shared_colors(some))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
@@ -232,6 +274,13 @@ class Explorer:
             return data | {"text/html": asleep("This picture") + data["text/html"]}, {}
         live, about = live if isinstance(live, tuple) else (live, {})
         return data | {VIEW: live[VIEW]}, about
+
+
+def _draw(scene: Scene, values: dict) -> str:
+    alt = scene.draw(**values)
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"draw returned {alt!r}; it must return the alt text of what is now seen")
+    return " ".join(alt.split())
 
 
 def still_copy(model: torch.nn.Module) -> torch.nn.Module:
@@ -245,27 +294,3 @@ def still_copy(model: torch.nn.Module) -> torch.nn.Module:
 def outline(left: float, top: float, right: float, bottom: float) -> tuple[list, list]:
     """x and y of a line around a rectangle, for `set_data`."""
     return [left, right, right, left, left], [top, top, bottom, bottom, top]
-
-
-def _check_controls(controls: Mapping[str, Control]) -> None:
-    if not controls:
-        raise ValueError("controls is empty; an explorer needs at least one")
-    for key, control in controls.items():
-        if not isinstance(control, Control):
-            kinds = "Slider, Choice, Toggle, IntRange or Text"
-            raise TypeError(f"controls[{key!r}] is a {type(control).__name__}, not a {kinds}")
-    sizes = [len(control.values) for control in controls.values()]
-    if (count := math.prod(sizes)) > MAX_FRAMES:
-        raise ValueError(
-            f"controls have {' × '.join(map(str, sizes))} = {count} combinations; the book draws each "
-            f"once and holds at most {MAX_FRAMES}: give fewer values"
-        )
-
-
-def _draw(scene: Scene, values: dict) -> str:
-    alt = scene.draw(**values)
-    if not isinstance(alt, str):
-        raise TypeError(f"draw returned {alt!r}; it must return the alt text of what is now seen")
-    if not alt.strip():
-        raise ValueError("draw returned an empty alt text; say in a sentence what is now seen")
-    return " ".join(alt.split())

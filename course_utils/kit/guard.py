@@ -7,11 +7,8 @@ They are gentle with a reader, who may change any number above them, and strict 
 import ast
 import linecache
 import os
+from collections.abc import Iterator
 from types import TracebackType
-from typing import NamedTuple
-
-MAX_CONDITIONS = 6
-"""As many `assert`s has a guard at most."""
 
 NO_LONGER = "With the numbers on this page now, this does not hold"
 """How a reader is told; `studio.parameter_sweep` looks for it."""
@@ -104,26 +101,23 @@ def _condition(error: Exception, trace: TracebackType | None) -> str:
 
 
 def _statement(trace: TracebackType | None) -> str:
-    """What stands in the block at the place of the error: an assert's condition, or the whole statement."""
+    """The code at the place of the error: an assert's condition, or the whole statement."""
     if trace is None:
         return ""
-    source = "".join(
-        linecache.getlines(trace.tb_frame.f_code.co_filename, trace.tb_frame.f_globals)
-    )
+    frame = trace.tb_frame
+    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        tree = ast.parse(source)
     except SyntaxError:
         return ""
-    here = [
-        node
-        for node in nodes
-        if isinstance(node, ast.stmt) and node.lineno <= trace.tb_lineno <= (node.end_lineno or 0)
-    ]
-    if not here:
+    innermost = None
+    for node in ast.walk(tree):  # outer statements come before those in them
+        if isinstance(node, ast.stmt) and node.lineno <= trace.tb_lineno <= (node.end_lineno or 0):
+            innermost = node
+    if innermost is None:
         return ""
-    found = max(here, key=lambda node: node.lineno)  # the innermost one
-    part = found.test if isinstance(found, ast.Assert) else found
-    return ast.get_source_segment(source, part) or ""
+    code = innermost.test if isinstance(innermost, ast.Assert) else innermost
+    return ast.get_source_segment(source, code) or ""
 
 
 def one_line(text: str) -> str:
@@ -132,45 +126,18 @@ def one_line(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-class Guarded(NamedTuple):
-    """A guard as it stands in a cell.
-
-    Attributes:
-        claim: its sentence.
-        conditions: how many `assert`s its block has.
-        line: of the cell, from 1.
-    """
-
-    claim: str
-    conditions: int
-    line: int
-
-
-def guards_in(cell: ast.AST) -> list[Guarded]:
-    """The guards of a cell, for the notebooks' rules and for the list of all claims.
-
-    Args:
-        cell: its syntax tree, from `ast.parse`.
+def guards_in(cell: ast.AST) -> Iterator[tuple[str, ast.With]]:
+    """Claim and block of each guard in a cell's syntax tree.
 
     Raises:
-        ValueError: a guard's claim is not written out as a text.
+        ValueError: a claim is not written out as a text.
     """
-    found = []
     for block in ast.walk(cell):
-        if not isinstance(block, ast.With):
-            continue
-        for call in (item.context_expr for item in block.items):
-            if not (isinstance(call, ast.Call) and _name_of(call.func) == "guard"):
-                continue
-            claim = call.args[0] if call.args else None
-            if not (isinstance(claim, ast.Constant) and isinstance(claim.value, str)):
-                raise ValueError(f"line {call.lineno}: write the claim as a text: guard('…')")
-            conditions = sum(isinstance(node, ast.Assert) for node in ast.walk(block))
-            found.append(Guarded(claim.value, conditions, block.lineno))
-    return sorted(found, key=lambda one: one.line)
-
-
-def _name_of(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+        for item in block.items if isinstance(block, ast.With) else ():
+            match item.context_expr:
+                case ast.Call(ast.Name("guard") | ast.Attribute(attr="guard"), args):
+                    if not args or not isinstance(args[0], ast.Constant):
+                        raise ValueError(
+                            f"line {block.lineno}: write the claim as a text: guard('…')"
+                        )
+                    yield args[0].value, block

@@ -12,13 +12,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 
 from course_utils.figures.picture import with_palette
 from course_utils.figures.style import tokens_css
-from course_utils.kit.controls import Choice, Control, Text, Toggle
+
+if TYPE_CHECKING:
+    from course_utils.kit.explorer import Control, Explorer
 
 MAX_BYTES = 1_150_000
 """Of one explorer in a page, at twice the displayed resolution: as much as three photographs."""
@@ -41,80 +44,64 @@ def asset(name: str) -> str:
 
 
 def form(
-    name: str,
-    controls: Mapping[str, Control],
-    positions: Sequence[int | str],
-    *,
-    caption: str | None,
+    explorer: "Explorer",
     image: Mapping[str, object],
-    cuts: Sequence[int] = (),
-    least: float = 1.0,
+    *,
     background: str = "none",
     more: str = "",
 ) -> str:
-    """Controls, picture and what is said about it.
+    """An explorer's controls where they stand, its picture, and what is said about it.
 
     Args:
-        name: of the explorer.
-        controls: key → control.
-        positions: index of the value at which each control stands; a line, where a `Text` may be written.
-        caption: one line over the controls.
+        explorer: its `parts` say where a page that is too narrow may cut the picture.
         image: attributes of the picture: `src` (there may be none yet), `width`, `height` and `alt`.
-        cuts, least: where the picture is cut into parts, which stand one below the other on a page on which
-            it would become smaller than `least` times its width; as `painting` finds them.
         background: what the picture lies over, as CSS.
         more: HTML at the end of the form.
     """
-    intro = f"<p>{html.escape(caption)}</p>" if caption else ""
-    parts = "".join(
-        _control(key, control, position)
-        for (key, control), position in zip(controls.items(), positions, strict=True)
+    intro = f"<p>{html.escape(explorer.caption)}</p>" if explorer.caption else ""
+    controls = "".join(
+        map(_control, explorer.controls, explorer.controls.values(), explorer.positions)
     )
     picture = " ".join(f'{key}="{html.escape(str(value))}"' for key, value in image.items())
+    name, parts = explorer.name, explorer.parts
     return f"""<form class="cu-explorer" data-explorer="{name}" aria-label="{name.replace("_", " ")}" \
 autocomplete="off">
-{intro}<div class="cu-controls">{parts}</div>
-<div class="cu-stage" data-cuts="{list(cuts) or [0, image["width"]]}" data-least="{least}" \
+{intro}<div class="cu-controls">{controls}</div>
+<div class="cu-stage" data-cuts="{list(parts["cuts"])}" data-least="{parts["least"]}" \
 style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
 <div class="cu-alert" role="alert" hidden></div>
 <div class="cu-caption" aria-live="polite">{html.escape(str(image["alt"]))}</div>
 {more}</form>"""
 
 
-def _control(key: str, control: Control, position: int | str) -> str:
+def _control(key: str, control: "Control", position: int) -> str:
     """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
+    from course_utils.kit.explorer import Choice, Toggle  # which imports this file
+
     label, count = html.escape(control.label), len(control.values)
+    named = f'<span class="cu-label">{label}</span>'
     texts = [html.escape(text) for text in control.texts]
-    if isinstance(control, Text) and isinstance(position, str):
-        options = "".join(f"<option>{text}</option>" for text in texts)
-        return (
-            f'<div class="cu-text" data-count="{count}"><label><span class="cu-label">{label}</span> '
-            f'<input type="text" maxlength="{control.longest}" value="{html.escape(position)}" '
-            f'spellcheck="false" autocapitalize="off"></label> '
-            f"<label>or an example <select>{options}</select></label></div>"
+
+    def options(form: str, chosen: str) -> str:
+        return "".join(
+            form.format(i=i, text=text, chosen=chosen if i == position else "")
+            for i, text in enumerate(texts)
         )
+
     if isinstance(control, Toggle):
         tick = " checked" if position else ""
-        box = f'<input type="checkbox" value="1"{tick}>'
-        return f'<label data-count="2">{box} <span class="cu-label">{label}</span></label>'
-    if isinstance(control, Text) or (isinstance(control, Choice) and count > MAX_RADIOS):
-        options = "".join(
-            f'<option value="{i}"{" selected" if i == position else ""}>{text}</option>'
-            for i, text in enumerate(texts)
-        )
-        name = f'<span class="cu-label">{label}</span>'
-        return f'<label data-count="{count}">{name} <select>{options}</select></label>'
+        return f'<label data-count="2"><input type="checkbox" value="1"{tick}> {named}</label>'
+    if isinstance(control, Choice) and count > MAX_RADIOS:
+        listed = options('<option value="{i}"{chosen}>{text}</option>', " selected")
+        return f'<label data-count="{count}">{named} <select>{listed}</select></label>'
     if isinstance(control, Choice):
-        radios = "".join(
-            f'<label><input type="radio" name="{key}" value="{i}"{" checked" if i == position else ""}>'
-            f" {text}</label>"
-            for i, text in enumerate(texts)
-        )
+        radio = f'<label><input type="radio" name="{key}" value="{{i}}"{{chosen}}> {{text}}</label>'
+        radios = options(radio, " checked")
         return f'<fieldset data-count="{count}"><legend>{label}</legend>{radios}</fieldset>'
     longest = max(map(len, control.texts))
     every = html.escape(json.dumps(control.texts, ensure_ascii=False))
     return (
-        f'<label class="cu-slider" data-count="{count}"><span class="cu-label">{label}</span>'
+        f'<label class="cu-slider" data-count="{count}">{named}'
         f'<input type="range" min="0" max="{count - 1}" step="1" value="{position}" aria-label="{label}" '
         f'aria-valuetext="{texts[position]}" data-texts="{every}">'
         f'<output aria-live="off" style="min-width: {longest}ch">{texts[position]}</output></label>'
@@ -124,53 +111,34 @@ def _control(key: str, control: Control, position: int | str) -> str:
 # The book ---------------------------------------------------------------------------------------
 
 
-def page(
-    name: str,
-    controls: Mapping[str, Control],
-    positions: Sequence[int],
-    frames: Iterable[tuple[Image.Image, str]],
-    *,
-    colors: np.ndarray,
-    size: tuple[int, int],
-    caption: str | None = None,
-    cuts: Sequence[int] = (),
-    least: float = 1.0,
+def frames_page(
+    explorer: "Explorer", frames: Iterable[tuple[Image.Image, str]], colors: np.ndarray
 ) -> str:
     """The form over frames that are all there: HTML that needs no kernel and no network.
 
     Args:
-        name, controls, positions, caption, cuts, least: as in `form`.
+        explorer: whose frames they are.
         frames: RGB picture and alt text for each combination of values; the last control changes fastest.
         colors: (colors, 3), those that the page's pictures are shown in.
-        size: width and height as displayed, in pixels; the pictures may have more.
 
     Raises:
         ValueError: it takes more than `MAX_BYTES`.
     """
-    table, shown, alts = _nearest(colors), [], []
+    table, pictures, alts = _nearest(colors), [], []
     for picture, alt in frames:
         red, green, blue = np.moveaxis(np.asarray(picture) >> 3, -1, 0).astype(np.uint16)
-        shown.append(table[red << 10 | green << 5 | blue])
+        pictures.append(table[red << 10 | green << 5 | blue])
         alts.append(alt)
-    background, layers = _layers(shown, colors)
+    background, layers = _layers(pictures, colors)
     every = [{"alt": alt, "webp": _webp(layer)} for alt, layer in zip(alts, layers, strict=True)]
-    start = 0
-    for control, position in zip(controls.values(), positions, strict=True):
-        start = start * len(control.values) + position
+    sizes = [len(control.values) for control in explorer.controls.values()]
+    start = every[int(np.ravel_multi_index(explorer.positions, sizes))]
+    source = f"data:image/webp;base64,{start['webp']}"
+    width, height = explorer.size
     data = json.dumps(every, ensure_ascii=False).replace("<", r"\u003c")
     text = form(
-        name,
-        controls,
-        positions,
-        caption=caption,
-        image={
-            "src": f"data:image/webp;base64,{every[start]['webp']}",
-            "width": size[0],
-            "height": size[1],
-            "alt": every[start]["alt"],
-        },
-        cuts=cuts,
-        least=least,
+        explorer,
+        {"src": source, "width": width, "height": height, "alt": start["alt"]},
         background=f"url(data:image/webp;base64,{_webp(background)})",
         more=f"""<style>{asset("explorer.css")}</style>
 <script type="application/json">{data}</script>
@@ -179,7 +147,7 @@ def page(
     )
     if (size := len(text.encode())) > MAX_BYTES:
         raise ValueError(
-            f"{name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
+            f"{explorer.name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
             f"{MAX_BYTES // 1000} KB are allowed: give fewer values, or a smaller or plainer picture"
         )
     return text

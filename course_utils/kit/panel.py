@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import anywidget
-from traitlets import Dict, Int, List, Unicode, Union
+from traitlets import Dict, Int, List, Unicode
 
 from course_utils.kit.page import asset
 
@@ -19,7 +19,7 @@ class Panel(anywidget.AnyWidget):
 
     Args:
         form: HTML, as `page.form` makes it.
-        positions: index of the value at which each control stands; of a text, the text.
+        positions: index of the value at which each control stands.
         frame: the picture there.
         move: called with the new positions when the reader has moved a control; calls `show`. What it
             raises is shown in the form.
@@ -28,16 +28,16 @@ class Panel(anywidget.AnyWidget):
     _esm = asset("explorer.js") + "\nexport default { render };\n"
     _css = asset("explorer.css")
     form = Unicode().tag(sync=True)
-    positions = List(Union([Int(), Unicode()])).tag(sync=True)
+    positions = List(Int()).tag(sync=True)
     frame = Dict().tag(sync=True)
     alert = Unicode().tag(sync=True)
 
     def __init__(
         self,
         form: str,
-        positions: list[int | str],
+        positions: list[int],
         frame: Frame,
-        move: Callable[[list[int | str]], None],
+        move: Callable[[list[int]], None],
     ):
         """Nothing is shown before a cell displays the widget."""
         super().__init__(form=form)
@@ -45,7 +45,7 @@ class Panel(anywidget.AnyWidget):
         self.show(positions, frame)
         self.observe(self._moved, "positions")
 
-    def show(self, positions: list[int | str], frame: Frame) -> None:
+    def show(self, positions: list[int], frame: Frame) -> None:
         """Move the controls to `positions` and show `frame`."""
         self._shown = positions
         with self.hold_sync():  # one message for all
@@ -59,7 +59,5 @@ class Panel(anywidget.AnyWidget):
             return
         try:
             self._move(change["new"])
-        except (
-            Exception
-        ) as error:  # a callback has no cell to raise in: say it where the reader looks
+        except Exception as error:  # a callback has no cell to raise in, so the form shows it
             self.alert = f"{type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
 few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is not shown until
 then. The model or explorer nearby can be moved to what was asked for. Nothing waits for it and nothing is stored,
-so that running all cells is as without it. Texts are as `words.marked` reads them; write Unicode rather than TeX.
+so that running all cells is as without it. Texts are as `rich_text.marked` reads them; write Unicode rather than TeX.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from course_utils.kit.page import asset
-from course_utils.kit.words import attribute, marked
+from course_utils.kit.rich_text import attribute, marked
 
 HANDLE = "Drag to your guess"
 CLOSE = 0.05

@@ -10,6 +10,7 @@ session remembers what has passed, and says so. With COURSE_STRICT=1 nothing is 
 run gives the same.
 """
 
+import ast
 import contextlib
 import functools
 import hashlib
@@ -17,11 +18,11 @@ import html
 import inspect
 import json
 import linecache
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from course_utils.files import atomic_write, home, locked, private_write
@@ -122,7 +123,7 @@ def choose(mine: Any, theirs: Callable[..., Any]) -> Any:
     reason = ""
     if name and not strict() and not is_ours(mine):
         entries = passed_exercises().values()
-        if _digest(mine) in {entry["code"] for entry in entries}:
+        if (code := _digest(mine)) and code in {entry["code"] for entry in entries}:
             print(f"{title}: yours, {name}")
             return mine
         if name in {entry["name"] for entry in entries}:
@@ -133,67 +134,14 @@ def choose(mine: Any, theirs: Callable[..., Any]) -> Any:
     return theirs
 
 
-# A digest of code -------------------------------------------------------------------------------
-
-
 def _digest(candidate: Any) -> str:
-    """Of the code of a function or class, and of its helpers on the same page."""
-    text = "\n".join(_code_of(candidate, set()))
+    """Of the cell or file that defines a function or class, without its comments; empty where there is none."""
+    try:
+        source = cell_of(candidate) or textwrap.dedent(inspect.getsource(candidate))
+        text = ast.dump(ast.parse(source))
+    except (OSError, TypeError, SyntaxError):
+        return ""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-
-
-def _code_of(thing: Any, seen: set[int]) -> Iterator[str]:
-    """The code of a function, a class or a plain value as texts that are the same in each session."""
-    thing = getattr(thing, "__func__", thing)  # of a staticmethod or a classmethod
-    thing = inspect.unwrap(thing) if callable(thing) else thing
-    if _is_plain(thing):
-        yield repr(thing)
-    elif id(thing) not in seen:
-        seen.add(id(thing))
-        if isinstance(thing, property):
-            yield from _code_of(thing.fget, seen)
-        elif isinstance(thing, type):
-            yield from _class_code(thing, seen)
-        elif inspect.isfunction(thing):
-            yield from _function_code(thing, seen)
-
-
-def _class_code(thing: type, seen: set[int]) -> Iterator[str]:
-    for base in thing.__bases__:
-        yield base.__qualname__
-        if base.__module__ == thing.__module__:
-            yield from _code_of(base, seen)
-    for name, value in sorted(vars(thing).items()):
-        if name not in ("__dict__", "__weakref__", "__firstlineno__"):
-            yield name
-            yield from _code_of(value, seen)
-
-
-def _function_code(thing: FunctionType, seen: set[int]) -> Iterator[str]:
-    yield repr([value for value in thing.__defaults__ or () if _is_plain(value)])
-    for code in _nested(thing.__code__):
-        yield code.co_code.hex()
-        yield repr((code.co_names, code.co_varnames))
-        for value in code.co_consts:
-            if not isinstance(value, CodeType):  # a set's order changes from session to session
-                yield repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
-        for name in code.co_names:
-            helper = thing.__globals__.get(name)
-            has_code = inspect.isfunction(helper) or isinstance(helper, type)
-            if has_code and helper.__module__ == thing.__module__:
-                yield from _code_of(helper, seen)
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of all functions and comprehensions in it."""
-    yield code
-    for value in code.co_consts:
-        if isinstance(value, CodeType):
-            yield from _nested(value)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str | tuple)
 
 
 # Saved answers ----------------------------------------------------------------------------------

@@ -10,15 +10,17 @@ The questions are for learning, and no marks depend on them: the file holds ever
 import hashlib
 import html
 import random
+import re
 import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
+from course_utils.kit.contents import slug as slug_of
 from course_utils.kit.contents import titles
 from course_utils.kit.page import asset
-from course_utils.kit.words import attribute, marked, quiz_file
+from course_utils.kit.rich_text import attribute, marked, quiz_file
 
 RECALLED = 2
 """So many questions a recall asks."""
@@ -98,15 +100,14 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
         end = tuple(question for question in questions if not question.section)
         return Quiz(f"Quiz {slug}: {len(end)} questions", "quiz", end)
     named = {question.id: question for question in questions if question.id}
-    for one in ids:
-        if one not in named:
-            close = get_close_matches(one, named, n=1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            known = ", ".join(named) or "none yet"
-            raise QuizError(
-                f"{slug}/quiz.toml: no question has id {one!r}.{meant} It has: {known}."
-            )
-    shown = tuple(named[one] for one in ids)
+    for unknown in (name for name in ids if name not in named):
+        close = get_close_matches(unknown, named, n=1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(named) or "none yet"
+        raise QuizError(
+            f"{slug}/quiz.toml: no question has id {unknown!r}.{meant} It has: {known}."
+        )
+    shown = tuple(named[name] for name in ids)
     return Quiz(f"Question {slug}: {', '.join(ids)}", "section", shown)
 
 
@@ -135,118 +136,61 @@ def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
 
     by_slug = [sorted(all_questions(slug, folder), key=lot) for slug in slugs]
     first = sorted((questions[0] for questions in by_slug), key=lot)
-    rest = sorted((one for questions in by_slug for one in questions[1:]), key=lot)
+    rest = sorted((question for questions in by_slug for question in questions[1:]), key=lot)
     drawn = (*first, *rest)
     title = f"Recall {', '.join(slugs)}: {len(drawn[:count])} questions"
     return Quiz(title, "recall", drawn[:count], drawn[count:])
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+FORM = "a question has text, [[question.answer]] tables and perhaps id and section; an answer has text, correct and why"
 
 
 def all_questions(slug: str, folder: Path = LESSONS) -> tuple[Question, ...]:
     """All questions of a chapter, those after sections among them.
 
     Raises:
-        QuizError: the file is not as it should be.
+        QuizError: there is no such file, or it is not as it should be.
     """
-    found: dict[str, Question] = {}
-    for number, entry in enumerate(_read(Path(folder), slug)["question"], start=1):
-        answers = tuple(Answer(**answer) for answer in entry.pop("answer"))
-        question = Question(slug, answers=answers, **entry)
-        if question.key in found:
-            raise QuizError(
-                f"{slug}/quiz.toml: question {number}: id {question.id!r} is taken. Write another one."
-            )
-        found[question.key] = question
-    return tuple(found.values())
-
-
-# Reading ----------------------------------------------------------------------------------------
-
-
-def _object(optional: dict | None = None, **properties: dict) -> dict:
-    return {
-        "type": "object",
-        "properties": properties | (optional or {}),
-        "required": list(properties),
-        "additionalProperties": False,
-        "description": f"a table with {', '.join(properties)}",
-    }
-
-
-def _tables(items: dict, *rules: dict) -> dict:
-    remedy = "one table in double brackets or more"
-    return {
-        "type": "array",
-        "minItems": 1,
-        "items": items,
-        "allOf": list(rules),
-        "description": remedy,
-    }
-
-
-def _some_answer(*, correct: bool) -> dict:
-    """At least one answer that is `correct`, or of another kind, which is reported by itself."""
-    other = {"properties": {"correct": {"const": not correct}}, "required": ["correct"]}
-    wording = "correct" if correct else "wrong"
-    remedy = f"no answer is {wording}. Write correct = {str(correct).lower()} for one."
-    return {"contains": {"not": other}, "description": remedy}
-
-
-TEXT = {"type": "string", "pattern": r"\S", "description": "text in quotes that is not empty"}
-FLAG = {"type": "boolean", "description": "true or false"}
-ID = {
-    "type": "string",
-    "pattern": "^[a-z][a-z0-9_]*$",
-    "description": 'a short name in quotes, such as "window" or "three_heads"',
-}
-ANSWER = _object(text=TEXT, correct=FLAG, why=TEXT)
-QUESTION = _object(
-    optional={"id": ID, "section": FLAG},
-    text=TEXT,
-    answer=_tables(ANSWER, _some_answer(correct=True), _some_answer(correct=False)),
-)
-SCHEMA = _object(question=_tables(QUESTION))
-"""What a quiz file holds; each `description` says what to write."""
-
-
-def _read(folder: Path, slug: str) -> dict:
     try:
-        table = tomllib.loads(quiz_file(slug, folder))
+        entries = tomllib.loads(quiz_file(slug, folder)).get("question", [])
     except FileNotFoundError:
-        known = ", ".join(sorted({file.parent.name for file in folder.glob("*/quiz.toml")}))
+        known = ", ".join(sorted(file.parent.name for file in Path(folder).glob("*/quiz.toml")))
         raise QuizError(
             f"{slug}: there is no such quiz; there are: {known or 'none yet'}."
         ) from None
     except ValueError as error:
-        raise QuizError(
-            f"{slug}/quiz.toml: not valid TOML: {error}. Correct that line; text stands in double quotes."
-        ) from None
-    from jsonschema import Draft202012Validator  # only here: it would slow down every import
+        raise QuizError(f"{slug}/quiz.toml: not valid TOML: {error}") from None
+    if not entries:
+        raise QuizError(f"{slug}/quiz.toml: it has no [[question]].")
+    questions: dict[str, Question] = {}
+    for number, entry in enumerate(entries, start=1):
+        where = f"{slug}/quiz.toml, question {number}"
+        try:
+            answers = tuple(Answer(**answer) for answer in entry.pop("answer"))
+            question = Question(slug, answers=answers, **entry)
+        except (TypeError, AttributeError, KeyError):
+            raise QuizError(f"{where}: {FORM}.") from None
+        if remedy := _remedy(question):
+            raise QuizError(f"{where}: {remedy}.")
+        if question.key in questions:
+            raise QuizError(f"{where}: id {question.id!r} is taken. Write another one.")
+        questions[question.key] = question
+    return tuple(questions.values())
 
-    def place(error) -> tuple:
-        """From the top of the file down; a misspelled key before the one that is missing for it."""
-        return list(error.absolute_path), error.validator != "additionalProperties"
 
-    if first := min(Draft202012Validator(SCHEMA).iter_errors(table), key=place, default=None):
-        raise QuizError(f"{slug}/quiz.toml: {_complaint(first)}")
-    return table
-
-
-def _complaint(error) -> str:
-    """A jsonschema error as a sentence: the place, what is wrong there, and what to write."""
-    path = list(error.absolute_path)  # such as question, 0, answer, 2, why
-    places = [f"{name} {number + 1}" for name, number in zip(path[::2], path[1::2], strict=False)]
-    where = ", ".join(places) or "the file"
-    key = path[-1] if len(path) % 2 else "it"
-    known = error.schema.get("properties", {})
-    if error.validator == "contains":
-        return f"{where}: {error.schema['description']}"
-    if error.validator == "additionalProperties":
-        (unknown, *_) = error.instance.keys() - known.keys()
-        return f"{where}: unknown key {unknown!r}. Known here: {', '.join(known)}."
-    if error.validator == "required":
-        missing = next(name for name in known if name not in error.instance)
-        return f"{where}: {missing!r} is missing. Add it: {known[missing]['description']}."
-    return f"{where}: {key} is {error.instance!r}. Write {error.schema['description']}."
+def _remedy(question: Question) -> str:
+    """What to write instead; empty if the question is as it should be."""
+    answers = question.answers
+    texts = [question.text, *(text for answer in answers for text in (answer.text, answer.why))]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        return "write question, answers and reasons as texts in quotes that are not empty"
+    if {answer.correct for answer in answers} != {True, False}:
+        return "write correct = true for one answer or more, and correct = false for another"
+    if question.id and not re.fullmatch("[a-z][a-z0-9_]*", question.id):
+        return f'id is {question.id!r}. Write a short name, such as "window" or "three_heads"'
+    return "" if isinstance(question.section, bool) else "write section = true, or leave it out"
 
 
 # Showing ----------------------------------------------------------------------------------------
@@ -292,6 +236,6 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
 def _sources(book: Path = ROOT / "book.toml") -> dict[str, str]:
     """The slug of each chapter of the course → its title, linked to its notebook."""
     return {
-        notebook.partition("_")[2]: f'<a href="{notebook}.ipynb">{html.escape(title)}</a>'
+        slug_of(notebook): f'<a href="{notebook}.ipynb">{html.escape(title)}</a>'
         for notebook, title in titles(book).items()
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import Exercise, exercises, sections
-from course_utils.kit.words import quiz_file
+from course_utils.kit.rich_text import quiz_file
 from course_utils.studio import pairs
 
 if TYPE_CHECKING:

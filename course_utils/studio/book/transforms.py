@@ -23,7 +23,7 @@ from nbformat.v4 import new_markdown_cell as markdown
 from course_utils.kit.exercises import HEADING, Exercise, exercises, sections
 from course_utils.kit.guard import guards_in
 from course_utils.kit.registry import checks
-from course_utils.kit.words import marked
+from course_utils.kit.rich_text import marked
 from course_utils.studio import StudioError
 from course_utils.studio.links import ANCHOR, LINK, outside_code
 from course_utils.studio.manifest import QUESTION, Chapter, asked
@@ -265,12 +265,11 @@ def state_claims(cells: Cells) -> Cells:
 
 def _claims(source: str) -> str:
     tree = ast.parse(source)
-    blocks = {node.lineno: node for node in ast.walk(tree) if isinstance(node, ast.With)}
     claims, tests = [], []
-    for guard in guards_in(tree):
-        asserts = [node for node in ast.walk(blocks[guard.line]) if isinstance(node, ast.Assert)]
+    for claim, block in guards_in(tree):
+        asserts = [node for node in ast.walk(block) if isinstance(node, ast.Assert)]
         conditions = [ast.get_source_segment(source, node.test) or "" for node in asserts]
-        claims.append(escape(guard.claim))
+        claims.append(escape(claim))
         tests.append(escape("\n".join(" ".join(text.split()) for text in conditions)))
     title = "\n".join(tests)
     if len(claims) == 1:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT, atomic_write
 from course_utils.kit.quiz import Question, all_questions
-from course_utils.kit.words import marked
+from course_utils.kit.rich_text import marked
 from course_utils.studio import StudioError
 from course_utils.studio.manifest import Chapter, load
 

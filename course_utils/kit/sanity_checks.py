@@ -1,4 +1,4 @@
-"""Before every training the same questions, each of which catches a mistake that costs hours later.
+"""Sanity checks before a training, each of which catches a mistake that costs hours later.
 
 How many parameters, and how many operations? Is the first loss that of a uniform guess? Does padding count?
 Is the target shifted? Can one batch be learned by heart? Does every part learn, and how large is a step?
@@ -17,26 +17,26 @@ from course_utils.metrics import multiply_adds
 from course_utils.runtime import evaluating, keeping_modes, own_random_numbers
 from course_utils.train.losses import Loss
 
-TARGETS = ("target_out", "targets", "labels")  # what a batch calls that which is asked for
-INPUTS = {"target_out": "target_in", "targets": "tokens"}  # and what is read at the same places
+INPUTS = {"target_out": "target_in", "targets": "tokens", "labels": ""}
+"""The names of a batch's targets, each with what is read at the same places."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One answer.
+    """One line of the table.
 
     Attributes:
-        name: what was asked, in a word or two.
-        found: the answer.
+        name: what is checked, in a word or two.
+        result: what came out.
         question: where to look if something seems wrong; empty if nothing does.
     """
 
     name: str
-    found: str
+    result: str
     question: str = ""
 
     def __str__(self) -> str:
-        line = f"{'?' if self.question else '✓'} {self.name:16} {self.found}"
+        line = f"{'?' if self.question else '✓'} {self.name:16} {self.result}"
         return f"{line}: {self.question}" if self.question else line
 
 
@@ -68,57 +68,35 @@ def before_training(
             `model.output` has outputs.
         lr: rate of AdamW, in which one batch is learned by heart.
         steps: so many steps.
-
-    Raises:
-        ValueError: `lr` or `steps` is not positive.
     """
-    for name, value in (("lr", lr), ("steps", steps)):
-        if not value > 0:
-            raise ValueError(f"{name}={value}; a positive number is needed")
-    print(f"before training {type(model).__name__}")
-    for row in look(model, batch, loss, expected, operations, choices, lr, steps):
-        print(row)
-
-
-def look(
-    model: nn.Module,
-    batch: Any,
-    loss: Loss,
-    expected: int | None,
-    operations: int | None,
-    choices: int | None,
-    lr: float,
-    steps: int,
-) -> list[Row]:
-    """The rows of the table; arguments as in `before_training`."""
     device = next(model.parameters(), torch.empty(0)).device
     batch = batch.to(device) if hasattr(batch, "to") else batch
-    with _put_back(model), own_random_numbers():
+    print(f"before training {type(model).__name__}")
+    with _restored(model), own_random_numbers():
         with evaluating(model), torch.no_grad():
             first = _mean(loss, model, batch)
             rows = [
                 _parameters(model, expected),
                 _operations(model, batch, loss, operations),
-                _first_loss(first, choices or _num_outputs(model)),
+                _first_loss(model, first, choices),
                 *_padding(model, batch, loss),
                 *_target(model, batch, loss, first),
             ]
-        return rows + _learning(model, batch, loss, first, lr, steps)
+        rows += _learning(model, batch, loss, first, lr, steps)
+    print(*rows, sep="\n")
 
 
 @contextmanager
-def _put_back(model: nn.Module) -> Iterator[None]:
+def _restored(model: nn.Module) -> Iterator[None]:
     """Whatever happens in the block, weights, buffers, gradients and modes are as before."""
-    values = [(one, one.detach().clone()) for one in (*model.parameters(), *model.buffers())]
-    gradients = [(one, one.grad) for one in model.parameters()]
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    gradients = [parameter.grad for parameter in model.parameters()]
     try:
         with keeping_modes(model):
             yield
     finally:
-        with torch.no_grad():
-            for one, value in values:
-                one.copy_(value)
-        for parameter, gradient in gradients:
+        model.load_state_dict(state)
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
             parameter.grad = gradient
 
 
@@ -131,92 +109,94 @@ def _mean(loss: Loss, model: nn.Module, batch: Any) -> float:
 
 
 def _parameters(model: nn.Module, expected: int | None) -> Row:
-    count = sum(one.numel() for one in model.parameters() if one.requires_grad)
-    by_hand = "" if expected is None else " as counted by hand"
+    count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     if expected is None or count == expected:
+        by_hand = "" if expected is None else " as counted by hand"
         return Row("parameters", f"{count:,}{by_hand}")
-    gap = f"by hand {expected:,}, so {abs(count - expected):,} {'more' if count > expected else 'fewer'} here"
+    kind = "more" if count > expected else "fewer"
+    gap = f"by hand {expected:,}, so {abs(count - expected):,} {kind} here"
     question = "is each part an attribute of its module, none in a plain list, none frozen?"
     return Row("parameters", f"{count:,}, {gap}", question)
 
 
 def _operations(model: nn.Module, batch: Any, loss: Loss, by_hand: int | None) -> Row:
     count = multiply_adds(lambda: loss(model, batch))
-    found = f"{count:,} multiply-adds for this batch"
+    result = f"{count:,} multiply-adds for this batch"
     if by_hand is None or by_hand == count:
-        return Row("operations", found + ("" if by_hand is None else " as counted by hand"))
-    return Row(
-        "operations", f"{found}, by hand {by_hand:,}", "which product is missing, or done twice?"
-    )
+        return Row("operations", result + ("" if by_hand is None else " as counted by hand"))
+    question = "which product is missing, or done twice?"
+    return Row("operations", f"{result}, by hand {by_hand:,}", question)
 
 
-def _num_outputs(model: nn.Module) -> int:
+def _first_loss(model: nn.Module, first: float, choices: int | None) -> Row:
     output = getattr(model, "output", None)
-    return output.out_features if isinstance(output, nn.Linear) else 0
-
-
-def _first_loss(first: float, choices: int) -> Row:
+    choices = choices or (output.out_features if isinstance(output, nn.Linear) else 0)
     if choices < 2:
         return Row("first loss", f"{first:.2f}")
     uniform = math.log(choices)
-    found = f"{first:.2f}, a uniform guess among {choices:,} has {uniform:.2f}"
-    if 0.5 * uniform < first < 1.5 * uniform:
-        return Row("first loss", found)
-    return Row("first loss", found, "what does the model know, or claim, before it has learned?")
+    result = f"{first:.2f}, a uniform guess among {choices:,} has {uniform:.2f}"
+    usual = 0.5 * uniform < first < 1.5 * uniform
+    question = "what does the model know, or claim, before it has learned?"
+    return Row("first loss", result, "" if usual else question)
 
 
 # The batch and the loss -------------------------------------------------------------------------
 
 
+def _parts(batch: Any) -> dict[str, Any]:
+    """The parts of a batch by name, if it names them."""
+    if not is_dataclass(batch) or isinstance(batch, type):
+        return {}
+    return {field.name: getattr(batch, field.name) for field in fields(batch)}
+
+
 def _padding(model: nn.Module, batch: Any, loss: Loss) -> list[Row]:
     """The loss of the shorter examples is the same when the padding after all of them is cut off."""
-    found = []
+    rows = []
     for padded, cut in _with_and_without_padding(batch):
         before, after = _mean(loss, model, padded), _mean(loss, model, cut)
         if not math.isclose(before, after, rel_tol=1e-3):
             text = f"of shorter examples, the loss is {before:.2f} with it and {after:.2f} without"
             return [Row("padding", text, "does the loss count it, or does attention look at it?")]
-        found = [Row("padding", "does not count")]
-    return found
+        rows = [Row("padding", "does not count")]
+    return rows
 
 
 def _with_and_without_padding(batch: Any) -> Iterator[tuple[Any, Any]]:
     """For each kind of lengths, the examples that are padded, and the same without the columns that all pad."""
-    if not is_dataclass(batch) or isinstance(batch, type):
-        return
-    parts = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    parts = _parts(batch)
     for key, lengths in parts.items():
         if not key.endswith(("_lens", "lengths")):
             continue
         stem = key.removesuffix("_lens").removesuffix("lengths")
-        tables = [name for name, one in parts.items() if name.startswith(stem) and one.ndim == 2]
+        tables = [name for name, part in parts.items() if name.startswith(stem) and part.ndim == 2]
         shorter = lengths < parts[tables[0]].shape[1]
         if shorter.any():
-            some = {name: one[shorter] for name, one in parts.items()}
+            some = {name: part[shorter] for name, part in parts.items()}
             cut = {name: some[name][:, : int(some[key].max())] for name in tables}
             yield replace(batch, **some), replace(batch, **(some | cut))
 
 
 def _target(model: nn.Module, batch: Any, loss: Loss, first: float) -> list[Row]:
     """The target is not what stands in the input at the same place, and the loss looks at it."""
-    name = next((name for name in TARGETS if isinstance(getattr(batch, name, None), Tensor)), None)
-    if name is None or not is_dataclass(batch) or isinstance(batch, type):
+    parts = _parts(batch)
+    name = next((name for name in INPUTS if isinstance(parts.get(name), Tensor)), None)
+    if name is None:
         return []
-    target, read = getattr(batch, name), getattr(batch, INPUTS.get(name, ""), None)
+    target, read = parts[name], parts.get(INPUTS[name])
     asked = target > 0  # neither padding nor what is not asked
     if read is not None and asked.any():
         same = (target == read)[asked].float().mean().item()
         if same > 0.5:
-            found = f"{same:.0%} of it stands in the input at the same place"
-            return [Row("target", found, "is it shifted by one?")]
+            result = f"{same:.0%} of it stands in the input at the same place"
+            return [Row("target", result, "is it shifted by one?")]
     changed = target.clone()
     changed[asked] = changed[asked].roll(1)
     if not torch.equal(changed, target):
         other = _mean(loss, model, replace(batch, **{name: changed}))
         if math.isclose(other, first, rel_tol=1e-7):
-            return [
-                Row("target", f"another {name} gives the same loss", "what does the loss look at?")
-            ]
+            result = f"another {name} gives the same loss"
+            return [Row("target", result, "what does the loss look at?")]
     return [Row("target", "not in the input at its place" if read is not None else "counts")]
 
 
@@ -227,58 +207,52 @@ def _learning(
     model: nn.Module, batch: Any, loss: Loss, first: float, lr: float, steps: int
 ) -> list[Row]:
     """One batch learned by heart, what moved, and how far the first step went."""
-    before = {name: one.detach().clone() for name, one in model.named_parameters()}
-    trainable = [one for one in model.parameters() if one.requires_grad]
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    trainable = [weight for weight in model.parameters() if weight.requires_grad]
     if not trainable:
         return [Row("learning", "no parameter is trainable", "what is to learn?")]
     ratio, moved_at = 0.0, 1
     optimizer = torch.optim.AdamW(trainable, lr=lr, weight_decay=0.0)
     model.train()
-    for step in range(steps):
+    for step in range(1, steps + 1):
         optimizer.zero_grad()
         with torch.enable_grad():
             total, count = loss(model, batch)
             (total / count).backward()
         optimizer.step()
-        if not ratio:  # behind a layer that begins at zero nothing moves in the first step
-            ratio, moved_at = _update_ratio(model, before), step + 1
+        if not ratio:  # after a layer that begins at zero nothing moves in the first step
+            ratio, moved_at = _update_ratio(model, before), step
     with evaluating(model), torch.no_grad():
         last = _mean(loss, model, batch)
-    still = [name for name, one in model.named_parameters() if torch.equal(one, before[name])]
-    return [
-        _by_heart(first, last, steps),
-        _moved(still, len(before)),
-        _step_size(ratio, lr, moved_at),
-    ]
+    still = [name for name, weight in model.named_parameters() if torch.equal(weight, before[name])]
+    return [_by_heart(first, last, steps), _moved(still, len(before)), _update(ratio, lr, moved_at)]
 
 
 def _by_heart(first: float, last: float, steps: int) -> Row:
-    found = f"loss {first:.1f} → {last:.1f} in {steps} steps on this batch"
-    if last < 0.9 * first:
-        return Row("by heart", found)
-    return Row("by heart", found, "does it learn at all, and at this rate?")
+    result = f"loss {first:.1f} → {last:.1f} in {steps} steps on this batch"
+    question = "does it learn at all, and at this rate?"
+    return Row("by heart", result, "" if last < 0.9 * first else question)
 
 
-def _moved(still: list[str], number: int) -> Row:
+def _moved(still: list[str], count: int) -> Row:
     if not still:
-        return Row("what learns", f"all {number} parts")
-    found = f"{number - len(still)} of {number} parts; {', '.join(still[:3])}{' …' * (len(still) > 3)} not"
-    return Row("what learns", found, "frozen on purpose, or does no gradient arrive?")
+        return Row("what learns", f"all {count} parts")
+    names = f"{', '.join(still[:3])}{' …' * (len(still) > 3)}"
+    question = "frozen on purpose, or does no gradient arrive?"
+    return Row("what learns", f"{count - len(still)} of {count} parts; {names} not", question)
 
 
 def _update_ratio(model: nn.Module, before: dict[str, Tensor]) -> float:
     """Size of the step over that of the weight: the median over all matrices that moved."""
     ratios = [
-        ((one - before[name]).norm() / before[name].norm()).item()
-        for name, one in model.named_parameters()
-        if one.ndim > 1 and before[name].any() and not torch.equal(one, before[name])
+        ((weight - before[name]).norm() / before[name].norm()).item()
+        for name, weight in model.named_parameters()
+        if weight.ndim > 1 and before[name].any() and not torch.equal(weight, before[name])
     ]
     return torch.tensor(ratios or [0.0]).median().item()
 
 
-def _step_size(ratio: float, lr: float, step: int) -> Row:
+def _update(ratio: float, lr: float, step: int) -> Row:
     which = "the first step" if step == 1 else f"step {step}, the first that moves it"
-    found = f"{ratio:.1%} of the weight in {which}, at rate {lr:g}"
-    if ratio > 0.1:
-        return Row("update", found, "is the rate too large?")
-    return Row("update", found)
+    result = f"{ratio:.1%} of the weight in {which}, at rate {lr:g}"
+    return Row("update", result, "is the rate too large?" if ratio > 0.1 else "")
