@@ -9,7 +9,7 @@ from course_utils.studio.book.pages import STATIC
 from course_utils.studio.book.transforms import next_cards
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
-from course_utils.studio.ways import onward, spans, ways
+from course_utils.studio.paths import legs, onward, spans
 
 COURSE = load(files=False).whole
 WHOLE = CourseMap(COURSE)
@@ -20,7 +20,7 @@ authors = ["A"]
 license = "L"
 repository = ""
 
-[[way]]
+[[path]]
 title = "Seeing"
 chapters = ["00_start", { chapter = "01_images", sections = ["Patches", "Colors"] }]
 """ + "".join(
@@ -28,7 +28,7 @@ chapters = ["00_start", { chapter = "01_images", sections = ["Patches", "Colors"
 )
 
 
-def test_a_way_takes_the_minutes_of_its_sections_and_of_what_stands_outside_sections(tmp_path):
+def test_a_path_takes_the_minutes_of_its_sections_and_of_what_stands_outside_sections(tmp_path):
     (tmp_path / "book.toml").write_text(BOOK)
     (tmp_path / "notebooks" / "source").mkdir(parents=True)
     course = load(tmp_path / "book.toml", files=False)
@@ -36,20 +36,19 @@ def test_a_way_takes_the_minutes_of_its_sections_and_of_what_stands_outside_sect
     cells = [f"# %% [markdown]\n# ## {title}\n# " + 1200 * "word " for title in titles]
     course.chapters[0].source.write_text(cells[0])
     course.chapters[1].source.write_text("\n\n".join(cells))
-    first, second = ways(course)["Seeing"]
+    first, second = legs(course)["Seeing"]
     assert (str(first), first.minutes) == ("00", course.chapters[0].minutes)
-    assert str(second) == "01 (2, 4)" and second.sections == ((2, "Patches"), (4, "Colors"))
+    assert str(second) == "01 (2, 4)" and second.sections == ("Patches", "Colors")
     assert second.minutes == pytest.approx(3 / 5 * second.chapter.minutes, abs=5)
 
 
-@pytest.mark.parametrize(("numbers", "said"), [([1, 2, 3], "1–3"), ([1, 3, 4, 6], "1, 3–4, 6")])
-def test_numbers_of_sections_are_said_in_spans(numbers, said):
-    assert spans(numbers) == said
+def test_numbers_of_sections_are_shown_as_spans():
+    assert (spans([1, 2, 3]), spans([1, 3, 4, 6])) == ("1–3", "1, 3–4, 6")
 
 
 def test_each_chapter_is_a_link_with_its_question_and_minutes():
-    course, shown = WHOLE.course, WHOLE._repr_html_()
-    for chapter in course.chapters:
+    shown = WHOLE._repr_html_()
+    for chapter in COURSE.chapters:
         assert chapter.question.endswith("?")
         link = re.search(rf'<a href="{chapter.notebook}.ipynb">(.*?)</a>', shown)[1]
         assert f"{chapter.question} About {chapter.minutes} minutes." in link

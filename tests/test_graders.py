@@ -22,15 +22,11 @@ from submissions import COURSE, answer, environment, exercises
 import course_utils as cu
 from course_utils.studio import graders
 from course_utils.studio.__main__ import main
-from course_utils.studio.pairs import read_source
+from course_utils.studio.handout import HandoutError
 
 SHEETS = [page for page in COURSE.notebooks if exercises(page.notebook)]
 KINDS = ("right", "wrong", "stub")
 each_sheet = pytest.mark.parametrize("page", SHEETS, ids=lambda page: page.notebook)
-
-
-def sheet(page, tool: str):
-    return graders.sheet(read_source(page.source), page.title, graders.TOOLS[tool])
 
 
 def of_nbgrader(notebook) -> dict[str, nbformat.NotebookNode]:
@@ -50,7 +46,7 @@ def test_every_exercise_that_has_a_check_is_in_a_sheet():
 @each_sheet
 def test_a_sheet_is_enough_to_answer_and_gives_all_points_or_none(page):
     """Its cells run in order, as nbgrader runs them; the value of a graded cell is its points."""
-    made = sheet(page, "nbgrader")
+    made = graders.sheet(page, "nbgrader")
     for kind in KINDS:
         space: dict = {"__name__": "__main__"}
         for cell in (cell for cell in made.cells if cell.cell_type == "code"):
@@ -69,7 +65,7 @@ def test_a_sheet_is_enough_to_answer_and_gives_all_points_or_none(page):
 
 @each_sheet
 def test_nbgrader_finds_in_each_exercise_an_answer_a_check_and_points(page):
-    cells = of_nbgrader(sheet(page, "nbgrader"))
+    cells = of_nbgrader(graders.sheet(page, "nbgrader"))
     names = [one.name for one in exercises(page.notebook)]
     assert list(cells) == [f"{p}-{name}" for name in names for p in ("answer", "check", "points")]
     for name, cell in cells.items():
@@ -84,7 +80,7 @@ def test_nbgrader_finds_in_each_exercise_an_answer_a_check_and_points(page):
 
 @each_sheet
 def test_otter_finds_in_each_exercise_a_question_and_a_hidden_test_for_each_property(page):
-    made = sheet(page, "otter")
+    made = graders.sheet(page, "otter")
     raw = [cell.source.split("\n")[0] for cell in made.cells if cell.cell_type == "raw"]
     parts = "BEGIN QUESTION|BEGIN SOLUTION|END SOLUTION|BEGIN TESTS|END TESTS|END QUESTION"
     asked = exercises(page.notebook)
@@ -103,7 +99,7 @@ def test_an_exercise_without_one_of_its_cells_is_named(lacking):
         cells.append(
             nbformat.v4.new_code_cell("cu.checks.average_weights(f)", metadata={"tags": [tag]})
         )
-    with pytest.raises(graders.GraderError, match="Exercise 1 · Weights needs three cells"):
+    with pytest.raises(HandoutError, match="Exercise 1 · Weights needs three cells"):
         graders.checked(nbformat.v4.new_notebook(cells=cells))
 
 
@@ -117,9 +113,9 @@ def test_a_folder_is_written_anew_but_not_over_marks_or_other_things(tool, tmp_p
     assert found == sorted(f"{page}_exercises" for page in pages if exercises(page))
     assert f"{tool} assign" in (tmp_path / "out" / "README.md").read_text().replace("generate_", "")
     (tmp_path / "out" / "gradebook.db").touch()
-    with pytest.raises(graders.GraderError, match="holds submissions or marks"):
+    with pytest.raises(HandoutError, match="holds submissions or marks"):
         graders.build(few, tmp_path / "out", tool)
-    with pytest.raises(graders.GraderError, match="holds something else"):
+    with pytest.raises(HandoutError, match="holds something else"):
         graders.build(few, tmp_path, tool)
 
 

@@ -163,14 +163,6 @@ def test_two_equal_edits_are_one_and_either_half_may_be_edited_again(course):
     assert "return 3" in course.ipynb.read_text()
 
 
-def test_where_an_editor_drops_the_metadata_the_ids_tell(course):
-    course.in_source("The end.", "Farewell.")
-    notebook = nbformat.read(course.ipynb, as_version=4)
-    del notebook.metadata["source"]
-    nbformat.write(notebook, course.ipynb)
-    assert course.sync() == 0 and "Farewell" in course.ipynb.read_text()
-
-
 def test_a_chapter_begun_in_lab_gets_its_source(course):
     course.source.unlink()
     assert course.sync() == 0

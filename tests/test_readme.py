@@ -6,7 +6,6 @@ import pytest
 
 from course_utils.files import ROOT
 from course_utils.studio import manifest, tables
-from course_utils.studio.ways import ways_table
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -17,7 +16,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 @pytest.mark.slow  # it reads every chapter, for the minutes
 def test_the_chapters_are_those_of_the_manifest():
     course = manifest.load().whole
-    for name, table in {"chapters": tables.chapter_table, "ways": ways_table}.items():
+    for name, table in {"chapters": tables.chapter_table, "paths": tables.paths_table}.items():
         told = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", README, re.S)[1]
         assert told == table(course)
 

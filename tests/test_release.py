@@ -13,7 +13,7 @@ import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.kit import release
 from course_utils.studio import manifest
-from course_utils.studio.setup_cell import setup_cell
+from course_utils.studio.handout import setup_cell
 
 CARRIED = """
 from course_utils import files

@@ -8,14 +8,13 @@ https://otter-grader.readthedocs.io/en/latest/otter_assign/notebook_format.html.
 """
 
 import ast
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.kit.digest import behind
 from course_utils.kit.exercises import Exercise, exercises, text_of
-from course_utils.studio import StudioError
+from course_utils.studio.handout import HandoutError, make_room
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.pairs import KERNEL, LANGUAGE, name_cells, read_source
@@ -98,24 +97,20 @@ generate:
 """
 
 
-class GraderError(StudioError):
-    """A folder that is taken, or an exercise that is not whole."""
-
-
 def checked(notebook: "NotebookNode") -> list[Exercise]:
     """The exercises of a notebook that have a check.
 
     Raises:
-        GraderError: a stub, a check or a solution is missing, or a check is called in another way.
+        HandoutError: a stub, a check or a solution is missing, or a check is called in another way.
     """
-    found = [e for e in exercises(notebook.cells) if (e.stub, e.check, e.solution) != (None,) * 3]
-    for one in found:
-        if not one.is_whole:
-            raise GraderError(
-                f"{one.heading or 'an exercise'} needs three cells, tagged exercise, check and solution, "
+    cells = [e for e in exercises(notebook.cells) if e.stub or e.check or e.solution]
+    for exercise in cells:
+        if not exercise.is_whole:
+            raise HandoutError(
+                f"{exercise.heading or 'an exercise'} needs three cells, tagged exercise, check and solution, "
                 "and the check ends with cu.checks.name(function)."
             )
-    return found
+    return cells
 
 
 def points(exercise: Exercise) -> int:
@@ -128,40 +123,32 @@ def points(exercise: Exercise) -> int:
 # Sheets -----------------------------------------------------------------------------------------
 
 
-Make = Callable[[Exercise], Iterator["NotebookNode"]]
-"""The cells of an exercise for one tool, from its stub on."""
-
-
-def sheet(notebook: "NotebookNode", title: str, make: Make) -> "NotebookNode | None":
-    """The sheet of a notebook; None if it has no exercise with a check.
-
-    Args:
-        notebook: as its source has it.
-        title: of the chapter.
-        make: the cells that a tool reads.
+def sheet(page: Chapter, tool: str) -> "NotebookNode | None":
+    """The exercises of a notebook, and the code that they need; None if none has a check.
 
     Raises:
-        GraderError: an exercise is not whole.
+        HandoutError: an exercise is not whole.
     """
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-    found = checked(notebook)
-    if not found:
+    notebook = read_source(page.source)
+    asked = checked(notebook)
+    if not asked:
         return None
+    text = f"They belong to the chapter *{page.title}*: what a task calls *above* is shown there."
+    cells = [new_markdown_cell(f"# Exercises: {page.title}\n\n{text}")]
+    statements = _statements(notebook)
     first = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    told = f"They belong to the chapter *{title}*: what a task calls *above* is shown there."
-    cells = [new_markdown_cell(f"# Exercises: {title}\n\n{told}"), new_code_cell(first.source)]
-    code = _Code(notebook.cells, first)
-    for exercise in found:
-        before, after = code.needed(exercise)
-        cells += [new_code_cell(before)] if before else []
+    cells.append(new_code_cell(first.source))
+    copied = {index for index, (cell, _) in enumerate(statements) if cell is first}
+    for exercise in asked:
         inside = notebook.cells[exercise.place + 1 : exercise.end]
         texts = [f"## {exercise.heading}", f"*{exercise.effort}*", exercise.task]
         texts += [cell.source for cell in inside if cell.cell_type == "markdown"]
-        text = LINK.sub(_without_link, "\n\n".join(texts))
-        cells.append(new_markdown_cell(text))
-        cells += [new_code_cell(after)] if after else []
-        cells += make(exercise)
+        cells.append(new_markdown_cell(LINK.sub(_without_link, "\n\n".join(texts))))
+        if code := _needed(exercise, inside, statements, copied):
+            cells.append(new_code_cell(code))
+        cells += TOOLS[tool](exercise)
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
     return name_cells(new_notebook(cells=cells, metadata=metadata))
 
@@ -170,52 +157,34 @@ def _without_link(link) -> str:
     return link[0] if link["target"].startswith("http") else link["text"]
 
 
-class _Code:
-    """The top-level statements of a notebook, and which of them stand in the sheet already.
+def _statements(notebook: "NotebookNode") -> list[tuple["NotebookNode", ast.stmt]]:
+    code = (cell for cell in notebook.cells if cell.cell_type == "code")
+    return [(cell, statement) for cell in code for statement in ast.parse(cell.source).body]
 
-    Args:
-        cells: of the notebook.
-        first: its first code cell, which stands in the sheet.
-    """
 
-    def __init__(self, cells: list["NotebookNode"], first: "NotebookNode"):
-        self.cells = cells
-        self.statements = [
-            (place, statement)
-            for place, cell in enumerate(cells)
-            if cell.cell_type == "code"
-            for statement in ast.parse(cell.source).body
-        ]
-        self.there = {n for n, (place, _) in enumerate(self.statements) if cells[place] is first}
+def _needed(exercise: Exercise, inside: list, statements: list, copied: set[int]) -> str:
+    """The code that stub, solution and task need, and that is not `copied` yet; then it is."""
+    own = [exercise.stub, exercise.check, exercise.solution]
+    names = [
+        statement.name
+        for cell, statement in statements
+        if cell in inside
+        and cell not in own
+        and isinstance(statement, ast.FunctionDef | ast.ClassDef)
+    ]
+    names += [exercise.function, f"{exercise.function}_solution"]
+    last = max(i for i, (cell, _) in enumerate(statements) if cell is exercise.solution)
+    needed = set(behind([statement for _, statement in statements[: last + 1]], names))
+    here = {index for index, (cell, _) in enumerate(statements) if any(cell is c for c in own)}
+    chosen = sorted(needed - here - copied)
+    copied |= needed | here
+    return "\n\n".join(dict.fromkeys(_lines(*statements[index]) for index in chosen))
 
-    def needed(self, exercise: Exercise) -> tuple[str, str]:
-        """What stub and solution need and the sheet lacks: the code before the task, and the code that it shows."""
-        own = {id(cell) for cell in (exercise.stub, exercise.check, exercise.solution)}
-        here = {n for n, (place, _) in enumerate(self.statements) if id(self.cells[place]) in own}
-        shown = {
-            n
-            for n, (place, statement) in enumerate(self.statements)
-            if exercise.place < place < exercise.end
-            and n not in here
-            and isinstance(statement, ast.FunctionDef | ast.ClassDef)
-        }
-        names = [self.statements[n][1].name for n in sorted(shown)]
-        names += [exercise.function, f"{exercise.function}_solution"]
-        until = [one for place, one in self.statements if place <= exercise.end]
-        chosen = sorted(set(behind(until, names)) - here - self.there)
-        self.there |= {*chosen, *here}
-        return (
-            self._text([n for n in chosen if n not in shown]),
-            self._text([n for n in chosen if n in shown]),
-        )
 
-    def _text(self, chosen: list[int]) -> str:
-        return "\n\n".join(dict.fromkeys(map(self._lines, chosen)))
-
-    def _lines(self, n: int) -> str:
-        place, statement = self.statements[n]
-        first = min(one.lineno for one in (statement, *getattr(statement, "decorator_list", ())))
-        return "\n".join(self.cells[place].source.splitlines()[first - 1 : statement.end_lineno])
+def _lines(cell: "NotebookNode", statement: ast.stmt) -> str:
+    decorators = getattr(statement, "decorator_list", [])
+    first = min(node.lineno for node in (statement, *decorators))
+    return "\n".join(cell.source.splitlines()[first - 1 : statement.end_lineno])
 
 
 # What the tools read ----------------------------------------------------------------------------
@@ -225,18 +194,12 @@ def for_nbgrader(exercise: Exercise) -> Iterator["NotebookNode"]:
     """Stub with the solution, the check that students see, and a graded cell whose value is the points."""
     from nbformat.v4 import new_code_cell
 
-    def cell(kind: str, source: str, points: int | None = None, **others) -> "NotebookNode":
-        answers = kind == "answer"
-        told = {
-            "schema_version": 3,
-            "grade_id": f"{kind}-{exercise.name}",
-            "cell_type": "code",
-            "grade": points is not None,
-            "solution": answers,
-            "locked": not answers,
-            "task": False,
-        } | ({} if points is None else {"points": points})
-        return new_code_cell(source, metadata={"nbgrader": told} | others)
+    def cell(kind: str, source: str, total: int | None = None, **metadata) -> "NotebookNode":
+        is_answer = kind == "answer"
+        entry = {"schema_version": 3, "grade_id": f"{kind}-{exercise.name}", "cell_type": "code"}
+        entry |= {"grade": total is not None, "solution": is_answer, "locked": not is_answer}
+        entry |= {"task": False} | ({} if total is None else {"points": total})
+        return new_code_cell(source, metadata={"nbgrader": entry} | metadata)
 
     mark = f"cu.checks.{exercise.name}.mark({exercise.function})"
     answer = f"### BEGIN SOLUTION\n{exercise.answer}\n### END SOLUTION"
@@ -256,22 +219,25 @@ def for_otter(exercise: Exercise) -> Iterator["NotebookNode"]:
     from nbformat.v4 import new_code_cell, new_raw_cell
 
     total = points(exercise)
-    settings = f"name: {exercise.name}\npoints: {total}\ncheck_cell: false"
     mark = f"cu.checks.{exercise.name}.mark({exercise.function})"
     answer = f"# BEGIN SOLUTION NO PROMPT\n{exercise.answer}\n# END SOLUTION"
+    settings = f"name: {exercise.name}\npoints: {total}\ncheck_cell: false"
     yield new_raw_cell(f"# BEGIN QUESTION\n{settings}")
     yield new_raw_cell("# BEGIN SOLUTION")
     yield new_code_cell(f"{text_of(exercise.stub)}\n\n\n{answer}")
     yield new_raw_cell("# END SOLUTION")
     yield new_code_cell(text_of(exercise.check), metadata={"tags": ["otter_ignore"]})
     yield new_raw_cell("# BEGIN TESTS")
-    for place in range(total):
-        yield new_code_cell(f"# HIDDEN\nassert {mark}.holds({place}), {mark}")
+    for index in range(total):
+        yield new_code_cell(f"# HIDDEN\nassert {mark}.holds({index}), {mark}")
     yield new_raw_cell("# END TESTS")
     yield new_raw_cell("# END QUESTION")
 
 
-TOOLS: dict[str, Make] = {"nbgrader": for_nbgrader, "otter": for_otter}
+TOOLS: dict[str, Callable[[Exercise], Iterator["NotebookNode"]]] = {
+    "nbgrader": for_nbgrader,
+    "otter": for_otter,
+}
 
 
 # Folders ----------------------------------------------------------------------------------------
@@ -286,47 +252,28 @@ def build(course: Manifest, to: Path, tool: str) -> None:
         tool: "nbgrader" or "otter".
 
     Raises:
-        GraderError: the folder holds something else, or an exercise is not whole.
+        HandoutError: the folder holds something else, or an exercise is not whole.
     """
-    _make_room(to, tool)
-    folder = to / "source" if tool == "nbgrader" else to
-    made = [names for page in course.notebooks if (names := _write(page, folder, tool))]
-    to.mkdir(parents=True, exist_ok=True)
-    name, file = next((one for one in made if one[1] == f"{one[0]}_exercises"), ("NAME", "NAME"))
-    package = {"otter": "otter-grader"}.get(tool, tool)
-    text = README.format(
-        head=HEAD, tool=tool, package=package, notes=NOTES[tool],
-        steps=STEPS[tool].format(name=name, sheet=file),
-    )  # fmt: skip
+    import nbformat
+
+    if any((to / name).exists() for name in ("submitted", "gradebook.db")):
+        raise HandoutError(f"{to} holds submissions or marks; name another folder with --to.")
+    make_room(to, HEAD)
+    sheets = {page: notebook for page in course.notebooks if (notebook := sheet(page, tool))}
+    for page, notebook in sheets.items():
+        if tool == "otter":
+            config = OTTER_CONFIG.format(name=f"{page.notebook}_exercises")
+            notebook.cells.insert(0, nbformat.v4.new_raw_cell(config))
+        folder = (
+            to / ("source" if tool == "nbgrader" else "") / page.notebook.removesuffix("_further")
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, folder / f"{page.notebook}_exercises.ipynb")
+    name = next((page.notebook for page in sheets if page.kind == "chapter"), "NAME")
+    package = "otter-grader" if tool == "otter" else tool
+    steps = STEPS[tool].format(name=name, sheet=f"{name}_exercises")
+    text = README.format(head=HEAD, tool=tool, package=package, notes=NOTES[tool], steps=steps)
     (to / "README.md").write_text(text, encoding="utf-8")
     if tool == "nbgrader":
         config = NBGRADER_CONFIG.format(course=course.title.replace('"', ""))
         (to / "nbgrader_config.py").write_text(config, encoding="utf-8")
-
-
-def _make_room(to: Path, tool: str) -> None:
-    readme = to / "README.md"
-    if readme.is_file() and readme.read_text(encoding="utf-8").startswith(HEAD):
-        if any((to / name).exists() for name in ("submitted", "gradebook.db")):
-            raise GraderError(f"{to} holds submissions or marks; name another folder with --to.")
-        shutil.rmtree(to)
-    elif to.exists() and any(to.iterdir()):
-        raise GraderError(f"{to} holds something else; name a new folder with --to, or empty it.")
-
-
-def _write(page: Chapter, folder: Path, tool: str) -> tuple[str, str] | None:
-    """The names of a page's folder and sheet; None if it has no exercise with a check."""
-    import nbformat
-
-    try:
-        made = sheet(read_source(page.source), page.title, TOOLS[tool])
-    except GraderError as error:
-        raise GraderError(f"{page.notebook}: {error}") from None
-    if made is None:
-        return None
-    name, file = page.notebook.removesuffix("_further"), f"{page.notebook}_exercises"
-    if tool == "otter":
-        made.cells.insert(0, nbformat.v4.new_raw_cell(OTTER_CONFIG.format(name=file)))
-    (folder / name).mkdir(parents=True, exist_ok=True)
-    nbformat.write(made, folder / name / f"{file}.ipynb")
-    return name, file

@@ -3,13 +3,16 @@
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import STUBS, exercises, text_of
 from course_utils.kit.release import release
 from course_utils.studio import StudioError
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
-from course_utils.studio.setup_cell import setup_cell
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
 README = f"""{HEAD}
@@ -74,67 +77,83 @@ lab: .venv/.stamp
 .PHONY: lab
 """
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+FETCH = """# On Colab, Kaggle and the like this cell brings the course along. Where it is installed, nothing is fetched.
+import importlib.util
+
+if importlib.util.find_spec("course_utils") is None:
+    %pip install --quiet --no-deps {wheel}
+    %pip install --quiet anywidget filelock pooch psutil sacrebleu tokenizers
+
+"""
+MEET = """from course_utils.kit import release
+
+release.meet("{release}")"""
 
 
 class HandoutError(StudioError):
     """The handout has no place to go."""
 
 
-def build(course: Manifest, root: Path, to: Path, *, force: bool = False) -> None:
+def build(course: Manifest, root: Path, to: Path) -> None:
     """Write the notebooks without solutions and sources, and all that they need to run.
 
     Args:
         course: the notebooks to hand out.
         root: the repository, from which `PARTS` are copied.
         to: a folder that is new, empty, or an earlier handout, which is replaced.
-        force: replace an earlier handout even if somebody has worked in it.
 
     Raises:
         HandoutError: the folder holds something else, or somebody's work.
     """
     from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
 
-    from course_utils.studio.choice import fit
+    from course_utils.studio.subset import fit
 
-    _make_room(to, force)
-    (to / "notebooks").mkdir(parents=True)
-    readme = README.format(release=release())
-    (to / "README.md").write_text(readme, encoding="utf-8")
+    if edited := sorted(file.name for file in to.glob("notebooks/*.ipynb") if _is_edited(file)):
+        raise HandoutError(
+            f"Somebody has worked in {to}: {', '.join(edited)}. Move that folder away, or name another with --to."
+        )
+    make_room(to, HEAD)
+    (to / "notebooks").mkdir()
     for part in PARTS:
         if (root / part).is_dir():
             shutil.copytree(root / part, to / part, ignore=UNWANTED)
         elif (root / part).is_file():
             shutil.copy(root / part, to / part)
     shutil.copy(course.path, to / "book.toml")
-    (to / "Makefile").write_text(MAKEFILE, encoding="utf-8")
     stubs: dict[str, str] = {}
     without = TagRemovePreprocessor(enabled=True, remove_cell_tags={"solution"})
     for chapter in course.notebooks:
         notebook, _ = without(fit(read_source(chapter.source), course, chapter), {})
         notebook.cells.insert(1, setup_cell(course))
         write(bare(notebook), to / "notebooks" / chapter.ipynb.name)
-        stubs |= {one.name: text_of(one.stub) for one in exercises(notebook.cells) if one.stub}
-    text = json.dumps(stubs, indent=1, ensure_ascii=False) + "\n"
-    (to / STUBS).write_text(text, encoding="utf-8")
-    (to / ".gitattributes").write_text(ATTRIBUTES, encoding="utf-8")
+        stubs |= {e.name: text_of(e.stub) for e in exercises(notebook.cells) if e.stub}
+    texts = {
+        "README.md": README.format(release=release()),
+        "Makefile": MAKEFILE,
+        ".gitattributes": ATTRIBUTES,
+        STUBS: json.dumps(stubs, indent=1, ensure_ascii=False) + "\n",
+    }
+    for name, text in texts.items():
+        (to / name).write_text(text, encoding="utf-8")
 
 
-def _make_room(to: Path, force: bool) -> None:
+def make_room(to: Path, head: str) -> None:
+    """Leave an empty folder, if it was new, empty, or made by the same command.
+
+    Args:
+        to: the folder.
+        head: how the README.md of the command begins.
+
+    Raises:
+        HandoutError: it holds something else.
+    """
     readme = to / "README.md"
-    earlier = readme.is_file() and readme.read_text(encoding="utf-8").startswith(HEAD)
-    if to.exists() and not earlier and (to.is_file() or any(to.iterdir())):
+    is_ours = readme.is_file() and readme.read_text(encoding="utf-8").startswith(head)
+    if to.exists() and not is_ours and (to.is_file() or any(to.iterdir())):
         raise HandoutError(f"{to} holds something else; name a new folder with --to, or empty it.")
-    if earlier and not force and (edited := _edited(to)):
-        raise HandoutError(
-            f"Somebody has worked in {to}: {', '.join(edited)}. Move that folder away, name another "
-            "with --to, or replace it with --force."
-        )
     shutil.rmtree(to, ignore_errors=True)
-
-
-def _edited(folder: Path) -> list[str]:
-    """The notebooks of a handout with a cell that was not handed out."""
-    return sorted(file.name for file in folder.glob("notebooks/*.ipynb") if _is_edited(file))
+    to.mkdir(parents=True)
 
 
 def _is_edited(file: Path) -> bool:
@@ -142,3 +161,23 @@ def _is_edited(file: Path) -> bool:
         return is_edited(read(file))
     except UnreadableError:
         return True
+
+
+# The first code cell ----------------------------------------------------------------------------
+
+
+def setup_cell(course: Manifest) -> "NotebookNode":
+    """The cell, folded: the course is fetched if it is missing, and its release held against the notebook's."""
+    from nbformat.v4 import new_code_cell
+
+    fetch = FETCH.format(wheel=wheel(course)) if course.repository else ""
+    metadata = {"jupyter": {"source_hidden": True}}
+    return new_code_cell(fetch + MEET.format(release=release()), metadata=metadata)
+
+
+def wheel(course: Manifest) -> str:
+    """The address of this release's wheel at the course's repository."""
+    name = f"attention_course-{release()}-py3-none-any.whl"
+    gitlab = course.hosted_like == "gitlab"
+    folder = "-/releases/v{}/downloads" if gitlab else "releases/download/v{}"
+    return f"{course.repository}/{folder.format(release())}/{name}"

@@ -1,9 +1,7 @@
-"""Open JupyterLab on the course's start page: ``python -m course_utils.studio.lab``, which is ``make lab``.
+"""Open JupyterLab on the course's start page: ``python -m course_utils.studio lab``, which is ``make lab``.
 
-Lab itself looks for the next free port and prints the address; this module says what to open, and what to
-leave out on this machine. The page that it opens, and the panels
-beside it, are the course's own: both are written when they are missing. Further arguments go on to Lab, such
-as ``--port 9000``.
+The page that it opens and the panels beside it are the course's own. Further arguments go on to Lab, such as
+``--port 9000``.
 """
 
 import argparse
@@ -16,17 +14,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT, atomic_write
-from course_utils.studio import kernel, manifest
+from course_utils.studio import StudioError, kernel, manifest, tables
 from course_utils.studio.manifest import Manifest
 
-# Below the student's own settings, which stay as they are: no question about news, no look for updates, Markdown
-# rendered.
 SETTINGS = Path(__file__).parent / "lab_settings"
-WORKSPACES = "_build/lab"  # which panels are open: of this course, beside the student's other work
+"""Defaults below the student's own settings: no news, no look for updates, Markdown rendered."""
+WORKSPACES = "_build/lab"  # which panels are open: of this course only
 START = "START.md"
-# A notebook is a file here, and no half of a pair.
 NO_PAIRS = "--ServerApp.jpserver_extensions={'jupyterlab_jupytext': False}"
+"""A notebook is a file here, and no half of a pair."""
 CONTENTS = "@jupyterlab/toc:plugin"  # the panel's name in a layout
+LAYOUT = {
+    "left": {
+        "collapsed": False,
+        "visible": True,
+        "current": CONTENTS,
+        "widgets": ["filebrowser", "running-sessions", CONTENTS, "extensionmanager.main-view"],
+    },
+    "right": {"collapsed": True},
+    "relativeSizes": [0.2, 0.8, 0],
+}
+"""Lab's first layout here: the table of contents is open. Later ones are the student's."""
 
 
 def has_display(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
@@ -44,11 +52,7 @@ def is_root() -> bool:
 
 
 def start_page(course: Manifest) -> str:
-    """What Lab shows first, in Markdown: the chapters, the ways through them, and where things are in Lab."""
-    from course_utils.studio import tables  # slow: they count the words of all chapters
-    from course_utils.studio.ways import ways_table
-
-    table = tables.chapter_table(course).replace("](notebooks/", "](")
+    """What Lab shows first, in Markdown: the chapters, the paths through them, and where things are in Lab."""
     first = course.chapters[0]
     return f"""# {course.title}
 
@@ -58,20 +62,20 @@ at the left edge. If you have closed this page, you find it as `{START}` among t
 
 ## Chapters
 
-{table}
+{tables.chapter_table(course).replace("](notebooks/", "](")}
 
 Minutes are estimates, and include the exercises.
 
 ## Ways through
 
-{ways_table(course)}
+{tables.paths_table(course)}
 
 A way holds all that its chapters need. `cu.progress()` in any notebook shows which exercises you have solved.
 """
 
 
 def prepare(course: Manifest, root: Path = ROOT) -> Path:
-    """Write the start page and, for the first start, which panels are open; what was downloaded is trusted then.
+    """Write the start page and, before the first start, the layout; what was downloaded is trusted then.
 
     Returns:
         What to open: the start page, or the first chapter where nothing can be written.
@@ -79,12 +83,11 @@ def prepare(course: Manifest, root: Path = ROOT) -> Path:
     page = root / "notebooks" / START
     if not page.exists():
         _trust(course)
-    with contextlib.suppress(OSError):  # a folder that is read-only
-        _open_contents(root / WORKSPACES)
     try:
-        with atomic_write(page) as part:
-            part.write_text(start_page(course), encoding="utf-8")
-    except OSError:
+        _open_contents(root / WORKSPACES)
+        with atomic_write(page) as temporary:
+            temporary.write_text(start_page(course), encoding="utf-8")
+    except OSError:  # a folder that is read-only
         return course.chapters[0].ipynb
     return page
 
@@ -101,35 +104,26 @@ def _trust(course: Manifest) -> None:
 
 
 def _open_contents(folder: Path) -> None:
-    """Lab's first layout here: the table of contents stands open. Later ones are the student's."""
     from jupyterlab_server.workspaces_handler import WorkspacesManager
 
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        return
-    widgets = ["filebrowser", "running-sessions", CONTENTS, "extensionmanager.main-view"]
-    left = {"collapsed": False, "visible": True, "current": CONTENTS, "widgets": widgets}
-    layout = {"left": left, "right": {"collapsed": True}, "relativeSizes": [0.2, 0.8, 0]}
-    space = {"data": {"layout-restorer:data": layout}, "metadata": {"id": "default"}}
-    WorkspacesManager(str(folder)).save("default", json.dumps(space))
+    if not any(folder.iterdir()):
+        layout = {"data": {"layout-restorer:data": LAYOUT}, "metadata": {"id": "default"}}
+        WorkspacesManager(str(folder)).save("default", json.dumps(layout))
 
 
 def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
-    """What ``jupyter lab`` is told, for a file inside the repository."""
-    options = [
+    """The options of ``jupyter lab``, for a file inside the repository."""
+    return [
         f"--ServerApp.root_dir={ROOT}",
         f"--LabApp.default_url=/lab/tree/{page.relative_to(ROOT).as_posix()}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--Application.log_level=WARN",
         NO_PAIRS,
+        *[f"--LabApp.workspaces_dir={ROOT / WORKSPACES}"] * (ROOT / WORKSPACES).is_dir(),
+        *["--no-browser"] * (not browser),
+        *["--allow-root"] * root,
     ]
-    if (ROOT / WORKSPACES).is_dir():
-        options.append(f"--LabApp.workspaces_dir={ROOT / WORKSPACES}")
-    if not browser:
-        options.append("--no-browser")
-    if root:
-        options.append("--allow-root")
-    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -142,18 +136,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     _, further = parser.parse_known_args(argv)
     try:
-        # A notebook of the student's own, which book.toml does not name, is no reason not to start.
-        course = manifest.load(files=False)
-    except manifest.ManifestError as error:
+        course = manifest.load(files=False)  # a student's own notebook is no mistake
+    except StudioError as error:
         sys.exit(str(error))
     options = arguments(prepare(course), browser=has_display(), root=is_root())
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        *options,
-        *further,
-    ]
+    command = [sys.executable, "-m", "jupyterlab", *options, *further]
     if os.name == "nt":  # exec leaves the console there, and Lab behind it
         return subprocess.call(command, env=kernel.environment())
     os.execve(sys.executable, command, kernel.environment())

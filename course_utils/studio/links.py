@@ -6,9 +6,8 @@ gives both. A shorter one, for the book and Lab alike, is an anchor within the h
 ``### <a id="kv-cache"></a>KV cache``.
 """
 
-import copy
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
@@ -18,15 +17,13 @@ from nbformat import NotebookNode
 
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>[^()\s]+)\)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+CODE = re.compile(r"(^```.*?^```|`[^`\n]+`|\$\$.*?\$\$|\$[^$\n]+\$)", re.MULTILINE | re.DOTALL)
 DEEPEST = 3  # the level of headings that the book gives a place to
 
 
 def texts(notebook: NotebookNode) -> list[str]:
     """The Markdown cells of a notebook."""
     return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
-
-
-CODE = re.compile(r"(^```.*?^```|`[^`\n]+`|\$\$.*?\$\$|\$[^$\n]+\$)", re.MULTILINE | re.DOTALL)
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
@@ -36,48 +33,25 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
     return "".join(parts)
 
 
-def with_texts(notebook: NotebookNode, change: Callable[[str], str]) -> NotebookNode:
-    """A copy of a notebook, its Markdown changed outside code and formulas."""
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = outside_code(cell.source, change)
-    return notebook
-
-
 def places(markdown: Iterable[str]) -> dict[str, str]:
-    """The places of a page that links may lead to: the name in Lab → the name in the book.
-
-    Args:
-        markdown: the texts of the page, in order.
-    """
-    found: dict[str, str] = {}
+    """The places of a page, given its texts in order, that links may lead to: name in Lab → name in the book."""
+    parser = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+    names: dict[str, str] = {}
     slugs: set[str] = set()
-    for heading, anchors in _headings(markdown):
+    for start, inline in pairwise(token for text in markdown for token in parser.parse(text)):
+        if start.type != "heading_open" or int(start.tag[1]) > DEEPEST:
+            continue
+        words = [p.content for p in inline.children or () if p.type in ("text", "code_inline")]
+        heading = "".join(words).strip()
         slug, number = slugify(heading), 0
         while (name := f"{slug}-{number}" if number else slug) in slugs:
             number += 1
         slugs.add(name)
-        for place in (heading.replace(" ", "-"), *anchors):
-            found.setdefault(place, name)
-    return found
-
-
-def _headings(markdown: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each heading's text without markup, and its anchors."""
-    parser = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
-    for text in markdown:
-        tokens = parser.parse(text)
-        for start, inline in pairwise(tokens):
-            if start.type == "heading_open" and int(start.tag[1]) <= DEEPEST:
-                parts = inline.children or []
-                words = "".join(p.content for p in parts if p.type in ("text", "code_inline"))
-                yield words.strip(), ANCHOR.findall(inline.content)
+        for place in (heading.replace(" ", "-"), *ANCHOR.findall(inline.content)):
+            names.setdefault(place, name)
+    return names
 
 
 def targets(markdown: str) -> list[str]:
     """Where a text's links lead, pictures and code left out."""
-    return [
-        match["target"]
-        for match in LINK.finditer(re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.S))
-    ]
+    return [link["target"] for part in CODE.split(markdown)[::2] for link in LINK.finditer(part)]

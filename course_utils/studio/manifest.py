@@ -1,41 +1,85 @@
 """The course's one list of chapters: ``book.toml``, read, checked and made into objects.
 
-Whatever is wrong with the manifest is a `ManifestError` that names the file, the key and what to do.
-Chapters are counted from 0, as their file names are: ``chapter[2].part`` is a line of the third
-``[[chapter]]``.
+Whatever is wrong with the manifest is a `ManifestError` that names file and key, where chapters are counted from 0:
+``chapter[2].part`` is a line of the third ``[[chapter]]``.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from course_utils.files import ROOT
 from course_utils.kit.contents import is_called
-from course_utils.studio.schema import (
-    ManifestError,
-    check_shape,
-    fail,
-    parse,
-    suggest,
-)
+from course_utils.studio import StudioError
 
 if TYPE_CHECKING:
     from course_utils.studio.page import Page
-
 
 QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 """The question of a chapter: the first bold words of its text that end so."""
 
 
+class ManifestError(StudioError):
+    """A mistake in ``book.toml``: which file, which key, and what is wrong."""
+
+
 def asked(text: str) -> str:
     """What a chapter's first text asks, in Markdown; empty if it asks nothing."""
-    found = QUESTION.search(text)
-    return " ".join(found[1].split()) if found else ""
+    match = QUESTION.search(text)
+    return " ".join(match[1].split()) if match else ""
+
+
+# The keys of book.toml ----------------------------------------------------------
+
+
+def _table(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
+    keys = {"properties": required | optional, "required": [*required]}
+    return {"type": "object", "additionalProperties": False, **keys}
+
+
+def _tables(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "minItems": 1, "items": _table(required, optional)}
+
+
+TEXT = {"type": "string", "pattern": r"\S"}
+TEXTS = {"type": "array", "items": TEXT}
+ADDRESS = {"type": "string", "pattern": r"^(https://\S+)?$"}
+SECTIONS = _table({"chapter": TEXT, "sections": TEXTS | {"minItems": 1}}, {})
+SCHEMA = _table(
+    {
+        "course": _table(
+            {"title": TEXT, "authors": TEXTS, "license": TEXT, "repository": ADDRESS},
+            {"branch": TEXT, "host": {"enum": ["github", "gitlab", "codeberg"]}}
+            | {"url": ADDRESS, "full_course": ADDRESS, "chapters": TEXTS},
+        ),
+        "chapter": _tables(
+            {"notebook": {"type": "string", "pattern": r"^\d\d_[a-z0-9_]+$"}, "title": TEXT},
+            {"part": TEXT, "prerequisites": TEXTS, "gpu": {"type": "boolean"}, "further": TEXT},
+        ),
+    },
+    {
+        "part": _tables({"title": TEXT}, {}),
+        "path": _tables(
+            {
+                "title": TEXT,
+                "chapters": {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, SECTIONS]}},
+            },
+            {"goal": TEXT},
+        ),
+        "appendix": _tables(
+            {"notebook": {"type": "string", "pattern": r"^[A-Z]_[a-z0-9_]+$"}, "title": TEXT}, {}
+        ),
+    },
+)
+
+
+# The course ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -43,7 +87,7 @@ class Chapter:
     """A notebook with its place in the course: a chapter, its further page, or an appendix.
 
     Attributes:
-        notebook: the stem that both files of the pair share.
+        notebook: the stem that source and notebook share.
         title: as the book and the README show it.
         part: the title of its part; empty if it belongs to none.
         prerequisites: the stems of the chapters that it needs.
@@ -63,12 +107,12 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """What stands before the first underscore: ``"02"``, or ``"A"`` for an appendix."""
+        """``"02"``, or ``"A"`` for an appendix."""
         return self.notebook.partition("_")[0]
 
     @property
     def slug(self) -> str:
-        """What the chapter is called wherever its number may change: ``"kernel_regression"``."""
+        """The name without the number, by which all else is named: ``"kernel_regression"``."""
         return self.notebook.partition("_")[2]
 
     @property
@@ -81,18 +125,13 @@ class Chapter:
         """The text that is edited and reviewed."""
         return self.root / "notebooks" / "source" / f"{self.notebook}.py"
 
-    @property
-    def first(self) -> bool:
-        """Whether it is a chapter that needs no other."""
-        return self.kind == "chapter" and not self.prerequisites
-
     @cached_property
     def page(self) -> "Page | None":
         """Its text, read from its source, else from its notebook; None without one."""
         from course_utils.studio import page, pairs  # slow to import
 
         if self.source.is_file():
-            return page.read(self.source)
+            return page.Page(pairs.read_source(self.source))
         try:
             return page.Page(pairs.read(self.ipynb))
         except (OSError, pairs.UnreadableError):
@@ -105,7 +144,7 @@ class Chapter:
 
     @cached_property
     def question(self) -> str:
-        """What the chapter asks at its start; empty if it asks nothing, or is not there."""
+        """What the chapter asks at its start; empty if it asks nothing, or isn't there."""
         try:
             first = json.loads(self.ipynb.read_text(encoding="utf-8"))["cells"][0]
         except (OSError, ValueError, IndexError):
@@ -116,49 +155,35 @@ class Chapter:
         """The chapter, and its further page after it."""
         yield self
         if self.further:
-            yield Chapter(
-                f"{self.notebook}_further",
-                self.further,
-                part=self.part,
-                prerequisites=(self.notebook,),
-                kind="further",
-                root=self.root,
-            )
+            changes = {"title": self.further, "prerequisites": (self.notebook,), "further": ""}
+            stem = f"{self.notebook}_further"
+            yield replace(self, notebook=stem, kind="further", gpu=False, **changes)
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A chapter on a way, whole or in part.
-
-    Attributes:
-        chapter: its stem.
-        sections: the headings of those that are read; empty for all.
-    """
+    """A chapter on a path; `sections` are the headings of those that are read, empty for all."""
 
     chapter: str
     sections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way through the course: what the reader is after, and the chapters in order.
-
-    Attributes:
-        goal: the chapter without which the title would not be true; the last, if no other is named.
-    """
+class LearningPath:
+    """A way through the course. Without its `goal`, which is a chapter, its title would not be true."""
 
     title: str
     stops: tuple[Stop, ...]
-    goal: str = ""
+    goal: str
 
 
-SHOWS = {"github": "blob", "gitlab": "-/blob", "codeberg": "src/branch"}
+FILE_VIEWS = {"github": "blob", "gitlab": "-/blob", "codeberg": "src/branch"}
 """Host → what stands between a repository and a branch in the address of a file."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The course: what ``[course]`` says, its parts, ways and its notebooks in order.
+    """The course: what ``[course]`` says, its parts, paths and its notebooks in order.
 
     Attributes:
         url: where the book is published; empty if that is not said.
@@ -173,7 +198,7 @@ class Manifest:
     chapters: tuple[Chapter, ...]
     appendices: tuple[Chapter, ...] = ()
     parts: tuple[str, ...] = ()
-    ways: tuple[Way, ...] = ()
+    paths: tuple[LearningPath, ...] = ()
     path: Path = ROOT / "book.toml"
     branch: str = "main"
     host: str = ""
@@ -189,35 +214,33 @@ class Manifest:
     @cached_property
     def left_out(self) -> dict[str, Chapter]:
         """File name → page, of the chapters that are not chosen, and their further pages."""
-        here = {page.notebook for page in self.notebooks}
-        return {p.ipynb.name: p for p in self.whole.notebooks if p.notebook not in here}
+        chosen = {page.notebook for page in self.notebooks}
+        return {p.ipynb.name: p for p in self.whole.notebooks if p.notebook not in chosen}
 
     @property
     def lacking(self) -> str:
-        """Which chapters that are left out the chosen ones need, as a sentence; empty if none."""
-        needed: dict[str, list[str]] = {}
-        for chapter in self.whole.chapters:
-            for stem in chapter.prerequisites:
-                if (
-                    f"{chapter.notebook}.ipynb" not in self.left_out
-                    and f"{stem}.ipynb" in self.left_out
-                ):
-                    needed.setdefault(stem[:2], []).append(chapter.number)
-        said = ", ".join(f"{stem} (by {', '.join(by)})" for stem, by in sorted(needed.items()))
-        return f"Needed, and left out: {said}." if said else ""
+        """The chapters left out that chosen ones need, as a sentence; empty if none."""
+        chosen = {chapter.notebook for chapter in self.chapters}
+        needs = [
+            f"{stem[:2]} (by {chapter.number})"
+            for chapter in self.whole.chapters
+            for stem in chapter.prerequisites
+            if chapter.notebook in chosen and stem not in chosen
+        ]
+        return f"Needed, and left out: {', '.join(sorted(needs))}." if needs else ""
 
     @property
     def files(self) -> str:
         """Where the repository shows its files; empty without a repository."""
         if not self.repository:
             return ""
-        return f"{self.repository.rstrip('/')}/{SHOWS[self.hosted_like]}/{self.branch}"
+        return f"{self.repository.rstrip('/')}/{FILE_VIEWS[self.hosted_like]}/{self.branch}"
 
     @property
     def hosted_like(self) -> str:
         """The host whose forms of links the repository has: as `host` says, else by its address."""
         name = urlsplit(self.repository).netloc
-        return self.host or next((host for host in SHOWS if host in name), "github")
+        return self.host or next((host for host in FILE_VIEWS if host in name), "github")
 
     @property
     def root(self) -> Path:
@@ -231,27 +254,28 @@ class Manifest:
         return (*pages, *self.appendices)
 
     def chosen(self, names: Iterable[str]) -> list[Chapter]:
-        """The notebooks whose names begin so, in the book's order; all if no name is given.
-
-        ``02`` is a chapter and its further page. Who names a chapter that is left out means it.
+        """The notebooks whose names begin so, in the book's order, left out or not; all without a name.
 
         Raises:
-            ManifestError: no chapter begins so.
+            ManifestError: no notebook begins so.
         """
         names = tuple(names)
         pages = self.whole.notebooks if names else self.notebooks
         for name in names:
             if not any(page.notebook.startswith(name) for page in pages):
-                known = ", ".join(page.notebook for page in pages)
-                raise ManifestError(f"no chapter begins with {name!r}; there are {known}.")
+                stems = ", ".join(page.notebook for page in pages)
+                raise ManifestError(f"no chapter begins with {name!r}; there are {stems}.")
         return [page for page in pages if page.notebook.startswith(names or "")]
 
     def after(self, page: Chapter) -> Chapter | None:
-        """The chapter that comes after a chapter or its further page; None after the last, and for appendices."""
+        """The chapter after a chapter or its further page; None after the last, and for appendices."""
         stems = [chapter.notebook for chapter in self.whole.chapters]
-        stem = page.notebook.removesuffix("_further") if page.kind == "further" else page.notebook
-        place = stems.index(stem) + 1 if stem in stems else len(stems)
-        return next((c for c in self.chapters if c.notebook in stems[place:]), None)
+        stem = page.notebook.removesuffix("_further")
+        later = stems[stems.index(stem) + 1 :] if stem in stems else []
+        return next((chapter for chapter in self.chapters if chapter.notebook in later), None)
+
+
+# Reading it ---------------------------------------------------------------------
 
 
 def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manifest:
@@ -262,167 +286,151 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
         files: compare the manifest with the notebooks on disk, too; False while one is being made.
 
     Raises:
-        ManifestError: naming file, key and remedy.
+        ManifestError: naming file, key and mistake.
     """
     path = Path(path)
-    table = parse(path)
-    check_shape(path, table)
+    table = _parse(path)
+    course = _manifest(path, table)
+    for key, mistake in _mistakes(course):
+        raise ManifestError(f"{path.name}: {key}: {mistake}.")
+    course = _choose(course, table["course"].get("chapters", ()))
+    for key, mistake in _misplaced_files(course) if files else ():
+        raise ManifestError(f"{path.name}: {key}: {mistake}.")
+    return course
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """The file's tables, which fit the schema."""
+    from jsonschema import Draft202012Validator  # slow to import
+
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        folder = path.resolve().parent
+        raise ManifestError(f"{path.name}: there is no such file in {folder}.") from None
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError alike
+        raise ManifestError(f"{path.name}: not valid TOML: {error}.") from None
+    errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
+    errors.sort(key=lambda error: error.validator != "additionalProperties")  # a misspelled key
+    for error in errors:
+        keys = f"; the keys are {', '.join(error.schema.get('properties', ()))}"
+        mistake = error.message + keys * (error.validator in ("additionalProperties", "required"))
+        raise ManifestError(f"{path.name}: {error.json_path[2:] or 'at the top'}: {mistake}.")
+    return table
+
+
+def _manifest(path: Path, table: dict[str, Any]) -> Manifest:
     root = path.resolve().parent
-    said = dict(table["course"])
-    names = said.pop("chapters", ())
-    course = Manifest(
-        **said | {"authors": tuple(said["authors"])},
-        chapters=tuple(_chapter(entry, root) for entry in table["chapter"]),
+    course = {key: value for key, value in table["course"].items() if key != "chapters"}
+    chapters = (
+        entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}
+        for entry in table["chapter"]
+    )
+    return Manifest(
+        **course | {"authors": tuple(course["authors"])},
+        chapters=tuple(Chapter(**entry, root=root) for entry in chapters),
         appendices=tuple(
             Chapter(**entry, kind="appendix", root=root) for entry in table.get("appendix", ())
         ),
         parts=tuple(part["title"] for part in table.get("part", ())),
-        ways=tuple(_way(way) for way in table.get("way", ())),
+        paths=tuple(map(_path, table.get("path", ()))),
         path=path,
     )
-    _check_names(path, course)
-    _check_parts(path, course)
-    _check_prerequisites(path, course.chapters)
-    _check_ways(path, course)
-    course = _choose(path, course, names)
-    if files:
-        _check_files(path, course)
-    return course
 
 
-def _choose(path: Path, course: Manifest, names: Sequence[str]) -> Manifest:
-    """The course of the chapters that go by these names, and all that follows from the choice; all without a name."""
-    stems: list[str] = []
-    for place, name in enumerate(names):
-        key = f"course.chapters[{place}]"
-        found = [c.notebook for c in course.chapters if is_called(c.notebook, name)]
-        if not found:
-            numbers = ", ".join(chapter.number for chapter in course.chapters)
-            known = [] if name.isdigit() else [chapter.slug for chapter in course.chapters]
-            remedy = suggest(name, known) if known else f"There are {numbers}"
-            fail(path, key, f"no chapter is called {name!r}", remedy)
-        if found[0] in stems:
-            fail(
-                path, key, f"{name!r} is {found[0]}, which is chosen already", "Remove one of them"
+def _path(entry: dict[str, Any]) -> LearningPath:
+    stops = tuple(
+        Stop(stop) if isinstance(stop, str) else Stop(stop["chapter"], tuple(stop["sections"]))
+        for stop in entry["chapters"]
+    )
+    return LearningPath(entry["title"], stops, entry.get("goal", stops[-1].chapter))
+
+
+def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
+    """The course of the chapters that go by these names; all of it without a name."""
+    stems: set[str] = set()
+    for index, name in enumerate(names):
+        found = {c.notebook for c in course.chapters if is_called(c.notebook, name)}
+        if not found - stems:
+            stems_known = ", ".join(chapter.notebook for chapter in course.chapters)
+            problem = "is chosen already" if found else f"is none of {stems_known}"
+            raise ManifestError(
+                f"{course.path.name}: course.chapters[{index}]: {name!r} {problem}."
             )
-        stems += found[:1]
+        stems |= found
     if len(stems) in (0, len(course.chapters)):
         return course
-    needs = {one.notebook: one.prerequisites for one in course.chapters}
+    needs = {chapter.notebook: chapter.prerequisites for chapter in course.chapters}
     chapters = tuple(
-        replace(one, prerequisites=_needed(one.notebook, needs, stems))
-        for one in course.chapters
-        if one.notebook in stems
+        replace(chapter, prerequisites=tuple(sorted(_needed(chapter.notebook, needs, stems))))
+        for chapter in course.chapters
+        if chapter.notebook in stems
     )
-    ways = [
-        replace(way, stops=tuple(stop for stop in way.stops if stop.chapter in stems))
-        for way in course.ways
-        if way.goal in stems
-    ]
+    paths = (
+        replace(path, stops=tuple(stop for stop in path.stops if stop.chapter in stems))
+        for path in course.paths
+        if path.goal in stems
+    )
     return replace(
         course,
         chapters=chapters,
-        parts=tuple(part for part in course.parts if any(c.part == part for c in chapters)),
-        ways=tuple(way for way in ways if len(way.stops) > 1),
+        parts=tuple(part for part in course.parts if part in {c.part for c in chapters}),
+        paths=tuple(path for path in paths if len(path.stops) > 1),
         complete=course,
     )
 
 
-def _needed(stem: str, needs: Mapping[str, Iterable[str]], stems: list[str]) -> tuple[str, ...]:
+def _needed(stem: str, needs: Mapping[str, Iterable[str]], stems: set[str]) -> set[str]:
     """What a chapter needs, of the chosen ones: in place of one that is left out, what that one needs."""
-    found: set[str] = set()
-    for one in needs[stem]:
-        found |= {one} if one in stems else set(_needed(one, needs, stems))
-    return tuple(sorted(found))
+    return {
+        needed
+        for before in needs[stem]
+        for needed in ([before] if before in stems else _needed(before, needs, stems))
+    }
 
 
-def _chapter(entry: dict, root: Path) -> Chapter:
-    return Chapter(**entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}, root=root)
+# What a schema can't say --------------------------------------------------------
 
 
-def _way(entry: dict) -> Way:
-    stops = [{"chapter": one} if isinstance(one, str) else one for one in entry["chapters"]]
-    return Way(
-        entry["title"],
-        tuple(Stop(one["chapter"], tuple(one.get("sections", ()))) for one in stops),
-        entry.get("goal", stops[-1]["chapter"]),
-    )
-
-
-# The checks --------------------------------------------------------------------
-
-
-def _check_names(path: Path, course: Manifest) -> None:
-    """No two notebooks share a slug: folders, links and runs are named by it."""
-    first: dict[str, str] = {}
-    for table, chapters in (("chapter", course.chapters), ("appendix", course.appendices)):
-        for place, chapter in enumerate(chapters):
-            for page in chapter.pages():
-                if page.slug in first:
-                    problem = f"{page.slug!r}, without its number, is {first[page.slug]} already"
-                    fail(path, f"{table}[{place}].notebook", problem, "Remove or rename one")
-                first[page.slug] = f"{table}[{place}]"
-
-
-def _check_parts(path: Path, course: Manifest) -> None:
-    order = []
-    for place, chapter in enumerate(course.chapters):
-        key = f"chapter[{place}].part"
+def _mistakes(course: Manifest) -> Iterator[tuple[str, str]]:
+    """Key and mistake: slugs are unique, and parts and what a chapter needs come in order."""
+    slugs: set[str] = set()
+    for page in course.notebooks:
+        if page.slug in slugs:
+            yield page.notebook, f"{page.slug!r} is the name, without its number, of another one"
+        slugs.add(page.slug)
+    stems = [chapter.notebook for chapter in course.chapters]
+    for index, chapter in enumerate(course.chapters):
         if chapter.part and chapter.part not in course.parts:
-            remedy = suggest(chapter.part, course.parts) if course.parts else "Add a [[part]]"
-            fail(path, key, f"no part is called {chapter.part!r}", remedy)
-        if chapter.part in order[:-1]:
-            problem = f"{chapter.part!r} has ended above"
-            fail(path, key, problem, "Move the chapter to the others of its part")
-        if chapter.part not in order:
-            order.append(chapter.part)
+            yield f"chapter[{index}].part", f"{chapter.part!r} is none of the parts {course.parts}"
+        for stem in {*chapter.prerequisites} - {*stems[:index]}:
+            yield f"chapter[{index}].prerequisites", f"{stem!r} is no earlier chapter"
+    parts = [course.parts.index(chapter.part) for chapter in course.chapters if chapter.part]
+    if parts != sorted(parts):
+        yield "chapter", "the chapters of a part stand together, in the order of the parts"
+    for index, path in enumerate(course.paths):
+        yield from ((f"path[{index}].{key}", mistake) for key, mistake in _detours(path, stems))
 
 
-def _check_prerequisites(path: Path, chapters: tuple[Chapter, ...]) -> None:
-    """A chapter needs chapters that come before it."""
-    order = {chapter.notebook: place for place, chapter in enumerate(chapters)}
-    for place, chapter in enumerate(chapters):
-        key = f"chapter[{place}].prerequisites"
-        for stem in chapter.prerequisites:
-            if stem not in order:
-                fail(path, key, f"no chapter is called {stem!r}", suggest(stem, order))
-            if order[stem] >= place:
-                remedy = "Move that chapter up, or remove it here"
-                fail(path, key, f"{stem!r} does not come before this chapter", remedy)
+def _detours(path: LearningPath, stems: list[str]) -> Iterator[tuple[str, str]]:
+    """A path's chapters are there and in order, and its goal is one of them."""
+    chapters = [stop.chapter for stop in path.stops]
+    for stem in {*chapters} - {*stems}:
+        yield "chapters", f"no chapter is called {stem!r}"
+    if sorted(chapters, key=stems.index) != chapters:
+        yield "chapters", "they are not in the order of the course"
+    if path.goal not in chapters:
+        yield "goal", f"{path.goal!r} is no chapter of this path"
 
 
-def _check_ways(path: Path, course: Manifest) -> None:
-    """A way names chapters, in the course's order."""
-    order = {chapter.notebook: place for place, chapter in enumerate(course.chapters)}
-    for place, way in enumerate(course.ways):
-        for turn, stop in enumerate(way.stops):
-            key = f"way[{place}].chapters[{turn}]"
-            if stop.chapter not in order:
-                problem = f"no chapter is called {stop.chapter!r}"
-                fail(path, key, problem, suggest(stop.chapter, order))
-            if turn and order[stop.chapter] <= order[way.stops[turn - 1].chapter]:
-                problem = f"{stop.chapter!r} does not come after {way.stops[turn - 1].chapter!r}"
-                fail(path, key, problem, "Write the chapters in their order")
-        if way.goal not in {stop.chapter for stop in way.stops}:
-            problem = f"{way.goal!r} is no chapter of this way"
-            fail(path, f"way[{place}].goal", problem, "Name one of its chapters")
-
-
-def _check_files(path: Path, course: Manifest) -> None:
-    root = path.resolve().parent
-    for chapter in course.notebooks:
-        remedies = {
-            chapter.source: "Write that file, or remove the entry",
-            chapter.ipynb: f"Make it with 'make notebooks CHAPTER={chapter.number}'",
-        }
-        for file, remedy in remedies.items():
+def _misplaced_files(course: Manifest) -> Iterator[tuple[str, str]]:
+    for page in course.notebooks:
+        for file in (page.source, page.ipynb):
             if not file.is_file():
-                key = f"{'appendix' if chapter.kind == 'appendix' else 'chapter'} {chapter.notebook!r}"
-                fail(path, key, f"{file.relative_to(root)} is not on disk", remedy)
-    named = {file for chapter in course.whole.notebooks for file in (chapter.ipynb, chapter.source)}
-    folder = root / "notebooks"
+                hint = f"; 'make notebooks CHAPTER={page.number}' makes notebooks"
+                yield page.notebook, f"{file.relative_to(course.root)} is not on disk{hint}"
+    listed = {file for page in course.whole.notebooks for file in (page.ipynb, page.source)}
+    folder = course.root / "notebooks"
     for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
-        if file not in named and not file.name.startswith("."):
-            problem = f"no chapter names {file.relative_to(root)}"
-            remedy = f"Add a [[chapter]] for it in {path.name}, or move the file away"
-            fail(path, "chapter", problem, remedy)
+        if file not in listed and not file.name.startswith("."):
+            yield "chapter", f"none is {file.relative_to(course.root)}, which is on disk"

@@ -20,7 +20,6 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from tqdm import tqdm
 
 from course_utils.files import ROOT
 from course_utils.studio import StudioError, kernel, rules
@@ -38,6 +37,8 @@ from course_utils.studio.pairs import (
 )
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
+MEASURED = "nbval-ignore-output"  # the tag of a cell that prints other numbers at each run
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class NotebookError(StudioError):
@@ -58,29 +59,8 @@ class ThisInterpreter(AsyncKernelManager):
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
-class Client(NotebookClient):
-    """Ends the kernel when this process is told to stop, even if the running cell refuses to."""
-
-    stopped = False
-
-    def obey_signals(self) -> None:
-        """Take over from nbclient, whose own handlers end in an error of their own."""
-        loop = asyncio.get_running_loop()
-        with contextlib.suppress(RuntimeError):  # not the main thread, or Windows
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self._stop)
-
-    def _stop(self) -> None:
-        self.stopped = True
-        os.kill(self.km.provisioner.pid, signal.SIGKILL)
-
-
 def execute(
-    notebook: NotebookNode,
-    *,
-    cwd: Path | str,
-    env: Mapping[str, str] | None = None,
-    progress: str | None = None,
+    notebook: NotebookNode, *, cwd: Path | str, env: Mapping[str, str] | None = None
 ) -> NotebookNode:
     """Run all cells in a fresh kernel and fill in their outputs, in place.
 
@@ -88,65 +68,32 @@ def execute(
         notebook: as `read_source` gives it.
         cwd: the folder in which the kernel starts.
         env: variables added to this process's own.
-        progress: the label of a bar over the cells, shown in a terminal; None shows none.
-
-    Returns:
-        The same notebook; ``metadata.peak_mb`` is the kernel's peak memory, where it is known.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
         nbclient.exceptions.CellTimeoutError: a cell took longer than CELL_TIMEOUT.
         nbclient.exceptions.DeadKernelError: the kernel ended, for lack of memory perhaps.
-        KeyboardInterrupt: this process was told to stop; the kernel has ended, too.
     """
-    bar = tqdm(
-        total=len(notebook.cells),
-        desc=progress,
-        unit="cell",
-        leave=False,
-        disable=None if progress else True,
-    )
-
-    def note(cell: NotebookNode, cell_index: int, **_: object) -> None:
-        bar.update(cell_index + 1 - bar.n)
-        notebook.metadata["peak_mb"] = _peak_mb(client.km.provisioner.pid)
-
-    client = Client(
+    client = NotebookClient(
         notebook,
         kernel_manager_class=ThisInterpreter,
         resources={"metadata": {"path": str(cwd)}},
         timeout=CELL_TIMEOUT,
         record_timing=False,
         store_widget_state=False,
-        on_cell_executed=note,
-        on_notebook_start=lambda notebook: client.obey_signals(),
+        shutdown_kernel="immediate",
+        on_notebook_start=_let_interrupts_through,
     )
-    with bar:
-        try:
-            client.execute(env=_environment() | dict(env or {}))
-        except DeadKernelError:
-            if client.stopped:
-                raise KeyboardInterrupt from None
-            raise
-    return notebook
+    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])  # also if it isn't installed
+    variables = {"PYTHONPATH": os.pathsep.join(paths), "COURSE_STRICT": "1"}
+    return client.execute(env=kernel.environment() | variables | dict(env or {}))
 
 
-def _environment() -> dict[str, str]:
-    """This process's variables, with the course in reach even where it is not installed."""
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return kernel.environment() | {
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "COURSE_STRICT": "1",  # a broken claim is an error, and nothing of this machine is shown
-    }
-
-
-def _peak_mb(pid: int) -> int | None:
-    """The most memory a process has held so far, in MB; None where there is no /proc."""
-    try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    except OSError:
-        return None
-    return round(int(found[1]) * 1024 / 1e6) if found else None
+def _let_interrupts_through(**_: object) -> None:
+    """Undo nbclient's own handlers, which end in an error that says nothing of an interrupt."""
+    with contextlib.suppress(RuntimeError, NotImplementedError):  # another thread, or Windows
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().remove_signal_handler(number)
 
 
 # Cleaning ---------------------------------------------------------------------
@@ -174,7 +121,7 @@ def _clean_outputs(cell: NotebookNode) -> list[NotebookNode]:
             outputs.append(output)
     for output in outputs:
         output.pop("transient", None)
-        output.get("data", {}).pop(rules.WIDGET_VIEW, None)
+        output.get("data", {}).pop(WIDGET_VIEW, None)
         if "execution_count" in output:
             output.execution_count = cell.execution_count
         if output.output_type == "stream":
@@ -184,20 +131,16 @@ def _clean_outputs(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def keep_measured(notebook: NotebookNode, old: NotebookNode) -> NotebookNode:
-    """Keep the old outputs of cells that measure this machine, unless more than numbers changed.
-
-    A cell tagged ``nbval-ignore-output`` prints other seconds at each run; with this, making the
-    notebook again changes no byte.
-    """
+    """Keep the old outputs of cells tagged MEASURED, unless more than numbers changed."""
     before = {cell.get("id"): cell for cell in old.cells}
     for cell in notebook.cells:
-        measured = rules.IGNORE in rules.tags(cell) and cell.id in before
-        if measured and _gist(cell) == _gist(before[cell.id]):
+        is_measured = MEASURED in cell.metadata.get("tags", ()) and cell.id in before
+        if is_measured and _without_numbers(cell) == _without_numbers(before[cell.id]):
             cell.outputs = before[cell.id].outputs
     return clean(notebook)
 
 
-def _gist(cell: NotebookNode) -> str:
+def _without_numbers(cell: NotebookNode) -> str:
     """A cell's outputs without pictures, counts, numbers, units and spacing."""
     outputs = json.dumps(cell.get("outputs", []), sort_keys=True, ensure_ascii=False)
     outputs = re.sub(r'"image/[^"]+": "[^"]*"', "", outputs)
@@ -218,7 +161,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         fresh: also renew the outputs of cells that measure this machine.
 
     Returns:
-        One line with the seconds, the peak memory, and what happened to the source.
+        One line with the seconds, and what happened to the source.
 
     Raises:
         NotebookError: nothing was made, and the old notebook is as it was.
@@ -228,66 +171,28 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
     start = time.perf_counter()
     if not chapter.source.is_file():
         raise NotebookError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
-    kept = _settle(chapter)
+    synced, old = "", None
+    with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
+        old = read(chapter.ipynb)
+        synced = sync(chapter.source, chapter.ipynb) if is_edited(old) else ""
     notebook = read_source(chapter.source)
     try:
-        execute(notebook, cwd=chapter.ipynb.parent, progress=chapter.notebook)
-    except CellTimeoutError:
-        raise _failure(chapter, f"a cell took more than {CELL_TIMEOUT} s") from None
-    except DeadKernelError:
-        raise _failure(chapter, "the kernel ended, for lack of memory perhaps") from None
-    except CellExecutionError:
-        raise _failure(chapter, *_first_error(notebook)) from None
-    peak = notebook.metadata.get("peak_mb")
+        execute(notebook, cwd=chapter.ipynb.parent)
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        reason = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+        raise NotebookError(
+            f"{chapter.notebook}: {reason}\n{chapter.ipynb.name} is as it was."
+        ) from None
     fill(clean(notebook))
-    with contextlib.suppress(OSError, UnreadableError):
-        notebook = notebook if fresh else keep_measured(notebook, read(chapter.ipynb))
-    write(notebook, chapter.ipynb)
-    said = f"{chapter.notebook}: {time.perf_counter() - start:.1f} s"
-    said += f", {peak} MB" if peak else ""
-    return said + (f"; {kept}" if kept else "")
-
-
-def _settle(chapter: Chapter) -> str:
-    """Bring what was written in Lab to the source first; what happened."""
-    with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
-        if is_edited(read(chapter.ipynb)):
-            return sync(chapter.source, chapter.ipynb)
-    return ""
-
-
-def _failure(chapter: Chapter, reason: str, *details: str) -> NotebookError:
-    kept = f"{chapter.ipynb.name} is as it was"
-    return NotebookError("\n".join([f"{chapter.notebook}: {reason}; {kept}.", *details]))
-
-
-def _first_error(notebook: NotebookNode) -> list[str]:
-    """Which cell failed, its text, and the end of its traceback."""
-    place, cell, error = next(
-        (place, cell, output)
-        for place, cell in enumerate(notebook.cells)
-        for output in cell.get("outputs", [])
-        if output.output_type == "error"
-    )
-    traceback = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))
-    lines = [line for line in traceback.splitlines() if line.strip()]
-    source = ["    " + line for line in cell.source.splitlines()]
-    return [f"cell {place} failed", *source, *("  | " + line for line in lines[-12:])]
+    write(notebook if fresh or not old else keep_measured(notebook, old), chapter.ipynb)
+    seconds = f"{chapter.notebook}: {time.perf_counter() - start:.1f} s"
+    return f"{seconds}; {synced}" if synced else seconds
 
 
 # Comparing --------------------------------------------------------------------
 
 
-def pair_differences(chapter: Chapter) -> list[str]:
-    """The lines in which a notebook differs from its source."""
-    return differences(read_source(chapter.source), read(chapter.ipynb))
-
-
 def check(chapter: Chapter) -> list[str]:
     """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
-    return pair_differences(chapter) + broken_rules(chapter)
-
-
-def broken_rules(chapter: Chapter) -> list[str]:
-    """The rules that a committed notebook breaks."""
-    return rules.complaints(Page(read(chapter.ipynb)))
+    notebook = read(chapter.ipynb)
+    return differences(read_source(chapter.source), notebook) + rules.complaints(Page(notebook))

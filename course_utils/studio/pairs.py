@@ -17,15 +17,11 @@ if TYPE_CHECKING:  # jupytext and nbformat take half a second, and most commands
     from nbformat import NotebookNode
 
 FORMAT = "py:percent"
-PAIRED = ("jupyter", "tags")  # the cell metadata that both halves hold
+METADATA = ("tags", "jupyter")  # of a cell, in both files
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-LANGUAGE = {
-    "file_extension": ".py",
-    "mimetype": "text/x-python",
-    "name": "python",
-    "pygments_lexer": "ipython3",
-}
-SPACE = "lines_to_next_cell"  # where they are not the usual ones; jupytext reads them from a source
+LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
+LANGUAGE |= {"pygments_lexer": "ipython3"}
+SPACING = "lines_to_next_cell"  # blank lines, where they are not the usual ones
 FILTERS = {
     "notebook_metadata_filter": "kernelspec,-all",
     "cell_metadata_filter": "tags,jupyter,-all",
@@ -33,7 +29,7 @@ FILTERS = {
 
 
 class PairError(StudioError):
-    """Halves that cannot be brought together: which, why, and what to do."""
+    """Two files that can't be brought together: which, why, and what to do."""
 
 
 class UnreadableError(PairError):
@@ -50,11 +46,11 @@ def digest(cell: "NotebookNode") -> str:
 
 def name_cells(notebook: "NotebookNode") -> "NotebookNode":
     """Give each cell, in place, an id made from its content: a new cell leaves the others' alone."""
-    seen: Counter[str] = Counter()
+    count: Counter[str] = Counter()
     for cell in notebook.cells:
         name = digest(cell)
-        seen[name] += 1
-        cell["id"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        count[name] += 1
+        cell["id"] = name if count[name] == 1 else f"{name}-{count[name]}"
     return notebook
 
 
@@ -63,9 +59,10 @@ def bare(notebook: "NotebookNode") -> "NotebookNode":
     import nbformat
 
     for cell in name_cells(notebook).cells:
-        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in PAIRED})
-    kept = {"kernelspec": KERNEL, "language_info": LANGUAGE, "source": text_digest(notebook)}
-    notebook.metadata = nbformat.from_dict(kept)
+        shared = {key: value for key, value in cell.metadata.items() if key in METADATA}
+        cell.metadata = nbformat.from_dict(shared)
+    metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "source": text_digest(notebook)}
+    notebook.metadata = nbformat.from_dict(metadata)
     return notebook
 
 
@@ -74,13 +71,14 @@ def text(notebook: "NotebookNode", like: "NotebookNode | None" = None) -> str:
     import jupytext
     import nbformat
 
-    lines = {digest(cell): cell.metadata.get(SPACE) for cell in (like or notebook).cells}
+    spacing = {digest(cell): cell.metadata.get(SPACING) for cell in (like or notebook).cells}
     cells = []
     for cell in notebook.cells:
-        kept = {SPACE: lines.get(digest(cell)), "tags": cell.metadata.get("tags")}
-        kept["jupyter"] = dict(sorted(cell.metadata.get("jupyter", {}).items(), reverse=True))
-        bare_one = {**cell, "metadata": {k: v for k, v in kept.items() if v not in (None, {})}}
-        cells.append(bare_one | ({"outputs": []} if cell.cell_type == "code" else {}))
+        folds = dict(sorted(cell.metadata.get("jupyter", {}).items(), reverse=True))
+        metadata = {SPACING: spacing.get(digest(cell)), "tags": cell.metadata.get("tags")}
+        metadata = {k: v for k, v in (metadata | {"jupyter": folds}).items() if v not in (None, {})}
+        outputs = {"outputs": []} if cell.cell_type == "code" else {}
+        cells.append({**cell, "metadata": metadata, **outputs})
     metadata = {"kernelspec": KERNEL, "jupytext": FILTERS}
     whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return jupytext.writes(nbformat.from_dict(whole), FORMAT)
@@ -92,20 +90,15 @@ def text_digest(notebook: "NotebookNode") -> str:
 
 
 def is_edited(notebook: "NotebookNode") -> bool:
-    """Whether somebody has changed a notebook's text since it was made.
-
-    Where an editor has dropped the notebook's metadata, the cells' ids tell.
-    """
-    if made := notebook.metadata.get("source"):
-        return made != text_digest(notebook)
-    return any(cell.get("id", "").partition("-")[0] != digest(cell) for cell in notebook.cells)
+    """Whether somebody has changed a notebook's text since it was made."""
+    return notebook.metadata.get("source") != text_digest(notebook)
 
 
 def read_source(path: Path) -> "NotebookNode":
     """The notebook that a py:percent file describes: stable cell ids, no outputs."""
     import jupytext
 
-    notebook = name_cells(jupytext.read(path, fmt=FORMAT))
+    notebook = jupytext.read(path, fmt=FORMAT)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return bare(notebook)
 
@@ -130,8 +123,8 @@ def write(notebook: "NotebookNode", path: Path) -> None:
     """Write the file whole or not at all: readers see the old one or the new."""
     import nbformat
 
-    with atomic_write(path) as part:
-        part.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
+    with atomic_write(path) as temporary:
+        temporary.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
 
 
 # The pair ---------------------------------------------------------------------
@@ -139,38 +132,34 @@ def write(notebook: "NotebookNode", path: Path) -> None:
 
 def differences(source: "NotebookNode", notebook: "NotebookNode") -> list[str]:
     """The lines in which a notebook differs from its source, as `diff` shows them."""
-    ours, theirs = text(source).splitlines(), text(notebook).splitlines()
-    return list(unified_diff(ours, theirs, "source", "notebook", lineterm="", n=0))
+    lines = text(source).splitlines(), text(notebook).splitlines()
+    return list(unified_diff(*lines, "source", "notebook", lineterm="", n=0))
 
 
 def sync(source: Path, ipynb: Path) -> str:
     """Bring what was edited to the other file of a pair; a notebook keeps the outputs of the cells that stay.
 
-    Args:
-        source, ipynb: the files of one pair; without a notebook there is nothing to do.
-
     Returns:
-        What happened, in one line; "" if both agree.
+        What happened, in one line; "" if both agree, or there is no notebook.
 
     Raises:
-        PairError: both were edited, a source cannot hold what was written in Lab, or the notebook is none.
+        PairError: both were edited, a source can't hold what was written in Lab, or the notebook is none.
     """
     if not ipynb.is_file():
         return ""
     notebook = read(ipynb)
-    wanted = read_source(source) if source.is_file() else None
-    if wanted and not differences(wanted, notebook):
-        if notebook.metadata.get("source") != wanted.metadata.source:  # edited alike
+    described = read_source(source) if source.is_file() else None
+    if described and not (changes := differences(described, notebook)):
+        if is_edited(notebook):  # both in the same way
             write(bare(notebook), ipynb)
         return ""
-    if wanted and not is_edited(notebook):
-        write(with_outputs(wanted, notebook), ipynb)
+    if described and not is_edited(notebook):
+        write(with_outputs(described, notebook), ipynb)
         return f"{ipynb.name} follows {source.name}"
-    if wanted and notebook.metadata.get("source") != wanted.metadata.source:
-        changed = "\n".join(differences(wanted, notebook))
+    if described and notebook.metadata.get("source") != described.metadata.source:
         raise PairError(
             f"{ipynb.name} and {source.name} were both edited, and nothing is changed. Write into one of them "
-            f"what you want of both, and bring the other back with git.\n{changed}"
+            "what you want of both, and bring the other back with git.\n" + "\n".join(changes)
         )
     _write_source(notebook, source)
     write(bare(notebook), ipynb)
@@ -193,23 +182,22 @@ def _write_source(notebook: "NotebookNode", source: Path) -> None:
 
     like = jupytext.read(source, fmt=FORMAT) if source.is_file() else None
     written = text(notebook, like)
-    back = jupytext.reads(written, FORMAT)
-    if any("attachments" in cell for cell in notebook.cells) or _cells(back) != _cells(notebook):
+    again = jupytext.reads(written, FORMAT)
+    if any("attachments" in cell for cell in notebook.cells) or _content(again) != _content(
+        notebook
+    ):
         raise PairError(
             f"{source.name} cannot hold all of the notebook: take out pasted pictures and lines that begin with "
             "'# %%', and empty cells."
         )
     source.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(source) as part:
-        part.write_text(written, encoding="utf-8")
+    with atomic_write(source) as temporary:
+        temporary.write_text(written, encoding="utf-8")
 
 
-def _cells(notebook: "NotebookNode") -> list[tuple]:
-    kept = [
-        [(key, cell.metadata[key]) for key in PAIRED if cell.metadata.get(key)]
-        for cell in notebook.cells
-    ]
+def _content(notebook: "NotebookNode") -> list[tuple]:
+    """What a source has to hold of each cell."""
     return [
-        (cell.cell_type, cell.source, *rest)
-        for cell, rest in zip(notebook.cells, kept, strict=True)
+        (cell.cell_type, cell.source, *(cell.metadata.get(key) or None for key in METADATA))
+        for cell in notebook.cells
     ]

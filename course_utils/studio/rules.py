@@ -13,20 +13,15 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_utils.kit.exercises import KINDS
-from course_utils.studio.page import Page
+from course_utils.studio.page import Cell, Page, is_own
 
-IGNORE = "nbval-ignore-output"
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 MAX_BYTES = 2_000_000
 MIN_ALT = 20  # characters
+FOLDED = {"hide-input", "guard", "solution"}
+HIDDEN = {"hide-output", "solution"}
 ORDER = ("exercise", "check", "solution")
 
 Rule = Callable[[Page], Iterator[str]]
-
-
-def tags(cell: NotebookNode) -> list[str]:
-    """A cell's tags."""
-    return cell.metadata.get("tags", [])
 
 
 def complaints(page: Page) -> list[str]:
@@ -49,15 +44,10 @@ def executed(page: Page) -> Iterator[str]:
 
 
 def no_errors(page: Page) -> Iterator[str]:
-    """No cell ends in an exception."""
+    """No exception, no warning, and no trace of a progress bar."""
     for place, output in _outputs(page):
         if output.output_type == "error":
             yield f"cell {place}: ends in {output.ename}; fix it"
-
-
-def no_stderr(page: Page) -> Iterator[str]:
-    """No warnings, and no traces of progress bars."""
-    for place, output in _outputs(page):
         if output.get("name") == "stderr":
             start = output.text.strip()[:60]
             yield f"cell {place}: writes {start!r} to stderr; remove the cause"
@@ -67,17 +57,14 @@ def alt_texts(page: Page) -> Iterator[str]:
     """Each picture says in words what is seen, in HTML or as an image output."""
     for place, output in _outputs(page):
         data = output.get("data", {})
-        alts = [
-            (kind, output.metadata.get(kind, {}).get("alt", ""))
-            for kind in data
-            if kind.startswith("image/")
-        ]
+        images = [kind for kind in data if kind.startswith("image/")]
+        alts = [output.metadata.get(kind, {}).get("alt", "") for kind in images]
         for tag in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
-            alt = re.search(r'\balt="([^"]*)"', tag)
-            alts.append(("<img>", html.unescape(alt[1]) if alt else ""))
-        for kind, alt in alts:
+            attribute = re.search(r'\balt="([^"]*)"', tag)
+            alts.append(html.unescape(attribute[1]) if attribute else "")
+        for alt in alts:
             if len(alt.strip()) < MIN_ALT:
-                yield f"cell {place}: the alt text {alt.strip()!r} of its {kind}; say what is seen"
+                yield f"cell {place}: the alt text {alt.strip()!r} of a picture; say what is seen"
 
 
 def small(page: Page) -> Iterator[str]:
@@ -93,7 +80,7 @@ def small(page: Page) -> Iterator[str]:
 def imports_first(page: Page) -> Iterator[str]:
     """The first code cell imports and seeds, and does nothing else."""
     for cell in page.code[:1]:
-        for statement in cell.tree.body:
+        for statement in ast.parse(cell.source).body:
             code = ast.unparse(statement)
             imports = isinstance(statement, ast.Import | ast.ImportFrom)
             if not imports and not re.fullmatch(r"(\w+ = )?cu\.seed_everything\(\d+\)", code):
@@ -103,10 +90,9 @@ def imports_first(page: Page) -> Iterator[str]:
 def folded_in_lab(page: Page) -> Iterator[str]:
     """What the book folds is folded in Lab: code of pictures, guards and the course's calls, and what was predicted."""
     for cell in page.code:
-        if cell.plumbing and not cell.jupyter.get("source_hidden"):
+        if (cell.tags & FOLDED or is_own(cell.source)) and not cell.jupyter.get("source_hidden"):
             yield f'cell {cell.place}: folded in the book only; add jupyter={{"source_hidden": true}}'
-        hides = bool(cell.tags & {"solution", "hide-output"})
-        if hides and not cell.jupyter.get("outputs_hidden"):
+        if cell.tags & HIDDEN and not cell.jupyter.get("outputs_hidden"):
             yield f'cell {cell.place}: its result is seen in Lab; add "outputs_hidden": true'
 
 
@@ -120,30 +106,31 @@ def exercises_whole(page: Page) -> Iterator[str]:
             kinds = ", ".join(KINDS)
             yield f"{where} needs a first line such as '*build · 8 minutes*', of {kinds}"
             continue
-        cells = [one for one in page.code if one.exercise is exercise and one.tags & set(ORDER)]
-        found = [next(tag for tag in ORDER if tag in one.tags) for one in cells]
-        wanted = [] if exercise.kind == "open" else list(ORDER)
-        if found != wanted:
-            said = ", ".join(wanted) or "no such cells"
-            yield f"{where} has the cells {found}; {exercise.kind} has {said}"
+        tags = [_role(cell) for cell in page.code if cell.exercise is exercise and _role(cell)]
+        expected = [] if exercise.kind == "open" else list(ORDER)
+        if tags != expected:
+            yield f"{where} has the cells {tags}; {exercise.kind} has {expected or 'no such cells'}"
     for cell in page.code:
-        if cell.tags & set(ORDER) and not cell.exercise:
+        if _role(cell) and not cell.exercise:
             yield f"cell {cell.place}: an exercise's cell under no '### Exercise 1 · Title'; add it"
+
+
+def _role(cell: Cell) -> str:
+    return next((tag for tag in ORDER if tag in cell.tags), "")
 
 
 def solutions_apart(page: Page) -> Iterator[str]:
     """Only solutions use a name that ends in _solution: a handout has none."""
     for cell in page.code:
-        for node in ast.walk(cell.tree) if "solution" not in cell.tags else ():
-            if isinstance(node, ast.Name) and node.id.endswith("_solution"):
-                remedy = "go on with cu.choose(mine, cu.Ours)"
-                yield f"cell {cell.place}: {node.id!r} outside a solution; {remedy}"
+        names = re.findall(r"\b\w+_solution\b", cell.source) if _role(cell) != "solution" else ()
+        for name in names:
+            remedy = "go on with cu.choose(mine, cu.Ours)"
+            yield f"cell {cell.place}: {name!r} outside a solution; {remedy}"
 
 
 RULES: tuple[Rule, ...] = (
     executed,
     no_errors,
-    no_stderr,
     alt_texts,
     small,
     imports_first,

@@ -18,9 +18,9 @@ from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover
 from course_utils.studio.book.transforms import Page, Pages, relink, to_page
 from course_utils.studio.book.widgets import live_scripts, show_widgets
-from course_utils.studio.choice import fit, fit_text
 from course_utils.studio.manifest import Chapter, Manifest
-from course_utils.studio.ways import onward
+from course_utils.studio.paths import onward
+from course_utils.studio.subset import fit, fit_text
 
 
 class BookError(StudioError):

@@ -1,4 +1,4 @@
-"""On each way through the course, nothing is used before it is said there."""
+"""On each path through the course, nothing is used before it is taught there."""
 
 import re
 import symtable
@@ -7,41 +7,33 @@ from collections.abc import Iterator
 import pytest
 
 from course_utils.kit.exercises import HEADING, prose_lines
-from course_utils.studio import ways
+from course_utils.studio import paths
 from course_utils.studio.manifest import load
 from course_utils.studio.page import UNCOUNTED, Page
-from course_utils.studio.ways import Part
+from course_utils.studio.paths import Leg
 
 COURSE = load(files=False).whole
-WAYS = ways.ways(COURSE) | {"Everything": [Part(chapter, (), 0) for chapter in COURSE.chapters]}
+PATHS = paths.legs(COURSE) | {"Everything": [Leg(chapter, (), 0) for chapter in COURSE.chapters]}
 STOPS = [
-    pytest.param(way, stop, id=f"{way.title}-{stop.chapter}")
-    for way in COURSE.ways
-    for stop in way.stops
+    pytest.param(path, stop, id=f"{path.title}-{stop.chapter}")
+    for path in COURSE.paths
+    for stop in path.stops
 ]
 CHAPTER = {chapter.notebook: chapter for chapter in COURSE.chapters}
 
 
-@pytest.mark.parametrize(("way", "stop"), STOPS)
-def test_a_way_names_sections_that_are_there(way, stop):
-    there = [section.title for section in CHAPTER[stop.chapter].page.sections]
-    missing = [title for title in stop.sections if title not in there]
-    assert not missing, (
-        f"book.toml, way {way.title!r}: {stop.chapter} has no section {missing}; it has {there}"
-    )
-    assert list(stop.sections) == [title for title in there if title in stop.sections], (
-        "in their order"
-    )
-    assert len(stop.sections) < len(there), f"all of {stop.chapter}: name no sections"
+@pytest.mark.parametrize(("path", "stop"), STOPS)
+def test_a_path_names_sections_that_are_there_in_their_order_and_not_all(path, stop):
+    titles = CHAPTER[stop.chapter].page.sections
+    assert list(stop.sections) == [title for title in titles if title in stop.sections]
+    assert len(stop.sections) < len(titles), f"all of {stop.chapter}: name no sections"
 
 
 @pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
-def test_a_chapter_says_first_which_sections_a_way_takes(chapter):
+def test_a_chapter_says_first_which_sections_a_path_takes(chapter):
     first = chapter.page.notebook.cells[0].source
-    told = ways.told(COURSE, chapter.notebook)
-    assert first.endswith(told) and ("\nOn the way " in first) == bool(told), (
-        f"end the first text with: {told}"
-    )
+    text = paths.introduction(COURSE, chapter.notebook)
+    assert first.endswith(text) and ("\nOn the way " in first) == bool(text), text
 
 
 def read_names(cell) -> set[str]:
@@ -66,21 +58,21 @@ def bound_names(cells) -> set[str]:
     return {s.get_name() for s in found if s.is_assigned() or s.is_imported() or s.is_namespace()}
 
 
-@pytest.mark.parametrize(("way", "stop"), STOPS)
-def test_no_section_on_a_way_needs_a_name_of_a_section_left_out(way, stop):
+@pytest.mark.parametrize(("path", "stop"), STOPS)
+def test_no_section_on_a_path_needs_a_name_of_a_section_left_out(path, stop):
     whole = CHAPTER[stop.chapter].page
     taken = whole.only(stop.sections) if stop.sections else whole
     elsewhere = bound_names(whole.code) - bound_names(taken.code)
     lacking = {name for cell in taken.code for name in read_names(cell)} & elsewhere
     assert not lacking, (
-        f"{way.title!r} leaves out the sections of {stop.chapter} that bind {lacking}"
+        f"{path.title!r} leaves out the sections of {stop.chapter} that bind {lacking}"
     )
 
 
-@pytest.mark.parametrize("title", WAYS)
-def test_a_chapter_needs_imports_and_recalls_only_what_lies_before_it_on_the_way(title):
+@pytest.mark.parametrize("title", PATHS)
+def test_a_chapter_needs_imports_and_recalls_only_what_lies_before_it_on_the_path(title):
     before: dict[str, str] = {}  # slug → stem
-    for chapter, _, _ in WAYS[title]:
+    for chapter, _, _ in PATHS[title]:
         lacking = set(chapter.prerequisites) - set(before.values())
         assert not lacking, f"{title}: {chapter.notebook} needs {lacking}"
         code = "\n".join(cell.source for cell in chapter.page.code)
@@ -131,18 +123,18 @@ def sentences(page: Page) -> Iterator[tuple[set[str], str]]:
                 yield {*under, ""}, line
 
 
-def used_too_early(parts: list[Part]) -> Iterator[str]:
-    """Where a term first comes on a way, if it is neither taught there, nor set in bold, nor linked to where it is."""
-    said = {
+def used_too_early(path: list[Leg]) -> Iterator[str]:
+    """Where a term first comes on a path, if it is neither taught there, nor set in bold, nor linked to where it is."""
+    known = {
         term for term, (_, places) in TERMS.items() if any(s.startswith("B_") for s, _ in places)
     }
-    for chapter, sections, _ in parts:
-        page = chapter.page.only([title for _, title in sections]) if sections else chapter.page
+    for chapter, sections, _ in path:
+        page = chapter.page.only(sections) if sections else chapter.page
         for headings, line in sentences(page):
             leads = LINK.findall(line)
             plain = MENU.sub("", line)
             for term, (anchor, places) in TERMS.items():
-                if term in said:
+                if term in known:
                     continue
                 taught = any(
                     stem == chapter.notebook and place in headings for stem, place in places
@@ -154,12 +146,12 @@ def used_too_early(parts: list[Part]) -> Iterator[str]:
                     file in stems or (file, to) == (GLOSSARY.notebook, anchor) for file, to in leads
                 )
                 if taught or used:
-                    said.add(term)
+                    known.add(term)
                 if used and not (taught or bold or linked):
                     yield f"{chapter.notebook}, {headings - {''}}: {term!r} in {line!r}"
 
 
-@pytest.mark.parametrize("title", WAYS)
-def test_a_term_is_said_where_it_first_comes_on_the_way(title):
-    early = list(used_too_early(WAYS[title]))
+@pytest.mark.parametrize("title", PATHS)
+def test_a_term_is_taught_where_it_first_comes_on_the_path(title):
+    early = list(used_too_early(PATHS[title]))
     assert not early, "\n".join([f"{title}: teach it, or link it to the glossary", *early])

@@ -1,0 +1,109 @@
+"""The paths through the course, from `book.toml`: what each takes of which chapter, and how long that takes."""
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from course_utils.studio.manifest import Chapter, Manifest, Stop
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+INTRODUCTION = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
+"""The lines on paths that end a chapter's first text."""
+
+
+class Leg(NamedTuple):
+    """What a path takes of a chapter: the chapter, titles of sections (empty for all), and minutes."""
+
+    chapter: Chapter
+    sections: tuple[str, ...]
+    minutes: int
+
+    def __str__(self) -> str:
+        """``09 (1–3, 5)``: the chapter, and the numbers of the sections."""
+        if not (self.sections and self.chapter.page):
+            return self.chapter.number
+        titles = enumerate(self.chapter.page.sections, 1)
+        numbers = [number for number, title in titles if title in self.sections]
+        return f"{self.chapter.number} ({spans(numbers)})"
+
+
+def spans(numbers: list[int]) -> str:
+    """``1–3, 5`` for 1, 2, 3 and 5."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+def legs(course: Manifest) -> dict[str, list[Leg]]:
+    """The paths through the course: title → what it takes of each of its chapters, in order."""
+    chapters = {chapter.notebook: chapter for chapter in course.chapters}
+    return {
+        path.title: [_leg(chapters[stop.chapter], stop) for stop in path.stops]
+        for path in course.paths
+    }
+
+
+def _leg(chapter: Chapter, stop: Stop) -> Leg:
+    if not (stop.sections and chapter.page):
+        return Leg(chapter, (), chapter.minutes)
+    return Leg(chapter, stop.sections, chapter.page.only(stop.sections).minutes)
+
+
+def onward(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:
+    """What comes after a chapter: the next one, then those next on a path, each with the titles of these paths."""
+    following: dict[Chapter, list[str]] = {}
+    if chapter in course.chapters and (after := course.after(chapter)):
+        following[after] = []
+    for title, path in legs(course).items():
+        for before, after in pairwise(leg.chapter for leg in path):
+            if before == chapter:
+                following.setdefault(after, []).append(title)
+    return following
+
+
+def hours(minutes: int) -> str:
+    """So many minutes in hours, to the half hour."""
+    halves = max(1, round(minutes / 30))
+    return f"{halves // 2 or ''}{'½' if halves % 2 else ''} {'hours' if halves > 2 else 'hour'}"
+
+
+def summaries(course: Manifest) -> list[tuple[str, str, str]]:
+    """A line for each path, and one for everything: title, chapters, hours."""
+    lines = [
+        (title, " → ".join(map(str, path)), hours(sum(leg.minutes for leg in path)))
+        for title, path in legs(course).items()
+    ]
+    whole = sum(chapter.minutes for chapter in course.chapters)
+    return [*lines, ("Everything", "all", hours(whole))]
+
+
+def introduction(course: Manifest, stem: str) -> str:
+    """What a chapter says first of the paths that take not all of it: a line for each choice of sections."""
+    titles: dict[tuple[str, ...], list[str]] = {}
+    for path in course.paths:
+        for stop in path.stops:
+            if stop.chapter == stem and stop.sections:
+                title = path.title[0].lower() + path.title[1:]
+                titles.setdefault(stop.sections, []).append(title)
+    return "\n".join(
+        f"On the way {' and '.join(paths)}: {', '.join(map(_link, sections))}."
+        for sections, paths in titles.items()
+    )
+
+
+def _link(title: str) -> str:
+    """JupyterLab finds no place with letters beyond ASCII."""
+    return f"[{title}](#{title.replace(' ', '-')})" if title.isascii() else f"*{title}*"
+
+
+def introduce(notebook: "NotebookNode", course: Manifest, stem: str) -> None:
+    """End the first text, in place, with what it says of the paths."""
+    text = introduction(course, stem)
+    first = notebook.cells[0]
+    first.source = INTRODUCTION.sub("", first.source) + (f"\n\n{text}" if text else "")

@@ -1,0 +1,112 @@
+"""A notebook in a course that leaves chapters out, as its book and its handout show it.
+
+Sources and notebooks on disk are those of all chapters; nothing is written there.
+"""
+
+import copy
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from course_utils.studio import paths
+from course_utils.studio.course_map import CourseMap
+from course_utils.studio.links import LINK, outside_code, places, texts
+from course_utils.studio.manifest import Chapter, Manifest
+
+RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
+TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
+ONWARD = re.compile(r"^(Next|On the way .*): .*\n?", re.MULTILINE)
+
+
+def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
+    """A copy of a notebook whose map, links and recalls are those of the chosen chapters."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and re.search(r"(?m)^course_map\(\)$", cell.source):
+            _show(cell, CourseMap(course))
+    if not course.left_out:
+        return notebook
+    notebook.cells = [cell for cell in notebook.cells if _recalls(cell, course)]
+    if chapter.kind == "chapter":
+        paths.introduce(notebook, course, chapter.notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            text = cell.source
+            if cell is not notebook.cells[0]:
+                text = ONWARD.sub(lambda line: _onward(line, course, chapter), text)
+            cell.source = fit_text(text, course)
+    return notebook
+
+
+def fit_text(text: str, course: Manifest) -> str:
+    """A page of Markdown whose links are a notebook's, with links to chosen chapters only."""
+    return outside_code(text, lambda part: _linked(part, course)) if course.left_out else text
+
+
+def _show(cell: NotebookNode, value: Any) -> None:
+    """Replace what an executed cell shows."""
+    from IPython.core.formatters import DisplayFormatter  # slow to import
+
+    for output in [output for output in cell.outputs if "data" in output][:1]:
+        output.data = NotebookNode(DisplayFormatter().format(value)[0])
+        cell.outputs = [output]
+
+
+def _recalls(cell: NotebookNode, course: Manifest) -> bool:
+    """Let a cell that recalls chapters ask from chosen ones, in place; False if there is none."""
+    match = RECALL.search(cell.source) if cell.cell_type == "code" else None
+    if not match:
+        return True
+    slugs = re.findall(r'"(\w+)"', match[1])
+    chosen = [slug for slug in slugs if slug in {chapter.slug for chapter in course.chapters}]
+    if chosen != slugs and chosen:
+        from course_utils.kit.quiz import recall  # slow to import
+
+        arguments = ", ".join(f'"{slug}"' for slug in chosen)
+        cell.source = cell.source.replace(match[0], f"cu.recall({arguments})")
+        _show(cell, recall(*chosen))
+    return bool(chosen)
+
+
+def _onward(line: re.Match, course: Manifest, chapter: Chapter) -> str:
+    """A line that leads on, to the next of the chosen chapters, or nowhere."""
+    if not any(_file(link) in course.left_out for link in LINK.finditer(line[0])):
+        return line[0]
+    after = course.after(chapter)
+    return f"Next: [{after.title}]({after.ipynb.name}).\n" if after and line[1] == "Next" else ""
+
+
+def _linked(text: str, course: Manifest) -> str:
+    """Links to chapters left out lead to the full course, or say that they aren't in this one."""
+
+    def link(match: re.Match) -> str:
+        place = match["target"].partition("#")[2]
+        page = course.left_out.get(_file(match))
+        if page is None:
+            return match[0]
+        if not course.full_course:
+            return f"{match['text']} (not in this course)"
+        anchor = f"#{_places(page.ipynb).get(place, place)}" if place else ""
+        address = f"{course.full_course.rstrip('/')}/{page.notebook}.html{anchor}"
+        return f"[{match['text']}]({address})"
+
+    def taught(match: re.Match) -> str:
+        chosen = [m[0] for m in LINK.finditer(match[0]) if _file(m) not in course.left_out]
+        return f"*Taught in* {', '.join(chosen)}." if chosen else "Not taught in this course."
+
+    return LINK.sub(link, text if course.full_course else TAUGHT.sub(taught, text))
+
+
+def _file(link: re.Match) -> str:
+    """The notebook that a link leads to."""
+    return link["target"].partition("#")[0].rpartition("/")[2]
+
+
+@cache
+def _places(ipynb: Path) -> dict[str, str]:
+    """The places of a page; none where its file is gone."""
+    return places(texts(nbformat.read(ipynb, as_version=4))) if ipynb.is_file() else {}
