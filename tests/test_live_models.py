@@ -53,11 +53,11 @@ def same(found, right) -> bool:
 
 def translator(name: str) -> dict:
     more = {"gold": gold()} if name == "bahdanau_fr" else {}
-    return translators.examples_of(TRANSLATORS[name], name) | more
+    return translators.model_card(TRANSLATORS[name], name) | more
 
 
-TOLD = dict.fromkeys(TRANSLATORS, translator) | {"bert": filler.examples_of}
-TOLD |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), pictures.examples_of)
+TOLD = dict.fromkeys(TRANSLATORS, translator) | {"bert": filler.model_card}
+TOLD |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), pictures.model_card)
 
 
 @pytest.mark.slow

@@ -78,12 +78,12 @@ def _filtered() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Filter → the noisy picture, the cleaned one, and the weights (pixels, pixels)."""
     clean = clothes("test", PICTURE + 1)[PICTURE]
     noisy = clean + NOISE * torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
-    found = {}
+    by_method = {}
     for method, keys in zip(FILTERS, _keys(noisy), strict=True):
         weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=-1)
         cleaned = (weights @ noisy.flatten()).view_as(noisy)
-        found[method] = tuple(part.numpy() for part in (noisy, cleaned, weights))
-    return found
+        by_method[method] = tuple(picture.numpy() for picture in (noisy, cleaned, weights))
+    return by_method
 
 
 def _keys(picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:

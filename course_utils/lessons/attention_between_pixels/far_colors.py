@@ -72,8 +72,8 @@ def far_pictures(count: int, seed: int, symbols: int = 4) -> FarPictures:
     return FarPictures(pixels.unflatten(-1, shape), answers.unflatten(-1, shape), places)
 
 
-def _distance(one: Tensor, other: Tensor) -> Tensor:
-    rows, columns = one // SIDE - other // SIDE, one % SIDE - other % SIDE
+def _distance(first: Tensor, second: Tensor) -> Tensor:
+    rows, columns = first // SIDE - second // SIDE, first % SIDE - second % SIDE
     return torch.maximum(rows.abs(), columns.abs())
 
 
@@ -186,8 +186,8 @@ def draw_pixels(ax, pictures: FarPictures, which: int) -> None:
         empty = style | {"color": "0.35", "markerfacecolor": "none", "markeredgewidth": 1.5}
         ax.plot(hole % SIDE, hole // SIDE, **empty)
     ax.set(xlim=(-0.5, SIDE - 0.5), ylim=(SIDE - 0.5, -0.5), aspect="equal")
-    ax.set_xticks([place - 0.5 for place in range(SIDE + 1)], [])
-    ax.set_yticks([place - 0.5 for place in range(SIDE + 1)], [])
+    ax.set_xticks([pixel - 0.5 for pixel in range(SIDE + 1)], [])
+    ax.set_yticks([pixel - 0.5 for pixel in range(SIDE + 1)], [])
     ax.grid(color="0.85", linewidth=0.6)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

@@ -62,7 +62,7 @@ def links_both_ways(weights: Tensor) -> Links:
     return frozenset(links)
 
 
-def alignment_error_rate(found: Sequence[Links], gold: Sequence[Links]) -> float:
+def alignment_error_rate(links: Sequence[Links], gold: Sequence[Links]) -> float:
     """1 − 2 |found ∩ gold| / (|found| + |gold|), over all sentences; every gold link is sure.
 
     Och and Ney (2003), "A systematic comparison of various statistical alignment models", section
@@ -71,12 +71,12 @@ def alignment_error_rate(found: Sequence[Links], gold: Sequence[Links]) -> float
     Raises:
         ValueError: numbers of sentences differ, or there are no links at all.
     """
-    if len(found) != len(gold):
-        raise ValueError(f"{len(found)} sentences found, {len(gold)} gold; the same is needed")
-    size = sum(map(len, found)) + sum(map(len, gold))
+    if len(links) != len(gold):
+        raise ValueError(f"{len(links)} sentences found, {len(gold)} gold; the same is needed")
+    size = sum(map(len, links)) + sum(map(len, gold))
     if size == 0:
         raise ValueError("there are no links; nothing can be scored")
-    hits = sum(len(a & b) for a, b in zip(found, gold, strict=True))
+    hits = sum(len(a & b) for a, b in zip(links, gold, strict=True))
     return 1 - 2 * hits / size
 
 
@@ -93,9 +93,9 @@ ORDERS: dict[str, Callable[[Sequence[str]], list[int]]] = {
 def reordered(pair: Pair, order: str) -> Pair:
     """The same words and links; written in one of `ORDERS`."""
     old = ORDERS[order](pair.target)
-    new = {place: t for t, place in enumerate(old)}
+    new = {index: t for t, index in enumerate(old)}
     links = None if pair.alignment is None else {(s, new[t]) for s, t in pair.alignment}
-    return Pair(pair.source, tuple(pair.target[place] for place in old), links and frozenset(links))
+    return Pair(pair.source, tuple(pair.target[index] for index in old), links and frozenset(links))
 
 
 @cache
@@ -103,8 +103,8 @@ def world_in(order: str) -> SmallWorld:
     """The small world, whose French is written in one of `ORDERS`."""
     world = small_world("fr")
     parts = {
-        part: [reordered(pair, order) for pair in getattr(world, part)]
-        for part in ("train", "val", "test")
+        split: [reordered(pair, order) for pair in getattr(world, split)]
+        for split in ("train", "val", "test")
     }
     return replace(world, **parts)
 
@@ -121,13 +121,13 @@ def crossings(pair: Pair) -> int:
     return sum(b < d for a, d in links for c, b in links if a < c)
 
 
-def errors(found: Sequence[Tensor], pairs: Sequence[Pair]) -> tuple[float, float]:
+def errors(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> tuple[float, float]:
     """Alignment error rate of one map (target, source) for each pair: of all, of those whose links cross."""
-    links = [links_both_ways(words) for words in found]
+    links = [links_both_ways(words) for words in maps]
     gold = [pair.alignment or frozenset() for pair in pairs]
-    crossed = [place for place, pair in enumerate(pairs) if crossings(pair)]
+    crossed = [index for index, pair in enumerate(pairs) if crossings(pair)]
     return alignment_error_rate(links, gold), alignment_error_rate(
-        [links[place] for place in crossed], [gold[place] for place in crossed]
+        [links[index] for index in crossed], [gold[index] for index in crossed]
     )
 
 
@@ -160,17 +160,17 @@ def word_by_word(
 
 def pull(model: nn.Module, batch: Batch) -> Tensor:
     """How strongly the loss pulls at each step's scores, (batch, steps): the sum of |∂loss/∂score| over the source."""
-    kept: list[Tensor] = []
+    outputs: list[Tensor] = []
 
-    def keep(_module, _inputs, scores: Tensor) -> None:
+    def hook_outputs(_module, _inputs, scores: Tensor) -> None:
         scores.retain_grad()
-        kept.append(scores)
+        outputs.append(scores)
 
-    hook = model.attention.score_proj.register_forward_hook(keep)
+    hook = model.attention.score_proj.register_forward_hook(hook_outputs)
     try:
         loss, _ = translation_loss()(model, batch)
         loss.backward()
     finally:
         hook.remove()
         model.zero_grad()
-    return torch.stack([scores.grad.flatten(1).abs().sum(dim=1) for scores in kept], dim=1)
+    return torch.stack([scores.grad.flatten(1).abs().sum(dim=1) for scores in outputs], dim=1)

@@ -41,11 +41,11 @@ def _stored(order: str) -> dict[int, dict]:
     )  # fmt: skip
     run = next(run for run in runs if run.config["seed"] == 0)
     return {
-        one["passes"]: {
-            "maps": one["maps"][:SENTENCES],
-            "rate": run.result.get(f"aer_{one['passes']}"),
+        example["passes"]: {
+            "maps": example["maps"][:SENTENCES],
+            "rate": run.result.get(f"aer_{example['passes']}"),
         }
-        for one in run.examples
+        for example in run.examples
     }
 
 
@@ -97,24 +97,24 @@ class Aligning:
 
     def draw(self, passes: int, sentence: str, order: str) -> str:
         """Put this map in place, and move the point."""
-        one = self.learned[order][passes]["maps"][self.titles.index(sentence)]
+        example = self.learned[order][passes]["maps"][self.titles.index(sentence)]
         weights = np.full((WORDS, WORDS), np.nan)
-        weights[: len(one["target"]), : len(one["source"])] = one["weights"]
+        weights[: len(example["target"]), : len(example["source"])] = example["weights"]
         self.image.set_data(np.ma.masked_invalid(weights))
-        self.map.set_xticks(range(len(one["source"])), one["source"])
-        self.map.set_yticks(range(len(one["target"])), one["target"])
-        for place, frame in enumerate(self.frames):
-            frame.set_visible(place < len(one["links"]))
-            if place < len(one["links"]):
-                s, t = one["links"][place]
+        self.map.set_xticks(range(len(example["source"])), example["source"])
+        self.map.set_yticks(range(len(example["target"])), example["target"])
+        for index, frame in enumerate(self.frames):
+            frame.set_visible(index < len(example["links"]))
+            if index < len(example["links"]):
+                s, t = example["links"][index]
                 frame.set_xy((s - 0.42, t - 0.42))
         rates = [each["rate"] for each in self.learned[order].values()]
         self.rates.set_ydata(rates)
         self.level.set_ydata([self.guess[order]] * 2)
-        place = self.passes.index(passes)
-        self.here.set_data([place], [rates[place]])
+        index = self.passes.index(passes)
+        self.here.set_data([index], [rates[index]])
         return (
             f"After {passes} passes, the French words {order if order != 'French' else 'in French order'}: alignment "
-            f"error {rates[place]:.2f}, the diagonal's {self.guess[order]:.2f}. The map of “{sentence}” over “"
-            f"{' '.join(one['target'])}”; its gold links are framed."
+            f"error {rates[index]:.2f}, the diagonal's {self.guess[order]:.2f}. The map of “{sentence}” over “"
+            f"{' '.join(example['target'])}”; its gold links are framed."
         )

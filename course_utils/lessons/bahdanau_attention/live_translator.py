@@ -22,7 +22,7 @@ from course_utils.train.trainer import Trainer
 EARLIER = (0, 100)  # steps
 
 
-def fit_and_keep(
+def fit(
     model: nn.Module,
     name: str,
     config: Mapping,
@@ -66,20 +66,20 @@ def held_out_loss(model: nn.Module) -> float:
     return round(sum(s.item() for s, _ in sums) / sum(count for _, count in sums), 4)
 
 
-def kept(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, float]) -> dict:
-    """Save a translator of `larger_world` as a live model; give its scores on the sentences that it has not read."""
+def save(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, float]) -> dict:
+    """Save a translator of `larger_world` as a live model, with its card; its scores on sentences it has not read."""
     world = larger_world()
     vocabularies = world.source_vocab, world.target_vocab
     sizes = {"source_size": len(vocabularies[0]), "target_size": len(vocabularies[1])}
     tokens = {"source": vocabularies[0].tokens, "target": vocabularies[1].tokens}
     save_model(name, model, {**sizes, **shape}, tokens)
-    tell(name, **examples_of(type(model), name))
-    said = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
+    tell(name, **model_card(type(model), name))
+    translations = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
     right = [" ".join(pair.target) for pair in world.test]
     four = translate(model, FOUR, *vocabularies)
     result = {
-        "bleu": bleu(said, right),
-        "exact": sum(a == b for a, b in zip(said, right, strict=True)) / len(right),
+        "bleu": bleu(translations, right),
+        "exact": sum(a == b for a, b in zip(translations, right, strict=True)) / len(right),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
     } | measured
     return {"result": {key: round(value, 4) for key, value in result.items()}}
@@ -91,21 +91,21 @@ LONG = 5
 """An example has so many tokens at least."""
 
 
-def examples_of(kind: type[nn.Module], name: str) -> dict:
-    """`examples`: sentence, what is said, what is right. `score`: how many of how many are right. `answers`."""
+def model_card(kind: type[nn.Module], name: str) -> dict:
+    """`examples`: sentence, translation, what is right. `score`: how many of how many are right. `answers`."""
     world, model = larger_world(), network_of(kind, packed(name))
     lines = [" ".join(pair.source) for pair in world.test]
     right = [" ".join(pair.target) for pair in world.test]
-    said = translate(model, lines, world.source_vocab, world.target_vocab)
+    translations = translate(model, lines, world.source_vocab, world.target_vocab)
     every = [
         {"sentence": line, "said": mine, "right": theirs}
-        for line, mine, theirs in zip(lines, said, right, strict=True)
+        for line, mine, theirs in zip(lines, translations, right, strict=True)
         if len(line.split()) >= LONG
     ]
     good = [each for each in every if each["said"] == each["right"]]
     bad = [each for each in every if each["said"] != each["right"]]
     examples = [*good[:2], *bad[:1]]
-    score = [sum(a == b for a, b in zip(said, right, strict=True)), len(said)]
+    score = [sum(a == b for a, b in zip(translations, right, strict=True)), len(translations)]
     answers = answers_of(kind, name, [each["sentence"] for each in examples])
     return {"examples": examples, "score": score, "answers": answers}
 
@@ -123,15 +123,15 @@ def answers_of(
         read = words or larger_world().source_vocab
         ids = torch.tensor([[*read.encode(tokenize(line)), EOS]])
         lens = torch.tensor([ids.shape[1]])
-        said = greedy(model, ids, lens)[0]
-        best = model(ids, lens, torch.tensor([[BOS, *said]]))[0, -1].topk(10)
+        output_ids = greedy(model, ids, lens)[0]
+        best = model(ids, lens, torch.tensor([[BOS, *output_ids]]))[0, -1].topk(10)
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         logits = [[token, round(value, 6)] for token, value in pairs]
-        answers.append({"source": ids[0].tolist(), "said": said, "logits": logits})
+        answers.append({"source": ids[0].tolist(), "said": output_ids, "logits": logits})
     return answers
 
 
-def tell_earlier(
+def describe_checkpoints(
     kind: type[nn.Module], name: str, earlier: Iterable[int], result: Mapping[str, float]
 ) -> None:
     """What the model said to its examples after earlier steps of its training, and the losses there."""
@@ -155,11 +155,11 @@ def live_translator(*, seed: int) -> dict:
     seed_everything(seed)
     sizes = {"source_size": len(world.source_vocab), "target_size": len(world.target_vocab)}
     model = AttentionTranslator(**sizes, dropout=0.0, **SHAPE)
-    result = fit_and_keep(model, "bahdanau_fr", sizes | SHAPE, **RECIPE, seed=seed)
-    made = kept("bahdanau_fr", model, SHAPE, result)
-    tell_earlier(AttentionTranslator, "bahdanau_fr", EARLIER, result)
+    result = fit(model, "bahdanau_fr", sizes | SHAPE, **RECIPE, seed=seed)
+    scores = save("bahdanau_fr", model, SHAPE, result)
+    describe_checkpoints(AttentionTranslator, "bahdanau_fr", EARLIER, result)
     tell("bahdanau_fr", gold=gold())
-    return made
+    return scores
 
 
 def gold() -> list[list[str]]:

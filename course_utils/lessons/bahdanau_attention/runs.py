@@ -112,14 +112,14 @@ def _scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]
     """Parameters, losses, BLEU, and the shares of the test sentences that are exactly right."""
     vocabularies, test = (world.source_vocab, world.target_vocab), world.test
     right = [" ".join(pair.target) for pair in test]
-    said = translate(model, [" ".join(pair.source) for pair in test], *vocabularies, max_len=20)
-    hits = [a == b for a, b in zip(said, right, strict=True)]
+    decoded = translate(model, [" ".join(pair.source) for pair in test], *vocabularies, max_len=20)
+    hits = [a == b for a, b in zip(decoded, right, strict=True)]
     four = translate(model, FOUR, *vocabularies)
     result = {
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": sum(weight.numel() for weight in model.parameters()),
         "train_loss": last["train_loss"],
         "val_loss": last["val_loss"],
-        "bleu": bleu(said, right),
+        "bleu": bleu(decoded, right),
         "exact": sum(hits) / len(hits),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
     }

@@ -61,7 +61,7 @@ def tuned(body: LanguageModel, name: str, count: int, seed: int, method: str) ->
         torch.manual_seed(seed)
         model = classifier(body, CLASSES[name], method)
         curve = fine_tune(model, data, steps=STEPS[count], lr=lr, seed=seed, watch=val)
-        best = max(best, (curve[-1][1], accuracy(model, test), curve), key=lambda one: one[0])
+        best = max(best, (curve[-1][1], accuracy(model, test), curve), key=lambda trial: trial[0])
     return best[1], best[2]
 
 
@@ -78,7 +78,7 @@ def transfer(*, beginning: str, seed: int) -> dict:
     if beginning == "BERT" and seed == 0:
         sizes = {"vocab_size": body.embedding.num_embeddings} | pretraining.SIZES
         save_model("bert", body, sizes)
-        tell("bert", **examples_of("bert"))
+        tell("bert", **model_card("bert"))
     for name, amounts in LABELS.items():
         for count in amounts:
             score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")
@@ -204,7 +204,7 @@ LONG = 5
 
 
 @torch.no_grad()
-def examples_of(name: str) -> dict:
+def model_card(name: str) -> dict:
     """`examples`: sentence, first guess, what was hidden. `score`: how many of how many are right. `answers`."""
     subwords, weights = texts().subwords, packed(name)
     config = weights["config"] | {"rotary": True}  # the chapter's class has no other positions
@@ -220,11 +220,11 @@ def examples_of(name: str) -> dict:
     tokens[rows, places] = MASK
     guesses = model(tokens, data.lengths)[rows, places].argmax(dim=-1)
     right = data.ids[rows, places]
-    found = zip(data.ids.tolist(), places.tolist(), guesses.tolist(), right.tolist(), strict=True)
+    guessed = zip(data.ids.tolist(), places.tolist(), guesses.tolist(), right.tolist(), strict=True)
     every = [
         {"sentence": line, "said": subwords.tokens[guess], "right": subwords.tokens[token]}
-        for row, place, guess, token in found
-        if (line := _with_gap(subwords, row, place)) and len(line.split()) >= LONG
+        for row, position, guess, token in guessed
+        if (line := _with_gap(subwords, row, position)) and len(line.split()) >= LONG
     ]
     good = [each for each in every if each["said"] == each["right"]]
     bad = [each for each in every if each["said"] != each["right"]]
@@ -238,13 +238,13 @@ def examples_of(name: str) -> dict:
     }
 
 
-def _with_gap(subwords: Subwords, row: list[int], place: int) -> str:
+def _with_gap(subwords: Subwords, row: list[int], position: int) -> str:
     """A sentence with a gap for one of its words; none if the place holds a part of a word."""
-    before, piece = (subwords.tokens[i] for i in row[place - 1 : place + 1])
+    before, piece = (subwords.tokens[i] for i in row[position - 1 : position + 1])
     word = piece.removesuffix("␣")
     if not word.isalpha() or word == piece or not before.endswith(("␣", ">")):
         return ""
-    return f"{subwords.decode(row[:place])} ___ {subwords.decode(row[place + 1 :])}".strip()
+    return f"{subwords.decode(row[:position])} ___ {subwords.decode(row[position + 1 :])}".strip()
 
 
 def _answer(model: nn.Module, subwords: Subwords, sentence: str) -> dict:

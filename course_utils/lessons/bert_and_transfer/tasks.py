@@ -56,23 +56,23 @@ def texts() -> Texts:
     """The division, always the same."""
     sentences = load_english()
     random.Random(0).shuffle(sentences)
-    known, kept, read = set(sentences), [], []
+    corpus, labeled_pool, read = set(sentences), [], []
     for text in sentences:
-        long = len(text.split()) >= SHORTEST and exchanges(text, known)
-        (kept if long and len(kept) < POOL + VAL + TEST else read).append(text)
-    parts = kept[:POOL], kept[POOL : POOL + VAL], kept[POOL + VAL :]
+        long = len(text.split()) >= SHORTEST and exchanges(text, corpus)
+        (labeled_pool if long and len(labeled_pool) < POOL + VAL + TEST else read).append(text)
+    parts = labeled_pool[:POOL], labeled_pool[POOL : POOL + VAL], labeled_pool[POOL + VAL :]
     return Texts(tuple(read), *map(tuple, parts), Subwords(read, size=VOCAB))
 
 
-def exchanges(text: str, known: set[str]) -> list[str]:
+def exchanges(text: str, corpus: set[str]) -> list[str]:
     """What the exchange of two neighbors can make of a sentence; its last mark stays, and no known sentence."""
     words = text.split()
-    found = []
+    exchanged = []
     for i in range(len(words) - 2):
         other = " ".join([*words[:i], words[i + 1], words[i], *words[i + 2 :]])
-        if other not in known:
-            found.append(other)
-    return found
+        if other not in corpus:
+            exchanged.append(other)
+    return exchanged
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ def _known() -> tuple[set[str], dict[str, int]]:
 
 def in_order(sentences: Sequence[str], seed: int = 0) -> Labeled:
     """Each sentence as it is (class 0), and with two neighbors exchanged (class 1)."""
-    known, draws = _known()[0], random.Random(seed)
+    corpus, draws = _known()[0], random.Random(seed)
     pairs = []
     for text in sentences:
-        pairs += [(text, 0), (draws.choice(exchanges(text, known)), 1)]
+        pairs += [(text, 0), (draws.choice(exchanges(text, corpus)), 1)]
     return labeled(pairs)
 
 
 def tense(sentences: Sequence[str], seed: int = 0) -> Labeled:
     """The sentences in the present (0), the past (1) or the future (2), as many of each."""
-    known = _known()[1]
+    corpus = _known()[1]
     by_label: list[list[str]] = [[], [], []]
     for text in sentences:
-        if text in known:
-            by_label[known[text]].append(text)
+        if text in corpus:
+            by_label[corpus[text]].append(text)
     count = min(map(len, by_label))
     pairs = [(text, label) for label, rows in enumerate(by_label) for text in rows[:count]]
     random.Random(seed).shuffle(pairs)
@@ -164,7 +164,7 @@ def bag_accuracy(name: str, count: int, seed: int, *, neighbors: bool = False) -
     read = bag(train, neighbors)
     used = read.any(dim=0)
     read, best = read[:, used], (-1.0, 0.0)
-    parts = [(bag(part, neighbors)[:, used], part.labels) for part in (val, test)]
+    parts = [(bag(split, neighbors)[:, used], split.labels) for split in (val, test)]
     for decay in (1e-4, 1e-3, 1e-2):
         weights = _logistic(read, train.labels, CLASSES[name], decay)
         scores = [
@@ -367,18 +367,18 @@ def hidden() -> tuple[Labeled, Tensor]:
 def counted_losses() -> dict[str, float]:
     """Mean loss at the hidden tokens of what is counted."""
     data, places = hidden()
-    table, found = (
+    table, chances = (
         counts(),
         {"frequencies": [], "one before": [], "two before": [], "both neighbors": []},
     )
-    for row, place in zip(data.ids.tolist(), places.tolist(), strict=True):
-        token = row[place]
-        found["frequencies"].append(table.single[token])
-        found["one before"].append(table.pairs[row[place - 1], token])
-        two = table.third(*row[place - 2 : place]) if place > 1 else table.pairs[row[place - 1]]
-        found["two before"].append(two[token])
-        found["both neighbors"].append(table.middle(row[place - 1], row[place + 1])[token])
-    return {name: -torch.stack(probs).log().mean().item() for name, probs in found.items()}
+    for row, i in zip(data.ids.tolist(), places.tolist(), strict=True):
+        token = row[i]
+        chances["frequencies"].append(table.single[token])
+        chances["one before"].append(table.pairs[row[i - 1], token])
+        two = table.third(*row[i - 2 : i]) if i > 1 else table.pairs[row[i - 1]]
+        chances["two before"].append(two[token])
+        chances["both neighbors"].append(table.middle(row[i - 1], row[i + 1])[token])
+    return {name: -torch.stack(probs).log().mean().item() for name, probs in chances.items()}
 
 
 @torch.no_grad()
@@ -399,14 +399,14 @@ def hidden_loss(model: nn.Module) -> float:
 
 def strangeness(data: Labeled) -> Tensor:
     """(sentences, 2): mean and largest loss of a sentence's tokens by counted triples."""
-    table, found = counts(), []
+    table, features = counts(), []
     for row, length in zip(data.ids.tolist(), data.lengths.tolist(), strict=True):
         probs = [table.pairs[row[0], row[1]]]
-        for place in range(2, length):
-            probs.append(table.third(row[place - 2], row[place - 1])[row[place]])
+        for position in range(2, length):
+            probs.append(table.third(row[position - 2], row[position - 1])[row[position]])
         losses = -torch.stack(probs).log()
-        found.append(torch.stack([losses.mean(), losses.max()]))
-    return torch.stack(found)
+        features.append(torch.stack([losses.mean(), losses.max()]))
+    return torch.stack(features)
 
 
 def counted_accuracy(count: int, seed: int) -> float:
@@ -421,8 +421,8 @@ def counted_accuracy(count: int, seed: int) -> float:
         right = torch.stack([((x > cut).long() == train.labels).float().mean() for cut in x])
         cut = x[right.argmax()]
         scores = [
-            ((s[:, column] > cut).long() == part.labels).float().mean().item()
-            for part, s in ((val, _parts()[0]), (test, _parts()[1]))
+            ((s[:, column] > cut).long() == split.labels).float().mean().item()
+            for split, s in ((val, _parts()[0]), (test, _parts()[1]))
         ]
         best = max(best, (scores[0], scores[1]), key=lambda pair: pair[0])
     return best[1]

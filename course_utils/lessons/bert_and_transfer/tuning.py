@@ -48,8 +48,8 @@ def classifier(body: LanguageModel, classes: int, method: str = "all") -> Senten
         model.body.requires_grad_(False)
     if method == "LoRA":
         for layer in model.body.layers:
-            for place in (0, 3):  # the two linear layers of the position-wise network
-                layer.feed_forward[place] = LoRA(layer.feed_forward[place])
+            for index in (0, 3):  # the two linear layers of the position-wise network
+                layer.feed_forward[index] = LoRA(layer.feed_forward[index])
     return model
 
 
@@ -77,7 +77,7 @@ def fine_tune(
 ) -> list[list[float]]:
     """Train what is trainable; points [step, accuracy on `watch`], eight of them."""
     generator, curve = torch.Generator().manual_seed(seed), []
-    trained = [one for one in model.parameters() if one.requires_grad]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr, (0.9, 0.99), weight_decay=0.01, fused=True)
     for step in range(steps):
         rows = torch.randint(len(data.labels), (BATCH,), generator=generator)

@@ -119,10 +119,10 @@ def looks(network: UNet, step: int = 100, count: int = 100) -> dict[str, Tensor]
     with record_attention(network) as maps:
         network(canvas(clean, diffusion().add_noise(clean.flip(-1), t, noise)), t)
     return {
-        f"{name}, head {head}": maps[f"{place}.attention"][:, head]
+        f"{name}, head {head}": maps[f"{block}.attention"][:, head]
         .mean(dim=0)
         .view(SIDE // 2, WIDTH // 2, SIDE // 2, WIDTH // 2)
-        for name, place in (("down", "down.1"), ("up", "up.0"))
+        for name, block in (("down", "down.1"), ("up", "up.0"))
         for head in range(2)
     }
 
@@ -139,13 +139,11 @@ def framed(maps: Picture, column: int) -> Picture:
     """The maps with a frame around the pixel in row 1 that asks, and around its mirror image."""
     twin = WIDTH // 2 - 1 - column
     for ax in maps.axes[:4]:
-        for place, role in ((column, "query"), (twin, "value")):
+        for x, role in ((column, "query"), (twin, "value")):
             for color, thick in (("white", 4), (COLORS[role], 2)):
-                ax.plot(
-                    place, 1, "s", color=color, markerfacecolor="none", markersize=15, mew=thick
-                )
-    for place, name in ((column, "pixel"), (twin, "twin")):
-        maps.axes[0].annotate(name, (place, 1), (0, 12), textcoords="offset points", ha="center")
+                ax.plot(x, 1, "s", color=color, markerfacecolor="none", markersize=15, mew=thick)
+    for x, name in ((column, "pixel"), (twin, "twin")):
+        maps.axes[0].annotate(name, (x, 1), (0, 12), textcoords="offset points", ha="center")
     return maps
 
 
@@ -250,5 +248,5 @@ def nearest_mean(pictures: Tensor, labels: Tensor) -> float:
     """How often a picture, (n, pixels), is nearest to the mean of its class in the training part."""
     images, classes = clothes("train", SIDE)
     means = torch.stack([images[classes == c].mean(dim=0).flatten() for c in range(WORDS)])
-    found = torch.cdist(pictures, means).argmin(dim=1)
-    return (found == labels).float().mean().item()
+    nearest = torch.cdist(pictures, means).argmin(dim=1)
+    return (nearest == labels).float().mean().item()

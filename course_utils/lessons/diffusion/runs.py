@@ -72,8 +72,8 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
         save_model("copier_unet", network, {"attention": [False, True]})
     clean, _ = clothes("test", copies.SIDE)
     shown = clean[:40]
-    made = copies.drawn(kind, network, shown)
-    gap = (made - shown).square().mean().item()
+    drawn = copies.drawn(kind, network, shown)
+    gap = (drawn - shown).square().mean().item()
     others = (shown - shown.roll(1, dims=0)).square().mean().item()
     result = {
         "loss": copies.held_out_loss(kind, network),
@@ -83,7 +83,7 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
     examples = []
     if seed == 0 and steps == 400:
         examples = [
-            {"drawn": [[round(p, 2) for p in one] for one in made[:10].flatten(1).tolist()]}
+            {"drawn": [[round(p, 2) for p in row] for row in drawn[:10].flatten(1).tolist()]}
         ]
     return {
         "result": {name: round(value, 4) for name, value in result.items()},

@@ -87,9 +87,9 @@ def seconds_per_step(first: Callable[[], object], second: Callable[[], object]) 
                 function()
             if turn:  # the first turn warms up
                 times.append((time.process_time() - start) / 10)
-    one, other = (sorted(times)[len(times) // 2] for times in spent)
+    first_median, second_median = (sorted(times)[len(times) // 2] for times in spent)
     ratios = sorted(b / a for a, b in zip(*spent, strict=True))
-    return {"first": one, "second": other, "ratio": ratios[len(ratios) // 2]}
+    return {"first": first_median, "second": second_median, "ratio": ratios[len(ratios) // 2]}
 
 
 # What the exercises build -------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def attend_to_words(queries: Tensor, keys: Tensor, values: Tensor, num_heads: in
         keys, values: of the words, (batch, words, channels).
         num_heads: divides the channels.
     """
-    q, k, v = (split_heads(part, num_heads) for part in (queries, keys, values))
+    q, k, v = (split_heads(vectors, num_heads) for vectors in (queries, keys, values))
     scores = q @ k.mT / q.shape[-1] ** 0.5
     return merge_heads(scores.softmax(dim=-1) @ v)
 
@@ -176,13 +176,13 @@ def path(
     alpha_bar = diffusion().alpha_bar
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(len(labels), 1, 14, 14, generator=generator)
-    kept = {STEPS: x}
+    visited = {STEPS: x}
     for t in range(STEPS, 0, -2):
-        found = network(x, torch.full((len(x),), t), labels)
+        noise = network(x, torch.full((len(x),), t), labels)
         fresh = torch.randn(x.shape, generator=generator)
-        x = step_back(x, found, alpha_bar[t], alpha_bar[t - 2], fresh)
-        kept[t - 2] = x
-    return torch.stack([kept[t] for t in shown])
+        x = step_back(x, noise, alpha_bar[t], alpha_bar[t - 2], fresh)
+        visited[t - 2] = x
+    return torch.stack([visited[t] for t in shown])
 
 
 # Samplers at equal steps, and guidance ------------------------------------------------------------
@@ -228,6 +228,6 @@ def judged(pictures: Tensor, labels: Tensor) -> dict[str, float]:
     """Share nearest to the mean of their class in the training part, and how far they spread within a class."""
     images, classes = clothes("train", 14)
     means = torch.stack([images[classes == c].mean(dim=0).flatten() for c in range(CLASSES)])
-    found = torch.cdist(pictures.flatten(1), means).argmin(dim=1)
+    nearest = torch.cdist(pictures.flatten(1), means).argmin(dim=1)
     spread = [pictures[labels == c].std(dim=0).mean().item() for c in range(CLASSES)]
-    return {"named": (found == labels).float().mean().item(), "spread": sum(spread) / CLASSES}
+    return {"named": (nearest == labels).float().mean().item(), "spread": sum(spread) / CLASSES}

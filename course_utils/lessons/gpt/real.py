@@ -45,11 +45,11 @@ def ngram_losses(
         for gram, count in grams.items():
             total[gram[:-1]] += count
             kinds[gram[:-1]] += 1
-        for place in range(n - 1, len(test)):
-            gram = tuple(test[place - n + 1 : place + 1])
+        for position in range(n - 1, len(test)):
+            gram = tuple(test[position - n + 1 : position + 1])
             if h := total[gram[:-1]]:
                 u = kinds[gram[:-1]]
-                probs[place] = (grams[gram] + u * probs[place]) / (h + u)
+                probs[position] = (grams[gram] + u * probs[position]) / (h + u)
         losses.append(-sum(map(math.log, probs)) / len(probs))
     return losses
 
@@ -87,12 +87,12 @@ def _leaning(
         total[gram[:-1]] += count
         given[gram[:-1]] += discount[min(count, 3) - 1]
     probs = list(lower)
-    for place in range(n - 1, len(test)):
-        gram = tuple(test[place - n + 1 : place + 1])
+    for position in range(n - 1, len(test)):
+        gram = tuple(test[position - n + 1 : position + 1])
         if whole := total[gram[:-1]]:
             count = counts[gram]
-            kept = count - discount[min(count, 3) - 1] if count else 0.0
-            probs[place] = (kept + given[gram[:-1]] * lower[place]) / whole
+            discounted = count - discount[min(count, 3) - 1] if count else 0.0
+            probs[position] = (discounted + given[gram[:-1]] * lower[position]) / whole
     return probs
 
 
@@ -115,7 +115,7 @@ def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
     import pandas as pd
 
     unread = sentences[::HELD_OUT]
-    read = [text for place, text in enumerate(sentences) if place % HELD_OUT]
+    read = [text for index, text in enumerate(sentences) if index % HELD_OUT]
     letters = sum(len(text) + 1 for text in unread)  # and the sentence's end
     rows = {}
     for size in (0, *sizes):
@@ -198,7 +198,7 @@ def shakespeare(*, steps: int, batch: int, seed: int) -> dict:
         "best_val_loss": min(loss for _, loss in curves["val_loss"]),
         "val_loss_read": round(evaluate(model, validation, LENGTH, read=LENGTH // 2), 4),
         "seconds": round(spent[0]),
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
     return {"result": result, "curves": curves, "examples": texts}
 

@@ -53,15 +53,15 @@ def losses(model: nn.Module, count: int = 500, seed: int = 1) -> tuple[float, fl
 
 def losses_without(model: GPT) -> list[list[float]]:
     """What `losses` gives for the repetitions if one head is taken out: a row per layer, a column per head."""
-    found = []
+    losses_by_layer = []
     for number, layer in enumerate(model.layers):
         row = []
         for head in range(layer.attention.num_heads):
             with intervene(model) as acts:
                 acts.ablate(layers=number, heads=head)
                 row.append(losses(model)[1])
-        found.append(row)
-    return found
+        losses_by_layer.append(row)
+    return losses_by_layer
 
 
 @torch.no_grad()
@@ -87,15 +87,15 @@ def after_match(model: nn.Module, back: int, *, match: bool, count: int = 500) -
     """
     draws = torch.Generator().manual_seed(1)
     letters = torch.rand(count, len(LETTERS), generator=draws).argsort(dim=1)
-    found = []
+    means = []
     with evaluating(model):
         for last in range(12, 21):
             texts = letters[:, : last + 1].clone()
             if match:
                 texts[:, last] = texts[:, last - back]
             probs = model(texts)[:, -1].softmax(dim=-1)
-            found.append(probs.gather(1, letters[:, last - back + 1, None]).mean().item())
-    return sum(found) / len(found)
+            means.append(probs.gather(1, letters[:, last - back + 1, None]).mean().item())
+    return sum(means) / len(means)
 
 
 def match_table(model: nn.Module, backs: Iterable[int]) -> Any:
@@ -103,8 +103,8 @@ def match_table(model: nn.Module, backs: Iterable[int]) -> Any:
     import pandas as pd
 
     rows = {"nothing comes again": False, "the last letter does": True}
-    found = {
+    table = {
         f"{back} back": [after_match(model, back, match=match) for match in rows.values()]
         for back in backs
     }
-    return pd.DataFrame(found, index=list(rows))
+    return pd.DataFrame(table, index=list(rows))

@@ -291,6 +291,8 @@ def copying_slower(*, lr: float, seed: int) -> dict:
     result = {"repetitions": repeats.losses(model)[1]}
     result |= {f"blocks of {n}": repeats.block_loss(model, n) for n in (9, 10)}
     for back in (6, 7, 8):
-        with_it, without = (repeats.after_match(model, back, match=one) for one in (True, False))
+        with_it, without = (
+            repeats.after_match(model, back, match=with_match) for with_match in (True, False)
+        )
         result[f"a match {back} back adds"] = with_it - without
     return {"result": {name: round(value, 4) for name, value in result.items()}}

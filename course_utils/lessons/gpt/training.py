@@ -100,11 +100,11 @@ def encode_word(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
     """
     pieces = [*word, "␣"]
     for left, right in merges:
-        place = 0
-        while place < len(pieces) - 1:
-            if (pieces[place], pieces[place + 1]) == (left, right):
-                pieces[place : place + 2] = [left + right]
-            place += 1
+        index = 0
+        while index < len(pieces) - 1:
+            if (pieces[index], pieces[index + 1]) == (left, right):
+                pieces[index : index + 2] = [left + right]
+            index += 1
     return pieces
 
 

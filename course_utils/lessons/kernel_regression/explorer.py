@@ -135,14 +135,14 @@ class Fit:
         x, y, errors = self.regression.x, self.regression.y, self.regression.errors[kernel]
         weights = kernel_weights(self.queries, x, kernel=kernel, width=width)
         error = errors[WIDTHS.index(width)]
-        known = error < math.inf
+        finite = error < math.inf
         self.fit.set_ydata(weights @ y)
         self.weights.set_data(to_numpy(weights))
         self.curve.set_ydata([e if e < math.inf else math.nan for e in errors])
-        self.here.set_data([width] if known else [], [error] if known else [])
+        self.here.set_data([width] if finite else [], [error] if finite else [])
         self.width.set_xdata([width, width])
         self.title.set_text(
-            f"Leave-one-out error: {error:.2f}" if known else "A point has no neighbor"
+            f"Leave-one-out error: {error:.2f}" if finite else "A point has no neighbor"
         )
         return _sentence(kernel, width, weights, error)
 

@@ -150,12 +150,12 @@ def write(model: NextDigit, tokens: Tensor, steps: int) -> Tensor:
 
 def followed(model: NextDigit) -> float:
     """The share of next digits that follow the rule, after 240 rows of 5 to 14 digits; a guess has 0.1."""
-    generator, kept = torch.Generator().manual_seed(1), []
+    generator, history = torch.Generator().manual_seed(1), []
     for _ in range(10):
         lengths = torch.randint(5, 15, (LENGTH,), generator=generator)
         *_, before, last, new = write(model, rows(generator, lengths)[:, 1:], 1).unbind(dim=1)
-        kept.append(new == (before + last) % 10)
-    return torch.cat(kept).float().mean().item()
+        history.append(new == (before + last) % 10)
+    return torch.cat(history).float().mean().item()
 
 
 def continued(model: NextDigit, start: list[int], steps: int = 8) -> str:

@@ -61,13 +61,13 @@ class Masked:
         )  # fmt: skip
         self.frames = {
             ax: {
-                place: ax.add_patch(
+                pair: ax.add_patch(
                     Rectangle(
-                        (place[1] - 0.44, place[0] - 0.44), 0.88, 0.88, fill=False,
+                        (pair[1] - 0.44, pair[0] - 0.44), 0.88, 0.88, fill=False,
                         edgecolor=COLORS["query"], linewidth=1,
                     )
                 )
-                for place in np.ndindex(SIZE, SIZE)
+                for pair in np.ndindex(SIZE, SIZE)
             }
             for ax in self.maps
         }  # fmt: skip
@@ -95,8 +95,8 @@ class Masked:
         weight = _softmax(seen) * (allowed if how == AFTER else 1.0)
         self._write(seen, weight)
         for frames in self.frames.values():
-            for place, frame in frames.items():
-                frame.set_visible(not allowed[place])
+            for pair, frame in frames.items():
+                frame.set_visible(not allowed[pair])
         self.scores.set_data(np.ma.masked_invalid(seen))
         self.weights.set_data(np.ma.masked_invalid(weight))
         finite = np.nan_to_num(weight)
@@ -105,7 +105,7 @@ class Masked:
             blue.set_width(share)
             red.set_width(rest)
             red.set_x(share)
-        keys = [word if place < valid_len else "<pad>" for place, word in enumerate(WORDS)]
+        keys = [word if i < valid_len else "<pad>" for i, word in enumerate(WORDS)]
         if mask == "causal":
             keys = list(WORDS)
         for ax in self.maps:
@@ -115,13 +115,13 @@ class Masked:
 
     def _write(self, seen: np.ndarray, weight: np.ndarray) -> None:
         """The number in each cell of both maps."""
-        for place, text in self.score_texts.items():
-            text.set_text(_short(seen[place]))
-            dark = np.isfinite(seen[place]) and abs(seen[place]) > 2.0
+        for pair, text in self.score_texts.items():
+            text.set_text(_short(seen[pair]))
+            dark = np.isfinite(seen[pair]) and abs(seen[pair]) > 2.0
             text.set_color("white" if dark else "black")
-        for place, text in self.weight_texts.items():
-            text.set_text("NaN" if np.isnan(weight[place]) else f"{weight[place]:.2f}")
-            text.set_color("white" if weight[place] > 0.7 else "black")
+        for pair, text in self.weight_texts.items():
+            text.set_text("NaN" if np.isnan(weight[pair]) else f"{weight[pair]:.2f}")
+            text.set_color("white" if weight[pair] > 0.7 else "black")
 
 
 def _texts(ax: Axes) -> dict[tuple[int, int], Text]:

@@ -63,15 +63,15 @@ class Dissected:
         self.grids = {source: self._grid(one, type(bars)) for source, one in self.examples.items()}
 
     def _grid(self, example: dict, kind_of_axes: type[Axes]) -> list[Axes]:
-        made = []
+        cells = []
         words = [piece.rstrip("␣") for piece in example["pieces"]]
-        for place, head in enumerate(NAMES):
-            row, column = divmod(place, 2)
+        for index, head in enumerate(NAMES):
+            row, column = divmod(index, 2)
             ax = self.picture.add_axes(
                 (0.08 + 0.22 * column, 0.78 - 0.23 * row, 0.2, 0.19), axes_class=kind_of_axes
             )
             heatmap(
-                ax, torch.tensor(example["maps"][place]), queries=words, keys=words, xlabel=None,
+                ax, torch.tensor(example["maps"][index]), queries=words, keys=words, xlabel=None,
                 ylabel="query: said last" if column == 0 else None,
             )  # fmt: skip
             ax.tick_params(labelsize=8, length=0, pad=1)
@@ -84,10 +84,10 @@ class Dissected:
             else:
                 ax.set_xlabel("key", fontsize=8)
             kind, weight = named(self.run.result, head)
-            told = kind if kind == MIXED else f"{kind} {weight:.2f}"
-            ax.set_title(f"{head}  {told}", fontsize=8.5, pad=3)
-            made.append(ax)
-        return made
+            label = kind if kind == MIXED else f"{kind} {weight:.2f}"
+            ax.set_title(f"{head}  {label}", fontsize=8.5, pad=3)
+            cells.append(ax)
+        return cells
 
     def draw(self, head: str, by: str, sentence: str) -> str:
         """Gray out the head and the bars of the other way, and show what the translator says without it."""
@@ -103,13 +103,13 @@ class Dissected:
                 bar.set_alpha(1.0 if way == by else 0.35)
         example, result = self.examples[sentence], self.run.result
         if head == NOBODY:
-            said, about = example["whole"], "All heads"
+            translation, about = example["whole"], "All heads"
         else:
-            said, about = example[f"{head}, {by}"], f"Without {head}, by {by}"
-        self.said.set_text(f"{about}:\n{fill(said, 36)}")
+            translation, about = example[f"{head}, {by}"], f"Without {head}, by {by}"
+        self.said.set_text(f"{about}:\n{fill(translation, 36)}")
         listed = "; ".join(f"{name} {named(result, name)[0]}" for name in NAMES)
         return (
-            f"Eight heads of a translator: {listed}. {about}, “{sentence}” becomes “{said}”. "
+            f"Eight heads of a translator: {listed}. {about}, “{sentence}” becomes “{translation}”. "
             f"The bars by {by} are dark. "
             + (
                 ""

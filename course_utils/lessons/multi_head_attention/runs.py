@@ -124,10 +124,10 @@ def translator_heads(*, sentences: int) -> dict:
     shares = _shares(weights, query_mask)
     lines = [_asked(pieces, line) for line in SHOWN]
     examples = [_example(model, pieces, *line) for line in lines]
-    for place in range(LAYERS * HEADS):
-        layer, head = divmod(place, HEADS)
+    for index in range(LAYERS * HEADS):
+        layer, head = divmod(index, HEADS)
         for kind, share in zip(KINDS, shares, strict=True):
-            result[f"{layer}.{head}, {kind}"] = share[place].item()
+            result[f"{layer}.{head}, {kind}"] = share[index].item()
         for by in ("zero", "mean"):
             with intervene(model) as acts:
                 acts.ablate(

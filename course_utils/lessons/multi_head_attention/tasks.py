@@ -152,8 +152,8 @@ def most_right(averages: Tensor, signs: Tensor) -> int:
     """
     cuts = torch.cat([averages - 1e-4, averages.max()[None] + 1])[:, None]
     above = averages > cuts  # (5, 4): u > 0
-    said = torch.cat([above, ~above])  # and u < 0
-    first, second = (said == (signs[:, ball] > 0) for ball in (0, 1))
+    predicted = torch.cat([above, ~above])  # and u < 0
+    first, second = (predicted == (signs[:, ball] > 0) for ball in (0, 1))
     return int((first[:, None] & second).sum(dim=-1).max())
 
 
@@ -164,20 +164,20 @@ MARKS = "os^"  # a marker for each rate, from the smallest
 
 def show_paid(cabinet: Sequence[StoredRun], verbs: Sequence[StoredRun]) -> Picture:
     """Share of cases with both answers right over the number of heads: a point a training, a marker a rate."""
-    found = pd.DataFrame([run.config | run.result for run in [*cabinet, *verbs]])
-    found["task"] = found["objects"].fillna("cabinet")
-    told = "; ".join(
-        f"{task}, {heads} head(s): {part['both'].min():.2f} to {part['both'].max():.2f}"
-        for (task, heads), part in found.groupby(["task", "num_heads"], sort=False)
+    table = pd.DataFrame([run.config | run.result for run in [*cabinet, *verbs]])
+    table["task"] = table["objects"].fillna("cabinet")
+    summary = "; ".join(
+        f"{task}, {heads} head(s): {rows['both'].min():.2f} to {rows['both'].max():.2f}"
+        for (task, heads), rows in table.groupby(["task", "num_heads"], sort=False)
     )
     picture, axes = subplots(
         1, 3, width=8.4, height=3.0, sharey=True,
-        alt=f"Both answers right, three learning rates and three seeds each. {told}.",
+        alt=f"Both answers right, three learning rates and three seeds each. {summary}.",
     )  # fmt: skip
-    for ax, (task, part) in zip(axes, found.groupby("task", sort=False), strict=True):
-        counts, rates = sorted(part["num_heads"].unique()), sorted(part["rate"].unique())
+    for ax, (task, rows) in zip(axes, table.groupby("task", sort=False), strict=True):
+        counts, rates = sorted(rows["num_heads"].unique()), sorted(rows["rate"].unique())
         for mark, rate in zip(MARKS, rates, strict=True):
-            at = part[part["rate"] == rate]
+            at = rows[rows["rate"] == rate]
             shift = 0.16 * (rates.index(rate) - 1) + 0.04 * (at["seed"] - 1)
             places = at["num_heads"].map(counts.index) + shift
             ax.plot(
@@ -239,12 +239,12 @@ def sentences(objects: str, *, seed: int = 0) -> tuple[Sentences, Sentences]:
         seed: of the choices.
     """
     seconds = {"people": PEOPLE, "things": THINGS}[objects]
-    pairs = [(one, other) for one in PEOPLE for other in seconds if one != other]
-    draw, made = random.Random(f"{seed} {objects}"), {}
-    while len(made) < TRAIN + TEST:
+    pairs = [(subject, other) for subject in PEOPLE for other in seconds if subject != other]
+    draw, splits = random.Random(f"{seed} {objects}"), {}
+    while len(splits) < TRAIN + TEST:
         words, verb, nouns = _sentence(draw, *draw.choice(pairs))
-        made[" ".join(words)] = (words, verb, nouns)
-    batch = _batch(list(made.values()))
+        splits[" ".join(words)] = (words, verb, nouns)
+    batch = _batch(list(splits.values()))
     return batch[:TRAIN], batch[TRAIN:]
 
 
@@ -257,12 +257,12 @@ def _sentence(draw: random.Random, subject: str, thing: str) -> tuple[list[str],
     return words, len(before), [NOUNS.index(subject), NOUNS.index(thing)]
 
 
-def _batch(made: list[tuple[list[str], int, list[int]]]) -> Sentences:
-    tokens = torch.zeros(len(made), LENGTH, dtype=torch.long)
-    for row, (words, _, _) in enumerate(made):
+def _batch(sentences: list[tuple[list[str], int, list[int]]]) -> Sentences:
+    tokens = torch.zeros(len(sentences), LENGTH, dtype=torch.long)
+    for row, (words, _, _) in enumerate(sentences):
         tokens[row, : len(words)] = torch.tensor([WORDS.index(word) for word in words])
-    lengths = torch.tensor([len(words) for words, _, _ in made])
-    verbs, nouns = (torch.tensor([one[part] for one in made]) for part in (1, 2))
+    lengths = torch.tensor([len(words) for words, _, _ in sentences])
+    verbs, nouns = (torch.tensor([sentence[column] for sentence in sentences]) for column in (1, 2))
     return Sentences(tokens, lengths, verbs, nouns)
 
 

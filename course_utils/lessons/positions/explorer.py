@@ -222,8 +222,8 @@ class Offsets:
         self.level.set_ydata([best, best])
         self.mark.set_data([-ASKED], [scores[ASKED]])
         self.left.set_xlim(-tokens * 1.02, tokens * 0.02 + 0.5)
-        told = f"untrained offsets above the dashed line: {int(rivals.sum())}"
-        self.left.set_title(f"{told}; weight of −{ASKED}: {weight:.2f}")
+        count = f"untrained offsets above the dashed line: {int(rivals.sum())}"
+        self.left.set_title(f"{count}; weight of −{ASKED}: {weight:.2f}")
         shares = [self.run.result[f"{name} {n}"] for n in LENGTHS]
         for n, bar, text, share in zip(LENGTHS, self.bars, self.texts, shares, strict=True):
             bar.set_height(share)
@@ -236,7 +236,7 @@ class Offsets:
         )
         return (
             f"{changed}mean score over the offset, {tokens:,} tokens. At −{ASKED} it is {scores[ASKED]:.1f}, at the "
-            f"best other trained offset {best:.1f}; {told}. With these scores, −{ASKED} has the weight {weight:.2f}. "
+            f"best other trained offset {best:.1f}; {count}. With these scores, −{ASKED} has the weight {weight:.2f}. "
             f"Share right: {right}."
         )
 

@@ -83,20 +83,20 @@ def cured(chapter, *, rate, seed) -> dict:
 
 def _levelled(scores, x):
     """Each query's scores; a key farther to the left than training went gets the mean of those that are not."""
-    found = scores(x)
-    place = torch.arange(x.shape[-2])
-    back = place[:, None] - place
-    near = found.masked_fill((back < 0) | (back >= SEEN), math.nan)
-    return torch.where(back < SEEN, found, near.nanmean(dim=-1, keepdim=True))
+    scores_of = scores(x)
+    position = torch.arange(x.shape[-2])
+    back = position[:, None] - position
+    near = scores_of.masked_fill((back < 0) | (back >= SEEN), math.nan)
+    return torch.where(back < SEEN, scores_of, near.nanmean(dim=-1, keepdim=True))
 
 
 def _few(scores, x):
     """Each query's scores, of −3 and about 15 keys farther to the left than training went; all where there are none."""
-    found = scores(x)
-    place = torch.arange(x.shape[-2])
-    back = place[:, None] - place
+    masked = scores(x)
+    position = torch.arange(x.shape[-2])
+    back = position[:, None] - position
     far = back >= SEEN
     share = (SEEN - 1) / far.sum(dim=-1, keepdim=True)
     drawn = torch.rand(far.shape, generator=torch.Generator().manual_seed(0)) < share
-    kept = (back == 3) | (far & drawn) | ~far.any(dim=-1, keepdim=True)
-    return found.masked_fill(~kept, -math.inf)
+    mask = (back == 3) | (far & drawn) | ~far.any(dim=-1, keepdim=True)
+    return masked.masked_fill(~mask, -math.inf)

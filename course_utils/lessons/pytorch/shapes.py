@@ -13,7 +13,7 @@ def shapes(*expressions: str, **tensors: Tensor) -> pd.DataFrame:
     """
     rows = []
     for expression in expressions:
-        found = eval(expression, dict(tensors))
-        rounded = found.double().round(decimals=2) if found.is_floating_point() else found
-        rows.append((tuple(found.shape), rounded.tolist()))
+        value = eval(expression, dict(tensors))
+        rounded = value.double().round(decimals=2) if value.is_floating_point() else value
+        rows.append((tuple(value.shape), rounded.tolist()))
     return pd.DataFrame(rows, index=list(expressions), columns=["shape", "entries"])

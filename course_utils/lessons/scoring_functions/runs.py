@@ -44,8 +44,8 @@ def recall_by_one_head(
             head.W_Q /= d**0.25  # both together: the scores start as after √d
             head.W_K /= d**0.25
     curve = chapter.train(head, keys, rate, seed, steps)
-    told = chapter.draw_lists(2000, keys, torch.Generator().manual_seed(2000))
-    result = {"validation": curve[-1][1], "test": chapter.share_right(head, *told)}
+    test = chapter.draw_lists(2000, keys, torch.Generator().manual_seed(2000))
+    result = {"validation": curve[-1][1], "test": chapter.share_right(head, *test)}
     return {
         "result": {name: round(share, 4) for name, share in result.items()},
         "curves": {"right": [[step, round(share, 3)] for step, share in curve]},
@@ -66,9 +66,9 @@ def by_gradient_descent(chapter, *, divided_by: str, rate: float, seed: int) -> 
     descent = torch.optim.SGD(head.parameters(), lr=rate)
     lists = torch.Generator().manual_seed(seed)
     for _ in range(500):
-        *given, wanted = chapter.draw_lists(64, 64, lists)
+        *given, labels = chapter.draw_lists(64, 64, lists)
         descent.zero_grad()
-        F.cross_entropy(head(*given), wanted).backward()
+        F.cross_entropy(head(*given), labels).backward()
         descent.step()
     shares = {
         name: chapter.share_right(

@@ -50,15 +50,15 @@ def additive_scores(queries: Tensor, keys: Tensor, w_q: Tensor, w_k: Tensor, w: 
 
 def numbers_kept(function: Callable[..., Tensor], *inputs: Tensor) -> int:
     """How many numbers a forward pass saves for the backward pass; what is saved twice counts once."""
-    kept = {}
+    saved = {}
 
     def pack(tensor: Tensor) -> Tensor:
-        kept[tensor.data_ptr(), tensor.numel()] = tensor.numel()
+        saved[tensor.data_ptr(), tensor.numel()] = tensor.numel()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         _outputs = function(*inputs)  # kept alive, so that no memory is used twice
-    return sum(kept.values())
+    return sum(saved.values())
 
 
 def milliseconds(
@@ -82,20 +82,20 @@ def milliseconds(
 
 def encoder_heads(translator: Transformer, ids: Sequence[int]) -> list[list[Tensor]]:
     """Of each block of the encoder the queries and the keys of one sentence, each (heads, words, size of a head)."""
-    found: list[list[Tensor]] = []
+    blocks: list[list[Tensor]] = []
     with ExitStack() as hooks:
         for block in translator.encoder:
-            found.append([])
+            blocks.append([])
             for kind in ("query_proj", "key_proj"):
                 handle = getattr(block.attention, kind).register_forward_hook(
-                    lambda _, __, out, kept=found[-1], heads=block.attention.num_heads: kept.append(
-                        out[0].unflatten(1, (heads, -1)).transpose(0, 1)
+                    lambda _, __, out, outputs=blocks[-1], heads=block.attention.num_heads: (
+                        outputs.append(out[0].unflatten(1, (heads, -1)).transpose(0, 1))
                     )
                 )
                 hooks.callback(handle.remove)
         with torch.no_grad():
             translator.encode(torch.tensor([ids]), torch.tensor([len(ids)]))
-    return found
+    return blocks
 
 
 # Planes colored by the key that wins each point, taken as a query ---------------------------------
@@ -118,9 +118,9 @@ def show_winners(planes: Mapping[str, tuple[Tensor, Tensor]]) -> Picture:
     Args:
         planes: name of a rule → its keys, (5, 2), and the number of the winning key for each point of `grid`.
     """
-    told = {rule: _losers(winner) for rule, (_, winner) in planes.items()}
-    said = "; ".join(f"by {rule}, {end}" for rule, end in told.items())
-    alt = f"Planes colored by which of the keys {', '.join(NAMES)} wins each point: {said}."
+    losers = {rule: _losers(winner) for rule, (_, winner) in planes.items()}
+    summary = "; ".join(f"by {rule}, {end}" for rule, end in losers.items())
+    alt = f"Planes colored by which of the keys {', '.join(NAMES)} wins each point: {summary}."
     picture, axes = subplots(1, len(planes), alt=alt, width=8.6, height=3.6, sharey=True)
     extent = (-HALF, HALF, -HALF, HALF)
     for ax, (rule, (keys, winner)) in zip(axes, planes.items(), strict=True):
@@ -130,7 +130,7 @@ def show_winners(planes: Mapping[str, tuple[Tensor, Tensor]]) -> Picture:
         ax.plot(*keys.T, "o", color=COLORS["ink"], markersize=4)
         for name, (x, y) in zip(NAMES, keys.tolist(), strict=True):
             ax.text(x + 0.12, y + 0.12, name, fontsize=11, weight="bold", clip_on=True)
-        ax.set(title=f"{rule}\n{told[rule]}", xlabel="first coordinate", aspect="equal")
+        ax.set(title=f"{rule}\n{losers[rule]}", xlabel="first coordinate", aspect="equal")
         ax.set(xlim=extent[:2], ylim=extent[2:], xticks=range(-HALF, HALF + 1))
     axes[0].set_ylabel("second coordinate")
     return picture

@@ -27,27 +27,27 @@ def best(runs: Sequence[StoredRun]) -> pd.DataFrame:
 
 def show_best(chosen: pd.DataFrame) -> Picture:
     """Share of right digits over the length of the list, a panel for each d; each point with its rate."""
-    told = "; ".join(
-        f"d = {d}, {NAMES[divisor]}, {steps} steps: {', '.join(f'{x:.2f}' for x in part['test'])}"
-        for (d, divisor, steps), part in chosen.groupby(["d", "divided_by", "steps"])
+    summary = "; ".join(
+        f"d = {d}, {NAMES[divisor]}, {steps} steps: {', '.join(f'{x:.2f}' for x in rows['test'])}"
+        for (d, divisor, steps), rows in chosen.groupby(["d", "divided_by", "steps"])
     )
     picture, axes = subplots(
         1, 3, width=9, height=3.4, sharey=True,
-        alt=f"Share of right digits for lists of 4, 16 and 64 words. {told}.",
+        alt=f"Share of right digits for lists of 4, 16 and 64 words. {summary}.",
     )  # fmt: skip
     for ax, (d, of_size) in zip(axes, chosen.groupby("d"), strict=True):
-        for (divisor, steps), part in of_size.groupby(["divided_by", "steps"]):
+        for (divisor, steps), rows in of_size.groupby(["divided_by", "steps"]):
             color, line = LOOK[divisor]
             style = {}
             if steps > SHORT:
                 line, style = LONGER[steps], {"markerfacecolor": "white"}
             if divisor == SMALL:  # behind the others, and around them
                 style = {"markersize": 13, "markerfacecolor": "none", "zorder": 1}
-            ax.semilogx(part["keys"], part["test"], line, base=2, color=COLORS[color], **style)
-            for _, point in part.iterrows() if divisor != SMALL else ():
+            ax.semilogx(rows["keys"], rows["test"], line, base=2, color=COLORS[color], **style)
+            for _, point in rows.iterrows() if divisor != SMALL else ():
                 above = ((0, 5), "center") if divisor == "√d" else ((-5, -12), "right")
-                place, side = above if steps == SHORT else ((7, -3), "left")
-                _say(ax, f"{point['rate']:g}", divisor, (point["keys"], point["test"]), place, side)
+                shift, side = above if steps == SHORT else ((7, -3), "left")
+                _say(ax, f"{point['rate']:g}", divisor, (point["keys"], point["test"]), shift, side)
         ax.axhline(GUESS, color="0.6", linewidth=1, linestyle=":")
         ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.22), xlim=(1.5, 170))
         ax.set_xticks([4, 16, 64], ["4", "16", "64"])
@@ -76,14 +76,14 @@ def show_ratio(times: pd.Series) -> Picture:
         width=6, height=3.2,
         alt="Size of the query's gradient without the divisor, in sizes with it, over d: "
         + "; ".join(
-            f"{keys} keys: " + ", ".join(f"{value:.2g}" for value in part)
-            for keys, part in times.groupby(level=0)
+            f"{keys} keys: " + ", ".join(f"{value:.2g}" for value in rows)
+            for keys, rows in times.groupby(level=0)
         ),
     )  # fmt: skip
-    for index, (keys, part) in enumerate(times.groupby(level=0)):
-        sizes = part.index.get_level_values(1)
+    for index, (keys, rows) in enumerate(times.groupby(level=0)):
+        sizes = rows.index.get_level_values(1)
         dash = ["-", "--", "-.", ":"][index]
-        ax.loglog(sizes, part, dash, marker="o", markersize=4, base=2, label=f"{keys} keys")
+        ax.loglog(sizes, rows, dash, marker="o", markersize=4, base=2, label=f"{keys} keys")
     ax.axhline(1, color="0.6", linewidth=1)
     ax.set(xlabel="dimension d", ylabel="size of ∂α/∂q, without / with √d", xlim=(3.5, 300))
     ax.set_xticks([4, 16, 64, 256], ["4", "16", "64", "256"])

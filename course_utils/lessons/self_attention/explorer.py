@@ -45,8 +45,8 @@ class Asking:
         self.table = load_words()
         names = self.table.names
         self.W_q = np.zeros((len(names), len(names)))
-        for (has, wanted), strength in LOOKS_FOR.items():
-            self.W_q[names.index(has), names.index(wanted)] = strength
+        for (has, sought), strength in LOOKS_FOR.items():
+            self.W_q[names.index(has), names.index(sought)] = strength
         self.W_v = np.diag([float(name in HANDED_OVER) for name in names])
         self.picture, (self.top, self.middle, self.bottom) = subplots(
             3, 1, alt="Scores, weights, answer", width=3.5, height=5.4, height_ratios=[4, 4, 7],
@@ -150,15 +150,15 @@ class Cars:
         *cars, question = (TEXTS[token] for token in tokens[0].tolist())
         color = CAR_COLORS[int(targets[0, -1])]
         cars.sort()
-        told = [*cars, f"Which color is {question[:-1]}?"]
+        lines = [*cars, f"Which color is {question[:-1]}?"]
         for row, line in enumerate(self.lines):
-            line.set_text(told[row] if row < len(told) else "")
+            line.set_text(lines[row] if row < len(lines) else "")
             line.set_color(COLORS["query" if row == len(cars) else "ink"])
         self.here.set_xdata([pairs])
-        place = PAIRS.index(pairs)
-        means = {kind: sum(s[place]) / len(s[place]) for kind, s in self.shares.items()}
-        said = ", ".join(f"{kind} {share:.2f}" for kind, share in means.items())
+        index = PAIRS.index(pairs)
+        means = {kind: sum(s[index]) / len(s[index]) for kind, s in self.shares.items()}
+        summary = ", ".join(f"{kind} {share:.2f}" for kind, share in means.items())
         return (
-            f"{'; '.join(cars)}. {told[-1]} It is {color}. Of such questions right: {said}; "
-            f"counting colors {self.counted[place]:.2f}."
+            f"{'; '.join(cars)}. {lines[-1]} It is {color}. Of such questions right: {summary}; "
+            f"counting colors {self.counted[index]:.2f}."
         )

@@ -140,7 +140,7 @@ def make_sentences(train: int, test: int, seed: int = 0) -> tuple[Sentences, Sen
     Nouns, their genders, the order of the kinds and the adjective are drawn independently.
     """
     generator = torch.Generator().manual_seed(seed)
-    number = {word: place for place, word in enumerate(VOCABULARY)}
+    number = {word: index for index, word in enumerate(VOCABULARY)}
     kinds, seen, rows = list(NOUNS), set(), []
 
     def draw(choices: int) -> int:
@@ -282,8 +282,8 @@ def from_the_last_word(text: Tensor) -> float:
         text: (sentences, n) tokens; those below 0 are past the end.
     """
     last, after = text[:, :-1], text[:, 1:]
-    told = after >= 0
+    real = after >= 0
     size = int(text.max()) + 1
-    pairs = torch.bincount(last[told] * size + after[told], minlength=size**2).view(size, size)
+    pairs = torch.bincount(last[real] * size + after[real], minlength=size**2).view(size, size)
     chances = pairs / pairs.sum(1, keepdim=True)
     return -torch.special.xlogy(pairs, chances)[pairs > 0].sum().item() / pairs.sum().item()

@@ -65,9 +65,9 @@ class Memory:
         places = range(STEPS + 1)
         colors = [COLORS["query"], *[COLORS["key"]] * STEPS]
         self.bars = ax.barh(places, [0.0] * (STEPS + 1), color=colors, height=0.7)
-        self.texts = [ax.text(0, place, "", va="center", fontsize=8) for place in places]
+        self.texts = [ax.text(0, row, "", va="center", fontsize=8) for row in places]
         ax.set(xlim=(0, 1.16), xticks=[0, 0.5, 1], ylim=(STEPS + 0.6, -0.6), xlabel="share")
-        ax.set_yticks(places, ["old state", *(f"word {place}" for place in places[1:])], fontsize=8)
+        ax.set_yticks(places, ["old state", *(f"word {row}" for row in places[1:])], fontsize=8)
         self.title = ax.set_title("The state after step 10")
 
     def draw(self, update: float, reset: str, step: int) -> str:
@@ -82,10 +82,10 @@ class Memory:
         self.state.set_ydata(states)
         self.proposals.set_ydata(proposals)
         self.here.set_xdata([step, step])
-        for place, (bar, text, share) in enumerate(zip(self.bars, self.texts, shares, strict=True)):
+        for row, (bar, text, share) in enumerate(zip(self.bars, self.texts, shares, strict=True)):
             bar.set_width(share)
             text.set_x(share + 0.02)
-            text.set_text(f"{share:.3f}" if place <= step else "not read yet")
+            text.set_text(f"{share:.3f}" if row <= step else "not read yet")
         self.title.set_text(f"The state after step {step}: {states[step]:.2f}".replace("-", "−"))
         sees = "sees" if reset == OPEN else "ignores"
         return (
@@ -147,10 +147,12 @@ class Copies:
         self.line.set_data(self.lengths, shares)
         self.dots.set_data(self.lengths * len(seeds), seeds.flatten())
         self.title.set_text(f"All that is kept of a string: {room} numbers")
-        told = ", ".join(f"{n}: {share:.2f}" for n, share in zip(self.lengths, shares, strict=True))
+        listed = ", ".join(
+            f"{n}: {share:.2f}" for n, share in zip(self.lengths, shares, strict=True)
+        )
         spread = seeds.max(axis=0) - seeds.min(axis=0)
         return (
             f"A vector of {room} numbers; share of whole strings right by letters, mean of {len(seeds)} seeds that lie "
-            f"{spread.max():.2f} apart at most: {told}. A dashed line stays near 1: a decoder that may look back at "
+            f"{spread.max():.2f} apart at most: {listed}. A dashed line stays near 1: a decoder that may look back at "
             "the string."
         )

@@ -112,8 +112,8 @@ def references_of(pairs: Sequence[Pair]) -> dict[str, list[str]]:
 def score(model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies) -> float:
     """BLEU of greedy translations; each source sentence is translated once."""
     references = references_of(pairs)
-    said = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
-    return bleu(said, list(references.values()))
+    translations = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
+    return bleu(translations, list(references.values()))
 
 
 def examples(
@@ -124,19 +124,19 @@ def examples(
     Each has its tokens as `source`, what the model says as `said`, the translations given as `references`,
     and with `maps` the attention `weights`: a row per word said, a column per source word.
     """
-    known = references_of(
+    references = references_of(
         [p for p in test if len(p.source) >= LONG and all(w in vocabularies[0] for w in p.source)]
     )
-    sources = list(known)[:SHOWN]
-    said = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
+    sources = list(references)[:SHOWN]
+    translations = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
     shown = [
-        {"source": source.split(), "said": words.split(), "references": known[source]}
-        for source, words in zip(sources, said, strict=True)
+        {"source": source.split(), "said": words.split(), "references": references[source]}
+        for source, words in zip(sources, translations, strict=True)
     ]
     if maps:
-        pairs = [Pair(tuple(one["source"]), tuple(one["said"])) for one in shown]
-        for one, weights in zip(shown, word_maps(model, pairs, *vocabularies), strict=True):
-            one["weights"] = [[round(weight, 3) for weight in row] for row in weights.tolist()]
+        pairs = [Pair(tuple(example["source"]), tuple(example["said"])) for example in shown]
+        for example, weights in zip(shown, word_maps(model, pairs, *vocabularies), strict=True):
+            example["weights"] = [[round(weight, 3) for weight in row] for row in weights.tolist()]
     return shown
 
 
@@ -181,8 +181,8 @@ def look_up() -> dict:
     for name, pairs in (("val_bleu", validation), ("test_bleu", test)):
         references = references_of(pairs)
         asked = list({" ".join(pair.source): pair for pair in pairs}.values())
-        said = looked_up(train, asked)
-        scores[name] = round(bleu(said, list(references.values())), 4)
+        translations = looked_up(train, asked)
+        scores[name] = round(bleu(translations, list(references.values())), 4)
     return {"result": scores}
 
 
@@ -233,10 +233,10 @@ def show_real_maps() -> Picture:
         2, 2, width=8, height=7,
         alt="Attention weights of four held-out sentences: French words said, English words read",
     )  # fmt: skip
-    tall, wide = (max(len(one[side]) for one in shown) for side in ("said", "source"))
-    for ax, one in zip(axes.flat, shown, strict=True):
+    tall, wide = (max(len(row[side]) for row in shown) for side in ("said", "source"))
+    for ax, row in zip(axes.flat, shown, strict=True):
         heatmap(
-            ax, one["weights"], queries=one["said"], keys=one["source"], xlabel=None, ylabel=None
+            ax, row["weights"], queries=row["said"], keys=row["source"], xlabel=None, ylabel=None
         )
         ax.set(xlim=(-0.5, wide - 0.5), ylim=(tall - 0.5, -0.5))  # cells of one size
         ax.tick_params(axis="x", rotation=45)

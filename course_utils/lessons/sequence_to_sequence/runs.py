@@ -55,8 +55,8 @@ def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> di
     strings, result = Strings(2000, batch_size=200), {"val_loss": history[-1][1]}
     for length in COPIED:
         batch = strings.of_length(length)
-        said = greedy(model, batch.source, batch.source_lens, max_len=length + 1)
-        right = [ours == row[:-1] for ours, row in zip(said, batch.source.tolist(), strict=True)]
+        copies = greedy(model, batch.source, batch.source_lens, max_len=length + 1)
+        right = [ours == row[:-1] for ours, row in zip(copies, batch.source.tolist(), strict=True)]
         result[f"right, {length}"] = sum(right) / len(right)
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
@@ -84,19 +84,19 @@ def fixed_context(
     parts = {"read": _as_many_of_each_length(grammar), "test": world.test}
     result = {"val_loss": _loss(model, world, world.val)}
     for name, pairs in parts.items():
-        said = _translations(model, world, pairs)
+        translations = _translations(model, world, pairs)
         right = [" ".join(pair.target) for pair in pairs]
-        result[f"{name}_bleu"] = bleu(said, right)
-        exact = [ours == theirs for ours, theirs in zip(said, right, strict=True)]
+        result[f"{name}_bleu"] = bleu(translations, right)
+        exact = [ours == theirs for ours, theirs in zip(translations, right, strict=True)]
         result[f"{name}_exact"] = sum(exact) / len(exact)
         for length, (low, high) in LENGTHS.items():
-            inside = [place for place, p in enumerate(pairs) if low <= len(p.source) <= high]
-            group = [pairs[place] for place in inside]
-            result[f"{name}_exact, {length}"] = sum(exact[place] for place in inside) / len(inside)
+            inside = [index for index, p in enumerate(pairs) if low <= len(p.source) <= high]
+            group = [pairs[index] for index in inside]
+            result[f"{name}_exact, {length}"] = sum(exact[index] for index in inside) / len(inside)
             result[f"{name}_loss, {length}"] = _loss(model, world, group)
     curves = {
-        name: [[number + 1, round(row[place], 4)] for number, row in enumerate(history)]
-        for place, name in enumerate(("train_loss", "val_loss"))
+        name: [[number + 1, round(row[index], 4)] for number, row in enumerate(history)]
+        for index, name in enumerate(("train_loss", "val_loss"))
     }
     return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
 

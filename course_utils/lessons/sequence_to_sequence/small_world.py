@@ -78,8 +78,8 @@ def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) 
             ours.setdefault(pair.source, pair)
     for pair in inside:
         references.setdefault(" ".join(pair.source), set()).add(" ".join(pair.target))
-    kept = {pair.source for pair in val + test}
-    train += 4 * [pair for pair in ours.values() if pair.source not in kept]
+    held_out_sources = {pair.source for pair in val + test}
+    train += 4 * [pair for pair in ours.values() if pair.source not in held_out_sources]
     return SmallWorld(
         train=train,
         val=val,
@@ -111,14 +111,14 @@ def larger_world() -> SmallWorld:
     seen, _ = split_by_source(list(everyday.values()), [len(everyday) - READ], seed=2017)
     grammar, val, test = split_by_source(load_grammar("fr"), [300, 500], seed=2017)
     train = grammar[:TRAIN] + TIMES * (seen + asked)
-    known = {pair.source for pair in train}
+    trained_sources = {pair.source for pair in train}
     references: dict[str, set[str]] = {}
     for pair in [*load_sentences("fr"), *grammar, *val, *test]:
         references.setdefault(" ".join(pair.source), set()).add(" ".join(pair.target))
     return SmallWorld(
         train=train,
-        val=[pair for pair in val if pair.source not in known],
-        test=[pair for pair in test if pair.source not in known],
+        val=[pair for pair in val if pair.source not in trained_sources],
+        test=[pair for pair in test if pair.source not in trained_sources],
         source_vocab=Vocabulary(pair.source for pair in train),
         target_vocab=Vocabulary(pair.target for pair in train),
         references=references,

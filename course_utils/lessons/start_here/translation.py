@@ -68,7 +68,7 @@ def translate(
     tokens = heard(sentence)
     source = torch.tensor([[*english.encode(tokens), EOS]])
     lens = torch.tensor([source.shape[1]])
-    keys = [place for place, token in enumerate(tokens) if token in tokenize(forbidden)]
+    keys = [index for index, token in enumerate(tokens) if token in tokenize(forbidden)]
     with intervene(model) as acts, record_attention(model) as maps:
         if keys:
             acts.knock_out("cross_attention", keys=keys)
@@ -77,12 +77,12 @@ def translate(
             acts.knock_out(
                 "encoder.attention", queries=None if encoder is True else readers, keys=keys
             )
-        said = french.encode(says) if says else greedy(model, source, lens, max_len=LONGEST)[0]
-        said = said if says else [*said, EOS]
-        logits = model(source, lens, torch.tensor([[BOS, *said[:-1]]]))
-    probabilities = logits[0].softmax(dim=-1)[range(len(said)), said]
+        ids_out = french.encode(says) if says else greedy(model, source, lens, max_len=LONGEST)[0]
+        ids_out = ids_out if says else [*ids_out, EOS]
+        logits = model(source, lens, torch.tensor([[BOS, *ids_out[:-1]]]))
+    probabilities = logits[0].softmax(dim=-1)[range(len(ids_out)), ids_out]
     cross = [weights[0] for name, weights in maps.items() if name.endswith(".cross_attention")]
-    words = [french.tokens[token] for token in said]
+    words = [french.tokens[token] for token in ids_out]
     return Trace([*tokens, "<eos>"], words, probabilities, torch.stack(cross))
 
 
@@ -93,7 +93,7 @@ def forbid(sentence: str, word: str) -> pd.DataFrame:
     those when no French word may attend to the English one, and those when no English word may, either.
     """
     free = translate(sentence)
-    keys = [place for place, token in enumerate(free.source) if token in tokenize(word)]
+    keys = [index for index, token in enumerate(free.source) if token in tokenize(word)]
     bans = {"all allowed": ("", False), f"{word} forbidden": (word, False)}
     bans[f"{word} forbidden, also in the encoder"] = (word, True)
     columns = {f"weight on {word}": free.cross[1, 0][:, keys].sum(dim=1)}

@@ -27,16 +27,16 @@ def warmup(runs: list[dict] | None = None) -> Explorer:
     Raises:
         ValueError: a combination of rate, warm-up and order is missing.
     """
-    found = _plain_runs(load_training_runs() if runs is None else runs)
-    wanted = [(o, rate, w) for o in DRAWN for rate in RATES for w in WARMUPS]
-    if missing := [key for key in wanted if key not in found]:
+    trainings = _plain_runs(load_training_runs() if runs is None else runs)
+    needed = [(o, rate, w) for o in DRAWN for rate in RATES for w in WARMUPS]
+    if missing := [key for key in needed if key not in trainings]:
         raise ValueError(f"runs lacks (norm_first, lr, warmup) = {missing[0]} with seed 0")
     controls = {
         "lr": Slider(RATES, 6e-3, label="Peak rate", format="{:g}"),
         "warmup": Slider(WARMUPS, 0, label="Warm-up steps"),
     }
     caption = "One training for each setting, seed 0, run beforehand."
-    return Explorer("warmup", lambda: Curves(found), controls, caption=caption)
+    return Explorer("warmup", lambda: Curves(trainings), controls, caption=caption)
 
 
 class Curves:

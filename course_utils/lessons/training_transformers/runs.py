@@ -109,8 +109,8 @@ def small_training(
         return total, count
 
     def score(pairs) -> float:
-        said = translate(model, [" ".join(p.source) for p in pairs], *vocabularies, max_len=14)
-        return bleu_of(said, [" ".join(p.target) for p in pairs])
+        decoded = translate(model, [" ".join(p.source) for p in pairs], *vocabularies, max_len=14)
+        return bleu_of(decoded, [" ".join(p.target) for p in pairs])
 
     by_epoch = len(loader) * 5 >= STEPS  # few sentences: more passes, the same number of steps
     history = Trainer(
@@ -260,14 +260,14 @@ def generations(*, kind: str, lr: float, seed: int) -> dict:
         schedule=lambda step: rate(step, WARMUP), seed=seed, quiet=True,
     ).fit(model, loader)  # fmt: skip
     result, examples = {"loss": round(history.rows[-1]["train_loss"], 4)}, []
-    for part, pairs in (("seen", seen), ("not seen", world.val)):
+    for name, pairs in (("seen", seen), ("not seen", world.val)):
         twenty = world.say(model, pairs[:20])
-        wanted = [" ".join(pair.target) for pair in pairs[:20]]
-        result[f"{part}, right of 20"] = sum(map(str.__eq__, twenty, wanted))
-        result[f"{part}, bleu"] = round(world.bleu(model, pairs), 4)
+        references = [" ".join(pair.target) for pair in pairs[:20]]
+        result[f"{name}, right of 20"] = sum(map(str.__eq__, twenty, references))
+        result[f"{name}, bleu"] = round(world.bleu(model, pairs), 4)
         examples += [
-            {"part": part, "source": " ".join(pair.source), "target": right, "said": said}
-            for pair, right, said in zip(pairs, wanted, twenty, strict=False)
+            {"part": name, "source": " ".join(pair.source), "target": right, "said": translation}
+            for pair, right, translation in zip(pairs, references, twenty, strict=False)
         ]
     return {"result": result, "examples": examples}
 
@@ -281,8 +281,8 @@ def points(losses: list[float]) -> list[list[float]]:
     """The mean of each 14 steps, at their middle."""
     parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
     return [
-        [PER_LOSS * (place + 0.5), round(sum(part) / len(part), 4)]
-        for place, part in enumerate(parts)
+        [PER_LOSS * (index + 0.5), round(sum(curve) / len(curve), 4)]
+        for index, curve in enumerate(parts)
     ]
 
 
@@ -299,8 +299,8 @@ def load_training_runs() -> list[dict]:
 
 def found(runs: list[dict], **chosen) -> list[dict]:
     """Those with this choice, the chapter's otherwise: one for each seed."""
-    wanted = {key: value for key, value in USUAL.items() if key != "seed"} | chosen
-    some = [run for run in runs if all(run[name] == value for name, value in wanted.items())]
+    config = {key: value for key, value in USUAL.items() if key != "seed"} | chosen
+    some = [run for run in runs if all(run[name] == value for name, value in config.items())]
     return sorted(some, key=lambda run: run["seed"])
 
 

@@ -63,10 +63,11 @@ class SlicedHeads(nn.Module):
         slices = x.split(self.size, dim=-1)
         if self.length > 1:
             heads = [
-                one(part.flatten(1)).view_as(part) for one, part in zip(maps, slices, strict=True)
+                layer(features.flatten(1)).view_as(features)
+                for layer, features in zip(maps, slices, strict=True)
             ]
         else:
-            heads = [one(part) for one, part in zip(maps, slices, strict=True)]
+            heads = [layer(features) for layer, features in zip(maps, slices, strict=True)]
         return torch.stack(heads, dim=1)
 
     def forward(self, queries: Tensor, memory: Tensor) -> Tensor:
@@ -121,8 +122,8 @@ class FirstDecoderLayer(nn.Module):
     def forward(self, x: Tensor, memory: Tensor, known: Tensor) -> Tensor:
         """(batch, length, embed_dim), memory alike, known (batch,) → like x."""
         if self.feature_mask:
-            kept = torch.arange(x.shape[-1], device=x.device) < known[:, None, None]
-            x = x * kept
+            feature_mask = torch.arange(x.shape[-1], device=x.device) < known[:, None, None]
+            x = x * feature_mask
         x = self.norms[0](x + self.attention(x, x))
         x = self.norms[1](self.cross_attention(x, memory))
         return self.norms[2](x + self.feed_forward(x))
@@ -272,8 +273,8 @@ class WithoutShortcut(DecoderLayer):
     def forward(self, x, memory, attn_mask=None, memory_mask=None, *, is_causal=False, cache=None):
         """As `DecoderLayer.forward`, with the norm after the sum."""
         seen, source = (cache.target, cache.source) if cache else (None, None)
-        said = self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=seen)
-        x = self.self_attention_norm(x + self.dropout(said))
+        attended = self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=seen)
+        x = self.self_attention_norm(x + self.dropout(attended))
         new = memory if source is None or source.length == 0 else None
         read = self.cross_attention(x, new, new, memory_mask, cache=source)
         x = self.cross_attention_norm(read)
@@ -295,13 +296,13 @@ def take_shortcut(model: Transformer, shortcut: str) -> Transformer:
         for layer in model.decoder:
             layer.__class__ = WithoutShortcut
     for layer in [*model.encoder, *model.decoder]:
-        for name, part in list(layer.named_children()):
-            if isinstance(part, MultiHeadAttention) and shortcut == "sliced heads":
-                _slice(part)
-            elif isinstance(part, MultiHeadAttention) and shortcut == "scaled after softmax":
-                setattr(layer, name, _remade(part, ScaledAfterSoftmax))
-            elif isinstance(part, MultiHeadAttention) and shortcut == "zeroed mask":
-                setattr(layer, name, _remade(part, ZeroedMask))
+        for name, child in list(layer.named_children()):
+            if isinstance(child, MultiHeadAttention) and shortcut == "sliced heads":
+                _slice(child)
+            elif isinstance(child, MultiHeadAttention) and shortcut == "scaled after softmax":
+                setattr(layer, name, _remade(child, ScaledAfterSoftmax))
+            elif isinstance(child, MultiHeadAttention) and shortcut == "zeroed mask":
+                setattr(layer, name, _remade(child, ZeroedMask))
     return model
 
 
@@ -316,9 +317,9 @@ def _slice(attention: MultiHeadAttention) -> None:
 def _remade(attention: MultiHeadAttention, kind: type[MultiHeadAttention]) -> MultiHeadAttention:
     """Another kind of attention with the same sizes and weights."""
     embed_dim = attention.query_proj.in_features
-    made = kind(embed_dim, attention.num_heads, dropout=attention.dropout)
-    made.load_state_dict(attention.state_dict())
-    return made
+    replacement = kind(embed_dim, attention.num_heads, dropout=attention.dropout)
+    replacement.load_state_dict(attention.state_dict())
+    return replacement
 
 
 # Both orders of norm on real sentences ------------------------------------------------------------
@@ -397,21 +398,21 @@ def references_of(pairs: Sequence[Pair], vocabulary: Vocabulary) -> dict[str, li
 def score(model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies) -> float:
     """BLEU of greedy translations; each source sentence is translated once."""
     references = references_of(pairs, vocabularies[0])
-    said = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
-    return bleu(said, list(references.values()))
+    translations = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
+    return bleu(translations, list(references.values()))
 
 
 def examples(
     model: nn.Module, test: Sequence[Pair], vocabularies: Vocabularies
 ) -> list[dict[str, Any]]:
     """The first sentences of the test whose words are all known, whatever becomes of them."""
-    known = [pair for pair in test if all(word in vocabularies[0] for word in pair.source)]
-    references = references_of(known, vocabularies[0])
+    pairs = [pair for pair in test if all(word in vocabularies[0] for word in pair.source)]
+    references = references_of(pairs, vocabularies[0])
     sources = list(references)[:SHOWN]
-    said = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
+    translations = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
     return [
         {"source": source, "said": words, "references": references[source]}
-        for source, words in zip(sources, said, strict=True)
+        for source, words in zip(sources, translations, strict=True)
     ]
 
 

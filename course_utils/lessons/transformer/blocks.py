@@ -56,12 +56,12 @@ def around_sublayers(layer: DecoderLayer) -> DecoderLayer:
 
 def in_package_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights of the chapter's model by the names of `cu.Transformer`, whose layers own the norms."""
-    found = {}
+    renamed = {}
     for name, weight in weights.items():
         for residual, sublayer in RESIDUALS.items():
             name = name.replace(f"{residual}.norm", f"{sublayer}_norm")
-        found[name] = weight
-    return found
+        renamed[name] = weight
+    return renamed
 
 
 PARTS = {
@@ -77,24 +77,24 @@ PARTS = {
 def in_torchs_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights of one of our blocks by PyTorch's names; it keeps W_Q, W_K, W_V in one table."""
     norms = [name.removesuffix(".norm.weight") for name in weights if name.endswith("norm.weight")]
-    found = {}
+    renamed = {}
     for name, weight in weights.items():
-        part, kind = name.rsplit(".", 1)
-        if part.endswith(".norm"):
-            found[f"norm{norms.index(part.removesuffix('.norm')) + 1}.{kind}"] = weight
-        elif part in PARTS:
-            found[f"{PARTS[part]}.{kind}"] = weight
-        elif part.endswith("out_proj"):
-            found[f"{PARTS[part.split('.')[0]]}.out_proj.{kind}"] = weight
-        elif part.endswith("query_proj"):
+        module, kind = name.rsplit(".", 1)
+        if module.endswith(".norm"):
+            renamed[f"norm{norms.index(module.removesuffix('.norm')) + 1}.{kind}"] = weight
+        elif module in PARTS:
+            renamed[f"{PARTS[module]}.{kind}"] = weight
+        elif module.endswith("out_proj"):
+            renamed[f"{PARTS[module.split('.')[0]]}.out_proj.{kind}"] = weight
+        elif module.endswith("query_proj"):
             parts = [weights[name.replace("query", role)] for role in ("query", "key", "value")]
-            found[f"{PARTS[part.split('.')[0]]}.in_proj_{kind}"] = torch.cat(parts)
-    return found
+            renamed[f"{PARTS[module.split('.')[0]]}.in_proj_{kind}"] = torch.cat(parts)
+    return renamed
 
 
 def random_weights(block: nn.Module) -> list[Tensor]:
     """A random tensor for each weight of a block, norms and biases among them: none is 0 or 1."""
-    return [one.detach() + 0.2 * torch.randn_like(one) for one in block.parameters()]
+    return [weight.detach() + 0.2 * torch.randn_like(weight) for weight in block.parameters()]
 
 
 def by_weights(
@@ -160,17 +160,17 @@ def measured(order: Order, s: float, seed: int) -> list[list[float]]:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(TOKENS, WIDTH, generator=generator).requires_grad_()
     xs = stack(x, order, s, generator)
-    half, found = TOKENS // 2, []
+    half, results = TOKENS // 2, []
     for depth in DEPTHS:
         weighted = (xs[depth] * torch.randn(TOKENS, WIDTH, generator=generator)).sum()
         (gradient,) = torch.autograd.grad(weighted, x, retain_graph=True)
-        known, read = x.detach(), xs[depth].detach()
+        inputs, read = x.detach(), xs[depth].detach()
         read = F.pad(read / read.std(), (0, 1), value=1.0)
         gram = read[:half].T @ read[:half] + 0.01 * torch.eye(WIDTH + 1)
-        back = torch.linalg.solve(gram, read[:half].T @ known[:half])
-        missed = (known[half:] - read[half:] @ back).square().mean() / known[half:].var()
-        found.append([gradient.square().mean().sqrt().item(), 1 - missed.item()])
-    return found
+        back = torch.linalg.solve(gram, read[:half].T @ inputs[:half])
+        missed = (inputs[half:] - read[half:] @ back).square().mean() / inputs[half:].var()
+        results.append([gradient.square().mean().sqrt().item(), 1 - missed.item()])
+    return results
 
 
 @torch.no_grad()

@@ -77,18 +77,18 @@ class Stages:
         for block in model.encoder:
             read.append(x := block(x, memory_mask))
         y = model.embed(model.target_embedding, target)
-        said = [y]
+        outputs = [y]
         mask = causal_mask(self.length) if causal else None
         for block in model.decoder:
-            said.append(y := block(y, memory, mask, memory_mask))
-        return [*read[:-1], memory], [*said, model.output(model.decoder_norm(y))]
+            outputs.append(y := block(y, memory, mask, memory_mask))
+        return [*read[:-1], memory], [*outputs, model.output(model.decoder_norm(y))]
 
 
 def _relative(before: list[Tensor], after: list[Tensor]) -> np.ndarray:
     """The last stage in the first row."""
     rows = []
-    for one, other in zip(before, after, strict=True):
-        change = (other - one)[0].norm(dim=-1) / one[0].norm(dim=-1)
+    for old, new in zip(before, after, strict=True):
+        change = (new - old)[0].norm(dim=-1) / old[0].norm(dim=-1)
         rows.append(change.masked_fill(change < UNCHANGED, torch.nan))
     return torch.stack(rows[::-1]).numpy()
 
@@ -122,19 +122,19 @@ class Ripple:
 
     def draw(self, place: int, causal: int) -> str:
         """Show what changes when this token is exchanged: 100 and more are places of the target."""
-        found = self.stages.changed(place, bool(causal))
+        changes = self.stages.changed(place, bool(causal))
         side, at = place >= 100, place % 100
-        for image, table, words in zip(self.maps, found, self.numbers, strict=True):
+        for image, table, words in zip(self.maps, changes, self.numbers, strict=True):
             image.set_data(np.ceil(6 * np.nan_to_num(table)) / 6)  # few colors: a light page
             for row, texts in zip(table, words, strict=True):
                 for value, text in zip(row, texts, strict=True):
                     text.set_text("" if np.isnan(value) else f"{value:.2f}")
                     text.set_color("white" if value > 0.7 else "black")
         for which, frame in enumerate(self.frames):
-            bottom = found[which].shape[0] - 1
+            bottom = changes[which].shape[0] - 1
             box = outline(at - 0.5, bottom - 0.5, at + 0.5, bottom + 0.5)
             frame.set_data(*(box if which == side else ([], [])))
-        memory, logits = (~np.isnan(table[0]) for table in found)
+        memory, logits = (~np.isnan(table[0]) for table in changes)
         name = f"token {at} of the {'target' if side else 'source'}"
         with_mask = "with" if causal else "without"
         return (

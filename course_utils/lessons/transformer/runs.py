@@ -15,10 +15,12 @@ def changed_model(*, kind: str, seed: int) -> dict:
     """The chapter's model with one change, trained as in the chapter: shares of 1,000 rows held out."""
     model = without(kind, seed)
     losses = train_totals(model, seed=seed)
-    found = score(model, draw(1000, seed=7, held_out=True))
-    found["loss"] = sum(losses[-20:]) / 20
-    found["parameters"] = sum(one.numel() for one in model.parameters() if one.requires_grad)
-    return {"result": {name: round(value, 4) for name, value in found.items()}}
+    result = score(model, draw(1000, seed=7, held_out=True))
+    result["loss"] = sum(losses[-20:]) / 20
+    result["parameters"] = sum(
+        weight.numel() for weight in model.parameters() if weight.requires_grad
+    )
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
 @stored(
@@ -37,9 +39,9 @@ def three_times_as_long(*, kind: str, rate: float, seed: int) -> dict:
     """The same with 750 steps: shares of 1,000 rows held out, and the loss of the last 20 steps."""
     model = without(kind, seed)
     losses = train_totals(model, steps=750, lr=rate, seed=seed)
-    found = score(model, draw(1000, seed=7, held_out=True))
-    found["loss"] = sum(losses[-20:]) / 20
-    return {"result": {name: round(value, 4) for name, value in found.items()}}
+    result = score(model, draw(1000, seed=7, held_out=True))
+    result["loss"] = sum(losses[-20:]) / 20
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
 @stored(
@@ -55,5 +57,5 @@ def norms_at_rates(*, kind: str, rate: float, seed: int) -> dict:
     """Where the norm stands, and whether there is one, at the other rates: shares of 1,000 rows held out."""
     model = without(kind, seed)
     train_totals(model, lr=rate, seed=seed)
-    found = score(model, draw(1000, seed=7, held_out=True))
-    return {"result": {name: round(value, 4) for name, value in found.items()}}
+    result = score(model, draw(1000, seed=7, held_out=True))
+    return {"result": {name: round(value, 4) for name, value in result.items()}}

@@ -33,7 +33,7 @@ SIZES = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 256, "num_layers": 1, "drop
 def names(ids: Tensor) -> list[str]:
     """Ids (length,) → what a reader sees, without padding."""
     special = {BOS: "<bos>", EOS: "<eos>"}
-    return [special.get(one, str(one - FIRST)) for one in ids.tolist() if one != PAD]
+    return [special.get(token, str(token - FIRST)) for token in ids.tolist() if token != PAD]
 
 
 def batch_of(digits: Tensor, lengths: Tensor) -> Batch:
@@ -50,9 +50,9 @@ def batch_of(digits: Tensor, lengths: Tensor) -> Batch:
         ids = F.pad(rows + FIRST, (0, 1)).masked_fill(at_end, EOS)
         return ids.masked_fill(behind, PAD)
 
-    said = closed(digits.cumsum(dim=1) % HOURS)
-    read = F.pad(said[:, :-1], (1, 0), value=BOS).masked_fill(behind, PAD)
-    return Batch(closed(digits), lengths + 1, read, said, lengths + 1)
+    targets = closed(digits.cumsum(dim=1) % HOURS)
+    read = F.pad(targets[:, :-1], (1, 0), value=BOS).masked_fill(behind, PAD)
+    return Batch(closed(digits), lengths + 1, read, targets, lengths + 1)
 
 
 def draw(count: int, *, seed: int | torch.Generator, held_out: bool = False) -> Batch:
@@ -65,9 +65,9 @@ def draw(count: int, *, seed: int | torch.Generator, held_out: bool = False) -> 
     drawn = count * (12 if held_out else 2)
     digits = torch.randint(HOURS, (drawn, LONGEST), generator=generator)
     heads = digits[:, :3] @ torch.tensor([25, 5, 1])
-    kept = digits[(heads % 7 == 0) == held_out][:count]
-    lengths = torch.randint(SHORTEST, LONGEST + 1, (len(kept),), generator=generator)
-    return batch_of(kept[:, : int(lengths.max())], lengths)
+    rows = digits[(heads % 7 == 0) == held_out][:count]
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (len(rows),), generator=generator)
+    return batch_of(rows[:, : int(lengths.max())], lengths)
 
 
 # Training and scores ----------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def train_totals(
 def score(model: nn.Module, batch: Batch) -> dict[str, float]:
     """Share of right digits, and of rows that are right to the last token, given the right tokens before."""
     with evaluating(model):
-        said = model(batch.source, batch.source_lens, batch.target_in).argmax(dim=-1)
-    right, digits = said == batch.target_out, batch.target_out >= FIRST
+        predicted = model(batch.source, batch.source_lens, batch.target_in).argmax(dim=-1)
+    right, digits = predicted == batch.target_out, batch.target_out >= FIRST
     whole = (right | (batch.target_out == PAD)).all(dim=1)
     return {"digits": right[digits].float().mean().item(), "rows": whole.float().mean().item()}
 
@@ -171,8 +171,8 @@ def without(kind: str, seed: int) -> Transformer:
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r}; one of {', '.join(map(repr, KINDS))} is needed")
     torch.manual_seed(seed)
-    made = _Blind if kind == "memory is zero" else Transformer
-    model = made(SIZE, SIZE, **SIZES, norm_first=kind != "norm after the sum")
+    model_class = _Blind if kind == "memory is zero" else Transformer
+    model = model_class(SIZE, SIZE, **SIZES, norm_first=kind != "norm after the sum")
     if kind == "no positions":
         model.positions = _Nothing()
     for block in (*model.encoder, *model.decoder):
@@ -181,12 +181,12 @@ def without(kind: str, seed: int) -> Transformer:
         elif kind == "no residual connections":
             encodes = isinstance(block, EncoderLayer)
             block.__class__ = _EncoderWithoutSums if encodes else _DecoderWithoutSums
-    for part in (model, *model.encoder, *model.decoder):
-        for name in [name for name, _ in part.named_children() if name.endswith("_norm")]:
+    for module in (model, *model.encoder, *model.decoder):
+        for name in [name for name, _ in module.named_children() if name.endswith("_norm")]:
             if kind == "no layer norms":
-                setattr(part, name, nn.Identity())
+                setattr(module, name, nn.Identity())
             elif kind == "batch norm for layer norm":
-                setattr(part, name, _BatchNorm(SIZES["embed_dim"]))
+                setattr(module, name, _BatchNorm(SIZES["embed_dim"]))
     return model
 
 

@@ -8,9 +8,9 @@ from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.live_translator import (
     EARLIER,
-    fit_and_keep,
+    describe_checkpoints,
+    fit,
     held_out_loss,
-    tell_earlier,
 )
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.models.recurrent import AttentionTranslator
@@ -36,9 +36,9 @@ def grow(scores: Tensor, log_p: Tensor, size: int) -> tuple[Tensor, Tensor, Tens
 
 def stored_translator() -> Transformer:
     """The translator of *Start here*, in eval mode; its vocabularies are those of `larger_world`."""
-    kept = load_model("translator_fr")
-    model = Transformer(**kept.config)
-    model.load_state_dict(kept.state)
+    stored_model = load_model("translator_fr")
+    model = Transformer(**stored_model.config)
+    model.load_state_dict(stored_model.state)
     return model.eval()
 
 
@@ -81,10 +81,10 @@ class Tree:
         self.table = torch.zeros(len(self.tokens), len(self.tokens))
         self.table[:, EOS] = 1.0  # of a word that the table does not have
         for word, row in follows.items():
-            place = self.tokens.index(word)
-            self.table[place] = 0.0
+            index = self.tokens.index(word)
+            self.table[index] = 0.0
             for following, probability in row.items():
-                self.table[place, self.tokens.index(following)] = probability
+                self.table[index, self.tokens.index(following)] = probability
 
     def __call__(self, prefixes: Tensor, rows: Tensor) -> Tensor:
         """Prefixes (beams, t) → log-probabilities (beams, words) of the word after each."""
@@ -123,9 +123,9 @@ def translator_checkpoints(*, seed: int) -> dict:
     sizes = {"source_size": len(world.source_vocab), "target_size": len(world.target_vocab)}
     model = Transformer(**sizes, dropout=0.0, **SHAPE)
     recipe = {"rate": RATE, "warmup": WARMUP, "passes": PASSES, "seed": seed}
-    result = fit_and_keep(model, "translator_fr", sizes | SHAPE, **recipe)
+    result = fit(model, "translator_fr", sizes | SHAPE, **recipe)
     result["loss, again"] = result["loss"]
     model.load_state_dict(load_model("translator_fr").state)
     result["loss"] = held_out_loss(model)
-    tell_earlier(Transformer, "translator_fr", EARLIER, result)
+    describe_checkpoints(Transformer, "translator_fr", EARLIER, result)
     return {"result": result}

@@ -98,14 +98,14 @@ def everyday_split(num_held_out: int, *, seed: int) -> Split:
 def as_typed(pair: Pair, chance: random.Random) -> Pair:
     """A pair as somebody might type its source: perhaps with other names, without final mark or apostrophes."""
     source, target = list(pair.source), list(pair.target)
-    for known, others in NAMES.items():
-        if known in source and known in target and chance.random() < OTHER_NAME:
+    for name_in_data, others in NAMES.items():
+        if name_in_data in source and name_in_data in target and chance.random() < OTHER_NAME:
             name = chance.choice(others.split())
-            before = target[target.index(known) - 1] if target.index(known) else ""
+            before = target[target.index(name_in_data) - 1] if target.index(name_in_data) else ""
             if name[0] in "aeiou" and (before == "de" or before.endswith("que")):
                 continue  # French would write d'anna
-            source = [name if word == known else word for word in source]
-            target = [name if word == known else word for word in target]
+            source = [name if word == name_in_data else word for word in source]
+            target = [name if word == name_in_data else word for word in target]
     if len(source) > 1 and source[-1] in FINAL_MARKS and chance.random() < NO_MARK:
         source.pop()
     if chance.random() < NO_APOSTROPHE:
@@ -126,8 +126,8 @@ class Typed(PairLoader):
         return self._steps
 
     def __iter__(self) -> Iterator[Batch]:
-        place = self.state_dict()
-        done = place["pass"] * super().__len__() + place["position"]
+        state = self.state_dict()
+        done = state["pass"] * super().__len__() + state["position"]
         for _ in range(self._steps - done % self._steps):
             while (batch := next(self._pass, None)) is None:
                 self._pass = super().__iter__()
@@ -163,7 +163,7 @@ def rate(step: int) -> float:
     return 0.0
 
 
-def fitted(
+def fit(
     model: nn.Module, data: Split, pieces: Pieces, seed: int, checkpoint: Path | None
 ) -> History:
     """Train; the model has the weights of the epoch with the best validation loss.
@@ -191,20 +191,20 @@ def fitted(
     return history
 
 
-def said_by(model: nn.Module, pieces: Pieces, pairs: Sequence[Pair]) -> list[str]:
+def translate_pairs(model: nn.Module, pieces: Pieces, pairs: Sequence[Pair]) -> list[str]:
     """Its translations, greedily."""
     lines = [" ".join(pair.source) for pair in pairs]
     return translate(model, lines, pieces, pieces, max_len=4 * MAX_TOKENS)
 
 
-def scores(said: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str, float]:
+def scores(lines: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str, float]:
     """BLEU against all translations, and the share that is one of them to the letter."""
     every = [data.references[pair.source] for pair in pairs]
-    exact = sum(a in b for a, b in zip(said, every, strict=True)) / len(said)
-    return {"bleu": bleu(said, every), "exact": exact}
+    exact = sum(a in b for a, b in zip(lines, every, strict=True)) / len(lines)
+    return {"bleu": bleu(lines, every), "exact": exact}
 
 
-def kept(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
+def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
     """Store the model for pages, and what they tell of it; its scores on the test, with rounded weights.
 
     Beside them those of looking the nearest sentence up.
@@ -217,17 +217,19 @@ def kept(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
     }
     save_model(NAME, model, {**sizes, **SHAPE}, vocabularies, bits=BITS)
     rounded = network_of(Transformer, packed(NAME))
-    said = said_by(rounded, pieces, data.test)
-    found = looked_up(data.train, data.test)
-    result = {f"test_{name}": value for name, value in scores(said, data.test, data).items()}
-    result |= {f"looked_up_{k}": value for k, value in scores(found, data.test, data).items()}
-    examples = examples_of(said, data)
+    lines = translate_pairs(rounded, pieces, data.test)
+    memory = looked_up(data.train, data.test)
+    result = {f"test_{name}": value for name, value in scores(lines, data.test, data).items()}
+    result |= {f"looked_up_{k}": value for k, value in scores(memory, data.test, data).items()}
+    examples = examples_of(lines, data)
     tell(
         NAME,
         pieces=True,
         examples=examples,
-        score=[round(result["test_exact"] * len(said)), len(said)],
-        answers=answers_of(Transformer, NAME, [one["sentence"] for one in examples], pieces),
+        score=[round(result["test_exact"] * len(lines)), len(lines)],
+        answers=answers_of(
+            Transformer, NAME, [example["sentence"] for example in examples], pieces
+        ),
         read=len(data.train),
         visitors=asked_by_visitors(rounded, data, pieces),
         **{name: round(value, 4) for name, value in result.items()},
@@ -238,23 +240,23 @@ def kept(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
 def asked_by_visitors(model: nn.Module, data: Split, pieces: Pieces) -> list[dict]:
     """Sentences of visitors, written before any answer: what it says, and whether their English was trained on."""
     lines = data_path("translation/visitors.txt").read_text(encoding="utf-8").splitlines()
-    known = {bare(pair.source) for pair in data.train}
+    sources = {bare(pair.source) for pair in data.train}
     return [
-        {"sentence": line, "said": said, "read": bare(tokenize(line)) in known}
-        for line, said in zip(lines, translate(model, lines, pieces, pieces), strict=True)
+        {"sentence": line, "said": translation, "read": bare(tokenize(line)) in sources}
+        for line, translation in zip(lines, translate(model, lines, pieces, pieces), strict=True)
     ]
 
 
-def examples_of(said: Sequence[str], data: Split) -> list[dict]:
+def examples_of(translations: Sequence[str], data: Split) -> list[dict]:
     """Two sentences of the test that it translates as somebody did, and one that it does not."""
     every = [
         {
             "sentence": " ".join(pair.source),
             "said": line,
-            "right": line if line in known else known[0],
+            "right": line if line in references else references[0],
         }
-        for pair, line in zip(data.test, said, strict=True)
-        if len(pair.source) >= LONG and (known := data.references[pair.source])
+        for pair, line in zip(data.test, translations, strict=True)
+        if len(pair.source) >= LONG and (references := data.references[pair.source])
     ]
     good = [each for each in every if each["said"] == each["right"]]
     bad = [each for each in every if each["said"] != each["right"]]
@@ -268,7 +270,7 @@ def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
     sides = (side for pair in data.train for side in (pair.source, pair.target))
     pieces = Pieces.learned(sides, size=PIECES)
     model = new_model(pieces, seed)
-    rows = fitted(model, data, pieces, seed, checkpoint).rows
+    rows = fit(model, data, pieces, seed, checkpoint).rows
     best = min(rows, key=lambda row: row["val_loss"])
     result = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -277,7 +279,7 @@ def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
         "training_seconds": sum(row["seconds"] for row in rows),
         "step": best["step"],
         "val_loss": best["val_loss"],
-    } | kept(model, data, pieces)
+    } | save(model, data, pieces)
     return {
         "result": {name: round(value, 4) for name, value in result.items()},
         "curves": {

@@ -65,10 +65,10 @@ def split(
     if num_train is not None and num_train > len(rest):
         raise ValueError(f"{num_train} training pairs are asked for; {len(rest)} are there")
     references: dict[tuple[str, ...], list[str]] = {}
-    for pair in (pair for part in held_out for pair in part):
+    for pair in (pair for group in held_out for pair in group):
         references.setdefault(pair.source, []).append(" ".join(pair.target))
     train = rest if num_train is None else random.Random(seed).sample(rest, num_train)
-    one_each = ([*{pair.source: pair for pair in reversed(part)}.values()] for part in held_out)
+    one_each = ([*{pair.source: pair for pair in reversed(group)}.values()] for group in held_out)
     return Split(train, *one_each, references)
 
 
@@ -189,17 +189,17 @@ def _scores(
     model: nn.Module, data: Split, vocabularies: Vocabularies
 ) -> tuple[dict[str, float], list[dict]]:
     """Scores of the test, greedily and with a beam, against one translation and against all; sentences."""
-    said, right = _said(model, data.test, vocabularies)
+    translations, right = _said(model, data.test, vocabularies)
     with_beam, _ = _said(model, data.test, vocabularies, beam_size=4)
     every = [data.references[pair.source] for pair in data.test]
     scores = {
-        "test_bleu": bleu(said, right),
+        "test_bleu": bleu(translations, right),
         "test_bleu_beam": bleu(with_beam, right),
-        "test_bleu_all": bleu(said, every),
+        "test_bleu_all": bleu(translations, every),
         "test_bleu_beam_all": bleu(with_beam, every),
         "exact": sum(a in b for a, b in zip(with_beam, every, strict=True)) / len(every),
     }
-    shown = list(zip(data.test, said, with_beam, every, strict=True))[:SHOWN]
+    shown = list(zip(data.test, translations, with_beam, every, strict=True))[:SHOWN]
     return scores, [
         {"source": " ".join(pair.source), "greedy": a, "beam": b, "references": references}
         for pair, a, b, references in shown
@@ -211,14 +211,14 @@ def _said(
 ) -> tuple[list[str], list[str]]:
     """Translations, and what the pairs say."""
     lines = [" ".join(pair.source) for pair in pairs]
-    known = [i for i, p in enumerate(pairs) if any(word in vocabularies[0] for word in p.source)]
-    said = [""] * len(pairs)
-    found = translate(
-        model, [lines[i] for i in known], *vocabularies, beam_size=beam_size, max_len=4 * MAX_TOKENS
+    rows = [i for i, p in enumerate(pairs) if any(word in vocabularies[0] for word in p.source)]
+    translations = [""] * len(pairs)
+    decoded = translate(
+        model, [lines[i] for i in rows], *vocabularies, beam_size=beam_size, max_len=4 * MAX_TOKENS
     )
-    for i, line in zip(known, found, strict=True):
-        said[i] = line
-    return said, [" ".join(pair.target) for pair in pairs]
+    for i, line in zip(rows, decoded, strict=True):
+        translations[i] = line
+    return translations, [" ".join(pair.target) for pair in pairs]
 
 
 @stored(cases=[{"seed": 0}])
@@ -226,17 +226,17 @@ def translation_memory(*, seed: int) -> dict:
     """The dullest translator: it looks the nearest sentence up."""
     pairs = load_tatoeba("fr", max_tokens=MAX_TOKENS)
     data = split(pairs, num_train=TRAIN, num_held_out=HELD_OUT, seed=seed)
-    said = looked_up(data.train, data.test)
+    lines = looked_up(data.train, data.test)
     return {
         "result": {
-            "test_bleu": round(bleu(said, [" ".join(pair.target) for pair in data.test]), 4),
+            "test_bleu": round(bleu(lines, [" ".join(pair.target) for pair in data.test]), 4),
             "test_bleu_all": round(
-                bleu(said, [data.references[pair.source] for pair in data.test]), 4
+                bleu(lines, [data.references[pair.source] for pair in data.test]), 4
             ),
         },
         "examples": [
             {"source": " ".join(pair.source), "said": line}
-            for pair, line in list(zip(data.test, said, strict=True))[:SHOWN]
+            for pair, line in list(zip(data.test, lines, strict=True))[:SHOWN]
         ],
     }
 

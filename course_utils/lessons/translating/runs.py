@@ -34,15 +34,15 @@ def translator(chapter, *, seed: int) -> dict:
     model = chapter.new_model(seed)
     rows = chapter.train(model, seed).rows
     score, exact, hits = chapter.score(model, chapter.world.test)
-    said = translate(model, FOUR, *chapter.vocabularies)
+    translations = translate(model, FOUR, *chapter.vocabularies)
     result = {
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "train_loss": rows[-1]["train_loss"],
         "val_loss": rows[-1]["val_loss"],
         "bleu": score,
         "exact": exact,
         "four": sum(
-            a in chapter.world.references[line] for line, a in zip(FOUR, said, strict=True)
+            a in chapter.world.references[line] for line, a in zip(FOUR, translations, strict=True)
         ),
     }
     for name, (low, high) in GROUPS.items():
@@ -63,7 +63,7 @@ def _beams(chapter, model) -> dict[str, float]:
     pairs = chapter.world.test
     right = [" ".join(pair.target) for pair in pairs]
     batch = collate([(english.encode(pair.source), french.encode(pair.target)) for pair in pairs])
-    known = chapter.log_p(model, pairs, [list(pair.target) for pair in pairs])
+    log_p_right = chapter.log_p(model, pairs, [list(pair.target) for pair in pairs])
     result = {}
     for name, size, penalty in (
         ("1", 1, 0.6), ("2", 2, 0.6), ("4", 4, 0.6), ("8", 8, 0.6), ("4, 0", 4, 0.0), ("4, 1.2", 4, 1.2),
@@ -76,7 +76,7 @@ def _beams(chapter, model) -> dict[str, float]:
                 beam_size=size, max_len=20, length_penalty=penalty,
             )  # fmt: skip
         words = [french.decode(ids) for ids in decoded]
-        lines = [" ".join(one) for one in words]
+        lines = [" ".join(tokens) for tokens in words]
         given = chapter.log_p(model, pairs, words)
         wrong = [i for i, line in enumerate(lines) if line != right[i]]
         result |= {
@@ -84,7 +84,7 @@ def _beams(chapter, model) -> dict[str, float]:
             f"exact, {name}": 1 - len(wrong) / len(pairs),
             f"tokens, {name}": statistics.mean(map(len, words)),
             f"log_p, {name}": float(given.mean()),
-            f"right is likelier, {name}": sum(bool(known[i] > given[i]) for i in wrong)
+            f"right is likelier, {name}": sum(bool(log_p_right[i] > given[i]) for i in wrong)
             / len(wrong),
         }
     return result
@@ -98,21 +98,21 @@ def _maps(chapter, model) -> dict[str, float]:
     )
     result = {}
     for row, cut in (("says", slice(None, -1)), ("reads", slice(1, None))):
-        means = [one[..., cut, :].mean(dim=(0, 1)) for one in on_test]
+        means = [attention[..., cut, :].mean(dim=(0, 1)) for attention in on_test]
         result[f"aer, {row}"], result[f"aer_crossed, {row}"] = errors(means, test)
         for layer in range(2):
-            chosen = [one[layer, :, cut].mean(dim=0) for one in on_val]
+            chosen = [attention[layer, :, cut].mean(dim=0) for attention in on_val]
             result[f"val_aer, {layer}, {row}"] = errors(chosen, val)[0]
-            shown = [one[layer, :, cut].mean(dim=0) for one in on_test]
+            shown = [attention[layer, :, cut].mean(dim=0) for attention in on_test]
             rates = errors(shown, test)
             result[f"aer, {layer}, {row}"], result[f"aer_crossed, {layer}, {row}"] = rates
     heads = {
-        (layer, head): errors([one[layer, head, :-1] for one in on_val], val)[0]
+        (layer, head): errors([attention[layer, head, :-1] for attention in on_val], val)[0]
         for layer in range(2)
         for head in range(4)
     }
-    layer, head = min(heads, key=lambda place: heads[place])
-    best = errors([one[layer, head, :-1] for one in on_test], test)
+    layer, head = min(heads, key=lambda key: heads[key])
+    best = errors([attention[layer, head, :-1] for attention in on_test], test)
     result |= {"aer, head": best[0], "aer_crossed, head": best[1]}
     return {name: float(value) for name, value in result.items()} | {"layer": layer, "head": head}
 
@@ -155,14 +155,14 @@ def recurrent_for_longer(*, seed: int) -> dict:
         translation_loss(), epochs=EPOCHS, lr=RATE, schedule=schedule, seed=seed, quiet=True
     )
     rows = trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows
-    said = translate(model, [" ".join(p.source) for p in test], *vocabularies, max_len=20)
+    translations = translate(model, [" ".join(p.source) for p in test], *vocabularies, max_len=20)
     right = [" ".join(pair.target) for pair in test]
-    hits = [a == b for a, b in zip(said, right, strict=True)]
+    hits = [a == b for a, b in zip(translations, right, strict=True)]
     result = {
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "train_loss": rows[-1]["train_loss"],
         "val_loss": rows[-1]["val_loss"],
-        "bleu": bleu(said, right),
+        "bleu": bleu(translations, right),
         "exact": sum(hits) / len(hits),
     }
     for name, (low, high) in {"exact_5": (4, 5), "exact_10": (8, 10)}.items():

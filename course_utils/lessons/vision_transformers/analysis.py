@@ -49,8 +49,8 @@ def attention_rollout(maps: list[Tensor]) -> Tensor:
 
 def agreement(maps: Tensor, others: Tensor) -> float:
     """Mean over the pictures of the correlation of two maps, each (pictures, patches)."""
-    one, two = (x - x.mean(dim=-1, keepdim=True) for x in (maps, others))
-    return F.cosine_similarity(one, two, dim=-1).mean().item()
+    first, second = (x - x.mean(dim=-1, keepdim=True) for x in (maps, others))
+    return F.cosine_similarity(first, second, dim=-1).mean().item()
 
 
 def agreements(maps: Sequence[Tensor]) -> dict[str, float]:
@@ -106,13 +106,13 @@ def right_without(
     Returns:
         Name → share.
     """
-    found = {}
+    shares = {}
     with evaluating(model):
         for name, scores in chosen.items():
             here = None if scores is None else scores.expand(len(images), -1)
             seen = images if here is None else painted(images, here, count, shade)
-            found[name] = (model(seen).argmax(dim=-1) == labels).float().mean().item()
-    return found
+            shares[name] = (model(seen).argmax(dim=-1) == labels).float().mean().item()
+    return shares
 
 
 # Larger images, and names of classes --------------------------------------------------------------

@@ -78,14 +78,14 @@ def learn(
 
 def scores(model: nn.Module, test: ImageSet, curves: dict[str, list]) -> dict:
     """What a run gives: the test's accuracy and confusion, and the curves."""
-    found = predict_classes(model, ImageLoader(test, batch_size=500, shuffle=False))
+    predictions = predict_classes(model, ImageLoader(test, batch_size=500, shuffle=False))
     result = {
-        "test": accuracy(*found),
+        "test": accuracy(*predictions),
         "validation": curves["validation"][-1][1],
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "cpu_seconds": sum(seconds for _, seconds in curves["cpu_seconds"]),
     }
-    confusion = confusion_matrix(*found, len(test.classes)).tolist()
+    confusion = confusion_matrix(*predictions, len(test.classes)).tolist()
     return {
         "result": {name: round(value, 4) for name, value in result.items()},
         "curves": {name: curves[name] for name in ("loss", "validation")},
@@ -129,7 +129,7 @@ class Unpermuted(PatchEmbedding):
         return self.proj(windows.reshape(len(images), -1, length))
 
 
-def photos(part: str) -> ImageSet:
+def photos(split: str) -> ImageSet:
     """The "train" or "test" pictures of CIFAR-10, from JPEGs.
 
     Raises:
@@ -141,7 +141,7 @@ def photos(part: str) -> ImageSet:
             f"{archive} is missing: CIFAR-10 as JPEGs by class, train/cat/0001.jpg and test/…; "
             "COURSE_CACHE names the folder where it lies"
         )
-    return load_image_folder(archive, 32, inside=part)
+    return load_image_folder(archive, 32, inside=split)
 
 
 @stored(
@@ -151,8 +151,8 @@ def recompressed_cifar10(
     *, patches: str, epochs: int, seed: int, checkpoint: Path | None = None
 ) -> dict:
     """CIFAR-10, a tenth of its training pictures for validation; tested once."""
-    known = photos("train")
-    images, validation = known.split(len(known) * 9 // 10)
+    labeled = photos("train")
+    images, validation = labeled.split(len(labeled) * 9 // 10)
     torch.manual_seed(seed)
     model = ViT(image_size=32, channels=3, **SIZE, dropout=0.0)
     if patches == "unpermuted":
@@ -168,10 +168,10 @@ def recompressed_cifar10(
 
 
 def _learned(
-    model: nn.Module, known: ImageSet, test: ImageSet, *, checkpoint: Path | None, **options
+    model: nn.Module, labeled: ImageSet, test: ImageSet, *, checkpoint: Path | None, **options
 ) -> dict:
     """A tenth of the training images is for validation; the test is scored once."""
-    images, validation = known.split(len(known) * 9 // 10)
+    images, validation = labeled.split(len(labeled) * 9 // 10)
     curves = learn(model, images, validation, checkpoint=checkpoint, **options)
     with placed(model, best_device()):
         return scores(model, test, curves)
@@ -189,7 +189,7 @@ def photographs(
     torch.manual_seed(seed)
     size = {"image_size": 32, "patch_size": 4, "channels": 3, "num_heads": 8, "embed_dim": width}
     model = ViT(**size, ffn_dim=2 * width, num_layers=layers, dropout=0.1)
-    parts = (load_cifar10(part) for part in ("train", "test"))
+    parts = (load_cifar10(split) for split in ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=1e-3, seed=seed, checkpoint=checkpoint)
 
 
@@ -205,7 +205,7 @@ def clothes(
     torch.manual_seed(seed)
     size = LARGE | {"embed_dim": width, "ffn_dim": 4 * width, "num_layers": layers}
     model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), ViT(**size, dropout=0.1))
-    parts = (load_fashion_mnist(part, full=True) for part in ("train", "test"))
+    parts = (load_fashion_mnist(split, full=True) for split in ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=5e-4, seed=seed, checkpoint=checkpoint)
 
 

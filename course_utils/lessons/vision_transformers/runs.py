@@ -111,7 +111,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     if kind == "class token":
         save_model("vit" if seed == 0 else f"vit_{seed}", model, SIZE)
     if kind == "class token" and seed == 0:
-        tell("vit", **examples_of("vit"))
+        tell("vit", **model_card("vit"))
     result = {name: round(value, 4) for name, value in result.items()}
     return {"result": result, "curves": curves, "examples": examples}
 
@@ -124,7 +124,7 @@ def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     train(model, images, epochs=epochs, seed=seed)
     name = f"vit_patch{patch_size}"
     save_model(name, model, SIZE | {"patch_size": patch_size})
-    tell(name, **examples_of(name))
+    tell(name, **model_card(name))
     return {"result": {"test": round(share_right(model, test), 4)}}
 
 
@@ -213,12 +213,12 @@ RIGHT, WRONG = ("Ankle boot", "Trouser"), "Shirt"
 
 
 @torch.no_grad()
-def examples_of(name: str) -> dict:
+def model_card(name: str) -> dict:
     """`examples`: pixels, what they show, what the model says. `score`: how many of how many are right. `answers`."""
     model, test = network_of(ViT, packed(name)), load_fashion_mnist("test")
-    logits = torch.cat([model(scaled(part)) for part in test.images.split(500)])
-    said = logits.argmax(dim=1)
-    good = said == test.labels
+    logits = torch.cat([model(scaled(batch)) for batch in test.images.split(500)])
+    predicted = logits.argmax(dim=1)
+    good = predicted == test.labels
     kinds = [(test.labels == FASHION.index(kind)) & good for kind in RIGHT]
     kinds.append((test.labels == FASHION.index(WRONG)) & ~good)
     rows = [int(kind.nonzero()[0]) for kind in kinds]
@@ -226,7 +226,7 @@ def examples_of(name: str) -> dict:
         {
             "pixels": base64.b64encode(test.images[row].numpy().tobytes()).decode("ascii"),
             "right": FASHION[test.labels[row]],
-            "said": FASHION[said[row]],
+            "said": FASHION[predicted[row]],
         }
         for row in rows
     ]

@@ -115,8 +115,8 @@ def variant(kind: str, seed: int, **changes) -> ViT:
 
 def distances(rows: int, columns: int) -> Tensor:
     """(places, places): steps along rows and columns from one place of a grid to another."""
-    place = torch.arange(rows * columns)
-    row, column = place // columns, place % columns
+    patch = torch.arange(rows * columns)
+    row, column = patch // columns, patch % columns
     return (row[:, None] - row).abs() + (column[:, None] - column).abs()
 
 
