@@ -28,6 +28,7 @@ import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,8 @@ class StoredRun:
             name: f"{points[0][1]:.3g} → {points[-1][1]:.3g}"
             for name, points in self.curves.items()
         }
-        told = curves | {name: f"{value:.4g}" for name, value in self.result.items()}
-        result = ", ".join(f"{name} {value}" for name, value in told.items())
+        values = curves | {name: f"{value:.4g}" for name, value in self.result.items()}
+        result = ", ".join(f"{name} {value}" for name, value in values.items())
         return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
 
 
@@ -104,22 +105,14 @@ def stored_runs(
         ValueError: `name` or a key of `config` fits no run that is stored.
     """
     runs = read(slug, folder)
-    if name is not None:
-        runs = _known([run for run in runs if run.name == name], f"name={name!r}", slug)
-    for key, value in config.items():
-        runs = _known(
-            [run for run in runs if run.config.get(key) == value], f"{key}={value!r}", slug
-        )
+    wanted = ({} if name is None else {"name": name}) | config
+    for key, value in wanted.items():
+        runs = [run for run in runs if ({"name": run.name} | run.config).get(key) == value]
+        if not runs:
+            remedy = "`make runs` makes what is missing"
+            raise ValueError(f"{key}={value!r} fits no stored run of {slug!r}; {remedy}")
     measure = lowest or highest
     return at_best_rate(runs, measure, lowest=bool(lowest)) if measure else runs
-
-
-def _known(runs: list[StoredRun], wanted: str, slug: str) -> list[StoredRun]:
-    if not runs:
-        raise ValueError(
-            f"{wanted} fits no stored run of {slug!r}; `make runs` makes what is missing"
-        )
-    return runs
 
 
 def read(slug: str, folder: Path | None = None) -> list[StoredRun]:
@@ -139,10 +132,10 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
         ValueError: several runs have it.
     """
     of_name = [run for run in read(slug) if run.name == name]
-    found = [run for run in of_name if config.items() <= run.config.items()]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} stored runs of {slug!r} are {name!r} with {config}")
-    return found[0] if found else StoredRun(name, config)
+    matching = [run for run in of_name if config.items() <= run.config.items()]
+    if len(matching) > 1:
+        raise ValueError(f"{len(matching)} stored runs of {slug!r} are {name!r} with {config}")
+    return matching[0] if matching else StoredRun(name, config)
 
 
 # Declaring --------------------------------------------------------------------------------------
@@ -236,20 +229,16 @@ def stored(
     it has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the
     book shows is saved by the function itself (`live.save_model`).
     """
-
-    def declare(function: Callable[..., Mapping]) -> Runs:
-        return Runs(
-            function,
-            crossed(cases, rates, seeds),
-            tuple(chapter),
-            tuple(data),
-            small,
-            tolerance,
-            minutes,
-            dict(quick or {}),
-        )
-
-    return declare
+    return partial(
+        Runs,
+        cases=crossed(cases, rates, seeds),
+        chapter=tuple(chapter),
+        data=tuple(data),
+        small=small,
+        tolerance=tolerance,
+        minutes=minutes,
+        quick=dict(quick or {}),
+    )
 
 
 def declared(slug: str) -> dict[str, Runs]:
@@ -289,14 +278,13 @@ def source(slug: str, root: Path = ROOT) -> Path:
 def missing(slug: str, *, gpu: bool = False) -> list[tuple[Runs, dict]]:
     """The declared cases of a lesson that are not stored, or stale; those for a GPU, or those for any machine."""
     fresh = {(run.name, key(run.config), run.digest) for run in read(slug)}
-    return [
-        (runs, case)
-        for runs, now in (
-            (r, r.digest()) for r in declared(slug).values() if bool(r.minutes) is gpu
-        )
-        for case in runs.cases
-        if (runs.name, key(case), now) not in fresh
-    ]
+    stale = []
+    for runs in declared(slug).values():
+        if bool(runs.minutes) is gpu:
+            now = runs.digest()
+            cases = [case for case in runs.cases if (runs.name, key(case), now) not in fresh]
+            stale += [(runs, case) for case in cases]
+    return stale
 
 
 def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) -> None:
@@ -320,22 +308,22 @@ def confirm(slug: str, say: Callable[[str], None] = print) -> None:
     If it comes out exactly as it is stored, the function's other cases count as fresh, too; otherwise
     they stay stale, and `make` makes them. Needs the machine that made them: others round differently.
     """
-    stored_ones = {(run.name, key(run.config)): run for run in read(slug)}
+    before = {(run.name, key(run.config)): run for run in read(slug)}
     for name, runs in declared(slug).items():
-        stale = [case for one, case in missing(slug) if one.name == name]
-        kept = {key(case): stored_ones.get((name, key(case))) for case in stale}
-        known = [case for case in stale if kept[key(case)]]
+        stale = [key(case) for other, case in missing(slug) if other.name == name]
+        known = [before[name, case] for case in stale if (name, case) in before]
         if not known:
             continue
-        case = random.choice(known)
-        again, before = runs.make(case), kept[key(case)]
-        same = all(
-            getattr(again, name) == getattr(before, name)
-            for name in ("result", "curves", "examples")
+        run = random.choice(known)
+        again = runs.make(run.config)
+        same = (again.result, again.curves, again.examples) == (
+            run.result,
+            run.curves,
+            run.examples,
         )
-        say(f"{name} {case}: {'as stored' if same else 'not as stored'}")
+        say(f"{name} {run.config}: {'as stored' if same else 'not as stored'}")
         if same:
-            write(slug, *(replace(kept[key(other)], digest=again.digest) for other in known))
+            write(slug, *(replace(other, digest=again.digest) for other in known))
 
 
 def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
@@ -345,13 +333,13 @@ def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
     """
     if not leads():
         return
-    cases = [(one.name, key(case)) for one in declared(slug).values() for case in one.cases]
+    cases = [(runs.name, key(case)) for runs in declared(slug).values() for case in runs.cases]
     order = {case: place for place, case in enumerate(cases)}
     path = (folder or RUNS) / f"{slug}.json"
     with locked(path), atomic_write(path) as part:
-        known = {(run.name, key(run.config)): run for run in (*read(slug, folder), *new)}
-        kept = sorted(known.items(), key=lambda item: order.get(item[0], len(order)))
-        lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in kept)
+        runs = {(run.name, key(run.config)): run for run in (*read(slug, folder), *new)}
+        ordered = sorted(runs.items(), key=lambda item: order.get(item[0], len(order)))
+        lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in ordered)
         part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
 
 
@@ -359,19 +347,19 @@ def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str
     import torch  # slow to import, and nobody needs it to read what is stored
 
     began = time.perf_counter()
-    given = function()
-    given = given if "result" in given else {"result": given}
+    outcome = function()
+    outcome = outcome if "result" in outcome else {"result": outcome}
     return StoredRun(
         name,
         config,
-        {key: float(value) for key, value in given["result"].items()},
-        dict(given.get("curves", {})),
+        {key: float(value) for key, value in outcome["result"].items()},
+        dict(outcome.get("curves", {})),
         datetime.date.today().isoformat(),
         torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
         torch.get_num_threads(),
         round(time.perf_counter() - began, 1),
         digest,
-        list(given.get("examples", [])),
+        list(outcome.get("examples", [])),
     )
 
 
