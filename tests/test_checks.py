@@ -26,7 +26,6 @@ import torch
 import course_utils as cu
 from course_utils.kit import check as check_module
 from course_utils.kit import exercises
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     expect,
@@ -40,6 +39,7 @@ from course_utils.kit.check import (
     expect_unchanged,
     unchanged,
 )
+from course_utils.kit.on_paper import on_paper
 from course_utils.kit.registry import Registry
 from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest

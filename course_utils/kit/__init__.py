@@ -1,6 +1,6 @@
 """What lessons are made with: the engines, which know no chapter.
 
-check, answers, calls            an exercise's check and its report
+check, on_paper, tracing         an exercise's check and its report
 registry, progress               all checks and explorers by name; what a reader has passed and answered
 predict, quiz                    questions before a result, and after a section
 guard, equal, sanity_checks      claims that CI holds, equality with PyTorch, questions before training

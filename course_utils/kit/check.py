@@ -40,7 +40,7 @@ import torch
 from torch import Tensor
 
 from course_utils.kit import progress
-from course_utils.kit.calls import counted
+from course_utils.kit.tracing import counted
 from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason

@@ -3,8 +3,8 @@
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention, unfold
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.attention_between_pixels import pixels
 
 SMALL = 1e-4  # differences that are rounding

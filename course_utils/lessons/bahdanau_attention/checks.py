@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     expect,
@@ -14,6 +13,7 @@ from course_utils.kit.check import (
     expect_tensors,
     unchanged,
 )
+from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.bahdanau_attention.alignment import attend
 
 # One context ------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     WrongKind,
@@ -13,6 +12,7 @@ from course_utils.kit.check import (
     expect_shape,
     expect_tensors,
 )
+from course_utils.kit.on_paper import on_paper
 
 # Counting on paper ------------------------------------------------------------------------------
 

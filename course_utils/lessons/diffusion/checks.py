@@ -2,8 +2,8 @@
 
 import torch
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.diffusion import sampling
 
 # Noise on paper ---------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.decoding import next_token_probs
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     Unmet,
@@ -16,6 +15,7 @@ from course_utils.kit.check import (
     expect_sums_to_one,
     expect_tensors,
 )
+from course_utils.kit.on_paper import on_paper
 from course_utils.models.language import GPT
 
 # Encoding ---------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 import torch
 
-from course_utils.kit.answers import on_paper
-from course_utils.kit.calls import calls
 from course_utils.kit.check import (
     Check,
     NothingReturned,
@@ -13,6 +11,8 @@ from course_utils.kit.check import (
     expect_same_gradients,
     expect_shape,
 )
+from course_utils.kit.on_paper import on_paper
+from course_utils.kit.tracing import calls
 from course_utils.lessons.positions.rotary import turn
 from course_utils.positions import sinusoidal_table
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     WrongKind,
@@ -13,6 +12,7 @@ from course_utils.kit.check import (
     expect_shape,
     expect_sums_to_one,
 )
+from course_utils.kit.on_paper import on_paper
 
 # Equal weights ----------------------------------------------------------------------------------
 

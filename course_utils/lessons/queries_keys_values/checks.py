@@ -9,8 +9,6 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from course_utils.kit.answers import on_paper
-from course_utils.kit.calls import Shapes
 from course_utils.kit.check import (
     Check,
     expect,
@@ -19,6 +17,8 @@ from course_utils.kit.check import (
     expect_same_gradients,
     expect_shape,
 )
+from course_utils.kit.on_paper import on_paper
+from course_utils.kit.tracing import Shapes
 
 # Five weights on paper ----------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ import math
 
 import torch
 
-from course_utils.kit.calls import calls
 from course_utils.kit.check import (
     Check,
     expect,
@@ -12,6 +11,7 @@ from course_utils.kit.check import (
     expect_shape,
     expect_sums_to_one,
 )
+from course_utils.kit.tracing import calls
 from course_utils.lessons.scoring_functions.scores import additive_scores, numbers_kept
 from course_utils.pooling import kernel_weights
 

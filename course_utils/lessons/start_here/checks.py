@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, WrongKind, expect, expect_close, expect_shape
+from course_utils.kit.on_paper import on_paper
 
 # One word forbidden -----------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_number
+from course_utils.kit.on_paper import on_paper
 
 # The loss of a model that sees only a context ---------------------------------------------------
 

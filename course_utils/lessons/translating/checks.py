@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import (
     Check,
     expect,
@@ -11,6 +10,7 @@ from course_utils.kit.check import (
     expect_shape,
     expect_tensors,
 )
+from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.translating.beams import grow, newest
 from course_utils.models.transformer import Transformer
 

@@ -6,8 +6,8 @@ On its further page: putting images together, and positions on a finer grid.
 import torch
 import torch.nn.functional as F
 
-from course_utils.kit.answers import on_paper
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.kit.on_paper import on_paper
 from course_utils.models.vision import cut_patches
 
 # Patches ----------------------------------------------------------------------------------------

@@ -49,12 +49,13 @@ def on_paper(
 
     def add(place: int, letter: str, right: Any, what: str, hints: list[str]) -> None:
         def test(candidate: Callable[[], Any]) -> None:
-            given = _answers(candidate, asked)[place]
-            expect(given is not ..., f"({letter}) has no answer yet")
-            answer = read(given)
+            raw = _answers(candidate, asked)[place]
+            expect(raw is not ..., f"({letter}) has no answer yet")
+            answer = read(raw)
             number = isinstance(right, int | float)
             good = abs(answer - right) < within if number else answer == right
-            expect(good, f"your answer to ({letter}) is {_in_words(answer)}")
+            shown = f"{answer:g}" if isinstance(answer, int | float) else repr(answer)
+            expect(good, f"your answer to ({letter}) is {shown}")
 
         test.__module__ = module  # the chapter in which a pass is noted
         check.must(f"({letter}) is {what}", hint=hints)(test)
@@ -81,7 +82,3 @@ def _answers(candidate: Callable[[], Any], asked: Mapping[str, Asked]) -> list[A
     if all(answer is ... for answer in answers):
         raise NotDone
     return list(answers)
-
-
-def _in_words(answer: Any) -> str:
-    return f"{answer:g}" if isinstance(answer, int | float) else repr(answer)

@@ -1,6 +1,6 @@
-"""What a function calls of PyTorch and of the course, and what shapes it makes.
+"""The calls that a function makes, of PyTorch and of the course, and the shapes of its tensors.
 
-A loop over rows shows, and so does what a task forbids.
+A check sees by them a loop over rows, and a function that its task forbids.
 """
 
 import sys
@@ -16,9 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 def calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
     """How often a function calls each of PyTorch's and of the course's, by name."""
-    with counted() as found:
+    with counted() as counts:
         function(*inputs)
-    return found
+    return counts
 
 
 @contextmanager
@@ -27,19 +27,19 @@ def counted() -> Iterator[Counter[str]]:
 
     A method's name holds that of its class: `DecoderLayer.forward`.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         module = frame.f_globals.get("__name__", "")
         _, _, inner = module.partition("course_utils.")
         if event == "call" and inner and not inner.startswith(("kit.", "studio.")):
-            found[frame.f_code.co_qualname] += 1
+            counts[frame.f_code.co_qualname] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        with _Counted(found):
-            yield found
+        with _Counted(counts):
+            yield counts
     finally:
         sys.setprofile(before)
 
@@ -47,12 +47,12 @@ def counted() -> Iterator[Counter[str]]:
 class _Counted(TorchFunctionMode):
     """Counts the calls of PyTorch in its block."""
 
-    def __init__(self, found: Counter[str]) -> None:
+    def __init__(self, counts: Counter[str]) -> None:
         super().__init__()
-        self.found = found
+        self.counts = counts
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.found[func.__name__] += 1
+        self.counts[func.__name__] += 1
         return func(*args, **(kwargs or {}))
 
 
