@@ -313,7 +313,7 @@ def test_every_cited_work_is_in_the_references_file_and_every_entry_is_cited():
 
 
 def test_the_cover_says_what_its_translator_gets_right(small):
-    card = stored.told("everyday_fr")
+    card = stored.read_card("everyday_fr")
     scores = cover.scores(card)
     judged = [sentence["right"] for sentence in card["visitors"]]
     assert (scores["visitors"], scores["right"]) == (40, sum(judged))

@@ -130,7 +130,7 @@ def test_the_training_in_small_goes_on_where_it_was_and_stores_what_it_has_learn
     assert run.curves == again.curves and place.is_file()
     losses = dict(run.curves["val_loss"])
     assert list(losses) == [40, 80, 120] and losses[120] < losses[40]
-    told = stored.told(everyday.NAME)
+    told = stored.read_card(everyday.NAME)
     assert told["score"] == [round(run.result["test_exact"] * 40), 40]
     assert [one["read"] for one in told["visitors"]] == [True, False]
     kept = load_model(everyday.NAME)

@@ -9,7 +9,7 @@ from stored_models import network
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
-from course_utils.kit.live import load_model, save_model, told
+from course_utils.kit.live import load_model, read_card, save_model
 from course_utils.lessons.bahdanau_attention import live_translator as translators
 from course_utils.lessons.bahdanau_attention.live_translator import gold
 from course_utils.lessons.bert_and_transfer import runs as filler
@@ -56,21 +56,21 @@ def translator(name: str) -> dict:
     return translators.model_card(TRANSLATORS[name], name) | more
 
 
-TOLD = dict.fromkeys(TRANSLATORS, translator) | {"bert": filler.model_card}
-TOLD |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), pictures.model_card)
+CARDS = dict.fromkeys(TRANSLATORS, translator) | {"bert": filler.model_card}
+CARDS |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), pictures.model_card)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", CARDS)
 def test_what_is_told_is_what_the_model_says(name):
-    right = TOLD[name](name)
-    assert same(told(name), right)
+    right = CARDS[name](name)
+    assert same(read_card(name), right)
     assert [each["said"] == each["right"] for each in right["examples"]] == [True, True, False]
     if name in TRANSLATORS:
         lines = [each["sentence"] for each in right["examples"]]
-        for earlier in told(name)["checkpoints"][:-1]:
+        for earlier in read_card(name)["checkpoints"][:-1]:
             answers = translators.answers_of(TRANSLATORS[name], earlier["model"], lines)
-            assert same(told(earlier["model"])["answers"], answers)
+            assert same(read_card(earlier["model"])["answers"], answers)
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_writer_at_each_step_continues_as_it_is_told():
     random.Random(0).shuffle(sentences)
     subwords = Subwords(sentences[1000:], size=512)
     for name in ("gpt", "gpt_0", "gpt_100"):
-        assert same(told(name)["answers"], answers_of(name, subwords))
+        assert same(read_card(name)["answers"], answers_of(name, subwords))
     ids = [i for text in sentences[:1000] for i in [*subwords.encode(text), EOS]]
     loss = evaluate(network("gpt"), torch.tensor(ids), 32, read=16)
-    assert abs(loss - told("gpt")["loss"]) < 0.02, "of the rounded weights"
+    assert abs(loss - read_card("gpt")["loss"]) < 0.02, "of the rounded weights"

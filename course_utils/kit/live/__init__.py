@@ -10,13 +10,13 @@ from course_utils.kit.live.stored import (
     MODELS,
     bundle,
     bundled,
+    checkpoints_of,
     load_model,
     network_of,
     packed,
+    read_card,
     save_model,
-    tell,
-    told,
-    trained,
+    write_card,
 )
 from course_utils.kit.live.widgets import (
     alignment,

@@ -134,8 +134,8 @@ def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
     return StoredModel(about["config"], state, about["vocabularies"], about.get("bits", 16))
 
 
-def tell(name: str, **facts: object) -> None:
-    """Keep what a page tells of a stored model, in place of what was kept under the same keys.
+def write_card(name: str, **facts: object) -> None:
+    """Write facts of a stored model onto its card, `<name>.json`, in place of those under the same keys.
 
     Args:
         name: of the model.
@@ -143,7 +143,7 @@ def tell(name: str, **facts: object) -> None:
     """
     path = MODELS / f"{name}.json"
     with locked(path), atomic_write(path) as part:
-        every = (told(name) if path.is_file() else {}) | facts
+        every = (read_card(name) if path.is_file() else {}) | facts
         lines = (
             f"{json.dumps(key)}: {json.dumps(fact, ensure_ascii=False)}"
             for key, fact in every.items()
@@ -152,12 +152,12 @@ def tell(name: str, **facts: object) -> None:
     _note_checksum(path)
 
 
-def told(name: str) -> dict:
-    """What `tell` has kept of a stored model."""
+def read_card(name: str) -> dict:
+    """The card of a stored model: what `write_card` has written of it."""
     return json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def trained(model: str, earlier: Sequence[int], result: Mapping[str, float]) -> list[dict]:
+def checkpoints_of(model: str, earlier: Sequence[int], result: Mapping[str, float]) -> list[dict]:
     """A model at some steps of its training, for a slider: name, steps and held-out loss of each.
 
     Args:
@@ -200,7 +200,7 @@ def packed(name: str) -> dict:
 
 @cache
 def bundle(name: str) -> dict:
-    """A stored model, packed, and what `tell` has kept of it.
+    """A stored model, packed, and its card.
 
     Raises:
         ValueError: there is no model of this name, or none of its kind answers in a page yet.
@@ -208,7 +208,7 @@ def bundle(name: str) -> dict:
     weights = packed(name)
     if name not in (names := bundled()):
         raise ValueError(f"name={name!r} answers in no page yet; those that do: {', '.join(names)}")
-    return weights | told(name)
+    return weights | read_card(name)
 
 
 def script(name: str, packed: Mapping) -> str:

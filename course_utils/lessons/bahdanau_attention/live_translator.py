@@ -7,7 +7,14 @@ from torch import nn
 
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
-from course_utils.kit.live import network_of, packed, save_model, tell, told, trained
+from course_utils.kit.live import (
+    checkpoints_of,
+    network_of,
+    packed,
+    read_card,
+    save_model,
+    write_card,
+)
 from course_utils.kit.runs import stored
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, larger_world
 from course_utils.metrics import bleu
@@ -73,7 +80,7 @@ def save(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, flo
     sizes = {"source_size": len(vocabularies[0]), "target_size": len(vocabularies[1])}
     tokens = {"source": vocabularies[0].tokens, "target": vocabularies[1].tokens}
     save_model(name, model, {**sizes, **shape}, tokens)
-    tell(name, **model_card(type(model), name))
+    write_card(name, **model_card(type(model), name))
     translations = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
     right = [" ".join(pair.target) for pair in world.test]
     four = translate(model, FOUR, *vocabularies)
@@ -135,11 +142,11 @@ def describe_checkpoints(
     kind: type[nn.Module], name: str, earlier: Iterable[int], result: Mapping[str, float]
 ) -> None:
     """What the model said to its examples after earlier steps of its training, and the losses there."""
-    lines = [each["sentence"] for each in told(name)["examples"]]
+    lines = [each["sentence"] for each in read_card(name)["examples"]]
     steps = list(earlier)
     for step in steps:
-        tell(f"{name}_{step}", answers=answers_of(kind, f"{name}_{step}", lines))
-    tell(name, checkpoints=trained(name, steps, result))
+        write_card(f"{name}_{step}", answers=answers_of(kind, f"{name}_{step}", lines))
+    write_card(name, checkpoints=checkpoints_of(name, steps, result))
 
 
 # The chapter's translator that looks back, trained on what the stored Transformer has read --------
@@ -158,7 +165,7 @@ def live_translator(*, seed: int) -> dict:
     result = fit(model, "bahdanau_fr", sizes | SHAPE, **RECIPE, seed=seed)
     scores = save("bahdanau_fr", model, SHAPE, result)
     describe_checkpoints(AttentionTranslator, "bahdanau_fr", EARLIER, result)
-    tell("bahdanau_fr", gold=gold())
+    write_card("bahdanau_fr", gold=gold())
     return scores
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, MASK
-from course_utils.kit.live import network_of, packed, save_model, tell
+from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
 from course_utils.lessons.bert_and_transfer import tasks as counting
 from course_utils.lessons.bert_and_transfer import tasks as pretraining
@@ -78,7 +78,7 @@ def transfer(*, beginning: str, seed: int) -> dict:
     if beginning == "BERT" and seed == 0:
         sizes = {"vocab_size": body.embedding.num_embeddings} | pretraining.SIZES
         save_model("bert", body, sizes)
-        tell("bert", **model_card("bert"))
+        write_card("bert", **model_card("bert"))
     for name, amounts in LABELS.items():
         for count in amounts:
             score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")

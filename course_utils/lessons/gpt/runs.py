@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from course_utils.attention import MultiHeadAttention
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
-from course_utils.kit.live import network_of, packed, save_model, tell, trained
+from course_utils.kit.live import checkpoints_of, network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
@@ -222,9 +222,9 @@ def writer(*, steps: int, seed: int) -> dict:
     save_model("gpt", model, {"vocab_size": VOCAB} | sizes, vocabularies)
     result = {"loss": held_out()} | losses
     for name in ("gpt", *(f"gpt_{step}" for step in EARLIER)):
-        tell(name, answers=answers_of(name, subwords))
-    checkpoints = trained("gpt", EARLIER, result | {"steps": steps})
-    tell("gpt", loss=result["loss"], read=len(sentences) - 1000, checkpoints=checkpoints)
+        write_card(name, answers=answers_of(name, subwords))
+    checkpoints = checkpoints_of("gpt", EARLIER, result | {"steps": steps})
+    write_card("gpt", loss=result["loss"], read=len(sentences) - 1000, checkpoints=checkpoints)
     return {"result": result}
 
 

@@ -25,7 +25,7 @@ from course_utils.data.translation import (
 )
 from course_utils.decoding import translate
 from course_utils.files import data_path
-from course_utils.kit.live import network_of, packed, save_model, tell
+from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
 from course_utils.lessons.translating.real import Pieces, Split, looked_up, split
@@ -222,7 +222,7 @@ def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
     result = {f"test_{name}": value for name, value in scores(lines, data.test, data).items()}
     result |= {f"looked_up_{k}": value for k, value in scores(memory, data.test, data).items()}
     examples = examples_of(lines, data)
-    tell(
+    write_card(
         NAME,
         pieces=True,
         examples=examples,

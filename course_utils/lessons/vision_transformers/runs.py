@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
-from course_utils.kit.live import network_of, packed, save_model, tell
+from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
 from course_utils.lessons.vision_transformers.real import clothes as clothes
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
@@ -111,7 +111,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     if kind == "class token":
         save_model("vit" if seed == 0 else f"vit_{seed}", model, SIZE)
     if kind == "class token" and seed == 0:
-        tell("vit", **model_card("vit"))
+        write_card("vit", **model_card("vit"))
     result = {name: round(value, 4) for name, value in result.items()}
     return {"result": result, "curves": curves, "examples": examples}
 
@@ -124,7 +124,7 @@ def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     train(model, images, epochs=epochs, seed=seed)
     name = f"vit_patch{patch_size}"
     save_model(name, model, SIZE | {"patch_size": patch_size})
-    tell(name, **model_card(name))
+    write_card(name, **model_card(name))
     return {"result": {"test": round(share_right(model, test), 4)}}
 
 

@@ -37,7 +37,7 @@ def cover(course: Manifest, cache: Path | None) -> str:
         tiles=_tiles(course, cache) if cache else "",
         map=HTML.format(links),
         clone=f"git clone {course.repository}\n" if course.repository else "",
-        **scores(live.told("everyday_fr")),
+        **scores(live.read_card("everyday_fr")),
     )
     return page if cache else f"# {course.title}\n\n{page[page.index(MAP) :]}"
 
