@@ -3,13 +3,14 @@
 // A vector is a Float64Array, a matrix an array of its rows. One sentence at a time: no batch, no padding.
 // `this.p` is the state_dict of PyTorch, so a name such as "encoder.0.attention.query_proj" means the same here.
 
+import { range, softmax, total } from "./parts.js";
+
 const [PAD, UNK, BOS, EOS, MASK] = [0, 1, 2, 3, 4];
 
 // Numbers -------------------------------------------------------------------------------------
 
-const range = (length) => Array.from({ length }, (_, i) => i);
 const plus = (a, b) => vector(a.length, (i) => a[i] + b[i]);
-const mean = (a) => a.reduce((sum, value) => sum + value, 0) / a.length;
+const mean = (a) => total(a) / a.length;
 
 function vector(length, numberAt) {
   const numbers = new Float64Array(length);
@@ -24,15 +25,6 @@ function dot(a, b) {
     odd += a[i + 1] * b[i + 1];
   }
   return a.length % 2 ? even + odd + a.at(-1) * b.at(-1) : even + odd;
-}
-
-// Zeros where every score is −∞.
-function softmax(scores) {
-  const most = Math.max(...scores);
-  if (most === -Infinity) return scores.map(() => 0);
-  const powers = scores.map((score) => Math.exp(score - most));
-  const sum = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / sum);
 }
 
 // The average of `rows` that `weights` make.
@@ -266,6 +258,6 @@ function tokenize(text) {
 
 export {
   PAD, UNK, BOS, EOS, MASK, // ids of special tokens
-  range, vector, plus, dot, mix, softmax, erf, sinusoids, // numbers
+  vector, plus, dot, mix, erf, sinusoids, // numbers
   emptyCache, Network, tokenize,
 };

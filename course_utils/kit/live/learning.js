@@ -22,6 +22,25 @@ function learning(erf) {
     }
   }
 
+  // Adds A B, rows × columns: A[i, k] stands at i · ai + k · ak, B[k, j] at k · bk + j · bj. Four columns at a time: that is
+  // twice as fast as one.
+  function addProduct(to, [rows, columns, inner], A, [ai, ak], B, [bk, bj]) {
+    for (let i = 0; i < rows; i += 1) {
+      for (let j = 0; j < columns; j += 4) {
+        let [a, b, c, d] = [0, 0, 0, 0];
+        for (let k = 0; k < inner; k += 1) {
+          const value = A[i * ai + k * ak];
+          const at = k * bk + j * bj;
+          a += value * B[at];
+          b += value * B[at + bj];
+          c += value * B[at + 2 * bj];
+          d += value * B[at + 3 * bj];
+        }
+        [a, b, c, d].forEach((sum, more) => { to[i * columns + j + more] += sum; });
+      }
+    }
+  }
+
   // The network ---------------------------------------------------------------------------------
 
   // Each operation leaves on the tape how the gradient of its result goes back to what it was made from.
@@ -69,45 +88,15 @@ function learning(erf) {
       return x;
     }
 
-    // x Wᵀ + b, four outputs at a time: that is twice as fast as one.
+    // x Wᵀ + b
     linear(x, weight, bias = new Matrix(1, weight.rows)) {
-      const [n, outputs] = [weight.columns, weight.rows];
-      const y = new Matrix(x.rows, outputs);
-      const [from, W, to] = [x.data, weight.data, y.data];
-      for (let i = 0; i < x.rows; i += 1) {
-        for (let j = 0; j < outputs; j += 4) {
-          const row = i * n;
-          const [w0, w1, w2, w3] = [j * n, (j + 1) * n, (j + 2) * n, (j + 3) * n];
-          let [a, b, c, d] = [bias.data[j], bias.data[j + 1], bias.data[j + 2], bias.data[j + 3]];
-          for (let k = 0; k < n; k += 1) {
-            const value = from[row + k];
-            a += value * W[w0 + k];
-            b += value * W[w1 + k];
-            c += value * W[w2 + k];
-            d += value * W[w3 + k];
-          }
-          const at = i * outputs + j;
-          [to[at], to[at + 1], to[at + 2], to[at + 3]] = [a, b, c, d];
-        }
-      }
+      const [n, rows, outputs] = [weight.columns, x.rows, weight.rows];
+      const y = new Matrix(rows, outputs, (i) => bias.data[i % outputs]);
+      addProduct(y.data, [rows, outputs, n], x.data, [n, 1], weight.data, [1, n]);
       this.tape.push(() => {
-        const [dx, dW, db, dy] = [x.gradient, weight.gradient, bias.gradient, y.gradient];
-        for (let i = 0; i < x.rows; i += 1) {
-          for (let j = 0; j < outputs; j += 4) {
-            const [row, at] = [i * n, i * outputs + j];
-            const [w0, w1, w2, w3] = [j * n, (j + 1) * n, (j + 2) * n, (j + 3) * n];
-            const [a, b, c, d] = [dy[at], dy[at + 1], dy[at + 2], dy[at + 3]];
-            for (let k = 0; k < n; k += 1) {
-              const value = from[row + k];
-              dx[row + k] += a * W[w0 + k] + b * W[w1 + k] + c * W[w2 + k] + d * W[w3 + k];
-              dW[w0 + k] += a * value;
-              dW[w1 + k] += b * value;
-              dW[w2 + k] += c * value;
-              dW[w3 + k] += d * value;
-            }
-            for (let k = 0; k < 4; k += 1) db[j + k] += dy[at + k];
-          }
-        }
+        addProduct(x.gradient, [rows, n, outputs], y.gradient, [outputs, 1], weight.data, [n, 1]);
+        addProduct(weight.gradient, [outputs, n, rows], y.gradient, [1, outputs], x.data, [n, 1]);
+        y.gradient.forEach((gradient, i) => { bias.gradient[i % outputs] += gradient; });
       });
       return y;
     }

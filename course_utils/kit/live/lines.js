@@ -139,6 +139,11 @@ function odds(items, language, current) {
   return `<ol class="cu-odds">${lines.join("")}</ol>${scale}`;
 }
 
+// "without car — before: elle a une voiture rouge ." names: of what is crossed out, as HTML; was: what stood there before,
+// or null where it is the same.
+const withoutHTML = (names, was, language) =>
+  `without ${names.join(", ")} — ${was === null ? "the same" : `before: <s${language}>${safe(was)}</s>`} ${button('data-undo=""', "undo")}`;
+
 // The places of `now` that are in no longest common subsequence with `before`.
 function fresh(now, before) {
   const length = Array.from({ length: now.length + 1 }, () => new Array(before.length + 1).fill(0));
@@ -346,4 +351,4 @@ function treeHTML(root, token) {
     `<ul class="cu-live-list">${listHTML(root, token)}</ul></details>`;
 }
 
-export { arcs, become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML };
+export { arcs, become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML, withoutHTML };

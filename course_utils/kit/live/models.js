@@ -1,8 +1,7 @@
 // The course's networks on the layers of engine.js: the Transformer, GPT and BERT, the vision transformer, and Bahdanau's
 // GRU; and how a translation is decoded.
-import { BOS, dot, emptyCache, EOS, erf, mix, Network, PAD, plus, range, sinusoids, softmax, vector } from "./engine.js";
-
-// The Transformer -----------------------------------------------------------------------------
+import { BOS, dot, emptyCache, EOS, erf, mix, Network, PAD, plus, sinusoids, vector } from "./engine.js";
+import { range, softmax } from "./parts.js";
 
 class Transformer extends Network {
   embed(name, ids, start) {
@@ -40,8 +39,6 @@ class Transformer extends Network {
     return { ...state, caches: state.caches.map(both) };
   }
 }
-
-// Decoding ------------------------------------------------------------------------------------
 
 // <pad> and <bos> are never a next word.
 const speakable = (logits) =>
@@ -114,8 +111,6 @@ class Variants extends Network {
   }
 }
 
-// Language models -----------------------------------------------------------------------------
-
 class GPT extends Variants {
   causal = true;
 
@@ -147,8 +142,6 @@ class GPT extends Variants {
 class BERT extends GPT {
   causal = false;
 }
-
-// Vision --------------------------------------------------------------------------------------
 
 class ViT extends Variants {
   // An image, channels × rows × columns → its patches, row by row; in a patch the channel changes slowest.

@@ -10,6 +10,15 @@ const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 const within = (low, number, high) => Math.min(high, Math.max(low, number));
 const isCalm = () => globalThis.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
+// Zeros where every score is −∞.
+function softmax(scores) {
+  const most = Math.max(...scores);
+  if (most === -Infinity) return scores.map(() => 0);
+  const powers = scores.map((score) => Math.exp(score - most));
+  const sum = powers.reduce((a, b) => a + b);
+  return powers.map((power) => power / sum);
+}
+
 // Controls ------------------------------------------------------------------------------------
 
 const input = (type, attributes) => `<input type="${type}" ${OURS} ${attributes}>`;
@@ -161,7 +170,7 @@ const plot = (label, size, content, more = "", sort = "") =>
   `<svg class="cu-live-plot${sort}" role="img" aria-label="${label}" viewBox="0 0 ${size}"${more}>\n${content}</svg>`;
 
 export {
-  OURS, safe, percent, range, total, within, isCalm, fixed, dice, largest, // numbers and texts
+  OURS, safe, percent, range, total, softmax, within, isCalm, fixed, dice, largest, // numbers and texts
   input, button, labeled, radios, select, slider, sentenceField, numberField, sentences, region, columnHeads, // controls
   svg, mean, named, mapAt, needMap, mapButton, gallery, table, selfTable, choiceButton, // maps
   line, textAt, plot, // plots

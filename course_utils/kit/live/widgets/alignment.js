@@ -34,8 +34,6 @@ function hitsOf(weights, places) {
   return words.filter((row, i) => places.includes(`${i}.${largest(Array.from(row).slice(0, -1), 1)[0]}`)).length;
 }
 
-// HTML ----------------------------------------------------------------------------------------
-
 function saidHTML(which, own, gold) {
   const said = own.join(" ");
   const other = gold && `The corpus has: <span lang="fr">${safe(gold.french)}</span>`;
@@ -119,8 +117,6 @@ not read, the Transformer gets ${transformer.score[0]} right, word for word, and
 such different trainings this does not say which kind is better. Gold links are known for ${bahdanau.gold.length} \
 sentences that neither has read.</p>`;
 }
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form, [bahdanau, transformer]) {
   const trained = checkpoint(form, bahdanau, (packed) => new AttentionTranslator(packed));

@@ -1,9 +1,9 @@
 // A BERT: it fills the gaps of a sentence, and shows what each gap looked at.
 import { explain, explained, listenToTable } from "../closer.js";
-import { BOS, EOS, MASK, softmax } from "../engine.js";
+import { BOS, EOS, MASK } from "../engine.js";
 import { clicks, follow, partsOf } from "../form.js";
 import { BERT } from "../models.js";
-import { choiceButton, gallery, largest, mapAt, percent, region, safe, selfTable, sentenceField, sentences, slider } from "../parts.js";
+import { choiceButton, gallery, largest, mapAt, percent, region, safe, selfTable, sentenceField, sentences, slider, softmax } from "../parts.js";
 import { correct, Subwords } from "../text.js";
 
 const SHOWN = 8; // candidates for a gap
@@ -21,8 +21,6 @@ function filled(sentence, gap, word) {
   const between = texts.slice(1).map((_, i) => (i === gap ? word : "___"));
   return texts.map((text, i) => text + (between[i] ?? "")).join("");
 }
-
-// HTML ----------------------------------------------------------------------------------------
 
 // The likeliest tokens as bars. Only a whole word can fill a gap: a piece would be cut anew.
 function nextHTML(p, tokens, id) {
@@ -85,8 +83,6 @@ marked token. A gap is one token: \
 words that fall into pieces cannot come. Of ${count} tokens hidden in sentences that it has not read, its first guess \
 is right for ${percent(right / count)} %. The third example is one of the others.</p>`;
 }
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form, [bundle]) {
   const model = new BERT(bundle);

@@ -25,8 +25,6 @@ function employed(tell) {
   }
 }
 
-// HTML ----------------------------------------------------------------------------------------
-
 const across = (step) => 40 + (370 * step) / STEPS;
 const lossHeight = (most) => (loss) => 170 - (150 * Math.min(loss, most)) / most;
 
@@ -77,8 +75,6 @@ ${numberField("Seed", "seed", 99, seed)}</div>
 nats per letter. A GPT of two layers, 48 wide, with 32 letters of context. When the orange line turns up, it learns \
 your text by heart. Your text does not leave this page.</p>`;
 }
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form) {
   const { field, part, show, write, put } = partsOf(form);

@@ -3,10 +3,11 @@
 import { checkpoint, checkpointSlider, closer, explain, isAhead, listenToTable, said, tour as tourOf } from "../closer.js";
 import { EOS, tokenize } from "../engine.js";
 import { clicks, follow, partsOf } from "../form.js";
-import { arcs, become, fresh, headButtons, listenToLines, odds } from "../lines.js";
+import { arcs, become, fresh, headButtons, listenToLines, odds, withoutHTML } from "../lines.js";
 import { GPT } from "../models.js";
 import {
-  button, dice, isCalm, largest, mapAt, needMap, numberField, range, safe, select, selfTable, sentenceField, slider, total,
+  button, dice, isCalm, largest, mapAt, needMap, numberField, range, safe, select, selfTable, sentenceField, slider, softmax,
+  total,
 } from "../parts.js";
 import { correct, Reading, Subwords } from "../text.js";
 
@@ -15,17 +16,12 @@ const PACE = 120; // milliseconds from token to token
 const TOP_K = [0, 1, 3, 10, 50]; // so many tokens may be drawn; 0 stands for all
 const ACTS = { write: "Write", one: "One token", again: "Begin again" };
 
-// Drawing a token -----------------------------------------------------------------------------
-
 // softmax(logits / temperature) over the k best; towards temperature 0 the best gets all. k = 0 stands for all.
 function probabilities(logits, temperature, k) {
   const count = temperature === 0 ? 1 : k;
   const kept = count && new Set(largest(logits, count));
-  const best = Math.max(...logits);
-  const powers = Array.from(logits, (logit, id) =>
-    (!kept || kept.has(id) ? Math.exp((logit - best) / (temperature || 1)) : 0));
-  const sum = total(powers);
-  return powers.map((power) => power / sum);
+  const limited = Array.from(logits, (logit, id) => (!kept || kept.has(id) ? logit / (temperature || 1) : -Infinity));
+  return softmax(limited);
 }
 
 // The token at which the sum of the probabilities passes a number from 0 to 1.
@@ -36,10 +32,7 @@ function drawn(p, number) {
 }
 
 // So many equally likely tokens would leave the choice as open.
-const openness = (p) =>
-  Math.exp(p.reduce((sum, each) => (each > 0 ? sum - each * Math.log(each) : sum), 0));
-
-// HTML ----------------------------------------------------------------------------------------
+const openness = (p) => Math.exp(-total(p.map((each) => (each > 0 ? each * Math.log(each) : 0))));
 
 // before: what it was drawn from before tokens were crossed out; null where it has read another text since, and
 // undefined where none is.
@@ -60,16 +53,14 @@ function linesHTML(squares, map, all, tokens, { step, crossed, before }) {
   const other = before ? fresh(all, before) : [];
   const row = mapAt(squares, map)[step];
   const texts = [...all.map((id) => tokens[id]), ...(all.length > step + 1 ? [] : ["…"])];
-  const words = texts.map((text, i) =>
-    ({ text, pressed: crossed.includes(i), sorts: [other.includes(i) && "fresh"] }));
+  const words = texts.map((text, i) => ({ text, pressed: crossed.includes(i), sorts: [other.includes(i) && "fresh"] }));
   return arcs({ weights: row, now: step + 1 }, words, "Text: press a token to cross it out");
 }
 
 function beforeHTML(all, tokens, { crossed, before }, decode) {
   if (!crossed.length) return "";
-  const named = crossed.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`).join(", ");
-  const was = before.join() === all.join() ? "the same" : `before: <s>${safe(decode(before))}</s>`;
-  return `without ${named} — ${was} ${button('data-undo=""', "undo")}`;
+  const names = crossed.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`);
+  return withoutHTML(names, before.join() === all.join() ? null : decode(before), "");
 }
 
 // A text ends with <eos>, or when the window is full; until then a token more is drawn.
@@ -132,8 +123,6 @@ ${subwords.words.length.toLocaleString("en")} different words, and \
 nothing else. On sentences that it has not read its perplexity is ${Math.exp(bundle.loss).toFixed(1)}. What it writes \
 often makes no sense.</p>`;
 }
-
-// The tour ------------------------------------------------------------------------------------
 
 const BEGUN = { prompt: "she wants to", written: "|she wants to" };
 const PLAIN = { temperature: "1", top_k: "0", seed: "0" };
@@ -204,8 +193,6 @@ const CARDS = [
     done: ({ elements }) => elements.cell.value !== "" && elements.operation.value === "merge",
   },
 ];
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form, [bundle]) {
   const readings = new Map();
@@ -316,7 +303,7 @@ function mount(form, [bundle]) {
       field.step.max = read.length;
       if (["prompt", "written", "checkpoint"].includes(changed)) field.step.value = read.length;
       if (before && (changed === "forbid" || !filled.includes("step"))) field.step.value = firstOther(all);
-      nameUnread();
+      show("unread", subwords.unreadHTML(field.prompt.value));
       become(part("maps"), headButtons(squares, field.map.value, true));
       if (!timer) tell("status", ended(all) ? `Written: ${subwords.decode(all)}` : "");
       part("full").hidden = all.length <= window;
@@ -349,8 +336,6 @@ function mount(form, [bundle]) {
     return true;
   }
 
-  const nameUnread = () => show("unread", subwords.unreadHTML(field.prompt.value));
-
   function stop() {
     clearTimeout(timer);
     timer = 0;
@@ -364,7 +349,7 @@ function mount(form, [bundle]) {
   const tour = tourOf(form, CARDS);
   take(chosen(draw));
   const set = follow(form, draw);
-  nameUnread();
+  show("unread", subwords.unreadHTML(field.prompt.value));
   listenToTable(part("table"), set);
   listenToLines(part("lines"), {
     now: (i) => i > 0 && String(i) !== field.step.value && set("step", String(i)),

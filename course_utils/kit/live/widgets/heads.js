@@ -50,8 +50,6 @@ function mostRight(k, heads) {
   return sum / 2 ** k;
 }
 
-// HTML ----------------------------------------------------------------------------------------
-
 const color = (white) => (white ? "white" : "black");
 const ballText = (white, i) => `${DRAWERS[i]} ${color(white[i])}`;
 
@@ -110,8 +108,6 @@ ${region("Weights of the heads", "table", found.table)}
 <p class="cu-live-note">Nothing is trained here: the weights and the readout are written down. The balls are white, \
 +1, or black, −1, and the keys do not show them.</p>`;
 }
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form) {
   const { field, part, show, write } = partsOf(form);

@@ -71,8 +71,6 @@ class Adam {
   }
 }
 
-// Points and paths ----
-
 const MIDDLE = 2.4; // from here the curve is drawn, to where the query stands
 const PLACES = range(101).map((i) => i / 20);
 const [NARROW, WIDE] = [0.02, 10];
@@ -111,8 +109,6 @@ function windowOver(query, kernel, width) {
   const edge = PLACES.map((x) => [across(x), 345 - 75 * shape(((x - query) / width) ** 2)]);
   return `${line(edge)}L430.0 345L34.0 345Z`;
 }
-
-// What is seen --------------------------------------------------------------------------------
 
 const heightIn = ([low, high]) => (y) => 250 - (240 * (y - low)) / (high - low);
 
@@ -156,8 +152,6 @@ function judged({ points, kernel, width }, curve, trail, steps) {
       : "no leave-one-out error: a point has no other in reach."),
   };
 }
-
-// HTML ----------------------------------------------------------------------------------------
 
 // The first points; truth: the true curve at PLACES.
 function state(_, { points, truth }) {
@@ -239,8 +233,6 @@ ${textAt(430, 186, "end", "width σ")}${textAt(28, 155, "end", 0)}
 <circle class="cu-live-answer" data-part="ball" cx="${cx}" cy="${cy}" r="6"></circle>`);
 }
 
-// The widget ----------------------------------------------------------------------------------
-
 function mount(form) {
   const { field, part, show, write, put, say } = partsOf(form);
   const picture = part("plot");
@@ -263,8 +255,6 @@ function mount(form) {
       chosen: within(1, Number(field.point.value), points.length) - 1,
     };
   }
-
-  // What is seen ------------------------------------------------------------------------------
 
   function drawFit(now) {
     const { query } = now;
@@ -311,8 +301,6 @@ function mount(form) {
     drawControls(view());
   }
 
-  // Learning ----------------------------------------------------------------------------------
-
   function step() {
     const { points, kernel, width } = view();
     const { slope } = leaveOneOut(points, kernel, width);
@@ -338,8 +326,6 @@ function mount(form) {
     if (isOn()) stop();
     [adam, trail] = [new Adam(), []];
   }
-
-  // What is changed ---------------------------------------------------------------------------
 
   const set = follow(form, draw);
   globalThis.requestIdleCallback?.(() => errorsFor(view())); // the first key need not wait for it

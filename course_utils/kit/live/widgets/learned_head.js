@@ -2,7 +2,8 @@
 // and seed alone: at any step the page shows what so many steps have made of the matrices.
 import { clicks, follow, partsOf, player } from "../form.js";
 import {
-  button, columnHeads, dice, line, numberField, percent, plot, range, region, select, slider, table, textAt, total,
+  button, columnHeads, dice, line, numberField, percent, plot, range, region, select, slider, softmax, table,
+  textAt, total,
 } from "../parts.js";
 
 const NOUNS = [["cat", "mouse"], ["lemon", "apple"], ["desk", "table"]]; // masculine and feminine in French
@@ -37,13 +38,6 @@ const times = (A, B) => {
   const columns = transposed(B);
   return A.map((row) => columns.map((column) => dot(row, column)));
 };
-
-function softmax(scores) {
-  const most = Math.max(...scores);
-  const powers = scores.map((score) => Math.exp(score - most));
-  const sum = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / sum);
-}
 
 // X: n words × M features; `asking`: the words that ask, all of them by default. W: the matrices Q and K, M × d, and
 // V, M × d_v.
@@ -118,8 +112,6 @@ class Training {
     return this.states[step];
   }
 }
-
-// HTML ----------------------------------------------------------------------------------------
 
 const number = (x) => `${x < 0 ? "−" : ""}${(Math.floor(Math.abs(x) * 100 + 0.5) / 100).toFixed(2)}`;
 
@@ -207,8 +199,6 @@ ${textAt(415, (least - 6).toFixed(1), "end", `equal weights, at best ${uniform.t
 <path class="cu-live-errors" data-part="curve" d="M${cx} ${cy}"></path>
 <circle class="cu-live-answer" data-part="ball" cx="${cx}" cy="${cy}" r="6"></circle>`);
 }
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form) {
   const { field, part, show, write, put, say } = partsOf(form);

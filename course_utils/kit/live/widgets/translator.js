@@ -2,11 +2,11 @@
 import {
   bundleOf, checkpoint, checkpointSlider, closer, explain, isAhead, listenToTable, said, tour as tourOf,
 } from "../closer.js";
-import { BOS, EOS, softmax, tokenize } from "../engine.js";
+import { BOS, EOS, tokenize } from "../engine.js";
 import { clicks, follow, partsOf } from "../form.js";
-import { become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML } from "../lines.js";
+import { become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML, withoutHTML } from "../lines.js";
 import { beamSearch, greedy, Transformer } from "../models.js";
-import { button, input, largest, mapAt, named, needMap, radios, safe, select, sentenceField, table } from "../parts.js";
+import { button, input, largest, mapAt, named, needMap, radios, safe, select, sentenceField, softmax, table } from "../parts.js";
 import { correct, language as languageOf, Reading, unknownWord } from "../text.js";
 
 const SHOWN = 5; // candidates for the next word
@@ -118,8 +118,6 @@ const hasReadTheSame = (trace, before, i) => trace.ids.slice(0, trace.says[i].pl
 const firstOther = (trace, before) => trace.says.findIndex(({ text }, i) => text !== before.says[i]?.text);
 const sureOf = ({ next, ids }, { places }) => places.reduce((p, row) => p * next[row][ids[row]], 1);
 
-// HTML ----------------------------------------------------------------------------------------
-
 // The word that a row of the maps belongs to.
 const wordAt = ({ says }, row) => says.findIndex(({ places }) => places.includes(row));
 
@@ -139,12 +137,11 @@ function linesHTML(trace, before, { map, step }, { words, looks }) {
 
 function beforeHTML(trace, before, { words, looks }) {
   if (!words.length && !looks.length) return "";
-  const named = [
+  const names = [
     ...words.map((j) => `<em>${safe(trace.source[j].text)}</em>`),
     ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
   ].filter((text, i, every) => every.indexOf(text) === i);
-  const was = trace.text === before.text ? "the same" : `before: <s lang="fr">${safe(before.text)}</s>`;
-  return `without ${named.join(", ")} — ${was} ${button('data-undo=""', "undo")}`;
+  return withoutHTML(names, trace.text === before.text ? null : before.text, ' lang="fr"');
 }
 
 const deeperHTML = ({ source }, { words }) => (words.length
@@ -236,8 +233,6 @@ wrong: of ${count} test sentences it gets about ${Math.round((5 * right) / count
 sentences are made by the same rules as most of those that it has read: of other sentences fewer are right.</p>`}`;
 }
 
-// The tour --------------------------------------------------------------------------------------
-
 const CARDS = [
   {
     title: "Any sentence", mark: ".cu-live-ask", open: { search: "1", kind: "cross" },
@@ -302,8 +297,6 @@ const CARDS = [
     task: "Choose the third example. Which word is wrong?", done: (form) => said(form, "right") !== "",
   },
 ];
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form, [bundle]) {
   const chosen = checkpoint(form, bundle, answering);

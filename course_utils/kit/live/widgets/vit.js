@@ -1,8 +1,7 @@
 // The vision transformer: a picture is drawn, uploaded or chosen; every change is answered at once.
-import { softmax } from "../engine.js";
 import { clicks, drags, follow, partsOf, pointed } from "../form.js";
 import { ViT } from "../models.js";
-import { OURS, button, input, labeled, mapButton, mean, percent, radios, range, svg, total, within } from "../parts.js";
+import { OURS, button, input, labeled, mapButton, mean, percent, radios, range, softmax, svg, total, within } from "../parts.js";
 
 const SIDE = 28; // pixels
 const STRONG = 3; // so many times the mean weight is drawn as strong as possible
@@ -36,8 +35,6 @@ function look(model, pixels) {
   const maps = layers.map((heads) => [...heads, meanOf(heads)].map((map) => onPatches(map[0])));
   return { p, maps, rollout: onPatches(rolledOut(layers)) };
 }
-
-// HTML ----------------------------------------------------------------------------------------
 
 // A place among the maps: "1.4" is block 1, after its four heads, their mean; or "rollout".
 function mapAt(seen, place) {
@@ -137,8 +134,6 @@ async function read(file) {
   const light = total(edge) / edge.length > 127;
   return { pixels: light ? gray.map((value) => 255 - value) : gray, light };
 }
-
-// The widget ----------------------------------------------------------------------------------
 
 function mount(form, bundles) {
   const models = new Map(bundles.map((bundle) => [String(sizeOf(bundle)), new ViT(bundle)]));
