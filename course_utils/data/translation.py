@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from course_utils.data.loading import Loader
-from course_utils.data.registry import fetch, read_member, registered
+from course_utils.data.registry import fetch, read_member
 from course_utils.data.text import BOS, EOS, Vocabulary, pad, tokenize
 from course_utils.files import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
-TATOEBA = {"fr": "fra-eng", "es": "spa-eng"}  # their names in the registry
+TATOEBA = {"fr": "fra", "es": "spa"}  # as in `fra-eng` of the registry, and `fra.txt` there
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
             where to put it by hand.
     """
     _checked(language)
-    name = TATOEBA[language]
-    archive = fetch(name)
-    text = read_member(archive, *registered()[name].members).decode("utf-8")
+    short = TATOEBA[language]
+    archive = fetch(f"{short}-eng")
+    text = read_member(archive, f"{short}.txt", f"{short}-eng/{short}.txt").decode("utf-8")
     lines = io.StringIO(text, newline=None)
     pairs = []
     for source, target, *_ in _rows(archive.name, lines, columns=2, notes=False):
