@@ -4,6 +4,7 @@ Each message names the argument, what it was, and what would be right. *Scoring 
 same checks.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -75,11 +76,11 @@ def check_lengths(valid_lens: Tensor, length: int) -> None:
         )
 
 
-def check_positive(**sizes: int) -> None:
-    """Raise ValueError unless each size is at least 1."""
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name}={size}; a size is at least 1")
+def check_positive(**numbers: int) -> None:
+    """Raise ValueError unless each size or count is at least 1."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name}={number}; at least 1 is needed")
 
 
 def check_divides(**sizes: int) -> None:
@@ -89,6 +90,14 @@ def check_divides(**sizes: int) -> None:
         raise ValueError(f"{name}={size}, {divisor_name}={divisor}; both are at least 1")
     if size % divisor:
         raise ValueError(f"{name}={size} is not divisible by {divisor_name}={divisor}")
+
+
+def chosen(table: Mapping[str, Any], **argument: str) -> Any:
+    """What a table has under the name that an argument gives; raise ValueError where it has none."""
+    ((name, key),) = argument.items()
+    if key not in table:
+        raise ValueError(f"{name}={key!r} is unknown; choose one of {', '.join(table)}")
+    return table[key]
 
 
 def checked_probability(name: str, value: float) -> float:

@@ -147,26 +147,6 @@ def scaled_dot_product_attention(
     return fused.attend(queries, keys, values, attn_mask, **options)
 
 
-class DotProductAttention(Attention):
-    """Scaled dot-product attention as a module, softmax(q·k / √dim) over the keys.
-
-    Args:
-        dropout: probability with which a weight is dropped in training.
-    """
-
-    def __init__(self, *, dropout: float = 0.0):
-        super().__init__()
-        self.dropout = arguments.checked_probability("dropout", dropout)
-
-    def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None
-    ) -> Tensor:
-        """(…, queries, dim), (…, keys, dim), (…, keys, value_dim) → (…, queries, value_dim)."""
-        self.note(lambda: dot_product_weights(queries, keys, attn_mask))
-        dropout_p = self.dropout if self.training else 0.0
-        return scaled_dot_product_attention(queries, keys, values, attn_mask, dropout_p=dropout_p)
-
-
 class AdditiveAttention(Attention):
     """Additive attention: a(q, k) = wᵀ tanh(W_q q + W_k k); queries and keys may differ in size.
 
@@ -334,21 +314,9 @@ class MultiHeadAttention(Attention):
             TypeError: an argument is no tensor, or the mask is not boolean.
             ValueError: a shape does not fit, or a mask can be read in two ways.
         """
-        _check_size("queries", queries, self.query_proj.in_features)
-        q = split_heads(self.query_proj(queries), self.num_heads)
-        q = q if encode is None else encode(q)
-        if cache is not None and keys is None and values is None:
-            k, v = cache.keys, cache.values
-        else:
-            _check_size("keys", keys, self.key_proj.in_features)
-            _check_size("values", values, self.value_proj.in_features)
-            k = split_heads(self.key_proj(keys), self.num_kv_heads)
-            k = k if encode is None else encode(k)
-            v = split_heads(self.value_proj(values), self.num_kv_heads)
-            if cache is not None:
-                k, v = cache.append(k, v)
+        q, k, v = self.project(queries, keys, values, cache=cache, encode=encode)
         if attn_mask is not None:
-            shape = torch.Size((q.shape[0], self.num_heads, q.shape[-2], k.shape[-2]))
+            shape = torch.Size((*q.shape[:-1], k.shape[-2]))
             attn_mask = arguments.mask_for_heads(attn_mask, shape, is_causal=is_causal)
         return self.out_proj(merge_heads(self.attend(q, k, v, attn_mask, is_causal=is_causal)))
 
@@ -366,3 +334,28 @@ class MultiHeadAttention(Attention):
         dropout_p = self.dropout if self.training else 0.0
         options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
         return fused.attend(q, k, v, attn_mask, is_causal=is_causal, **options)
+
+    def project(
+        self,
+        queries: Tensor,
+        keys: Tensor | None,
+        values: Tensor | None,
+        *,
+        cache: KVCache | None,
+        encode: Callable[[Tensor], Tensor] | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of each head, with their positions, and with those of the cache.
+
+        (batch, heads, queries, head_dim), and twice (batch, num_kv_heads, keys, head_dim).
+        """
+        _check_size("queries", queries, self.query_proj.in_features)
+        q = split_heads(self.query_proj(queries), self.num_heads)
+        q = q if encode is None else encode(q)
+        if cache is not None and keys is None and values is None:
+            return q, cache.keys, cache.values
+        _check_size("keys", keys, self.key_proj.in_features)
+        _check_size("values", values, self.value_proj.in_features)
+        k = split_heads(self.key_proj(keys), self.num_kv_heads)
+        k = k if encode is None else encode(k)
+        v = split_heads(self.value_proj(values), self.num_kv_heads)
+        return q, *((k, v) if cache is None else cache.append(k, v))

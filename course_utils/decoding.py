@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from course_utils.arguments import refuse_text
+from course_utils.arguments import check_positive, refuse_text
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, pad, tokenize
 from course_utils.runtime import Module, evaluating
 
@@ -76,7 +76,7 @@ def greedy(
     Raises:
         ValueError: `max_len` is not positive.
     """
-    _check_positive("max_len", max_len)
+    check_positive(max_len=max_len)
     with evaluating(model):
         state = model.start(source, source_lens)
         tokens = torch.full((len(source),), BOS, device=source.device)
@@ -123,8 +123,7 @@ def beam_search(
     Raises:
         ValueError: `beam_size` or `max_len` is not positive.
     """
-    _check_positive("beam_size", beam_size)
-    _check_positive("max_len", max_len)
+    check_positive(beam_size=beam_size, max_len=max_len)
     batch, device = len(source), source.device
     with evaluating(model):
         state = model.start(source, source_lens)
@@ -224,7 +223,7 @@ def next_token_probs(
     if not temperature >= 0:
         raise ValueError(f"temperature={temperature}; 0 or more is needed")
     if top_k is not None:
-        _check_positive("top_k", top_k)
+        check_positive(top_k=top_k)
     k = 1 if temperature == 0 else min(top_k or logits.shape[-1], logits.shape[-1])
     best, tokens = logits.topk(k, dim=-1)
     # the best becomes 0 first: a logit divided by a tiny temperature is infinite
@@ -287,7 +286,7 @@ def _check_prompt(model: Writer, prompt: Tensor, max_new: int) -> None:
             f"prompt has shape {tuple(prompt.shape)}; (batch, length) ids are needed, at least <bos>"
         )
     _check_ids(model, prompt=[int(prompt.min()), int(prompt.max())])
-    _check_positive("max_new", max_new)
+    check_positive(max_new=max_new)
     if model.max_len is not None and prompt.shape[1] + max_new > model.max_len:
         raise ValueError(
             f"{prompt.shape[1]} tokens of the prompt and max_new={max_new} do not fit a table of "
@@ -331,11 +330,6 @@ def _without(logits: Tensor, banned: Sequence[int]) -> Tensor:
     logits = logits.clone()
     logits[:, list(banned)] = -torch.inf
     return logits
-
-
-def _check_positive(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{name}={value}; at least 1 is needed")
 
 
 def _until(end: int | None, ids: list[int]) -> list[int]:

@@ -11,6 +11,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.arguments import chosen
 from course_utils.attention import MultiHeadAttention
 from course_utils.cache import KVCache
 from course_utils.positions import Rotation
@@ -38,7 +39,7 @@ class FeedForward(nn.Sequential):
     ):
         super().__init__(
             nn.Linear(embed_dim, ffn_dim),
-            _named(ACTIVATIONS, "activation", activation)(),
+            chosen(ACTIVATIONS, activation=activation)(),
             nn.Dropout(dropout),
             nn.Linear(ffn_dim, embed_dim),
         )
@@ -271,7 +272,7 @@ class DecoderLayer(nn.Module):
 
 def make_norm(name: str, embed_dim: int, *, eps: float = 1e-5) -> nn.Module:
     """`nn.LayerNorm` for "layer", `nn.RMSNorm` for "rms"."""
-    return _named(NORMS, "norm", name)(embed_dim, eps=eps)
+    return chosen(NORMS, norm=name)(embed_dim, eps=eps)
 
 
 def make_feed_forward(
@@ -281,10 +282,3 @@ def make_feed_forward(
     if activation == "swiglu":
         return SwiGLU(embed_dim, ffn_dim, dropout=dropout)
     return FeedForward(embed_dim, ffn_dim, dropout=dropout, activation=activation)
-
-
-def _named(table: dict, argument: str, name: str):
-    if name not in table:
-        known = ", ".join(map(repr, table))
-        raise ValueError(f"{argument}={name!r} is unknown; there are {known}")
-    return table[name]

@@ -11,6 +11,8 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from course_utils.arguments import chosen, require_floating, require_tensor
+
 Kernel = Callable[[Tensor], Tensor]
 
 
@@ -57,7 +59,8 @@ def kernel_values(u: Tensor, *, kernel: str = "gaussian") -> Tensor:
         TypeError: `u` is not a floating-point tensor.
         ValueError: no kernel has this name.
     """
-    return _named(kernel)(_floating("u", u).square())
+    require_floating("u", u)
+    return chosen(KERNELS, kernel=kernel)(u.square())
 
 
 def kernel_weights(
@@ -173,8 +176,7 @@ def best_width(
         TypeError, ValueError: as in `leave_one_out`, when `widths` is not a tensor (candidates,) or
             is empty, and when no width reaches another point from every point.
     """
-    if not isinstance(widths, Tensor):
-        raise TypeError(f"widths is a {type(widths).__name__}; a torch.Tensor is needed")
+    require_tensor("widths", widths)
     if widths.ndim != 1 or len(widths) == 0:
         raise ValueError(
             f"widths has shape {tuple(widths.shape)}; (candidates,) is needed, not empty"
@@ -190,17 +192,11 @@ def best_width(
     return widths[errors.argmin()].item(), errors
 
 
-def _named(kernel: str) -> Kernel:
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel={kernel!r} is unknown; choose one of {', '.join(KERNELS)}")
-    return KERNELS[kernel]
-
-
 def _weights(
     queries: Tensor, keys: Tensor, allowed: Tensor, kernel: str, width: float | Tensor
 ) -> Tensor:
     """Weights over the keys that are `allowed`, (queries, keys) and boolean; the others get 0."""
-    kernel_of = _named(kernel)
+    kernel_of = chosen(KERNELS, kernel=kernel)
     width = _checked_width(width, like=keys)
     if kernel == "gaussian":
         return _gaussian_scores(queries, keys, allowed, width).softmax(dim=-1)
@@ -225,17 +221,10 @@ def _squared_distances(queries: Tensor, keys: Tensor, width: Tensor) -> Tensor:
     return ((queries[:, None, :] - keys[None, :, :]) / width).square().sum(dim=-1)
 
 
-def _floating(name: str, tensor: Tensor) -> Tensor:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is a {type(tensor).__name__}; a torch.Tensor is needed")
-    if not tensor.is_floating_point():
-        raise TypeError(f"{name} has dtype {tensor.dtype}; a floating-point dtype is needed")
-    return tensor
-
-
 def _points(name: str, points: Tensor) -> Tensor:
     """(n,) or (n, dim) → (n, dim)."""
-    if _floating(name, points).ndim not in (1, 2):
+    require_floating(name, points)
+    if points.ndim not in (1, 2):
         raise ValueError(f"{name} has shape {tuple(points.shape)}; (n,) or (n, dim) is needed")
     return points if points.ndim == 2 else points[:, None]
 
@@ -254,7 +243,8 @@ def _checked_width(width: float | Tensor, *, like: Tensor) -> Tensor:
 
 
 def _check_values(keys: Tensor, values: Tensor) -> None:
-    if _floating("values", values).ndim not in (1, 2):
+    require_floating("values", values)
+    if values.ndim not in (1, 2):
         raise ValueError(
             f"values has shape {tuple(values.shape)}; (keys,) or (keys, classes) is needed"
         )

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from course_utils.arguments import check_positive
+
 
 def sinusoidal_table(length: int, embed_dim: int, *, base: float = 10_000.0) -> Tensor:
     """Sines in the even columns, cosines in the odd ones, of angle i / base^(2j / embed_dim).
@@ -153,8 +155,7 @@ class RelativeKeys(nn.Module):
 
     def __init__(self, dim: int, *, farthest: int = 16):
         super().__init__()
-        if farthest < 1:
-            raise ValueError(f"farthest={farthest}; at least 1 is needed")
+        check_positive(farthest=farthest)
         self.farthest = farthest
         self.table = nn.Parameter(torch.empty(2 * farthest + 1, dim).normal_(std=dim**-0.5))
 

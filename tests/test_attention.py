@@ -20,7 +20,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import course_utils as cu
 from course_utils.arguments import mask_for_heads
 from course_utils.attention import (
-    DotProductAttention,
     MultiHeadAttention,
     causal_mask,
     dot_product_weights,
@@ -271,8 +270,6 @@ def same_without_dropout(module, *inputs):
 
 def test_weights_are_dropped_in_training_only():
     x, mask = torch.randn(2, 5, 4), cu.padding_mask(torch.tensor([5, 3]), 5)
-    right = same_without_dropout(DotProductAttention(dropout=0.4), x, x, x, mask)
-    torch.testing.assert_close(right, cu.scaled_dot_product_attention(x, x, x, mask))
     for kind in (cu.AdditiveAttention, MultiHeadAttention):
         sizes = (4, 4, 8) if kind is cu.AdditiveAttention else (4, 2)
         plain, module = kind(*sizes), kind(*sizes, dropout=0.4)
@@ -325,7 +322,7 @@ def test_heads_are_split_and_merged_without_loss():
 class TwoLookUps(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = DotProductAttention(dropout=0.5)
+        self.first = cu.AdditiveAttention(4, 4, 8, dropout=0.5)
         self.second = nn.ModuleList([cu.AdditiveAttention(4, 4, 8, dropout=0.5)])
 
     def forward(self, x, mask=None):
@@ -353,12 +350,9 @@ class Softmaxes(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize(
-    "model", [DotProductAttention(), cu.MultiHeadAttention(4, 2, num_kv_heads=1)]
-)
-def test_weights_are_computed_only_inside_the_block(model):
+def test_weights_are_computed_only_inside_the_block():
+    model = cu.MultiHeadAttention(4, 2, num_kv_heads=1)
     x, mask = torch.randn(1, 3, 4), cu.causal_mask(3)
-    model.eval()
 
     def softmaxes():
         with Softmaxes() as counted:
@@ -418,13 +412,12 @@ def heads(mask, **options):
         (lambda: cu.MultiHeadAttention(100, 7), ValueError, "embed_dim=100 is not divisible by num_heads=7"),
         (lambda: split_heads(X, 3), ValueError, "embed_dim=4 is not divisible by num_heads=3"),
         (lambda: cu.MultiHeadAttention(8, 0), ValueError, "embed_dim=8, num_heads=0; both are at least 1"),
-        (lambda: DotProductAttention(dropout=1.5), ValueError, "dropout=1.5; a probability"),
-        (lambda: cu.AdditiveAttention(0, 4, 8), ValueError, "query_dim=0; a size is at least 1"),
-        (lambda: cu.AdditiveAttention(4, 0, 8), ValueError, "key_dim=0; a size is at least 1"),
-        (lambda: cu.AdditiveAttention(4, 4, 0), ValueError, "hidden_dim=0; a size is at least 1"),
+        (lambda: cu.AdditiveAttention(0, 4, 8), ValueError, "query_dim=0; at least 1 is needed"),
+        (lambda: cu.AdditiveAttention(4, 0, 8), ValueError, "key_dim=0; at least 1 is needed"),
+        (lambda: cu.AdditiveAttention(4, 4, 0), ValueError, "hidden_dim=0; at least 1 is needed"),
         (lambda: cu.AdditiveAttention(4, 4, 8, dropout=-1), ValueError, "^dropout=-1; a probability"),
         (lambda: cu.MultiHeadAttention(4, 2, dropout=2), ValueError, "^dropout=2; a probability"),
-        (lambda: cu.MultiHeadAttention(4, 2, key_dim=0), ValueError, "^key_dim=0; a size is at least 1"),
+        (lambda: cu.MultiHeadAttention(4, 2, key_dim=0), ValueError, "^key_dim=0; at least 1 is needed"),
         (lambda: cu.MultiHeadAttention(32, 4, num_kv_heads=0), ValueError, "num_kv_heads=0; both are at least 1"),
         (lambda: cu.MultiHeadAttention(32, 4, num_kv_heads=8), ValueError, "num_heads=4 is not divisible by num_kv_heads=8"),
         (lambda: cu.causal_mask(-1), ValueError, "length=-1; a length is at least 0"),
@@ -465,7 +458,7 @@ def heads(mask, **options):
         (lambda: cu.MultiHeadAttention(4, 2)(X, None, None, cache=KVCache()), ValueError, "the cache is empty"),
         (lambda: cu.MultiHeadAttention(4, 2, key_dim=3)(X, X, X), ValueError, r"keys has shape \(2, 3, 4\); \(…, keys, 3\)"),
         (lambda: cu.MultiHeadAttention(4, 2, value_dim=3)(X, X, X), ValueError, r"^values has shape \(2, 3, 4\); \(…, values, 3\)"),
-        (lambda: cu.MultiHeadAttention(4, 2, value_dim=0), ValueError, "value_dim=0; a size is at least 1"),
+        (lambda: cu.MultiHeadAttention(4, 2, value_dim=0), ValueError, "value_dim=0; at least 1 is needed"),
         (lambda: cu.MultiHeadAttention(8, 2)(X, X, X), ValueError, r"queries has shape \(2, 3, 4\); \(…, queries, 8\)"),
     ],
 )  # fmt: skip
@@ -524,14 +517,13 @@ def test_a_cache_begun_in_inference_mode_goes_on_outside_of_it():
 
 def test_under_autocast_queries_may_have_another_dtype_as_in_pytorchs_operator():
     queries, keys = torch.randn(2, 3, 8), torch.randn(2, 5, 8).bfloat16()
-    module = DotProductAttention()
-    with torch.autocast("cpu", dtype=torch.bfloat16), cu.record_attention(module) as maps:
-        mixed = module(queries, keys, keys)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = cu.scaled_dot_product_attention(queries, keys, keys)
         right = F.scaled_dot_product_attention(queries, keys, keys)
+        assert dot_product_weights(queries, keys).shape == (2, 3, 5)
     torch.testing.assert_close(mixed, right, rtol=0.02, atol=0.02)
-    assert maps[""].shape == (2, 3, 5)
     with pytest.raises(TypeError, match="one dtype"):
-        module(queries, keys, keys)
+        cu.scaled_dot_product_attention(queries, keys, keys)
 
 
 def test_attention_with_dropout_is_right_on_average_and_zero_where_nothing_is_permitted():

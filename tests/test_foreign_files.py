@@ -275,6 +275,16 @@ def test_broken_files_can_be_left_out_and_are_counted(tmp_path, capsys):
         cu.load_image_folder(folder, 4, skip_broken=True)
 
 
+@pytest.mark.parametrize("pack", [Path, tarred, zipped])
+def test_a_class_without_an_image_is_named(tmp_path, capsys, pack):
+    folder = pictures(tmp_path / "set")
+    (folder / "bird" / "summer").mkdir(parents=True)
+    path = pack(folder)
+    assert cu.load_image_folder(path, 4).classes == ("Café cat", "dog")
+    printed = f"{path.name}: no image lies in bird, so that it is no class\n"
+    assert capsys.readouterr().out == printed
+
+
 # Another set in MNIST's format ------------------------------------------------------------------
 
 

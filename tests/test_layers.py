@@ -41,7 +41,7 @@ def test_the_first_tokens_alone_are_not_for_layers_that_count_positions(rotary, 
     "make", [lambda: make_norm("batch", 8), lambda: make_feed_forward(8, 8, activation="tanh")]
 )
 def test_an_unknown_part_is_named_with_those_that_exist(make):
-    with pytest.raises(ValueError, match="is unknown; there are"):
+    with pytest.raises(ValueError, match="is unknown; choose one of"):
         make()
 
 

@@ -14,7 +14,6 @@ from torch.testing import assert_close
 
 import course_utils as cu
 from course_utils.attention import (
-    DotProductAttention,
     MultiHeadAttention,
     causal_mask,
     dot_product_weights,
@@ -251,13 +250,21 @@ PIXELS = torch.linspace(-1, 1, 2 * 16 * 16).cos().view(2, 16, 4, 4) * 2
 PADDING = padding_mask(torch.tensor([6, 3]), 6)
 LLAMA = {"rotary": True, "norm": "rms", "activation": "swiglu"}
 GRU = {"embed_dim": 16, "hidden_dim": 16}
+
+
+class DotProduct(nn.Module):
+    """Attention without heads and parameters."""
+
+    forward = staticmethod(cu.scaled_dot_product_attention)
+
+
 MODELS = {
     "heads": (partial(MultiHeadAttention, 16, 4), (X, X, X)),
     "heads, padding": (partial(MultiHeadAttention, 16, 4), (X, X, X, PADDING)),
     "heads, causal": (partial(MultiHeadAttention, 16, 4), (X, X, X, causal_mask(6))),
     "grouped heads": (partial(MultiHeadAttention, 16, 4, num_kv_heads=2), (X, X, X)),
     "additive": (partial(cu.AdditiveAttention, 16, 16, 8), (X, X, X, PADDING)),
-    "dot product": (DotProductAttention, (X, X, X, PADDING)),
+    "dot product": (DotProduct, (X, X, X, PADDING)),
     "encoder layer": (partial(EncoderLayer, 16, 4, 32, **LLAMA), (X,)),
     "decoder layer": (partial(DecoderLayer, 16, 4, 32), (X, X)),
     "transformer": (

@@ -4,8 +4,7 @@ import os
 import stat
 import tarfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -15,14 +14,13 @@ import torch
 from torch import Tensor
 
 from course_utils.data.images import ImageSet, read_image
+from course_utils.data.registry import DAMAGED
 
 LARGEST_FILE = 100_000_000
 """Bytes of one image's file that are read from an archive."""
 
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError)
-"""What reading a broken archive raises."""
-
-SKIPPED = ("thumbs.db", "desktop.ini")
+SKIPPED = ("thumbs.db", "desktop.ini", "__macosx")
+"""What systems leave in folders and archives, besides files whose names begin with a dot."""
 
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".7z", ".rar")
 
@@ -31,24 +29,17 @@ NAMED = 5
 
 
 class Entry(NamedTuple):
-    """A file of a folder or an archive.
+    """A file or a folder, in a folder or an archive.
 
     Attributes:
         name: its path in there, with slashes.
-        read: gives its bytes; to be called before the next entry is asked for.
+        read: gives a file's bytes, before the next entry is asked for; None for a folder.
         link: where it points, if it is a link that is not followed.
     """
 
     name: str
-    read: Callable[[], bytes]
+    read: Callable[[], bytes] | None
     link: str = ""
-
-
-class Place(NamedTuple):
-    """Where an image lies, below the folder of the classes: its class, and its path in there."""
-
-    label: str
-    file: str
 
 
 def load_image_folder(
@@ -71,7 +62,8 @@ def load_image_folder(
     Returns:
         The images in the order of their names; the classes, which are the folders' names, in alphabetical
         order. An image in a folder of its class's folder, `cat/summer/0001.jpg`, belongs to the class, too.
-        Links in a folder are followed. Files whose names begin with a dot are left out.
+        Links in a folder are followed. Files whose names begin with a dot are left out, and folders without an
+        image, which are printed.
 
     Raises:
         FileNotFoundError: there is nothing at this path.
@@ -82,46 +74,50 @@ def load_image_folder(
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; a folder or an archive is needed")
     _check_depth(path, inside)
-    found: dict[tuple[Place, str], Tensor] = {}
-    broken: list[tuple[Place, str]] = []
+    images: dict[tuple[str, str, str], Tensor] = {}  # by class, path in its folder, and whole name
+    broken: list[tuple[str, str]] = []
+    folders = set()
     for entry in _files(path):
-        place = _below(entry.name, inside)
-        if place is None:
-            continue
-        if entry.link:
+        label, file = _below(entry.name, inside)
+        if label and entry.link:
             raise ValueError(
                 f"{entry.name} in {path.name} is a link to {entry.link}, which can't be followed; "
                 "put what it points at in its place"
             )
-        if not place.file:
+        if label and entry.read is None:
+            folders.add(label)
+        if not file or entry.read is None:
             continue
         try:
-            found[place, entry.name] = read_image(entry.read(), size=size, channels=channels)
+            image = read_image(entry.read(), size=size, channels=channels)
         except ValueError as error:
             if not skip_broken:
                 reason = str(error).replace("the upload", "it")
                 advice = "Remove it, or leave out all such files with skip_broken=True."
                 raise ValueError(f"{entry.name} in {path.name}: {reason}. {advice}") from error
-            broken.append((place, entry.name))
-    if broken:
-        _say_left_out(path, broken, len(found) + len(broken))
-    if lost := {place.label for place, _ in broken} - {place.label for place, _ in found}:
+            broken.append((label, entry.name))
+        else:
+            images[label, file, entry.name] = image
+    classes = sorted({label for label, _, _ in images})
+    _report(path.name, broken, folders.difference(classes), len(images) + len(broken))
+    if lost := {label for label, _ in broken}.difference(classes):
         raise ValueError(f"no file of {', '.join(sorted(lost))} in {path.name} can be read")
-    return _as_set(found)
+    order = sorted(images)
+    labels = torch.tensor([classes.index(label) for label, _, _ in order])
+    return ImageSet(torch.stack([images[key] for key in order]), labels, tuple(classes))
 
 
-def _as_set(found: dict[tuple[Place, str], Tensor]) -> ImageSet:
-    classes = tuple(sorted({place.label for place, _ in found}))
-    order = sorted(found)
-    labels = torch.tensor([classes.index(place.label) for place, _ in order])
-    return ImageSet(torch.stack([found[key] for key in order]), labels, classes)
-
-
-def _say_left_out(path: Path, broken: Sequence[tuple[Place, str]], total: int) -> None:
-    named = [name for _, name in broken[:NAMED]] + ["…"] * (len(broken) > NAMED)
-    print(
-        f"{path.name}: {len(broken)} of {total} files can't be read as images and are left out: {', '.join(named)}"
-    )
+def _report(
+    where: str, broken: Sequence[tuple[str, str]], empty: Iterable[str], total: int
+) -> None:
+    """Print what is left out: files, as (class, name), and folders without an image."""
+    if broken:
+        names = ", ".join([name for _, name in broken[:NAMED]] + ["…"] * (len(broken) > NAMED))
+        print(
+            f"{where}: {len(broken)} of {total} files can't be read as images and are left out: {names}"
+        )
+    for folder in sorted(empty):
+        print(f"{where}: no image lies in {folder}, so that it is no class")
 
 
 def _check_depth(path: Path, inside: str) -> None:
@@ -132,42 +128,42 @@ def _check_depth(path: Path, inside: str) -> None:
     """
     deeper, packed = None, None
     for entry in _files(path):
-        place = _below(entry.name, inside)
+        _, file = _below(entry.name, inside)
         if entry.name.lower().endswith(ARCHIVES):
             packed = packed or entry.name
-        elif place and place.file:
-            if "/" not in place.file:
+        elif file and entry.read:
+            if "/" not in file:
                 return
             deeper = deeper or PurePosixPath(entry.name)
     where = f"{path.name}/{inside}" if inside else path.name
-    said = f"{where} holds no image in a folder of its class, such as cat/0001.jpg"
+    problem = f"{where} holds no image in a folder of its class, such as cat/0001.jpg"
     if deeper:
-        said += f"; {deeper} lies deeper: is inside={str(deeper.parent.parent)!r} meant?"
+        problem += f"; {deeper} lies deeper: is inside={str(deeper.parent.parent)!r} meant?"
     elif packed:
-        said += f"; {packed} in it is an archive of its own: unpack it, and give its path"
+        problem += f"; {packed} in it is an archive of its own: unpack it, and give its path"
     elif inside:
-        said += f"; is inside={inside!r} right?"
-    raise ValueError(said)
+        problem += f"; is inside={inside!r} right?"
+    raise ValueError(problem)
 
 
-def _below(name: str, inside: str) -> Place | None:
-    """Where a name such as `train/cat/0001.jpg` lies below `inside`; None if it lies elsewhere, or is hidden.
+def _below(name: str, inside: str) -> tuple[str, str]:
+    """The class of a name such as `train/cat/0001.jpg` below `inside`, and the path in the class's folder.
 
-    The file is empty where the name is that of a class's folder.
+    The path is empty for the class's folder itself, and both are where the name lies elsewhere, or is hidden.
     """
     parts, first = (
-        [part for part in PurePosixPath(normalize("NFC", one)).parts if part != "."]
-        for one in (name, inside.replace("\\", "/"))
+        [part for part in PurePosixPath(normalize("NFC", text)).parts if part != "."]
+        for text in (name, inside.replace("\\", "/"))
     )
-    hidden = any(part.startswith(".") for part in parts) or parts[-1].lower() in SKIPPED
+    hidden = any(part.startswith(".") or part.lower() in SKIPPED for part in parts)
     if hidden or parts[: len(first)] != first or len(parts) <= len(first):
-        return None
+        return "", ""
     label, *rest = parts[len(first) :]
-    return Place(label, "/".join(rest))
+    return label, "/".join(rest)
 
 
 def _files(path: Path) -> Iterator[Entry]:
-    """The files of a folder or an archive."""
+    """What a folder or an archive holds."""
     if path.is_dir():
         yield from _in_folder(path, path, ())
         return
@@ -176,7 +172,7 @@ def _files(path: Path) -> Iterator[Entry]:
             yield from _zipped(path)
         else:
             yield from _tarred(path)
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
         raise ValueError(
             f"{path.name} is no folder, and no .tar or .zip that can be read"
         ) from error
@@ -185,32 +181,36 @@ def _files(path: Path) -> Iterator[Entry]:
 def _in_folder(top: Path, folder: Path, above: Sequence[Path]) -> Iterator[Entry]:
     """In the order of names, through links; one that leads back to a folder above it is not followed."""
     above = (*above, folder.resolve())
-    for one in sorted(folder.iterdir()):
-        name = one.relative_to(top).as_posix()
-        if one.is_dir() and one.resolve() not in above:
-            yield from _in_folder(top, one, above)
-        elif one.is_file():
-            yield Entry(name, one.read_bytes)
-        elif one.is_symlink():
-            yield Entry(name, one.read_bytes, os.readlink(one))
+    for path in sorted(folder.iterdir()):
+        name = path.relative_to(top).as_posix()
+        if path.is_dir() and path.resolve() not in above:
+            yield Entry(name, None)
+            yield from _in_folder(top, path, above)
+        elif path.is_file():
+            yield Entry(name, path.read_bytes)
+        elif path.is_symlink():
+            yield Entry(name, path.read_bytes, os.readlink(path))
 
 
 def _zipped(path: Path) -> Iterator[Entry]:
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             name = entry.filename.replace("\\", "/")  # as some programs of Windows write it
-            if name.endswith("/"):
-                continue
             read = partial(_read, archive.open, entry, entry.file_size)
             link = stat.S_ISLNK(entry.external_attr >> 16)
-            yield Entry(name, read, read().decode(errors="replace") if link else "")
+            folder = name.endswith("/")
+            yield Entry(
+                name, None if folder else read, read().decode(errors="replace") if link else ""
+            )
 
 
 def _tarred(path: Path) -> Iterator[Entry]:
     with tarfile.open(path, "r|*") as archive:  # from front to back, once
         for entry in archive:
-            if entry.isfile() or entry.issym() or entry.islnk():
-                read = partial(_read, archive.extractfile, entry, entry.size)
+            read = partial(_read, archive.extractfile, entry, entry.size)
+            if entry.isdir():
+                yield Entry(entry.name, None)
+            elif entry.isfile() or entry.issym() or entry.islnk():
                 yield Entry(entry.name, read, entry.linkname)
 
 
@@ -220,7 +220,7 @@ def _read(opened: Callable[..., Any], entry: Any, size: int) -> bytes:
     try:
         with opened(entry) as stream:
             return stream.read()
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
         raise ValueError("the archive is damaged there") from error
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a rare way
         raise ValueError(f"it can't be unpacked here ({error})") from error

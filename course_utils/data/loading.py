@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from course_utils.arguments import check_positive
+
 POOL = 50
 """Batches whose rows are sorted by length together: little padding, little order."""
 
@@ -37,8 +39,7 @@ class Loader:
     def __init__(self, rows: int, *, batch_size: int, shuffle: bool, seed: int):
         if rows < 1:
             raise ValueError("there is nothing to load; training and evaluation need examples")
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}; at least 1 is needed")
+        check_positive(batch_size=batch_size)
         if seed < 0:
             raise ValueError(f"seed={seed}; at least 0 is needed")
         self.rows, self.batch_size, self.shuffle, self.seed = rows, batch_size, shuffle, seed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from course_utils.arguments import refuse_text
+from course_utils.arguments import check_positive, refuse_text
 from course_utils.data.loading import Loader
 from course_utils.data.text import BOS, EOS, MASK, PAD, SPECIALS, UNK, pad, tokenize
 from course_utils.data.translation import load_grammar, load_sentences
@@ -159,8 +159,7 @@ def cut_windows(ids: Sequence[int], length: int) -> list[list[int]]:
     Raises:
         ValueError: the text is shorter than a window.
     """
-    if length < 1:
-        raise ValueError(f"length={length}; at least 1 is needed")
+    check_positive(length=length)
     if len(ids) < length + 1:
         raise ValueError(
             f"the text has {len(ids)} tokens; a window of length={length} needs {length + 1}"

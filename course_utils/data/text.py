@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from course_utils.arguments import refuse_text
+from course_utils.arguments import check_positive, refuse_text
 
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
@@ -55,8 +55,7 @@ class Vocabulary:
     """
 
     def __init__(self, sentences: Iterable[Sequence[str]], *, min_freq: int = 1):
-        if min_freq < 1:
-            raise ValueError(f"min_freq={min_freq}; a count of at least 1 is needed")
+        check_positive(min_freq=min_freq)
         refuse_text("sentences", sentences, "a list of tokenized sentences")
         counts: Counter[str] = Counter()
         for sentence in sentences:

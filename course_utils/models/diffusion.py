@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.arguments import check_divides
 from course_utils.attention import (
     Attention,
     dot_product_weights,
@@ -62,8 +63,8 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, condition_dim: int, *, groups: int = 8):
         super().__init__()
-        _check_divides("groups", groups, inputs)
-        _check_divides("groups", groups, outputs)
+        check_divides(channels=inputs, groups=groups)
+        check_divides(channels=outputs, groups=groups)
         self.norm1 = nn.GroupNorm(groups, inputs)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
         self.condition = nn.Linear(condition_dim, outputs)
@@ -100,8 +101,8 @@ class PixelAttention(Attention):
 
     def __init__(self, channels: int, num_heads: int = 1, *, groups: int = 8):
         super().__init__()
-        _check_divides("num_heads", num_heads, channels)
-        _check_divides("groups", groups, channels)
+        check_divides(channels=channels, num_heads=num_heads)
+        check_divides(channels=channels, groups=groups)
         self.num_heads = num_heads
         self.norm = nn.GroupNorm(groups, channels)
         self.qkv = nn.Conv1d(channels, 3 * channels, kernel_size=1)
@@ -143,8 +144,8 @@ class CrossAttention(Attention):
 
     def __init__(self, channels: int, token_dim: int, num_heads: int = 1, *, groups: int = 8):
         super().__init__()
-        _check_divides("num_heads", num_heads, channels)
-        _check_divides("groups", groups, channels)
+        check_divides(channels=channels, num_heads=num_heads)
+        check_divides(channels=channels, groups=groups)
         self.num_heads = num_heads
         self.norm = nn.GroupNorm(groups, channels)
         self.query_proj = nn.Linear(channels, channels)
@@ -303,13 +304,6 @@ def _zeroed(layer: nn.Module) -> nn.Module:
     for parameter in layer.parameters():
         nn.init.zeros_(parameter)
     return layer
-
-
-def _check_divides(name: str, count: int, channels: int) -> None:
-    if count < 1 or channels < 1:
-        raise ValueError(f"channels={channels}, {name}={count}; both are at least 1")
-    if channels % count:
-        raise ValueError(f"channels={channels} is not divisible by {name}={count}")
 
 
 def _check_pictures(x: Tensor, channels: int) -> None:

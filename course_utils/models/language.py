@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from course_utils.arguments import check_positive
 from course_utils.attention import padding_mask
 from course_utils.cache import KVCache
 from course_utils.layers import EncoderLayer, make_norm
@@ -61,9 +62,7 @@ class LanguageModel(nn.Module):
         tied: bool = True,
     ):
         super().__init__()
-        for name, value in (("vocab_size", vocab_size), ("num_layers", num_layers)):
-            if value < 1:
-                raise ValueError(f"{name}={value}; at least 1 is needed")
+        check_positive(vocab_size=vocab_size, num_layers=num_layers)
         if ffn_dim is None:
             ffn_dim = 8 * embed_dim // 3 if activation == "swiglu" else 4 * embed_dim
         self.max_len = None if rotary else max_len

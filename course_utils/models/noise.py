@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from course_utils.arguments import check_positive
 from course_utils.runtime import evaluating
 
 
@@ -24,7 +25,7 @@ def cosine_schedule(steps: int) -> Tensor:
     Raises:
         ValueError: there is no step.
     """
-    _check_steps(steps)
+    check_positive(steps=steps)
     time = torch.arange(steps + 1, dtype=torch.float64) / steps
     f = ((time + 0.008) / 1.008 * math.pi / 2).cos().square()
     betas = (1 - f[1:] / f[:-1]).clamp(max=0.999)
@@ -191,8 +192,3 @@ def _device_of(model: object) -> torch.device:
     """Where a model's parameters are; what has none works where tensors are made by default."""
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     return parameters[0].device if parameters else torch.get_default_device()
-
-
-def _check_steps(steps: int) -> None:
-    if steps < 1:
-        raise ValueError(f"steps={steps}; at least one step is needed")

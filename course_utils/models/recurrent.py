@@ -6,6 +6,7 @@ look back at every source position. The two classes differ in nothing but the co
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -167,21 +168,10 @@ class AttentionTranslator(RecurrentTranslator):
         source_size: int,
         target_size: int,
         *,
-        embed_dim: int = 256,
         hidden_dim: int = 256,
-        num_layers: int = 1,
-        dropout: float = 0.1,
-        pad: int = 0,
+        **options: Any,
     ):
-        super().__init__(
-            source_size,
-            target_size,
-            embed_dim=embed_dim,
-            hidden_dim=hidden_dim,
-            num_layers=num_layers,
-            dropout=dropout,
-            pad=pad,
-        )
+        super().__init__(source_size, target_size, hidden_dim=hidden_dim, **options)
         self.attention = AdditiveAttention(hidden_dim, 2 * hidden_dim, hidden_dim)
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:

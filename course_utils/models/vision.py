@@ -6,6 +6,7 @@ Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision t
 import torch
 from torch import Tensor, nn
 
+from course_utils.arguments import check_positive
 from course_utils.cache import somebody_looks
 from course_utils.layers import EncoderLayer
 from course_utils.positions import LearnedPositions
@@ -146,8 +147,7 @@ class ViT(nn.Module):
         patch_height, patch_width = _pair(patch_size)
         if min(patch_height, patch_width) < 1 or height % patch_height or width % patch_width:
             raise ValueError(f"image_size={image_size} is not divisible by patch_size={patch_size}")
-        if num_layers < 1:
-            raise ValueError(f"num_layers={num_layers}; at least one is needed")
+        check_positive(num_layers=num_layers)
         self.image_shape = (channels, height, width)
         self.grid = (height // patch_height, width // patch_width)  # rows and columns of patches
         rows, columns = self.grid

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+from course_utils.arguments import check_positive
+
 Schedule = Callable[[int], float]
 """Step, from 1 on → factor on the learning rate."""
 
@@ -21,8 +23,7 @@ def inverse_sqrt(warmup: int) -> Schedule:
     Raises:
         ValueError: `warmup` is not positive.
     """
-    if warmup < 1:
-        raise ValueError(f"warmup={warmup}; at least one step is needed")
+    check_positive(warmup=warmup)
     return lambda step: min(step / warmup, math.sqrt(warmup / step))
 
 
