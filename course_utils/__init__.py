@@ -106,11 +106,11 @@ def _nearest(error: UnicodeError) -> tuple[str, int]:
     """What to write for letters that an encoding lacks: ASCII that looks like them, or a question mark."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    said = ""
+    text = ""
     for letter in error.object[error.start : error.end]:
         parts = [_NEAREST.get(part, part) for part in _unicodedata.normalize("NFKD", letter)]
-        said += "".join(part for part in parts if part.isascii()) or "?"
-    return said, error.end
+        text += "".join(part for part in parts if part.isascii()) or "?"
+    return text, error.end
 
 
 _codecs.register_error("nearest", _nearest)

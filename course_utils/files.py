@@ -119,7 +119,7 @@ def home() -> Path:
 def private_write(path: str | os.PathLike) -> Iterator[Path]:
     """As `atomic_write`, for a file in the reader's own folder: nobody else may read file and folders."""
     path = Path(path)
-    for folder in reversed([one for one in path.parents if one.is_relative_to(home())]):
+    for folder in reversed([parent for parent in path.parents if parent.is_relative_to(home())]):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with atomic_write(path) as part:
         part.chmod(0o600)

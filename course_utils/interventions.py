@@ -240,13 +240,13 @@ class Interventions(Hooks):
         """
 
         def value(name: str, x: Tensor, start: int) -> Tensor:
-            found = _of(run, name)[..., start : start + x.shape[-2], :]
-            if found.shape[1:] != x.shape[1:] or len(found) not in (1, len(x)):
+            activation = _of(run, name)[..., start : start + x.shape[-2], :]
+            if activation.shape[1:] != x.shape[1:] or len(activation) not in (1, len(x)):
                 raise ValueError(
                     f"run[{name!r}] has shape {tuple(run[name].shape)}; "
                     f"from position {start} on {tuple(x.shape)} is needed"
                 )
-            return found
+            return activation
 
         self._replace(value, place, heads, layers, positions)
 
@@ -351,15 +351,15 @@ def _chosen(names: Iterable[str], place: str | None, layers: Numbers) -> list[st
     """The names of these places in these layers."""
     names, numbers = list(names), _listed("layers", layers)
     wanted = [] if place is None else place.split(".")
-    found = [name for name in names if _fits(wanted, name.split("."))]
-    if not found:
+    matching = [name for name in names if _fits(wanted, name.split("."))]
+    if not matching:
         raise ValueError(f"place={place!r} is unknown; there are {', '.join(names)}")
     if numbers is None:
-        return found
-    layer_of = {n: next((int(p) for p in n.split(".") if p.isdigit()), None) for n in found}
+        return matching
+    layer_of = {n: next((int(p) for p in n.split(".") if p.isdigit()), None) for n in matching}
     if not set(numbers) <= set(layer_of.values()):
-        raise ValueError(f"layers={layers}; their numbers stand in {', '.join(found)}")
-    return [name for name in found if layer_of[name] in numbers]
+        raise ValueError(f"layers={layers}; their numbers stand in {', '.join(matching)}")
+    return [name for name in matching if layer_of[name] in numbers]
 
 
 def _fits(wanted: list[str], parts: list[str]) -> bool:

@@ -48,11 +48,6 @@ def own_random_numbers(seed: int = 0) -> Iterator[None]:
         yield
 
 
-def has_gpu() -> bool:
-    """Whether a CUDA device is there."""
-    return torch.cuda.is_available()
-
-
 def best_device() -> torch.device:
     """The GPU where there is one (under `torchrun` this process's own), else the CPU."""
     if not torch.cuda.is_available():

@@ -15,7 +15,6 @@ from course_utils.data.prose import (
     IGNORE,
     WORD_END,
     Subwords,
-    TextBatch,
     TextLoader,
     cut_windows,
     load_english,
@@ -27,7 +26,6 @@ from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import next_token_probs, sample
 from course_utils.lessons.bert_and_transfer.tasks import TENSES, load_tenses
 from course_utils.models.language import BERT, GPT, SentenceClassifier
-from course_utils.train.checkpoints import load_weights
 from course_utils.train.losses import language_model_loss
 
 SIZE = 23
@@ -190,16 +188,6 @@ def test_an_empty_text_and_one_longer_than_the_table_are_refused(kind):
     assert make(kind, rotary=True)(some_ids(length=13)).shape == (3, 13, SIZE)
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path):
-    path, state = tmp_path / "gpt.pt", {"kind": "GPT", "model": make().state_dict()}
-    again = make(embed_dim=16)
-    load_weights(again, state, path)
-    assert again.output.weight is again.embedding.weight
-    for other in ({"norm": "rms"}, {"rotary": True}, {"activation": "swiglu"}, {"num_kv_heads": 2}):
-        with pytest.raises(ValueError, match="checkpoint of another GPT"):
-            load_weights(make(**other), state, path)
-
-
 # Objectives and loss ----------------------------------------------------------------------------
 
 
@@ -243,20 +231,6 @@ def test_only_asked_places_count_in_the_loss():
     for row, place in (batch.targets != IGNORE).nonzero().tolist():
         by_hand -= log_probs[row, place, batch.targets[row, place]].item()
     assert_close(loss.item(), by_hand, rtol=1e-5, atol=1e-4)
-
-
-@pytest.mark.parametrize("kind", [GPT, BERT])
-def test_the_loss_does_not_depend_on_how_far_a_batch_is_padded(kind):
-    model = make(kind).eval()
-    ids, lengths = some_ids(length=6), torch.tensor([6, 5, 3])
-    batch = masked_token(SIZE, share=1.0)(ids, lengths, torch.Generator())
-    far = TextBatch(
-        torch.cat([batch.tokens, torch.full((3, 4), PAD)], dim=1),
-        lengths,
-        torch.cat([batch.targets, torch.full((3, 4), IGNORE)], dim=1),
-    )
-    near_loss, far_loss = (language_model_loss()(model, b)[0] for b in (batch, far))
-    assert_close(near_loss, far_loss, rtol=1e-5, atol=1e-4)
 
 
 # Subwords and loaders ---------------------------------------------------------------------------
@@ -303,17 +277,6 @@ def test_masks_change_from_pass_to_pass_in_training_and_never_in_evaluation():
     assert targets(training) != targets(training)
     assert targets(evaluation) == targets(evaluation)
     assert sum(len(batch.tokens) for batch in training) == 10
-
-
-def test_a_loader_resumes_in_the_middle_of_a_pass():
-    whole, first = [], loader()
-    whole = [batch.targets.tolist() for batch in first]
-    again = loader()
-    batches = iter(again)
-    next(batches), next(batches)
-    resumed = loader(seed=5)
-    resumed.load_state_dict(again.state_dict())
-    assert [batch.targets.tolist() for batch in resumed] == whole[2:]
 
 
 def test_the_texts_of_the_course_are_there():
@@ -365,7 +328,7 @@ def test_ruled_out_tokens_stay_ruled_out():
         assert next_token_probs(logits, temperature=temperature)[1] == 0
 
 
-@pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 6], ids=lambda s: str(list(s.values())))
+@pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 3], ids=lambda s: str(list(s.values())))
 def test_greedy_sampling_on_the_cache_equals_recomputation(swap):
     model = make(**swap).eval()
     prompt = torch.cat([torch.full((3, 1), BOS), some_ids(length=3)], dim=1)

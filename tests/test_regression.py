@@ -1,7 +1,5 @@
 """The drawn data: what they are, that a seed fixes them, and the words of their errors."""
 
-import math
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -48,9 +46,7 @@ def test_two_moons_without_noise_lie_on_half_circles():
         (lambda: noisy_sine(0), ValueError, "n=0 gives empty data; at least one point is needed"),
         (lambda: noisy_sine(2.5), TypeError, r"n=2\.5 is a float; an integer is needed"),
         (lambda: noisy_sine(noise=-1), ValueError, "noise=-1; a finite standard deviation of at"),
-        (lambda: noisy_sine(noise=math.nan), ValueError, "noise=nan; a finite standard deviation"),
         (lambda: noisy_sine(upper=0), ValueError, "upper=0; a positive, finite bound is needed"),
-        (lambda: noisy_sine(upper=math.inf), ValueError, "upper=inf; a positive, finite bound is"),
         (lambda: noisy_sine(power=-1), ValueError, "power=-1; a finite power of at least 0 is"),
         (lambda: two_moons(1), ValueError, "n=1; two moons need at least 2 points"),
         (lambda: two_moons(noise=-0.1), ValueError, r"noise=-0\.1; a finite standard deviation of"),

@@ -451,7 +451,7 @@ def fit(train, model=None, **settings):
         (lambda: Trainer(translation_loss()).fit(small_model(), loader(), resume=True), ValueError, "needs checkpoint="),
         (lambda: Trainer(translation_loss()).evaluate(small_model(), []), ValueError, "batches is empty"),
         (lambda: translation_loss(label_smoothing=1.0), ValueError, "label_smoothing=1.0; 0 <="),
-        (lambda: inverse_sqrt(0), ValueError, "warmup=0; at least one"),
+        (lambda: inverse_sqrt(0), ValueError, "warmup=0; at least 1"),
         (lambda: warmup_decay(5, 5), ValueError, "warmup=5, total=5; 0 <="),
         (lambda: warmup_hold_decay(5, 3, 7), ValueError, "warmup=5 and decay=3 do not fit in total=7"),
     ],

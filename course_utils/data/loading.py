@@ -47,7 +47,7 @@ class Loader:
 
     def _go_to(self, number: int, position: int) -> None:
         self._next_pass, self._handed_out = number, position
-        self._place = {"pass": number, "position": position}
+        self._progress = {"pass": number, "position": position}
 
     def __len__(self) -> int:
         """Batches per pass; the last one may be smaller."""
@@ -55,20 +55,20 @@ class Loader:
 
     def __iter__(self) -> Iterator:
         """A new pass over all rows; once after `load_state_dict`, the rest of the pass it names."""
-        place = self._place = {"pass": self._next_pass, "position": self._handed_out}
+        progress = self._progress = {"pass": self._next_pass, "position": self._handed_out}
         self._next_pass, self._handed_out = self._next_pass + 1, 0
-        return self._rest_of(place)
+        return self._rest_of(progress)
 
-    def _rest_of(self, place: dict[str, int]) -> Iterator:
-        number = place["pass"] if self.shuffle else 0
+    def _rest_of(self, progress: dict[str, int]) -> Iterator:
+        number = progress["pass"] if self.shuffle else 0
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
-        generator, handed_out = torch.Generator().manual_seed(seed), place["position"]
+        generator, handed_out = torch.Generator().manual_seed(seed), progress["position"]
         for position, rows in enumerate(self._order(generator), start=1):
             batch = self._batch(rows, generator)  # of each: making a batch may draw numbers
             if position > handed_out:
-                place["position"] = position
+                progress["position"] = position
                 yield batch
-        place.update({"pass": place["pass"] + 1, "position": 0})
+        progress.update({"pass": progress["pass"] + 1, "position": 0})
 
     def restart(self) -> None:
         """Begin anew: the next pass is the first one again."""
@@ -77,7 +77,7 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """How far the pass that was begun last has come, for a checkpoint."""
         of_what = {name: getattr(self, name) for name in ("rows", "batch_size", "shuffle")}
-        return {"seed": self.seed, **self._place, **of_what}
+        return {"seed": self.seed, **self._progress, **of_what}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where another loader over the same things was.

@@ -63,9 +63,9 @@ class Vocabulary:
             counts.update(sentence)
         if not counts:
             raise ValueError("sentences is empty; a vocabulary needs training data")
-        kept = [token for token, count in counts.items() if count >= min_freq]
-        kept.sort(key=lambda token: (-counts[token], token))
-        self.tokens = (*SPECIALS, *(token for token in kept if token not in SPECIALS))
+        frequent = [token for token, count in counts.items() if count >= min_freq]
+        frequent.sort(key=lambda token: (-counts[token], token))
+        self.tokens = (*SPECIALS, *(token for token in frequent if token not in SPECIALS))
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
     @classmethod

@@ -69,9 +69,9 @@ def label_lines(ax: Axes, *, gap: float = 4) -> None:
         line.get_transform().transform(end)[1] * 72 / ax.figure.dpi
         for line, end in zip(lines, ends, strict=True)
     ]
-    for line, end, height, place in zip(lines, ends, heights, _apart(heights), strict=True):
+    for line, end, height, label_height in zip(lines, ends, heights, _apart(heights), strict=True):
         ax.annotate(
-            str(line.get_label()), end, (gap, place - height), xycoords=line.get_transform(),
+            str(line.get_label()), end, (gap, label_height - height), xycoords=line.get_transform(),
             textcoords="offset points", va="center", color=line.get_color(), fontsize=LABEL_SIZE,
         )  # fmt: skip
 

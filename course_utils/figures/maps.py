@@ -143,7 +143,7 @@ def show_heatmaps(
 def _crowded(labels: Sequence[str], room: float) -> bool:
     """Whether two neighbors at the usual size come nearer than a letter; `room` is a column's width in points."""
     return any(
-        5.2 * (len(str(one)) + len(str(two)) + 2) / 2 > room for one, two in pairwise(labels)
+        5.2 * (len(str(left)) + len(str(right)) + 2) / 2 > room for left, right in pairwise(labels)
     )
 
 

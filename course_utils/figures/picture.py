@@ -218,8 +218,8 @@ def image_tag(
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     ground = "background:#fff;border-radius:6px;" if kind == "png" else ""
     look = f"max-width:100%;height:auto;{ground}{style}"
-    said = escape(" ".join(alt.split()))
-    return f'<img alt="{said}" src="{source}" width="{width}" height="{height}" style="{look}">'
+    text = escape(" ".join(alt.split()))
+    return f'<img alt="{text}" src="{source}" width="{width}" height="{height}" style="{look}">'
 
 
 def subplots(

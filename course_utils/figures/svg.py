@@ -83,8 +83,8 @@ def svg(figure: Figure) -> str:
         figure.draw(pen)
     finally:
         figure.patch.set_visible(True)
-        for image, known in zip(images, before, strict=True):
-            image.set_interpolation(known)
+        for image, interpolation in zip(images, before, strict=True):
+            image.set_interpolation(interpolation)
     body = "".join(_grouped(pen.elements))
     body = body.replace(NAME, f"p{hashlib.sha256(body.encode()).hexdigest()[:8]}-")
     return (
@@ -178,7 +178,7 @@ class _Pen(Measuring):
             return
         size = self.points_to_pixels(prop.get_size_in_points())
         width = self.get_text_width_height_descent(s, prop, False)[0]
-        place = f'x="{number(x)}" y="{number(y)}"'
+        position = f'x="{number(x)}" y="{number(y)}"'
         look = [_attributes("fill", gc.get_rgb(), gc)]
         if abs(size - 12) > 0.05:
             look.append(f'font-size="{number(size)}"')
@@ -188,11 +188,11 @@ class _Pen(Measuring):
         if prop.get_style() == "italic":
             look.append('font-style="italic"')
         if angle:
-            place += f' transform="rotate({number(-angle)} {number(x)} {number(y)})"'
+            position += f' transform="rotate({number(-angle)} {number(x)} {number(y)})"'
         if len(s) > 1:
-            place += f' textLength="{number(width)}" lengthAdjust="spacingAndGlyphs"'
-        said = escape(NO_XML.sub(BOX, s), quote=False)
-        self.elements.append((" ".join(look), f"<text {place}>{said}</text>"))
+            position += f' textLength="{number(width)}" lengthAdjust="spacingAndGlyphs"'
+        text = escape(NO_XML.sub(BOX, s), quote=False)
+        self.elements.append((" ".join(look), f"<text {position}>{text}</text>"))
 
     def draw_image(self, gc, x, y, im, transform=None):
         pixels = np.asarray(im)
@@ -203,13 +203,13 @@ class _Pen(Measuring):
             matrix = Affine2D().scale(1 / width, 1 / height) + transform
             matrix += Affine2D().translate(x, y) + self._flip
         a, c, e, b, d, f = matrix.get_matrix()[:2].ravel()
-        place = " ".join(
+        numbers = " ".join(
             f"{value:.4g}" if abs(value) < 100 else number(value) for value in (a, b, c, d, e, f)
         )
         corners = Path([(0, 0), (width, 0), (width, height), (0, height)])
         look = " ".join(filter(None, [self._clip(gc, corners, matrix)]))
         inside = "".join(self._cells(pixels))
-        self.elements.append((look, f'<g transform="matrix({place})">{inside}</g>'))
+        self.elements.append((look, f'<g transform="matrix({numbers})">{inside}</g>'))
 
     def _cells(self, pixels: np.ndarray) -> Iterator[str]:
         """What stands in the place of an image: cells in colors of the page, or its pixels."""

@@ -246,9 +246,9 @@ class UNet(nn.Module):
             self.down.append(stage(inputs, width, attends))
             inputs = width
         for level in reversed(range(len(widths))):
-            # What comes from below is joined with what was kept on the way down; below the last is nothing.
-            kept = widths[level] if level < len(widths) - 1 else 0
-            self.up.append(stage(inputs + kept, widths[level], attention[level]))
+            # What comes from below is joined with what was carried on the way down; below the last is nothing.
+            carried = widths[level] if level < len(widths) - 1 else 0
+            self.up.append(stage(inputs + carried, widths[level], attention[level]))
             inputs = widths[level]
         self.norm = nn.GroupNorm(groups, widths[0])
         self.output = _zeroed(nn.Conv2d(widths[0], channels, 3, padding=1))
@@ -267,14 +267,14 @@ class UNet(nn.Module):
             condition = condition + self.classes(labels)
         condition = F.silu(condition)
         x = self.entry(x)
-        kept = []
+        carried = []
         for level, stage in enumerate(self.down):
             if level:
                 x = F.avg_pool2d(x, 2)
             x = stage(x, condition, tokens)
-            kept.append(x)
+            carried.append(x)
         for level, stage in enumerate(self.up):
-            below, x = x, kept.pop()
+            below, x = x, carried.pop()
             if level:
                 x = torch.cat([F.interpolate(below, scale_factor=2), x], dim=1)
             x = stage(x, condition, tokens)

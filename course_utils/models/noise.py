@@ -172,8 +172,8 @@ class Diffusion:
             clean = ((x - (1 - a).sqrt() * predicted) / a.sqrt()).clamp(-1, 1)
             noise = (x - a.sqrt() * clean) / (1 - a).sqrt()
             variance = eta**2 * (1 - b) / (1 - a) * (1 - a / b)
-            kept = (1 - b - variance).clamp(min=0).sqrt()  # rounding may take it below 0
-            x = b.sqrt() * clean + kept * noise + variance.sqrt() * fresh
+            noise_scale = (1 - b - variance).clamp(min=0).sqrt()  # rounding may take it below 0
+            x = b.sqrt() * clean + noise_scale * noise + variance.sqrt() * fresh
         return x
 
     def _errors(

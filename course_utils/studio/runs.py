@@ -176,9 +176,9 @@ def _gpu(chapters: Sequence[Chapter]) -> int:
         )
         for slug, one, case in wanted:
             print(f"  {slug}, {one.name} {case}: about {one.minutes:.0f} minutes", flush=True)
-    from course_utils.runtime import has_gpu  # slow to import
+    import torch  # slow to import
 
-    if not has_gpu():
+    if not torch.cuda.is_available():
         print("There is no GPU here, so nothing is trained.", file=sys.stderr)
         return 1
     for slug in dict.fromkeys(slug for slug, _, _ in wanted):

@@ -351,10 +351,10 @@ def _optimizer(model: nn.Module, trainer: Trainer) -> torch.optim.Optimizer:
 
 def _decays(name: str, parameter: Tensor) -> bool:
     """Whether weight decay applies; `Trainer` states the rule."""
-    kept = [
+    exempt = [
         part for part in name.split(".") if part == "class_token" or part.startswith("position")
     ]
-    return parameter.ndim >= 2 and not kept
+    return parameter.ndim >= 2 and not exempt
 
 
 @contextlib.contextmanager
