@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbformat import NotebookNode
@@ -22,25 +23,6 @@ if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
 KINDS = {each.kind: each for each in Live.__subclasses__()}
-
-BEGIN = """
-globalThis.atob = (text) => {
-  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const values = Object.fromEntries([...letters].map((letter, value) => [letter, value]));
-  let [bits, count, bytes] = [0, 0, ""];
-  for (const letter of text.replace(/=+$/, "")) {
-    bits = ((bits << 6) | values[letter]) & 0xfff;
-    count += 6;
-    if (count >= 8) bytes += String.fromCharCode((bits >> (count -= 8)) & 255);
-  }
-  return bytes;
-};
-globalThis.live_first = (kind, models, options) => {
-  const { state, html } = live_modules[kind];
-  return html(state(models.map((name) => live_bundles[name]), options));
-};
-"""
-"""What the scripts need of a browser, and how they are asked."""
 
 _ONE_AT_A_TIME = threading.RLock()
 
@@ -79,7 +61,7 @@ def _begun() -> "MiniRacer":
     with ThreadPoolExecutor(1) as pool:  # a thread without an event loop: V8 takes one of its own
         made = pool.submit(MiniRacer).result()
     atexit.register(made.close)  # later its thread is gone, and nothing ends the wait for it
-    made.eval(BEGIN)
+    made.eval(Path(__file__).with_suffix(".js").read_text(encoding="utf-8"))
     return made
 
 

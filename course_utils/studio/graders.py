@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.kit.digest import behind
 from course_utils.kit.exercises import Exercise, exercises, text_of
-from course_utils.studio.handout import HandoutError, make_room
+from course_utils.studio.handout import HandoutError, make_room, template
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.pairs import KERNEL, LANGUAGE, name_cells, read_source
@@ -22,68 +22,17 @@ from course_utils.studio.pairs import KERNEL, LANGUAGE, name_cells, read_source
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-SECONDS = 60  # for a cell
 HEAD = "# Exercises for"
-README = """\
-{head} {tool}, with their solutions
-
-Keep this folder to yourself, because it holds the solutions. Every sheet has the exercises of one notebook and the code
-that they need. The commands below run in an environment that has the course; if {tool} is missing there, add it with
-`pip install {package}`.
-
-{steps}
-## What you will see
-
-- An exercise has one point for each property of its check, and a student gets those that hold. An untouched stub gets
-  none.
-- The check runs once, without the student's warnings and prints, which cost nothing. It stops a function that computes
-  for more than 10 seconds.
-{notes}- Answers and checks run with your rights. If that worries you, grade in a container without a network.
-- The solutions of the course are public, so the points tell you how far somebody got, not who worked it out.
-"""
-STEPS = {
-    "nbgrader": """\
-    nbgrader generate_assignment {name}
-    nbgrader autograde {name}
-    nbgrader generate_feedback {name}
-    nbgrader export
-
-The first command makes `release/` from `source/`: hand that out. The second one reads the submissions, which you put
-into `submitted/<student>/{name}/`, and writes `autograded/`. The third writes a page for each student into
-`feedback/`, and the last one all marks into `grades.csv`. nbgrader calls other programs of its environment, so activate
-that first (`source .venv/bin/activate`).
-""",
-    "otter": """\
-    cd {name}
-    otter assign {sheet}.ipynb dist
-    COURSE_STRICT=1 otter run -a dist/autograder/*.zip submission.ipynb
-
-The second command makes `dist/student`, which you hand out, and `dist/autograder`. The third one grades one submission
-and writes `results.json`; with `COURSE_STRICT=1` no student's answer is kept among your own. `otter grade` grades many
-submissions, each in a container of its own, for which the course has to be in the container's image.
-""",
-}
-NOTES = {
-    "nbgrader": f"""\
-- A cell may take {SECONDS} seconds, so a submission that waits for ever costs you a minute.
-- nbgrader skips a submission that it has graded before: add `--force` after a student hands in again, and
-  `--student NAME` for one student only.
-- It finds answers by the metadata of their cells. An answer that was pasted into a new notebook gets 0 without a word,
-  and a copied answer cell stops the command (delete the copy). Ask students to write into the cells that are there.
-""",
-    "otter": """\
-- There is no limit of time for a cell of the student's own. `otter grade --timeout 300` ends a whole submission.
-""",
-}
-NBGRADER_CONFIG = f"""\
+"""How the README.md of a folder of sheets begins."""
+NBGRADER_CONFIG = """\
 import os
 
 os.environ["COURSE_STRICT"] = "1"  # nothing of a submission is kept among your own answers
 
 c = get_config()
-c.CourseDirectory.course_id = "{{course}}"
-c.ClearSolutions.code_stub = {{{{"python": "# Your answer: change what stands above."}}}}
-c.Execute.timeout = {SECONDS}  # for a cell
+c.CourseDirectory.course_id = "{course}"
+c.ClearSolutions.code_stub = {{"python": "# Your answer: change what stands above."}}
+c.Execute.timeout = 60  # seconds, for a cell
 c.Execute.skip_cells_with_tag = "check"  # the graded cell below each check runs it
 """
 OTTER_CONFIG = """\
@@ -270,9 +219,7 @@ def build(course: Manifest, to: Path, tool: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, folder / f"{page.notebook}_exercises.ipynb")
     name = next((page.notebook for page in sheets if page.kind == "chapter"), "NAME")
-    package = "otter-grader" if tool == "otter" else tool
-    steps = STEPS[tool].format(name=name, sheet=f"{name}_exercises")
-    text = README.format(head=HEAD, tool=tool, package=package, notes=NOTES[tool], steps=steps)
+    text = template(f"{tool}.md", name=name, sheet=f"{name}_exercises")
     (to / "README.md").write_text(text, encoding="utf-8")
     if tool == "nbgrader":
         config = NBGRADER_CONFIG.format(course=course.title.replace('"', ""))

@@ -15,38 +15,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
-README = f"""{HEAD}
-Release {{release}}.
-
-Exercises are open, outputs are empty, and a check after each exercise tells you whether you are
-right. `make lab` makes an environment and opens JupyterLab on its start page. Without make (on
-Windows: `py` for `python3`, and `.venv\\Scripts\\python` for `.venv/bin/python`):
-
-    python3 tools/bootstrap.py
-    .venv/bin/python -m course_utils.studio lab
-
-## A new release
-
-Unpack the new release into a folder of its own, beside this one, and never over it: a zip file replaces the notebooks
-that you have worked in. Then open the new notebooks. In each exercise whose check you have run, the check of the empty
-stub tells you where your answer is, and `cu.checks.fixed_loss.answers()` shows it. Notes and cells of your own stay in
-the old folder.
-
-On a hub, where a link pulls the course, a notebook that you have changed stays as it is. Rename it and follow the link
-again to get the new one beside it.
-
-## Your answers
-
-When a check runs, the answer is kept in your home, in the folder `.attention-course` (in what `COURSE_HOME` names, if
-you set it), with the list of what has passed. Only you can read it, and nothing is sent: of each exercise the last
-five answers, and the last that passed. If a notebook shows the stub where you had an answer, its check says so.
-In a new cell,
-
-    cu.checks.fixed_loss.answers()     # shows what is kept of this exercise
-    cu.checks.fixed_loss.start_over()  # the cell becomes the stub; your answer is kept
-
-To delete all of it, delete the folder. An answer whose check has never run stands in its notebook alone.
-"""
+"""How the README.md of a handout begins."""
+TEMPLATES = Path(__file__).parent / "templates"
 ATTRIBUTES = """\
 # A merge never mixes lines of two notebooks: the one that a student has worked in stays as it is.
 *.ipynb -merge
@@ -67,15 +37,6 @@ PARTS = (
     "notebooks/references.bib",
     "tools",
 )
-MAKEFILE = """\
-lab: .venv/.stamp
-\t@.venv/bin/python -m course_utils.studio lab
-
-.venv/.stamp: pyproject.toml constraints.txt
-\t@python3 tools/bootstrap.py
-
-.PHONY: lab
-"""
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 FETCH = """# On Colab, Kaggle and the like this cell brings the course along. Where it is installed, nothing is fetched.
 import importlib.util
@@ -129,13 +90,18 @@ def build(course: Manifest, root: Path, to: Path) -> None:
         write(bare(notebook), to / "notebooks" / chapter.ipynb.name)
         stubs |= {e.name: text_of(e.stub) for e in exercises(notebook.cells) if e.stub}
     texts = {
-        "README.md": README.format(release=release()),
-        "Makefile": MAKEFILE,
+        "README.md": template("handout.md", release=release()),
+        "Makefile": template("handout.makefile.txt"),
         ".gitattributes": ATTRIBUTES,
         STUBS: json.dumps(stubs, indent=1, ensure_ascii=False) + "\n",
     }
     for name, text in texts.items():
         (to / name).write_text(text, encoding="utf-8")
+
+
+def template(name: str, **values: str) -> str:
+    """The text of a file of templates, with values in the place of names in braces."""
+    return (TEMPLATES / name).read_text(encoding="utf-8").format(**values)
 
 
 def make_room(to: Path, head: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from course_utils.files import ROOT, atomic_write
 from course_utils.studio import StudioError, kernel, manifest, tables
+from course_utils.studio.handout import template
 from course_utils.studio.manifest import Manifest
 
 SETTINGS = Path(__file__).parent / "lab_settings"
@@ -54,24 +55,13 @@ def is_root() -> bool:
 def start_page(course: Manifest) -> str:
     """What Lab shows first, in Markdown: the chapters, the paths through them, and where things are in Lab."""
     first = course.chapters[0]
-    return f"""# {course.title}
-
-Begin with [{first.title}]({first.notebook}.ipynb). A click on a title opens its notebook in a tab beside this page.
-The panel on the left is the table of contents of the tab in front; its other tabs, such as the files, stand
-at the left edge. If you have closed this page, you find it as `{START}` among the files.
-
-## Chapters
-
-{tables.chapter_table(course).replace("](notebooks/", "](")}
-
-Minutes are estimates, and include the exercises.
-
-## Ways through
-
-{tables.paths_table(course)}
-
-A way holds all that its chapters need. `cu.progress()` in any notebook shows which exercises you have solved.
-"""
+    return template(
+        "start.md",
+        title=course.title,
+        first=f"[{first.title}]({first.notebook}.ipynb)",
+        chapters=tables.chapter_table(course).replace("](notebooks/", "]("),
+        paths=tables.paths_table(course),
+    )
 
 
 def prepare(course: Manifest, root: Path = ROOT) -> Path:
