@@ -11,11 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from browsing import FLAGS, one_playwright
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from course_utils.files import ROOT
 from course_utils.studio import __main__ as studio
@@ -87,36 +90,31 @@ def test_a_missing_python_is_one_sentence(clone, tmp_path):
     assert "Traceback" not in run.stderr
 
 
-def test_an_old_python_is_one_sentence(clone):
-    run = bootstrap(clone, "import sys; sys.version_info = (3, 8, 10, 'final', 0)")
-    assert_one_sentence(run, "needs Python 3.11 or newer", "is Python 3.8", "make PYTHON=")
-    assert not (clone / ".venv").exists()
+FREE = "types.SimpleNamespace(free=1.25e9)"
+REFUSALS = {
+    "old Python": (
+        "import sys; sys.version_info = (3, 8, 10, 'final', 0)",
+        ["needs Python 3.11 or newer", "is Python 3.8", "make PYTHON="],
+    ),
+    "no venv": ("import sys; sys.modules['venv'] = None", ["module venv", "python3-venv"]),
+    "no ensurepip": ("import sys; sys.modules['ensurepip'] = None", ["module ensurepip", "apt"]),
+    "full disk": (
+        f"import shutil, types; shutil.disk_usage = lambda path: {FREE}",
+        ["needs 3 GB of disk", "make room"],
+    ),
+    "Intel Mac": (lie("Darwin", "x86_64"), ["Macs with Intel processors", "read the book"]),
+    "Windows on ARM": (lie("Windows", "ARM64"), ["Windows on ARM", "wsl --install"]),
+    "no such build": (
+        "import os; os.environ['TORCH'] = 'tpu'",
+        ["TORCH=tpu is neither cpu nor cuda"],
+    ),
+}
 
 
-@pytest.mark.parametrize("module", ["venv", "ensurepip"])
-def test_a_missing_module_is_one_sentence(clone, module):
-    run = bootstrap(clone, f"import sys; sys.modules['{module}'] = None")
-    assert_one_sentence(run, f"without its module {module}", "apt install python3-venv")
-
-
-def test_too_little_space_is_found_before_anything_is_written(clone):
-    free = "types.SimpleNamespace(free=1.25e9)"
-    run = bootstrap(clone, f"import shutil, types; shutil.disk_usage = lambda path: {free}")
-    assert_one_sentence(run, "needs 3 GB of disk", "make room")
-    assert not (clone / ".venv").exists()
-
-
-@pytest.mark.parametrize(
-    ("system", "machine", "parts"),
-    [
-        ("Darwin", "x86_64", ("Macs with Intel processors", "read the book")),
-        ("Windows", "ARM64", ("Windows on ARM", "wsl --install")),
-    ],
-)
-def test_a_system_without_pytorch_is_told_so_before_anything_is_fetched(
-    clone, system, machine, parts
-):
-    assert_one_sentence(bootstrap(clone, lie(system, machine)), *parts)
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_is_missing_is_said_in_one_sentence_before_anything_is_fetched(clone, name):
+    before, parts = REFUSALS[name]
+    assert_one_sentence(bootstrap(clone, before), *parts)
     assert not (clone / ".venv").exists()
 
 
@@ -215,10 +213,6 @@ def test_a_cpu_build_that_cannot_be_downloaded_counts_only_for_those_who_asked_f
     assert_one_sentence(bootstrap(clone, TORCH="cpu"), "at the end of")
 
 
-def test_a_build_of_pytorch_that_is_not_there_is_one_sentence(clone):
-    assert_one_sentence(bootstrap(clone, TORCH="tpu"), "TORCH=tpu is neither cpu nor cuda")
-
-
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -284,57 +278,39 @@ def test_help_names_every_target(clone):
 
 
 def test_every_command_that_a_text_names_is_there():
-    texts = [ROOT / "Makefile", ROOT / ".ci" / "run", *ROOT.glob("*.*")]
-    for folder in (
-        "benchmarks",
-        "course_utils",
-        "data",
-        "docs",
-        "notebooks/source",
-        "tests",
-        "tools",
-    ):
-        texts += [
-            path for end in ("md", "toml", "py") for path in (ROOT / folder).rglob(f"*.{end}")
-        ]
-    told = "\n".join(path.read_text(encoding="utf-8") for path in texts if path.is_file())
-    targets = " ".join(re.findall(r"^\.PHONY: (.*)$", told, re.MULTILINE)).split()
-    assert set(re.findall(r"(?:`|^ *)make ([a-z]+)", told, re.MULTILINE)) <= set(targets)
-    modules = set(re.findall(r"-m ((?:course_utils|benchmarks|tests)[\w.]*\w)", told))
+    folders = ["benchmarks", "course_utils", "data", "docs", "notebooks/source", "tests", "tools"]
+    files = [ROOT / "Makefile", ROOT / ".ci" / "run", *ROOT.glob("*.*")]
+    files += [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    readable = {"", ".md", ".toml", ".py", ".yml"}
+    texts = (
+        path.read_text("utf-8") for path in files if path.is_file() and path.suffix in readable
+    )
+    text = "\n".join(texts)
+    targets = " ".join(re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)).split()
+    assert set(re.findall(r"(?:`|^ *)make ([a-z]+)", text, re.MULTILINE)) <= set(targets)
+    modules = set(re.findall(r"-m ((?:course_utils|benchmarks|tests)[\w.]*\w)", text))
     assert modules and all(importlib.util.find_spec(module) for module in modules)
-    commands = " ".join(line.split("  ")[0] for line in studio.__doc__.splitlines())
-    named = set(re.findall(r"-m course_utils\.studio ([a-z]+)", told))
-    assert named <= set(re.findall(r"[a-z]+", commands))
+    commands = re.findall(r"^(\w+) .*  ", studio.__doc__, re.MULTILINE)
+    assert set(commands) == {*studio.COMMANDS, *studio.FURTHER}
+    assert set(re.findall(r"-m course_utils\.studio ([a-z]+)", text)) <= set(commands)
 
 
 def test_every_dependency_is_pinned_and_listed_once():
-    import tomllib
-
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    pins = {}
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            pin = Requirement(line)
-            assert re.fullmatch(r"==[\w.]+", str(pin.specifier)), line  # no local suffix
-            assert pin.name not in pins, line
-            pins[canonicalize_name(pin.name)] = pin.specifier
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    versions = {canonicalize_name(pin.name): str(pin.specifier) for pin in pins}
+    assert len(versions) == len(pins)
+    assert all(re.fullmatch(r"==[\w.]+", version) for version in versions.values())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    listed = sum(project["optional-dependencies"].values(), project["dependencies"])
-    listed = [
-        line for line in listed if not line.startswith(project["name"])
-    ]  # an extra in another
-    needed = [Requirement(line) for line in listed]
+    lines = sum(project["optional-dependencies"].values(), project["dependencies"])
+    needed = [Requirement(line) for line in lines if not line.startswith(project["name"])]
     names = [canonicalize_name(requirement.name) for requirement in needed]
     assert len(set(names)) == len(names)
     for name, requirement in zip(names, needed, strict=True):
-        version = str(pins[name]).removeprefix("==")
-        assert requirement.specifier.contains(version), requirement
+        assert requirement.specifier.contains(versions[name].removeprefix("==")), requirement
     conda = (ROOT / "environment.yml").read_text()
     assert "--constraint constraints.txt" in conda and "--editable ." in conda
-    for name in names:
-        assert not re.search(rf"^ *- {name}\b", conda, re.MULTILINE)
+    assert not [name for name in names if re.search(rf"^ *- {name}\b", conda, re.MULTILINE)]
 
 
 # Lab ------------------------------------------------------------------------------------------------------------------
@@ -401,25 +377,17 @@ def running(tmp_path_factory):
             process.wait()
 
 
-def ask(address, path):
-    """The JSON that the running Lab answers."""
-    base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
-    with urllib.request.urlopen(base + path + token, timeout=300) as answer:
-        return json.load(answer)
-
-
 @pytest.mark.slow
 def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     address, taken = running
     first = manifest.load(files=False).chapters[0]
     assert "/lab/tree/notebooks/START.md?token=" in address
     assert int(re.search(r":(\d+)/", address)[1]) != taken
-    with urllib.request.urlopen(address, timeout=300) as page:
-        assert page.status == 200
-        assert b"jupyter-config-data" in page.read()
-    chapter = ask(address, f"/api/contents/notebooks/{first.notebook}.ipynb")
-    assert chapter["type"] == "notebook"
-    assert len(chapter["content"]["cells"]) > 1
+    base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
+    path = f"/api/contents/notebooks/{first.notebook}.ipynb"
+    with urllib.request.urlopen(base + path + token, timeout=300) as answer:
+        chapter = json.load(answer)
+    assert chapter["type"] == "notebook" and len(chapter["content"]["cells"]) > 1
 
 
 def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, chromium):

@@ -99,9 +99,9 @@ def build(course: Manifest, root: Path, to: Path) -> None:
         (to / name).write_text(text, encoding="utf-8")
 
 
-def template(name: str, **values: str) -> str:
+def template(file: str, /, **values: str) -> str:
     """The text of a file of templates, with values in the place of names in braces."""
-    return (TEMPLATES / name).read_text(encoding="utf-8").format(**values)
+    return (TEMPLATES / file).read_text(encoding="utf-8").format(**values)
 
 
 def make_room(to: Path, head: str) -> None:
