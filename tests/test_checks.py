@@ -678,7 +678,7 @@ def test_a_forgotten_return_moves_the_hints_on(stepwise):
     answers = iter([5])
     report = stepwise(lambda: next(answers, print()))
     assert report.held == 1 and "return" in report.hint
-    assert stepwise.hint().sentence == "it gives 5"
+    assert "it gives 5" in stepwise.hint()
 
 
 def test_hints_come_step_by_step_for_what_did_not_hold(stepwise):

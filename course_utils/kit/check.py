@@ -106,27 +106,10 @@ class Property:
     hints: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Hints:
-    """The hints so far.
+class Hints(str):
+    """The hints so far, shown as they are."""
 
-    Attributes:
-        sentence: what does not hold yet; empty once the check has passed.
-        texts: the hints for it, step by step.
-        total: how many there are.
-    """
-
-    sentence: str
-    texts: tuple[str, ...]
-    total: int
-
-    def __repr__(self) -> str:
-        subject = f" for “{self.sentence}”"
-        lines = [
-            f"Hint {number} of {self.total}{subject if number == 1 else ''}: {text}"
-            for number, text in enumerate(self.texts, start=1)
-        ]
-        return "\n".join(lines) or "passed: nothing to hint at"
+    __repr__ = str.__str__
 
 
 @dataclass(frozen=True)
@@ -360,10 +343,13 @@ class Check:
         After the last one all are shown again. Before the first call they are about the first property.
         """
         if self._failed is None:
-            return Hints("", (), 0)
+            return Hints("passed: nothing to hint at")
         prop = self.properties[self._failed]
-        self._shown = min(self._shown + 1, len(prop.hints))
-        return Hints(prop.sentence, prop.hints[: self._shown], len(prop.hints))
+        total = len(prop.hints)
+        self._shown = min(self._shown + 1, total)
+        subjects = [f" for “{prop.sentence}”", *[""] * total]
+        numbered = zip(range(1, self._shown + 1), subjects, prop.hints, strict=False)
+        return Hints("\n".join(f"Hint {i} of {total}{what}: {text}" for i, what, text in numbered))
 
     def answers(self) -> progress.Answers:
         """The reader's answers that this check has tried, the newest first, and where they are."""
@@ -588,11 +574,11 @@ def _side_by_side(actual: Tensor, expected: Tensor, place: int) -> str:
     pair = [
         each.reshape(actual.shape or (1,))[(*row, shown)].tolist() for each in (actual, expected)
     ]
-    digits = next((n for n in (3, 6) if len({_numbers(one, n) for one in pair}) > 1), 9)
-    found, wanted = (_numbers(one, digits) for one in pair)
+    digits = next((n for n in (3, 6) if _numbers(pair[0], n) != _numbers(pair[1], n)), 9)
+    result, correct = (_numbers(row, digits) for row in pair)
     kind = "row " if shown == slice(None) else ""
     where = f"{kind}{', '.join(map(str, at))} is " if at else ""
-    return f"{where}{found}; expected {wanted}"
+    return f"{where}{result}; expected {correct}"
 
 
 def _numbers(values: list[float], digits: int) -> str:
@@ -621,34 +607,34 @@ def expect_same_gradients(
     names = list(inputs)
     gradients, mixture = [], torch.empty(0)
     for function in (reference, candidate):
-        given = [tensor.detach().clone().requires_grad_() for tensor in inputs.values()]
-        answer = function(*given)
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs.values()]
+        answer = function(*leaves)
         if function is reference:
             mixture = 1 + torch.rand_like(answer)
         else:
             expect_shape(answer, tuple(mixture.shape))
             expect(answer.requires_grad, f"no gradient reaches the {' or the '.join(names)}", hint)
-        gradients.append(torch.autograd.grad((answer * mixture).sum(), given, allow_unused=True))
+        gradients.append(torch.autograd.grad((answer * mixture).sum(), leaves, allow_unused=True))
     for name, right, mine in zip(names, *gradients, strict=True):
         expect(mine is not None, f"no gradient reaches the {name}", hint)
         expect_close(mine, right, f"the gradient of the {name}", atol=atol, rtol=rtol, hint=hint)
 
 
-def expect_unchanged(candidate: Callable[..., Any], *given: Any) -> Any:
+def expect_unchanged(candidate: Callable[..., Any], *inputs: Any) -> Any:
     """The candidate's answer, if the call leaves the tensors and lists that it is given as they were."""
-    with unchanged(*given):
-        return candidate(*given)
+    with unchanged(*inputs):
+        return candidate(*inputs)
 
 
 @contextmanager
-def unchanged(*given: Any) -> Iterator[None]:
-    """Fail if the tensors or lists that were `given` to the candidate are different afterwards."""
-    before = copy.deepcopy(given)
+def unchanged(*inputs: Any) -> Iterator[None]:
+    """Fail if tensors or lists that the block is to leave alone are different afterwards."""
+    before = copy.deepcopy(inputs)
     yield
-    expect(_same(given, before), "the call changed its inputs")
+    expect(_same(before, inputs), "the call changed its inputs")
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return torch.equal(one, other) if isinstance(one, Tensor) else one == other
+def _same(before: Any, after: Any) -> bool:
+    if isinstance(before, list | tuple):
+        return len(before) == len(after) and all(map(_same, before, after))
+    return torch.equal(before, after) if isinstance(before, Tensor) else before == after

@@ -225,13 +225,12 @@ class _File:
         for node in ast.walk(statement):
             body = getattr(node, "body", None)
             if isinstance(body, list):
-                kept = [
-                    part
-                    for part in body
-                    if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-                ]
-                node.body = kept or [ast.Pass()]
+                node.body = [line for line in body if not _is_docstring(line)] or [ast.Pass()]
         return ast.unparse(statement)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _bound(statement: ast.stmt) -> set[str]:

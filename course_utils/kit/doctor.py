@@ -75,17 +75,17 @@ def _look(look) -> Finding:
 
 
 def _python() -> Finding:
-    found, needed = platform.python_version(), ".".join(map(str, PYTHON_NEEDED))
+    version, needed = platform.python_version(), ".".join(map(str, PYTHON_NEEDED))
     if sys.version_info < PYTHON_NEEDED:
-        return Finding("✗", found, f"install Python {needed} or newer, then {INSTALL}")
-    return Finding("✓", f"{found} on {platform.system()}")
+        return Finding("✗", version, f"install Python {needed} or newer, then {INSTALL}")
+    return Finding("✓", f"{version} on {platform.system()}")
 
 
 def _torch() -> Finding:
     import torch
 
-    seen = torch.cuda.is_available()
-    gpu = torch.cuda.get_device_name(0) if seen else "no GPU, and none needed"
+    has_gpu = torch.cuda.is_available()
+    gpu = torch.cuda.get_device_name(0) if has_gpu else "no GPU, and none needed"
     return Finding("✓", f"{torch.__version__}; {gpu}; {torch.get_num_threads()} threads")
 
 
@@ -106,18 +106,18 @@ def _packages() -> Finding:
 
 def _version(name: str) -> str:
     """The installed version without its local part, 2.13.0 for 2.13.0+cpu; empty if it is missing."""
-    found = next(iter(metadata.distributions(name=name)), None)
-    return found.version.partition("+")[0] if found else ""
+    package = next(iter(metadata.distributions(name=name)), None)
+    return package.version.partition("+")[0] if package else ""
 
 
 def _memory() -> Finding:
     import psutil
 
     memory = psutil.virtual_memory()
-    found = f"{memory.available / 1e9:.1f} GB free of {memory.total / 1e9:.1f} GB"
+    free = f"{memory.available / 1e9:.1f} GB free of {memory.total / 1e9:.1f} GB"
     if memory.available < MEMORY_NEEDED:
-        return Finding("✗", found, "in Lab, choose *Kernel → Shut Down All Kernels*")
-    return Finding("✓", found)
+        return Finding("✗", free, "in Lab, choose *Kernel → Shut Down All Kernels*")
+    return Finding("✓", free)
 
 
 def _widgets() -> Finding:

@@ -61,7 +61,7 @@ class Exercise:
     @property
     def title(self) -> str:
         """The heading without its number: "Find the bug"."""
-        return found[2] if (found := TITLE.match(self.heading)) else self.heading
+        return title[2] if (title := TITLE.match(self.heading)) else self.heading
 
     @property
     def effort(self) -> str:
@@ -81,8 +81,8 @@ class Exercise:
 
     @property
     def _called(self) -> tuple[str, str]:
-        found = CALL.search(text_of(self.check)) if self.check else None
-        return (found[1], found[2]) if found else ("", "")
+        call = CALL.search(text_of(self.check)) if self.check else None
+        return (call[1], call[2]) if call else ("", "")
 
     @property
     def is_whole(self) -> bool:
@@ -129,13 +129,13 @@ def exercises(cells: Iterable[Cell]) -> list[Exercise]:
 
 
 def _begun(place: int, heading: str, text: str) -> Exercise | None:
-    if not (found := TITLE.match(heading)):
+    if not (title := TITLE.match(heading)):
         return None
     first, _, rest = text.strip().partition("\n")
     effort = EFFORT.match(first.strip())
     kind, minutes = (effort[1] or "", int(effort[2])) if effort else ("", 0)
     task = rest if effort else text
-    return Exercise(place, heading, int(found[1]), kind, minutes, task.strip(), place)
+    return Exercise(place, heading, int(title[1]), kind, minutes, task.strip(), place)
 
 
 def sections(text: str) -> Iterator[tuple[int, str, str]]:
@@ -169,8 +169,8 @@ def text_of(cell: Cell) -> str:
 
 def defined(stub: str) -> str:
     """The function or class that a stub is to become; empty if it defines none."""
-    found = re.search(r"^(?:class|def)\s+(\w+)", stub, re.MULTILINE)
-    return found[1] if found else ""
+    definition = re.search(r"^(?:class|def)\s+(\w+)", stub, re.MULTILINE)
+    return definition[1] if definition else ""
 
 
 def defines(text: str, name: str) -> bool:
@@ -184,10 +184,10 @@ def stub(name: str) -> str:
     Raises:
         LookupError: it is not there.
     """
-    known = _handed_out() or of_the_repository(f"cu.checks.{name}(")
-    if name not in known:
+    stubs = _handed_out() or of_the_repository(f"cu.checks.{name}(")
+    if name not in stubs:
         raise LookupError(f"{name}: no stub is stored here; download its notebook again.")
-    return known[name]
+    return stubs[name]
 
 
 @cache
@@ -207,7 +207,11 @@ def of_the_repository(holding: str = "") -> dict[str, str]:
     texts = {file: file.read_text(encoding="utf-8") for file in files}
     pages = (_cells(file, text) for file, text in texts.items() if holding in text)
     found = (exercise for page in pages for exercise in exercises(page))
-    return {one.name: text_of(one.stub) for one in found if one.stub and one.name}
+    return {
+        exercise.name: text_of(exercise.stub)
+        for exercise in found
+        if exercise.stub and exercise.name
+    }
 
 
 def _cells(file: Path, text: str) -> list[Cell]:

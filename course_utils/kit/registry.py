@@ -34,16 +34,16 @@ class Registry:
             ValueError: if two lessons offer the same name.
         """
         if not self._known:
-            found: dict[str, Any] = {}
+            values: dict[str, Any] = {}
             for path in sorted(LESSONS.glob(f"*/{self._file}.py")):
                 module = import_module(f"course_utils.lessons.{path.parent.name}.{self._file}")
                 for name, value in self._offered(module).items():
-                    if name in found:
+                    if name in values:
                         raise ValueError(
                             f"{module.__name__} defines {name!r}; so does another lesson"
                         )
-                    found[name] = value
-            self._known = found
+                    values[name] = value
+            self._known = values
         return self._known
 
     def __getattr__(self, name: str) -> Any:

@@ -185,10 +185,10 @@ class Runs:
         """The statements of the course that the runs depend on, by their places."""
         own = sources.root / Path(inspect.getfile(self.function)).relative_to(ROOT)
         listed = own.with_name("runs.py")  # which names it, whatever file of the lesson has it
-        found = sources.nodes(listed if listed.is_file() else own, [self.name])
+        nodes = sources.nodes(listed if listed.is_file() else own, [self.name])
         if self.chapter:
-            found |= sources.nodes(source(self.slug, sources.root), self.chapter)
-        return found
+            nodes |= sources.nodes(source(self.slug, sources.root), self.chapter)
+        return nodes
 
     def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
         """Run one case; what it gives is not stored yet."""
@@ -245,8 +245,8 @@ def declared(slug: str) -> dict[str, Runs]:
     """What a lesson's `runs.py` declares, by name; nothing where there is no such file."""
     if not (LESSONS / slug / "runs.py").is_file():
         return {}
-    found = vars(import_module(f"course_utils.lessons.{slug}.runs")).values()
-    return {value.name: value for value in found if isinstance(value, Runs)}
+    values = vars(import_module(f"course_utils.lessons.{slug}.runs")).values()
+    return {value.name: value for value in values if isinstance(value, Runs)}
 
 
 def definitions(path: Path, *names: str) -> types.SimpleNamespace:
@@ -266,10 +266,10 @@ def source(slug: str, root: Path = ROOT) -> Path:
     Raises:
         ValueError: there is no such chapter.
     """
-    found = sorted((root / "notebooks" / "source").glob(f"[0-9][0-9]_{slug}.py"))
-    if not found:
+    files = sorted((root / "notebooks" / "source").glob(f"[0-9][0-9]_{slug}.py"))
+    if not files:
         raise ValueError(f"{slug!r} is no chapter; a slug is a file's name without its number")
-    return found[0]
+    return files[0]
 
 
 # Making -----------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ def at_best_rate(
 
 
 def _variant(run: "StoredRun") -> str:
-    kept = {name: value for name, value in run.config.items() if name not in ("rate", "seed")}
-    return json.dumps(kept, sort_keys=True)
+    config = {key: value for key, value in run.config.items() if key not in ("rate", "seed")}
+    return json.dumps(config, sort_keys=True)
 
 
 def table(runs: Sequence["StoredRun"], *measures: str) -> "pd.DataFrame":

@@ -88,14 +88,11 @@ class Drawing:
         self.alt = " ".join(alt.split())
         spans = parse_layout(layout)
         self._known = list(spans)
-        given = dict(nodes or {})
-        self._names_known(given, "nodes")
-        made = {name: given.get(name, name) for name in spans}
-        self.placed = place_nodes(
-            {name: Box(node) if isinstance(node, str) else node for name, node in made.items()},
-            spans,
-            gap,
-        )
+        nodes = dict(nodes or {})
+        self._names_known(nodes, "nodes")
+        boxes = {name: nodes.get(name, name) for name in spans}
+        boxes = {name: Box(box) if isinstance(box, str) else box for name, box in boxes.items()}
+        self.placed = place_nodes(boxes, spans, gap)
         self.arrows = parse_arrows(arrows)
         for arrow in self.arrows:
             self._check_arrow(arrow)
@@ -257,18 +254,17 @@ def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
     """The line, with rounded bends, and the head."""
     paint = LINE if arrow.color is None else f"var(--cu-{arrow.color})"
     tip, before = points[-1], points[-2]
-    end = _toward(tip, before, HEAD - 1) if arrow.head else tip
+    line_end = _toward(tip, before, HEAD - 1) if arrow.head else tip
     base = _toward(tip, before, HEAD)
     across = (0.45 * (tip[1] - base[1]), 0.45 * (base[0] - tip[0]))
     path = "M{:.1f} {:.1f}".format(*points[0])
-    for one, corner, two in zip(points, points[1:], points[2:], strict=False):
-        radius = min(CORNER, math.dist(one, corner) / 2, math.dist(corner, two) / 2)
-        near, far = _toward(corner, one, radius), _toward(corner, two, radius)
+    for start, corner, end in zip(points, points[1:], points[2:], strict=False):
+        radius = min(CORNER, math.dist(start, corner) / 2, math.dist(corner, end) / 2)
+        near, far = _toward(corner, start, radius), _toward(corner, end, radius)
         path += "L{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}".format(*near, *corner, *far)
-    path += "L{:.1f} {:.1f}".format(*end)
+    path += "L{:.1f} {:.1f}".format(*line_end)
     head = "M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z".format(
         *tip, base[0] + across[0], base[1] + across[1], base[0] - across[0], base[1] - across[1]
     )
-    dashes = ' stroke-dasharray="6 4"' if arrow.dashed else ""
-    line = f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.2"{dashes}/>'
+    line = f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.2"/>'
     return [line] + [f'<path d="{head}" fill="{paint}"/>'] * arrow.head

@@ -27,7 +27,6 @@ class Arrow:
         source, target: names of nodes.
         label: a word beside its longest part.
         color: a role, such as query; by default that of all lines.
-        dashed: broken line.
         head: False for a line without an arrowhead.
         straight: the shortest way from center to center of two sides, where others bend at right angles.
         around: "left", "right", "top" or "bottom": leave and come back on this side, as a shortcut does.
@@ -40,7 +39,6 @@ class Arrow:
     _: KW_ONLY
     label: str = ""
     color: str | None = None
-    dashed: bool = False
     head: bool = True
     straight: bool = False
     around: str | None = None
@@ -107,7 +105,7 @@ def parse_layout(layout: str) -> dict[str, tuple[int, int, int, int]]:
 def tracks(needs: Sequence[tuple[int, int, float]], gap: float) -> list[tuple[float, float]]:
     """Start and end of each column (or row), given (first, last, pixels needed) of each node."""
     sizes = [0.0] * (1 + max(last for _, last, _ in needs))
-    for first, last, need in sorted(needs, key=lambda one: one[1] - one[0]):
+    for first, last, need in sorted(needs, key=lambda need: need[1] - need[0]):
         missing = need - sum(sizes[first : last + 1]) - gap * (last - first)
         for track in range(first, last + 1):
             sizes[track] += max(0.0, missing) / (last - first + 1)
