@@ -97,15 +97,6 @@ def test_a_quiz_that_does_not_exist_lists_those_that_do(written, tmp_path):
         quiz("heads", folder=tmp_path)
 
 
-def test_a_quiz_shows_the_same_each_time_and_leaves_randomness_alone(written):
-    random.seed(3)
-    state = random.getstate()
-    first = written(GOOD)._repr_mimebundle_()
-    assert first == written(GOOD)._repr_mimebundle_()
-    assert first["text/plain"] == "Quiz masks: 2 questions"
-    assert random.getstate() == state
-
-
 def test_a_section_question_is_shown_by_its_name_and_not_again_at_the_end(written, tmp_path):
     end = written(GOOD.replace('id = "sums"', 'id = "sums"\nsection = true'))
     assert [question.text for question in end.questions] == ["What leaves the softmax unchanged?"]
@@ -208,41 +199,37 @@ def _all(slug: str) -> tuple:
     return (*shown.questions, *shown.spare)
 
 
-def test_a_page_with_a_quiz_shows_neither_answers_nor_reasons_before_it_is_asked(written):
-    page = written(GOOD)._repr_mimebundle_()["text/html"]
+def test_a_quiz_shows_the_same_each_time_and_neither_answers_nor_reasons_before_it_is_asked(
+    written,
+):
+    random.seed(3)
+    state = random.getstate()
+    bundle = written(GOOD)._repr_mimebundle_()
+    assert bundle == written(GOOD)._repr_mimebundle_() and random.getstate() == state
+    assert bundle["text/plain"] == "Quiz masks: 2 questions"
+    page = bundle["text/html"]
     shown = re.sub("<script>.*?</script>|<[^>]*>", " ", page, flags=re.S)
     assert "Subtracting the maximum" in shown and "adds a constant" not in shown
-    assert [True, "It cancels."] in judgments(page)
-
-
-def judgments(page: str) -> list:
-    """Right or wrong, and why, for all answers of a page."""
     keys = re.findall(r'data-answers="([^"]+)"', page)
-    return [one for key in keys for one in json.loads(html.unescape(key))]
-
-
-def test_a_quiz_asks_no_other_host(written):
-    page = _html(written(GOOD))
-    assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)=", page)
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
-def test_the_answers_of_each_question_all_differ(chapter):
-    for question in _all(chapter.slug):
-        texts = [answer.text for answer in question.answers]
-        assert len(set(texts)) == len(texts)
-        assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
+    assert [True, "It cancels."] in [
+        pair for key in keys for pair in json.loads(html.unescape(key))
+    ]
+    assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)=", page), "no other host"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
-def test_each_question_of_a_section_is_shown_by_a_cell_of_its_chapter(chapter):
+def test_answers_differ_and_each_question_of_a_section_is_shown_by_a_cell_of_its_chapter(chapter):
     code = ast.parse("\n".join(_code_cells(chapter.source)))
     shown = set()
     for call in ast.walk(code):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.quiz":
             slug, *names = (argument.value for argument in call.args)
             shown |= {f"{slug}/{name}" for name in names}
-    assert {one.key for one in _all(chapter.slug) if one.section} <= shown
+    for question in _all(chapter.slug):
+        texts = [answer.text for answer in question.answers]
+        assert len(set(texts)) == len(texts)
+        assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
+        assert question.key in shown or not question.section
 
 
 def _code_cells(source: Path) -> list[str]:
@@ -295,21 +282,18 @@ def test_at_the_end_questions_come_one_at_a_time_and_two_right_answers_are_count
     expect(second.locator(".reason")).to_be_empty()
 
 
-def test_the_keyboard_reaches_and_gives_answers(page: Page):
+def test_the_keyboard_gives_answers_and_a_screen_reader_hears_question_and_reason(page: Page):
+    expect(page.get_by_role("group").first).to_have_accessible_name(
+        "What do the rows of softmax(S) sum to?"
+    )
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    first = page.locator("main fieldset").first
-    expect(first.locator(".reason")).not_to_be_empty()
-    before = first.locator(".reason").inner_text()
+    reason = page.locator("main .reason").first
+    expect(reason).to_have_attribute("aria-live", "polite")
+    expect(reason).not_to_be_empty()
+    before = reason.inner_text()
     page.keyboard.press("ArrowDown")
-    expect(first.locator(".reason")).not_to_have_text(before)
-
-
-def test_a_screen_reader_hears_question_and_reason(page: Page):
-    group = page.get_by_role("group").first
-    expect(group).to_have_accessible_name("What do the rows of softmax(S) sum to?")
-    expect(page.get_by_role("radio", name="To 0")).to_have_count(2)
-    expect(page.locator("main .reason").first).to_have_attribute("aria-live", "polite")
+    expect(reason).not_to_have_text(before)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -321,10 +305,14 @@ def test_text_contrast_is_at_least_4_5_in_light_and_dark(page: Page, scheme: str
         assert page.locator("main form").evaluate(CONTRAST) >= 4.5
 
 
-def test_without_scripts_the_questions_can_still_be_read(browser, written):
-    with html_page(browser, _html(written(GOOD)), java_script_enabled=False) as page:
+def test_without_scripts_the_questions_can_be_read_and_a_recall_folds_its_spare_ones(browser):
+    later = recall("scoring_functions", "kernel_regression")
+    with html_page(browser, _html(later), java_script_enabled=False) as page:
         expect(page.get_by_text("Run this cell to answer.")).to_be_visible()
-        expect(page.get_by_text("Subtracting the maximum").first).to_be_visible()
+        for question in later.questions:
+            expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_visible()
+        for question in later.spare:
+            expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_hidden()
 
 
 # A recall in a browser ------------------------------------------------------------------------------------------------
@@ -406,15 +394,6 @@ def test_where_nothing_may_be_stored_the_fixed_draw_is_answered(site):
     page = site(later, script=refuse)
     assert keys(page) == [question.key for question in later.questions]
     answer(page, later.questions[0].key, right=False)
-
-
-def test_without_scripts_a_recall_shows_its_draw_and_folds_the_others(browser):
-    later = recall(*OLD)
-    with html_page(browser, _html(later), java_script_enabled=False) as page:
-        for question in later.questions:
-            expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_visible()
-        for question in later.spare:
-            expect(page.locator(f'fieldset[data-key="{question.key}"]')).to_be_hidden()
 
 
 def test_in_lab_too_what_was_missed_comes_first_and_its_chapter_opens_in_a_tab(browser, tmp_path):
