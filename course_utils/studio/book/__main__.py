@@ -72,16 +72,9 @@ def _serve(html: Path, port: int) -> int:
     return 0
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing about it."""
-
-    def log_message(self, *args) -> None:
-        """Say nothing."""
-
-
 def listen(folder: Path, port: int = PORT) -> http.server.ThreadingHTTPServer:
     """A server of a folder, for this machine alone, on `port`, or on any free port where that is taken."""
-    handler = functools.partial(Handler, directory=folder)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
     try:
         return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError:

@@ -39,11 +39,13 @@ def build(course: Manifest, out: Path) -> Path:
     """
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out / ".book.lock"):
-        return _build(course, out)
+        start = time.perf_counter()
+        _build(course, out)
+        print(f"The book took {time.perf_counter() - start:.0f} s.")
+    return out / "html" / "index.html"
 
 
-def _build(course: Manifest, out: Path) -> Path:
-    start = time.perf_counter()
+def _build(course: Manifest, out: Path) -> None:
     source, html = out / "source", out / "html"
     texts = _sources(course, out / "explorers")
     if any(_differs(source / name, text) for name, text in texts.items() if name[0] == "_"):
@@ -65,8 +67,6 @@ def _build(course: Manifest, out: Path) -> Path:
             _write(html / name, text)
     if problems := check(html, course):
         raise BookError("\n".join(problems))
-    print(f"The book took {time.perf_counter() - start:.0f} s.")
-    return html / "index.html"
 
 
 def _sources(course: Manifest, cache: Path) -> dict[str, str]:

@@ -7,14 +7,12 @@ from urllib.parse import unquote
 
 from bs4 import BeautifulSoup
 
-from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
 from course_utils.studio.manifest import Manifest
 
 BESIDE = {"search", "404"}  # pages that no chapter makes
 OTHER_HOST = re.compile(r"^(https?:)?//")
 ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//)")
-OTHER_HOST_IN_CSS = re.compile(r"(@import\s+|url\()\s*[\"']?(https?:)?//[^)\"']+")
 LIVE = re.compile(r'"(live/[\w/]+\.js)"')  # what boot.js of a live model loads
 STATE = re.compile(r"^(live|explorer)=")  # a fragment that sets the controls of a widget
 
@@ -35,15 +33,11 @@ def check(html: Path, course: Manifest) -> list[str]:
                 problems.append(
                     f"{name}.html: {script} is missing, a live model needs it: make book"
                 )
-    problems = problems or dead_links(html, soups)
-    for sheet in sorted((html / "_static").rglob("*.css")):
-        if far := OTHER_HOST_IN_CSS.search(sheet.read_text(encoding="utf-8")):
-            problems.append(f"{sheet.relative_to(html)} asks another host: {far[0]}")
-    return problems
+    return problems or dead_links(html, soups)
 
 
 def page_problems(page: BeautifulSoup) -> Iterator[str]:
-    """What is wrong with a page: things without a name, other hosts, heavy explorers, tracebacks."""
+    """What is wrong with a page: things without a name, other hosts, tracebacks."""
     if page.article and len(titles := page.select("article h1")) != 1:
         yield f"it has {len(titles)} titles"
     drawings = [(svg.get("aria-label"), svg.get_text()) for svg in page.select(".cu-figure svg")]
@@ -58,9 +52,6 @@ def page_problems(page: BeautifulSoup) -> Iterator[str]:
     for address in [tag.get("src", tag.get("href")) for tag in [*page.find_all(src=True), *links]]:
         if OTHER_HOST.match(address):
             yield f"asks another host: {address}"
-    sizes = [len(str(explorer).encode()) for explorer in page.select(".cu-explorer")]
-    if (size := max(sizes, default=0)) > MAX_BYTES:
-        yield f"an explorer has {size / 1000:.0f} KB; at most {MAX_BYTES // 1000} fit a page"
     if page.find(string=re.compile("Traceback .most recent call last")):
         yield "shows a traceback"
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape, unescape
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import nbformat
@@ -46,11 +45,7 @@ Pages = Mapping[str, Page]
 
 
 def to_page(
-    notebook: NotebookNode,
-    chapter: Chapter,
-    pages: Pages = MappingProxyType({}),
-    files: str = "",
-    onward: Onward = MappingProxyType({}),
+    notebook: NotebookNode, chapter: Chapter, pages: Pages, files: str, onward: Onward
 ) -> NotebookNode:
     """The notebook as the book shows it.
 
@@ -70,8 +65,8 @@ def to_page(
             cell.source = relink(cell.source, path, pages, files)
     cells = settle_outputs(describe_pictures(notebook.cells, chapter))
     cells = drop_missing_runs(cut_at_headings(cells))
-    cells = state_claims(hide_own_calls(exercise_cards(cells)))
-    cells = name_folds(chapter_head(cells, chapter))
+    cells = state_claims(exercise_cards(cells))
+    cells = hide_code(chapter_head(cells, chapter))
     notebook.cells = chapter_foot(cells, chapter, onward)
     for place, cell in enumerate(notebook.cells):
         cell["id"] = str(place)  # a page that has not changed is written as before
@@ -136,22 +131,24 @@ NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
 
 
 def describe_pictures(cells: Cells, chapter: Chapter) -> Cells:
-    """Copy the alt texts of image outputs to their cells, where MyST-NB looks for them.
-
-    Pictures by `cu.subplots` are HTML, alt text included; they stay.
-    """
+    """Image outputs have their alt texts in their cells, where MyST-NB looks; `cu.subplots` has them in its HTML."""
     for place, cell in enumerate(cells):
-        alts = set()
-        for output in cell.get("outputs", []):
-            kinds = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
-            if kinds and "text/html" not in output.data:
-                alts.add(" ".join(output.metadata.get(kinds[0], {}).get("alt", "").split()))
+        alts = {_alt(output) for output in cell.get("outputs", [])} - {None}
         if "" in alts or len(alts) > 1:
             where, remedy = f"{chapter.notebook}: cell {place}", "draw one with cu.subplots(alt=…)"
             raise StudioError(f"{where} shows a picture without alt text, or several; {remedy}.")
         for alt in alts:
             cell.metadata["mystnb"] = {"image": {"alt": alt}}
     return cells
+
+
+def _alt(output: NotebookNode) -> str | None:
+    """The alt text of an image output; None for another output."""
+    data = output.get("data", {})
+    kind = next((kind for kind in data if kind.startswith("image/")), "")
+    if not kind or "text/html" in data:
+        return None
+    return " ".join(output.metadata.get(kind, {}).get("alt", "").split())
 
 
 def settle_outputs(cells: Cells) -> Cells:
@@ -238,19 +235,16 @@ def _lacks_run(cell: NotebookNode) -> bool:
     return "gpu" in tags(cell) and any("no run is stored" in text for text in texts)
 
 
-def hide_own_calls(cells: Cells) -> Cells:
-    """Cells that only call the course lose their code: it would tell a prediction's answer, to the search as well."""
+def hide_code(cells: Cells) -> Cells:
+    """Calls of the course lose their code, which tells a prediction's answer, to the search as well.
+
+    Other hidden code, and a result that was predicted, open with a small link at the right.
+    """
     for cell in cells:
         if cell.cell_type == "code" and is_own(cell.source):
             cell.source = "..."  # MyST-NB drops an empty cell with its outputs
             others = [tag for tag in tags(cell) if tag != "hide-input"]
             cell.metadata["tags"] = [*others, "remove-input"]
-    return cells
-
-
-def name_folds(cells: Cells) -> Cells:
-    """The code of pictures and tables, and a result that was predicted, open with a small link at the right."""
-    for cell in cells:
         for tag, name in (("hide-input", "code"), ("hide-output", "result")):
             if tag in tags(cell):
                 prompts = {"code_prompt_show": name, "code_prompt_hide": name}
@@ -264,24 +258,18 @@ def state_claims(cells: Cells) -> Cells:
 
 
 def _claims(source: str) -> str:
-    tree = ast.parse(source)
-    claims, tests = [], []
-    for claim, block in guards_in(tree):
+    claims: dict[str, str] = {}
+    for claim, block in guards_in(ast.parse(source)):
         asserts = [node for node in ast.walk(block) if isinstance(node, ast.Assert)]
-        conditions = [ast.get_source_segment(source, node.test) or "" for node in asserts]
-        claims.append(escape(claim))
-        tests.append(escape("\n".join(" ".join(text.split()) for text in conditions)))
-    title = "\n".join(tests)
-    if len(claims) == 1:
-        summary, computed = claims[0], f"<pre>{title}</pre>"
-    else:
+        tests = [ast.get_source_segment(source, node.test) or "" for node in asserts]
+        claims[escape(claim)] = escape("\n".join(" ".join(test.split()) for test in tests))
+    title = "\n".join(claims.values())
+    summary, computed = "".join(claims), f"<pre>{title}</pre>"
+    if len(claims) > 1:
         summary = f"{len(claims)} statements of this section are computed"
-        pairs = zip(claims, tests, strict=True)
-        computed = "".join(f"<p>{claim}</p><pre>{test}</pre>" for claim, test in pairs)
-    return (
-        f'<details class="cu-claim"><summary title="{title}"><span>✓</span> {summary}</summary>'
-        f"{computed}</details>"
-    )
+        computed = "".join(f"<p>{claim}</p><pre>{test}</pre>" for claim, test in claims.items())
+    opened = f'<summary title="{title}"><span>✓</span> {summary}</summary>'
+    return f'<details class="cu-claim">{opened}{computed}</details>'
 
 
 # Exercises --------------------------------------------------------------------------------------
@@ -423,34 +411,25 @@ def _opening(cells: Cells) -> tuple[Cells, Cells]:
 
 def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
     """What comes next is a card with its question and first picture; then the further page; references, folded."""
-    following = next(iter(onward), None)
-    further = next((page for page in [*chapter.pages()][1:]), None)
+    next_page = next((f"]({following.notebook}.ipynb" for following in onward), None)
+    further_page = f"]({chapter.notebook}_further.ipynb"
     page: Cells = []
-    aside = ""
+    asides: list[str] = []
     for cell in cells:
         if level(cell) == 2 and cell.source.startswith("## Take-aways"):
-            cell.source, aside = _without_links(cell.source, following, further)
+            lines = cell.source.splitlines()
+            asides = [line for line in lines if further_page in line]
+            leads_on = [s for s in lines if next_page and next_page in s and s[0] not in "- "]
+            cell.source = "\n".join(line for line in lines if line not in asides + leads_on)
         if level(cell) == 2 and cell.source.startswith("## References"):
             works = cell.source.partition("\n")[2].strip()
             summary = f"References, {len(re.findall(r'^- ', works, re.MULTILINE))} works"
             page += [markdown(next_cards(onward))] if onward else []
-            page += [*_classed("cu-further", aside), *_fold(summary, markdown(works))]
+            page += _classed("cu-further", "\n".join(asides))
+            page += _fold(summary, markdown(works))
         else:
             page.append(cell)
     return page
-
-
-def _without_links(
-    text: str, following: Chapter | None, further: Chapter | None
-) -> tuple[str, str]:
-    """Take-aways without the lines that lead to the next chapter and to the further page; the latter."""
-    takeaways, aside = [], []
-    for line in text.splitlines():
-        if further and f"]({further.notebook}.ipynb" in line:
-            aside.append(line)
-        elif not following or line[:1] in "- " or f"]({following.notebook}.ipynb" not in line:
-            takeaways.append(line)
-    return "\n".join(takeaways), "\n".join(aside)
 
 
 def next_cards(onward: Onward) -> str:
