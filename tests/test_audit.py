@@ -32,14 +32,14 @@ def test_what_a_page_keeps_when_it_is_used_is_what_the_page_on_privacy_names(bro
         for place in range(wrong.count()):
             wrong.nth(place).dispatch_event("click")
         page.locator("#take-aways").scroll_into_view_if_needed()
-        page.wait_for_function("localStorage.getItem('cu-read')")
+        page.wait_for_function("localStorage.getItem('cu-progress')")
         page.locator(".theme-switch-button").first.click()
         page.goto("/search.html?q=softmax")
         page.locator("#search-results a").first.click()
         page.goto("/index.html")
         kept = page.evaluate("() => [...Object.keys(localStorage), ...Object.keys(sessionStorage)]")
         assert not page.context.cookies()
-    assert {"cu-read", "mode"} <= set(kept) and any(
+    assert {"cu-progress", "cu-place", "mode"} <= set(kept) and any(
         name.startswith("course-quiz/") for name in kept
     )
     assert [name for name in kept if not any(re.fullmatch(known, name) for known in KEPT)] == []

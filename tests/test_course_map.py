@@ -13,6 +13,9 @@ from course_utils.studio.paths import legs, onward, spans
 
 COURSE = load(files=False).whole
 WHOLE = CourseMap(COURSE)
+QUIZ = """<form class=course-quiz data-kind=quiz><fieldset><label><input type=radio>three</label></fieldset></form>
+<script>document.querySelector("form input").checked = Boolean(sessionStorage.answered);
+document.querySelector("form").addEventListener("change", () => { sessionStorage.answered = true; });</script>"""
 BOOK = """
 [course]
 title = "T"
@@ -55,6 +58,16 @@ def test_each_chapter_is_a_link_with_its_question_and_minutes():
         assert all(f'href="{page.notebook}.ipynb"' in shown for page in chapter.pages())
 
 
+def reload_until(page, state: str) -> None:
+    """Reload a page until its map shows this state: another process writes the storage, and takes its time."""
+    for _ in range(20):
+        page.reload()
+        if page.locator(f'[data-state="{state}"]').count():
+            return
+        page.wait_for_timeout(500)
+    raise AssertionError(page.locator("[data-state]").all())
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
@@ -63,7 +76,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     file = tmp_path / "01_queries_keys_values.html"
     file.write_text(
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<body>{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>"
+        f"<body>{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>{QUIZ}"
         f"<style>svg {{ width: 100% }}</style>{next_cards(onward(COURSE, COURSE.chapters[1]))}<script>{script}</script>"
     )
     page = browser.new_page(viewport={"width": width, "height": 800})
@@ -90,16 +103,17 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
         page.locator("[data-number='13'] a").first.focus()
         expect(page.locator(".cu-map-said")).to_contain_text("It needs 10.")
         assert page.locator("[data-needed]").get_attribute("data-number") == "10"
-    assert page.locator("[data-read]").count() == 0
+    state = page.locator("[data-state]")
+    assert state.count() == 0
     page.locator("#take-aways").scroll_into_view_if_needed()
-    page.wait_for_function("localStorage.getItem('cu-read')")
-    for _ in range(20):  # another process keeps it, and takes its time
-        page.wait_for_timeout(500)
-        page.reload()
-        if page.locator("[data-read]").count():
-            break
-        page.locator("#take-aways").scroll_into_view_if_needed()
-    assert page.locator("[data-read]").get_attribute("data-number") == "01"
+    page.wait_for_function("localStorage.getItem('cu-progress')")
+    reload_until(page, "half")  # a question waits
+    expect(state).to_have_attribute("data-number", "01")
     expect(page.get_by_role("button", name="To GPT")).to_have_attribute("aria-pressed", "true")
     expect(onwards).to_have_text("Next: 03 · To GPT")
+    expect(page.locator(".cu-map-place a")).to_have_text("01 · Queries, keys and values")
+    page.get_by_label("three").check()
+    reload_until(page, "done")
+    page.get_by_role("button", name="Forget").click()
+    page.wait_for_function("!localStorage.getItem('cu-way')")
     page.close()

@@ -387,6 +387,18 @@ def test_what_is_missed_in_a_recall_comes_again_and_what_is_right_does_not(site)
     assert keys(site(later)) == [drawn[1], drawn[0]]
 
 
+@pytest.mark.smoke
+def test_answers_are_remembered_and_the_first_open_question_is_shown(site):
+    shown = quiz("scoring_functions")
+    first, second, *_ = (question.key for question in shown.questions)
+    answer(site(shown), first, right=False)
+    page = site(shown)
+    expect(page.locator(f'[data-key="{first}"] .reason')).not_to_be_empty()
+    expect(page.locator(f'[data-key="{first}"]')).to_be_hidden()
+    expect(page.locator(f'[data-key="{second}"]')).to_be_visible()
+    expect(page.locator(f'[data-key="{second}"] :checked')).to_have_count(0)
+
+
 def test_where_nothing_may_be_stored_the_fixed_draw_is_answered(site):
     refuse = """Object.defineProperty(window, "localStorage",
         {get() { throw new DOMException("not here", "SecurityError"); }});"""

@@ -1,9 +1,11 @@
-// A quiz: an answer is marked, and its reason opens below it, as soon as it is chosen. What was missed is asked again
-// in a recall. The questions at a chapter's end come one at a time.
+// A quiz: an answer is marked, and its reason opens below it, as soon as it is chosen, and it is remembered. What was
+// missed is asked again in a recall. The questions at a chapter's end come one at a time.
 for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) {
   const name = (question) => `course-quiz/${question.dataset.key}`;
-  const missed = (question) => { try { return localStorage.getItem(name(question)) !== null; } catch { return false; } };
-  const note = (question) => { try { localStorage.setItem(name(question), "missed"); } catch {} }; // a private window may refuse
+  const stored = (key) => { try { return localStorage.getItem(key); } catch { return null; } }; // a private window may refuse
+  const store = (key, value) => { try { localStorage.setItem(key, value); } catch {} };
+  const missed = (question) => stored(name(question)) !== null;
+  const note = (question) => store(name(question), "missed");
   const forget = (question) => { try { localStorage.removeItem(name(question)); } catch {} };
   const keep = (control) => { control.dataset.lmSuppressShortcuts = "true"; }; // its keys are not for Lab
   const add = (parent, tag, attributes) => parent.appendChild(Object.assign(document.createElement(tag), attributes));
@@ -41,6 +43,25 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
     return made;
   }
 
+  // A recall asks anew; elsewhere the answers of last time stand there.
+  const answersOf = (question) => `course-answers/${question.dataset.key}`;
+  const rememberAnswers = (question) => {
+    const places = [...question.querySelectorAll("input")].flatMap(({ checked }, i) => (checked ? [i] : []));
+    if (!recall) store(answersOf(question), JSON.stringify(places));
+  };
+  let restoring = false; // what was wrong then is not missed again
+  const restoreAnswers = (question) => {
+    if (recall) return;
+    restoring = true;
+    const inputs = [...question.querySelectorAll("input")];
+    for (const place of JSON.parse(stored(answersOf(question)) ?? "[]")) {
+      if (!inputs[place]) continue; // the quiz has changed since
+      inputs[place].checked = true;
+      inputs[place].dispatchEvent(new Event("change", { bubbles: true }));
+    }
+    restoring = false;
+  };
+
   questions.forEach((question, place) => {
     const answers = [...question.querySelectorAll("label")];
     const chosen = (answer) => answer.querySelector("input").checked;
@@ -56,12 +77,16 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
       answer.after(reason);
       reason.className = `reason ${answer.className}`;
       reason.innerHTML = chosen(answer) ? key[answers.indexOf(answer)][1] : "";
+      rememberAnswers(question);
       if (right.length > 1 && chosen(answer)) reason.append(` (${right.filter(chosen).length} of ${right.length} found.)`);
       if (judged) return;
-      if (answer.className === "wrong") note(question);
+      if (answer.className === "wrong" && !restoring) note(question);
       else if (recall && right.every(chosen)) forget(question);
       judged = answer.className === "wrong" || right.every(chosen);
       if (judged && dots.length) dots[place].className = answer.className;
     });
+    restoreAnswers(question);
   });
+  const next = dots.findIndex((dot) => !dot.className);
+  if (next > 0) dots[next].click();
 }

@@ -1,8 +1,9 @@
-// The map of the course: a way that is chosen, what a chapter needs, and which chapters were read to their end.
+// The map of the course: a way that is chosen, what a chapter needs, what the reader has done, and where to go on.
 // What comes next at a chapter's end follows the way.
 (() => {
   "use strict";
-  const READ = "cu-read", WAY = "cu-way";
+  const PROGRESS = "cu-progress", PLACE = "cu-place", WAY = "cu-way";
+  const OURS = /^(cu-|course-)/; // all that the course keeps in the browser's storage
   const recall = (key, otherwise) => {
     try {
       return JSON.parse(localStorage.getItem(key)) ?? otherwise;
@@ -17,15 +18,25 @@
     }
   };
 
-  // A chapter is read when its end has been seen.
-  function noteTheEnd() {
+  // Of each chapter: how many questions are answered, how many there are, and whether its end has been seen.
+  function noteProgress() {
     const page = location.pathname.split("/").at(-1).replace(/\.html$/, "");
     const end = document.querySelector("#take-aways");
     if (!end) return;
+    const questions = document.querySelectorAll(".cu-predict, .course-quiz[data-kind=quiz] fieldset");
+    const note = (seen) => {
+      const progress = recall(PROGRESS, {});
+      const answered = [...questions].filter((question) => question.dataset.state || question.querySelector("label :checked")).length;
+      const read = seen || (progress[page]?.[2] ?? false);
+      if (answered || read) keep(PROGRESS, { ...progress, [page]: [answered, questions.length, read] });
+      if (answered || read) keep(PLACE, page);
+    };
+    note(false);
+    for (const event of ["change", "click"]) addEventListener(event, () => setTimeout(note, 0, false));
     new IntersectionObserver(([{ isIntersecting }], observer) => {
       if (!isIntersecting) return;
       observer.disconnect();
-      keep(READ, [...new Set([...recall(READ, []), page])]);
+      note(true);
     }).observe(end);
   }
 
@@ -37,14 +48,38 @@
     chosen.querySelector("small").append(` · ${way}`);
   }
 
+  // Where the reader was, over the map and on the cover's button, and a way to forget it.
+  function goOn(map, station) {
+    if (!station) return;
+    const [link, name] = [station.querySelector("a"), station.querySelector("a > span").textContent];
+    const title = `${station.dataset.number} · ${name}`;
+    const place = document.createElement("p");
+    place.className = "cu-map-place";
+    place.append("You were in ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ". ");
+    const forget = Object.assign(document.createElement("button"), { type: "button", textContent: "Forget what I did here" });
+    forget.addEventListener("click", () => {
+      for (const key of Object.keys(localStorage).filter((each) => OURS.test(each))) localStorage.removeItem(key);
+      location.reload();
+    });
+    place.append(forget);
+    map.querySelector(".cu-map-lines").before(place);
+    for (const start of document.querySelectorAll(".cu-start")) {
+      start.href = link.href;
+      start.textContent = `Go on with ${title}`;
+    }
+  }
+
   function enliven(map) {
     const stations = [...map.querySelectorAll("[data-page]")];
     const said = map.querySelector(".cu-map-said");
-    const seen = new Set(recall(READ, []));
-    for (const station of stations.filter(({ dataset }) => seen.has(dataset.page))) {
-      station.dataset.read = "";
-      station.querySelector("a").title = "read";
+    const progress = recall(PROGRESS, {});
+    for (const station of stations) {
+      const [answered, asked, read] = progress[station.dataset.page] ?? [];
+      if (asked === undefined) continue;
+      station.dataset.state = read && answered === asked ? "done" : "half";
+      station.querySelector("a").title = read && answered === asked ? "done" : `begun: ${answered} of ${asked} questions answered`;
     }
+    goOn(map, stations.find(({ dataset }) => dataset.page === recall(PLACE, "")));
 
     let way = ""; // what the chosen one takes
     const explain = (station) => {
@@ -87,7 +122,7 @@
   }
 
   addEventListener("DOMContentLoaded", () => {
-    noteTheEnd();
+    noteProgress();
     followTheWay();
     document.querySelectorAll(".cu-map").forEach(enliven);
   });
