@@ -1,6 +1,7 @@
 """The first page of the book: a question, a live model that answers it, more to play with, and the map."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from course_utils.kit import live
@@ -11,14 +12,27 @@ from course_utils.studio.manifest import Chapter, Manifest
 PAGE = Path(__file__).with_name("cover.md")
 HTML = "````{{raw}} html\n{}\n````\n"
 MAP = "## The map"
-TILES = {  # slug of the chapter that tells about it → what stands over the tile
-    "queries_keys_values": "Ask for an animal that is not in the table: drag the cross.",
-    "gpt": "A small GPT goes on with a sentence.",
-    "vision_transformers": "Draw a garment, or choose one: a vision transformer names it.",
-    "diffusion": "Noise becomes clothes: move the slider to the right.",
-}
-MODELS = {"queries_keys_values": live.look_up, "gpt": live.gpt, "vision_transformers": live.vit}
-"""Slug → the live model of its tile; the tile of diffusion is an explorer."""
+# Each piece: the slug of the chapter that explains it, what stands over it, and its live model; without one it is the
+# explorer of noise.
+PIECES = (
+    (
+        "gpt",
+        "A GPT that learns your own text. Press Learn, and watch what it writes.",
+        live.character_gpt,
+    ),
+    (
+        "queries_keys_values",
+        "Ask for an animal that is not in the table: drag the cross.",
+        live.look_up,
+    ),
+    ("gpt", "A small GPT goes on with a sentence.", live.gpt),
+    (
+        "vision_transformers",
+        "Draw a garment, or choose one: a vision transformer names it.",
+        live.vit,
+    ),
+    ("diffusion", "Noise becomes clothes: move the slider to the right.", None),
+)
 
 
 def cover(course: Manifest, cache: Path | None) -> str:
@@ -33,6 +47,7 @@ def cover(course: Manifest, cache: Path | None) -> str:
     page = PAGE.read_text(encoding="utf-8").format(
         title=course.title,
         chapters=len(course.chapters),
+        first=course.chapters[0].notebook,
         translator=HTML.format(live_html(translator)) if cache else "",
         tiles=_tiles(course, cache) if cache else "",
         map=HTML.format(links),
@@ -61,16 +76,16 @@ def scores(card: dict) -> dict[str, float]:
 
 
 def _tiles(course: Manifest, cache: Path) -> str:
-    tiles = [_tile(chapter, cache) for chapter in course.chapters if chapter.slug in TILES]
-    number = ("No", "One", "Two", "Three", "Four")[len(tiles)]
+    chapters = {chapter.slug: chapter for chapter in course.chapters}
+    tiles = [_tile(chapters[slug], *piece, cache) for slug, *piece in PIECES if slug in chapters]
+    number = ("No", "One", "Two", "Three", "Four", "Five")[len(tiles)]
     row = HTML.format(f'<div class="cu-tiles">{"".join(tiles)}</div>')
     return f"## {number} more to play with\n\n{row}\n" if tiles else ""
 
 
-def _tile(chapter: Chapter, cache: Path) -> str:
-    model = MODELS.get(chapter.slug)
+def _tile(chapter: Chapter, sentence: str, model: Callable | None, cache: Path) -> str:
     widget = live_html(model()) if model else explorer_html("from_noise", {}, cache)
     return (
-        f'<section class="cu-tile" aria-label="{chapter.title}"><p>{TILES[chapter.slug]}</p>{widget}'
+        f'<section class="cu-tile" aria-label="{sentence.partition(".")[0]}"><p>{sentence}</p>{widget}'
         f'<p><a href="{chapter.notebook}.html">{chapter.number} · {chapter.title}</a></p></section>'
     )
