@@ -60,7 +60,17 @@ def _parts(qkv, num_heads):
     return (part.unflatten(1, (num_heads, -1)) for part in qkv.chunk(3, dim=1))
 
 
+def _attended(qkv, num_heads, **options):
+    q, k, v = _parts(qkv, num_heads)
+    return F.scaled_dot_product_attention(q.mT, k.mT, v.mT, **options).mT
+
+
 class fixed_heads:
+    scaled_by_all_channels = wrong("Divides by the root of all channels.",
+        lambda qkv, num_heads: _attended(qkv, num_heads, scale=(qkv.shape[1] / 3) ** -0.5).flatten(1, 2))
+    heads_left_in_the_batch = wrong("Forgets to join the heads.",
+        lambda qkv, num_heads: _attended(qkv, num_heads).flatten(0, 1))
+
     def not_fixed(qkv, num_heads):
         """The buggy function as it stands in the chapter."""
         batch, width, pixels = qkv.shape
@@ -75,22 +85,9 @@ class fixed_heads:
         weights = (q.mT @ k / q.shape[2] ** 0.5).softmax(dim=-2)
         return (v @ weights.mT).flatten(1, 2)
 
-    def scaled_by_all_channels(qkv, num_heads):
-        """Divides by the root of all channels."""
-        q, k, v = _parts(qkv, num_heads)
-        scale = (qkv.shape[1] / 3) ** -0.5
-        return F.scaled_dot_product_attention(q.mT, k.mT, v.mT, scale=scale).mT.flatten(1, 2)
-
-    def heads_left_in_the_batch(qkv, num_heads):
-        """Forgets to join the heads."""
-        q, k, v = _parts(qkv, num_heads)
-        return F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(0, 1)
-
     def all_pictures_in_one_line(qkv, num_heads):
         """All pixels of all pictures attend to one another."""
-        line = qkv.transpose(0, 1).flatten(1)[None]
-        q, k, v = _parts(line, num_heads)
-        heads = F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT.flatten(1, 2)[0]
+        heads = _attended(qkv.transpose(0, 1).flatten(1)[None], num_heads).flatten(1, 2)[0]
         return heads.unflatten(1, (len(qkv), -1)).transpose(0, 1)
 
 

@@ -14,8 +14,10 @@ def _draws(ids, vocab_size, share, mask=4):
     return picked, torch.rand(ids.shape), torch.randint(mask + 1, vocab_size, ids.shape)
 
 
-def _replaced(ids, vocab_size, share, mask, ordinary, other):
+def _replaced(ids, vocab_size, share, mask, ordinary=None, other=None):
     """Right, but for which tokens are ordinary and what replaces them."""
+    ordinary = ids > mask if ordinary is None else ordinary
+    other = torch.randint(mask + 1, vocab_size, ids.shape) if other is None else other
     picked, fate = (torch.rand(ids.shape) < share) & ordinary, torch.rand(ids.shape)
     tokens = ids.masked_fill(picked & (fate < 0.8), mask)
     tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
@@ -23,6 +25,20 @@ def _replaced(ids, vocab_size, share, mask, ordinary, other):
 
 
 class fixed_masking:
+    share_forgotten = wrong("Picks 15 % whatever is asked.",
+        lambda ids, vocab_size, share=0.15, mask=4: _replaced(ids, vocab_size, 0.15, mask))
+    padding_picked = wrong("Leaves out <bos> and <eos>, and picks padding.",
+        lambda ids, vocab_size, share=0.15, mask=4:
+            _replaced(ids, vocab_size, share, mask, (ids != 2) & (ids != 3)))
+    drawn_once = wrong("One and the same random token for all places.",
+        lambda ids, vocab_size, share=0.15, mask=4:
+            _replaced(ids, vocab_size, share, mask, other=torch.randint(mask + 1, vocab_size, ())))
+    the_next_id = wrong("The token with the next id instead of a random one.",
+        lambda ids, vocab_size, share=0.15, mask=4:
+            _replaced(ids, vocab_size, share, mask, other=torch.where(ids + 1 < vocab_size, ids + 1, mask + 1)))
+    mask_written_down = wrong("The id of the mask is 4, whatever is given.",
+        lambda ids, vocab_size, share=0.15, mask=4: _replaced(ids, vocab_size, share, 4))
+
     def not_fixed(ids, vocab_size, share=0.15, mask=4):
         """The function as it was."""
         picked, fate, other = _draws(ids, vocab_size, share)
@@ -39,48 +55,14 @@ class fixed_masking:
 
     def still_in_place(ids, vocab_size, share=0.15, mask=4):
         """Right answers, and the caller's ids are changed."""
-        picked, fate, other = _draws(ids, vocab_size, share)
-        targets = ids.masked_fill(~picked, -100)
-        ids[picked & (fate >= 0.8) & (fate < 0.9)] = other[picked & (fate >= 0.8) & (fate < 0.9)]
-        ids[picked & (fate < 0.8)] = mask
-        return ids, targets
+        tokens, targets = _replaced(ids, vocab_size, share, mask)
+        return ids.copy_(tokens), targets
 
     def random_everywhere(ids, vocab_size, share=0.15, mask=4):
         """Random tokens where nothing is asked, too."""
         picked, fate, other = _draws(ids, vocab_size, share)
         tokens = ids.masked_fill(picked & (fate < 0.8), mask)
         tokens = torch.where((fate >= 0.8) & (fate < 0.9), other, tokens)
-        return tokens, ids.masked_fill(~picked, -100)
-
-    def share_forgotten(ids, vocab_size, share=0.15, mask=4):
-        """Picks 15 % whatever is asked."""
-        picked, fate, other = _draws(ids, vocab_size, 0.15)
-        tokens = ids.masked_fill(picked & (fate < 0.8), mask)
-        tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), other, tokens)
-        return tokens, ids.masked_fill(~picked, -100)
-
-    def padding_picked(ids, vocab_size, share=0.15, mask=4):
-        """Leaves out <bos> and <eos>, and picks padding."""
-        _, _, other = _draws(ids, vocab_size, share)
-        return _replaced(ids, vocab_size, share, mask, (ids != 2) & (ids != 3), other)
-
-    def drawn_once(ids, vocab_size, share=0.15, mask=4):
-        """One and the same random token for all places."""
-        other = torch.randint(mask + 1, vocab_size, ())
-        return _replaced(ids, vocab_size, share, mask, ids > mask, other)
-
-    def the_next_id(ids, vocab_size, share=0.15, mask=4):
-        """The token with the next id instead of a random one."""
-        other = torch.where(ids + 1 < vocab_size, ids + 1, mask + 1)
-        return _replaced(ids, vocab_size, share, mask, ids > mask, other)
-
-    def mask_written_down(ids, vocab_size, share=0.15, mask=4):
-        """The id of the mask is 4, whatever is given."""
-        picked = (torch.rand(ids.shape) < share) & (ids > 4)
-        fate = torch.rand(ids.shape)
-        tokens = ids.masked_fill(picked & (fate < 0.8), 4)
-        drawn = torch.randint(5, vocab_size, ids.shape)
-        tokens = torch.where(picked & (fate >= 0.8) & (fate < 0.9), drawn, tokens)
         return tokens, ids.masked_fill(~picked, -100)
 
 

@@ -1,6 +1,7 @@
 """Mistakes that the checks of *GPT* must catch."""
 
 import torch
+from mistakes.table import wrong
 
 from course_utils.decoding import next_token_probs
 
@@ -51,7 +52,19 @@ class encode_word:
         return pieces
 
 
+def _windows(stream, starts, length):
+    both = stream[(starts + torch.arange(length + 1)) % len(stream)]
+    return both[:, :-1], both[:, 1:]
+
+
 class fixed_windows:
+    wrapped = wrong("Goes on at the text's beginning behind its end.",
+        lambda stream, length, count, generator:
+            _windows(stream, torch.randint(len(stream), (count, 1), generator=generator), length))
+    without_generator = wrong("Draws from the global generator.",
+        lambda stream, length, count, generator:
+            _windows(stream, torch.randint(len(stream) - length, (count, 1)), length))
+
     def not_fixed(stream, length, count, generator):
         """The function as it was."""
         starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
@@ -66,84 +79,40 @@ class fixed_windows:
     def last_start_left_out(stream, length, count, generator):
         """Never asks for the last token of the text."""
         starts = torch.randint(max(1, len(stream) - length - 1), (count, 1), generator=generator)
-        both = stream[starts + torch.arange(length + 1)]
-        return both[:, :-1], both[:, 1:]
-
-    def wrapped(stream, length, count, generator):
-        """Goes on at the text's beginning behind its end."""
-        starts = torch.randint(len(stream), (count, 1), generator=generator)
-        both = stream[(starts + torch.arange(length + 1)) % len(stream)]
-        return both[:, :-1], both[:, 1:]
-
-    def without_generator(stream, length, count, generator):
-        """Draws from the global generator."""
-        starts = torch.randint(len(stream) - length, (count, 1))
-        both = stream[starts + torch.arange(length + 1)]
-        return both[:, :-1], both[:, 1:]
+        return _windows(stream, starts, length)
 
 
 @torch.no_grad()
-def _generate(
-    model, prompt, steps, temperature, top_k, generator, *, fed=lambda text, new: new, joined=True
-):
+def _generate(model, prompt, steps, temperature, top_k, generator, *, whole=False, forgets=False):
+    """Right, unless it reads the whole text in each step, or begins each with an empty cache."""
     text, new, state = prompt, prompt, model.start()
     for _ in range(steps):
-        probs = next_token_probs(model.step(new, state), temperature=temperature, top_k=top_k)
-        drawn = torch.multinomial(probs, 1, generator=generator)
-        text = torch.cat([text, drawn], dim=1)
-        new = fed(text, drawn)
-    return text if joined else text[:, prompt.shape[1] :]
+        state = model.start() if forgets else state
+        logits = model.step(text if whole else new, state)
+        probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+        new = torch.multinomial(probs, 1, generator=generator)
+        text = torch.cat([text, new], dim=1)
+    return text
 
 
 class my_generate:
-    def new_tokens_only(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Forgets the prompt."""
-        return _generate(model, prompt, steps, temperature, top_k, generator, joined=False)
-
-    @torch.no_grad()
-    def no_memory(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Begins with an empty cache at each step: right, and slow."""
-        text = prompt
-        for _ in range(steps):
-            logits = model.step(text, model.start())
-            probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
-            text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
-        return text
-
-    @torch.no_grad()
-    def forgets_all(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """A new state for each token, which then stands alone."""
-        text = new = prompt
-        for _ in range(steps):
-            logits = model.step(new, model.start())
-            probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
-            new = torch.multinomial(probs, 1, generator=generator)
-            text = torch.cat([text, new], dim=1)
-        return text
-
-    def always_the_best(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Greedy, whatever is asked."""
-        return _generate(model, prompt, steps, temperature, 1, generator)
-
-    def temperature_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Draws at temperature 1."""
-        return _generate(model, prompt, steps, 1.0, top_k, generator)
-
-    def top_k_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Draws from all tokens, but for a single one."""
-        return _generate(model, prompt, steps, temperature, 1 if top_k == 1 else None, generator)
-
-    def generator_forgotten(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Draws from the global generator."""
-        return _generate(model, prompt, steps, temperature, top_k, None)
-
-    def reads_all_each_time(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
-        """Hands over the whole text in each step."""
-        state, text = model.start(), prompt
-        for _ in range(steps):
-            probs = next_token_probs(model.step(text, state), temperature=temperature, top_k=top_k)
-            text = torch.cat([text, torch.multinomial(probs, 1, generator=generator)], dim=1)
-        return text
+    new_tokens_only = wrong("Forgets the prompt.",
+        lambda model, prompt, *options: _generate(model, prompt, *options)[:, prompt.shape[1] :])
+    no_memory = wrong("Begins with an empty cache at each step: right, and slow.",
+        lambda *given: _generate(*given, whole=True, forgets=True))
+    forgets_all = wrong("A new state for each token, which then stands alone.",
+        lambda *given: _generate(*given, forgets=True))
+    reads_all_each_time = wrong("Hands over the whole text in each step.", lambda *given: _generate(*given, whole=True))
+    always_the_best = wrong("Greedy, whatever is asked.",
+        lambda model, prompt, steps, temperature, top_k, generator:
+            _generate(model, prompt, steps, temperature, 1, generator))
+    temperature_forgotten = wrong("Draws at temperature 1.",
+        lambda model, prompt, steps, temperature, *options: _generate(model, prompt, steps, 1.0, *options))
+    top_k_forgotten = wrong("Draws from all tokens, but for a single one.",
+        lambda model, prompt, steps, temperature, top_k, generator:
+            _generate(model, prompt, steps, temperature, 1 if top_k == 1 else None, generator))
+    generator_forgotten = wrong("Draws from the global generator.",
+        lambda *given: _generate(*given[:-1], None))
 
     def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
         """Asks what follows the last token, and drops the answer."""

@@ -53,35 +53,37 @@ class diagnosis:
     polarity_for_no_axis = wrong("Both give padding weight.", lambda: (7, "polarity"))
 
 
+def _filled(scores, attn_mask, number=-math.inf):
+    return scores.masked_fill(~attn_mask, number).softmax(dim=-1)
+
+
+def _afterwards(scores, attn_mask):
+    return scores.softmax(dim=-1) * attn_mask
+
+
 class fixed_masked_softmax:
-    multiplies_afterwards = wrong("Rows no longer sum to 1.",
-        lambda scores, attn_mask: scores.softmax(dim=-1) * attn_mask)
+    multiplies_afterwards = wrong("Rows no longer sum to 1.", lambda *given: _afterwards(*given))
     writes_into_the_scores = wrong("masked_fill_ with an underscore changes the caller's tensor.",
         lambda scores, attn_mask: scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1))
     minus_the_mask = wrong('A minus is no "not" for truth values.',
         lambda scores, attn_mask: scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1))
     computes_with_forbidden_scores = wrong("Multiplies what it should replace: 0 · ∞ is NaN.",
         lambda scores, attn_mask: (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1))
-    minus_twenty = wrong("-20 is lower than these scores, not than all.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -20.0).softmax(dim=-1))
-    minus_a_hundred = wrong("Lower than most scores, not than all.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -100.0).softmax(dim=-1))
+    minus_a_hundred = wrong("Lower than most scores, not than all.", lambda *given: _filled(*given, -100.0))
+    minus_twenty = wrong("-20 is lower than these scores, not than all.", lambda *given: _filled(*given, -20.0))
+    minus_twelve = wrong("Low enough for the example, and for nothing else.", lambda *given: _filled(*given, -12.0))
+    minus_five = wrong("Not even low enough for the example.", lambda *given: _filled(*given, -5.0))
     borrowed = wrong("Wraps the package's own.", lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
-    minus_twelve = wrong("Low enough for the example, and for nothing else.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -12.0).softmax(dim=-1))
-    minus_five = wrong("Not even low enough for the example.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -5.0).softmax(dim=-1))
+    renormalizes_with_epsilon = wrong("1e-9 in the denominator: zeros where there should be weights.",
+        lambda *given: (w := _afterwards(*given)) / (w.sum(dim=-1, keepdim=True) + 1e-9))
+    clamps_the_sum = wrong("No 0/0, and no weights either, where the forbidden score is far above.",
+        lambda *given: (w := _afterwards(*given)) / w.sum(dim=-1, keepdim=True).clamp(min=1e-30))
 
     def needs_a_mask_of_full_size(scores, attn_mask):
         """Indexes with the mask, which then has to have the scores' own shape."""
         filled = scores.clone()
         filled[~attn_mask] = -math.inf
         return filled.softmax(dim=-1)
-
-    def renormalizes_with_epsilon(scores, attn_mask):
-        """The same with 1e-9 in the denominator: zeros where there should be weights."""
-        weights = scores.softmax(dim=-1) * attn_mask
-        return weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
 
     def detached_denominator(scores, attn_mask):
         """Right weights, and the gradient of the numerator alone."""
@@ -96,34 +98,24 @@ class fixed_masked_softmax:
         right = fixed_masked_softmax.detached_denominator(scores.detach(), attn_mask)
         return right + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
 
-    def clamps_the_sum(scores, attn_mask):
-        """No 0/0, and no weights either, where the forbidden score is far above."""
-        weights = scores.softmax(dim=-1) * attn_mask
-        return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
-
-
 class my_masked_softmax:
     minus_a_billion_billion = wrong("-1e18 survives any score of float32, but float16 has no such number.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -1e18).softmax(dim=-1))
+        lambda *given: _filled(*given, -1e18))
     answers_in_float32 = wrong("Computes in float32 and forgets to go back.",
-        lambda scores, attn_mask: scores.float().masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num())
-    minus_infinity = wrong("An empty row is NaN.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1))
+        lambda scores, attn_mask: _filled(scores.float(), attn_mask).nan_to_num())
+    minus_infinity = wrong("An empty row is NaN.", lambda *given: _filled(*given))
     hides_nan = wrong("Replaces each NaN after the softmax, also those that a broken model made.",
-        lambda scores, attn_mask: scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1).nan_to_num())
+        lambda *given: _filled(*given).nan_to_num())
     from_its_own_module = wrong("The course's function by another name.",
         lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
 
+    lowest_number_and_multiply = wrong("Right but for scores that are the lowest number themselves.",
+        lambda scores, attn_mask: _filled(scores, attn_mask, torch.finfo(scores.dtype).min) * attn_mask)
     multiplies_afterwards = fixed_masked_softmax.multiplies_afterwards
     needs_a_mask_of_full_size = fixed_masked_softmax.needs_a_mask_of_full_size
     renormalizes_with_epsilon = fixed_masked_softmax.renormalizes_with_epsilon
     detached_denominator = fixed_masked_softmax.detached_denominator
     zero_gradient = fixed_masked_softmax.zero_gradient
-
-    def lowest_number_and_multiply(scores, attn_mask):
-        """Right but for scores that are the lowest number themselves: forbidden keys had their share."""
-        lowest = torch.finfo(scores.dtype).min
-        return scores.masked_fill(~attn_mask, lowest).softmax(dim=-1) * attn_mask
 
     def adds_and_multiplies(scores, attn_mask):
         """Empty rows are treated before the softmax, but a forbidden NaN is added to, not replaced."""

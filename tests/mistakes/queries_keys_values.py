@@ -6,58 +6,43 @@ import torch
 from mistakes.table import wrong
 
 
+def _normalized(scores, shift):
+    positive = (scores - shift).exp()
+    return positive / positive.sum(-1, keepdim=True)
+
+
+def _largest(scores):
+    return scores.amax(-1, keepdim=True)
+
+
 class safe_softmax:
     over_axis_one = wrong("dim=1 is the last axis of a matrix, and of nothing else.", lambda scores: scores.softmax(1))
     finite_minus_infinity = wrong("−∞ is replaced by −1,000,000, which a real score may undercut.",
         lambda scores: scores.masked_fill(scores.isinf(), -1e6).softmax(-1))
     pytorchs_own = wrong("Calls what is to be built.", lambda scores: torch.nn.functional.softmax(scores, dim=-1))
-
-    def no_shift(scores):
-        """The formula as it reads: exp(1000) overflows."""
-        positive = scores.exp()
-        return positive / positive.sum(-1, keepdim=True)
-
-    def absolute_shift(scores):
-        """Shifts by the largest absolute value: right for 1000, all underflow for −1000."""
-        positive = (scores - scores.abs().amax(-1, keepdim=True)).exp()
-        return positive / positive.sum(-1, keepdim=True)
-
-    def one_shift_for_all_rows(scores):
-        """Shifts by the largest score of the whole tensor, so that other rows underflow."""
-        positive = (scores - scores.max()).exp()
-        return positive / positive.sum(-1, keepdim=True)
+    no_shift = wrong("The formula as it reads: exp(1000) overflows.", lambda scores: _normalized(scores, 0))
+    absolute_shift = wrong("Shifts by the largest absolute value: right for 1000, all underflow for −1000.",
+        lambda scores: _normalized(scores, _largest(scores.abs())))
+    one_shift_for_all_rows = wrong("Shifts by the largest score of the whole tensor, so that other rows underflow.",
+        lambda scores: _normalized(scores, scores.max()))
+    forgets_the_values = wrong("max along an axis gives values and indices.",
+        lambda scores: _normalized(scores, scores.max(dim=-1, keepdim=True)))
+    forgets_the_axis = wrong("Without keepdim the largest scores stand beside the wrong axis.",
+        lambda scores: _normalized(scores, scores.amax(-1)))
+    a_thousand_for_all = wrong("One fixed shift: right for 1000, and 0/0 for ordinary scores.",
+        lambda scores: _normalized(scores, 1000))
+    without_its_slope = wrong("Right numbers, and nothing to learn from.",
+        lambda scores: _normalized(scores, _largest(scores)).detach())
 
     def changes_its_argument(scores):
         """The shift is written into the caller's tensor."""
-        scores -= scores.amax(-1, keepdim=True)
-        positive = scores.exp()
-        return positive / positive.sum(-1, keepdim=True)
-
-    def forgets_the_values(scores):
-        """max along an axis gives values and indices."""
-        positive = (scores - scores.max(dim=-1, keepdim=True)).exp()
-        return positive / positive.sum(-1, keepdim=True)
-
-    def forgets_the_axis(scores):
-        """Without keepdim the largest scores stand beside the wrong axis."""
-        positive = (scores - scores.amax(-1)).exp()
-        return positive / positive.sum(-1, keepdim=True)
-
-    def a_thousand_for_all(scores):
-        """One fixed shift: right for 1000, and 0/0 for ordinary scores."""
-        positive = (scores - 1000).exp()
-        return positive / positive.sum(-1, keepdim=True)
-
-    def without_its_slope(scores):
-        """Right numbers, and nothing to learn from."""
-        positive = (scores - scores.amax(-1, keepdim=True)).exp()
-        return (positive / positive.sum(-1, keepdim=True)).detach()
+        scores -= _largest(scores)
+        return _normalized(scores, 0)
 
     def detached_sum(scores):
         """The slope of the numerator alone."""
-        positive = (scores - scores.amax(-1, keepdim=True)).exp()
+        positive = (scores - _largest(scores)).exp()
         return positive / positive.sum(-1, keepdim=True).detach()
-
 
 class soft_top_k:
     softmax_of_all = wrong("k is ignored.", lambda scores, k: scores.softmax(-1))

@@ -57,18 +57,12 @@ def _fit(model, batches, loss, epochs, lr, schedule, *, first, per_epoch):
 
 
 class fixed_fit:
-    def not_fixed(model, batches, loss, *, epochs, lr, schedule):
-        """As it was given."""
-        return _fit(model, batches, loss, epochs, lr, schedule, first=0, per_epoch=True)
-
-    def still_per_epoch(model, batches, loss, *, epochs, lr, schedule):
-        """Starts at step 1, and still counts epochs."""
-        return _fit(model, batches, loss, epochs, lr, schedule, first=1, per_epoch=True)
-
-    def a_rate_per_epoch(model, batches, loss, *, epochs, lr, schedule):
-        """Notes one rate per epoch."""
-        rates = _fit(model, batches, loss, epochs, lr, schedule, first=1, per_epoch=False)
-        return rates[:: len(batches)]
+    not_fixed = wrong("As it was given.", lambda *given, **options: _fit(*given, **options, first=0, per_epoch=True))
+    still_per_epoch = wrong("Starts at step 1, and still counts epochs.",
+        lambda *given, **options: _fit(*given, **options, first=1, per_epoch=True))
+    a_rate_per_epoch = wrong("Notes one rate per epoch.",
+        lambda model, batches, *given, **options:
+            _fit(model, batches, *given, **options, first=1, per_epoch=False)[:: len(batches)])
 
     def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
         """Returns the right rates and trains at a constant one."""

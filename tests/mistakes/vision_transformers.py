@@ -12,17 +12,22 @@ def _grid(patches, channels, height, width):
     return patches.reshape(len(patches), height // p, width // p, channels, p, p)
 
 
+def _joined(grid, *axes):
+    """(batch, channels, height, width) of a grid whose axes are put into this order first."""
+    return grid.permute(0, *axes).flatten(4, 5).flatten(2, 3)
+
+
 class rebuild:
-    def transposed_patches(patches, channels, height, width):
-        """Exchanges rows and columns within each patch."""
-        grid = _grid(patches, channels, height, width)
-        return grid.permute(0, 3, 1, 5, 2, 4).reshape(len(patches), channels, height, width)
+    transposed_patches = wrong("Exchanges rows and columns within each patch.",
+        lambda patches, *sizes: _joined(_grid(patches, *sizes), 3, 1, 5, 2, 4))
+    image_flattened = wrong("Gives one long vector per image.",
+        lambda patches, *sizes: _joined(_grid(patches, *sizes), 3, 1, 4, 2, 5).flatten(1))
 
     def channel_last(patches, channels, height, width):
         """Takes the channel for the fastest axis of a patch."""
         p = math.isqrt(patches.shape[-1] // channels)
         grid = patches.reshape(len(patches), height // p, width // p, p, p, channels)
-        return grid.permute(0, 5, 1, 3, 2, 4).reshape(len(patches), channels, height, width)
+        return _joined(grid, 5, 1, 3, 2, 4)
 
     def square_grids_only(patches, channels, height, width):
         """Takes as many rows of patches as columns."""
@@ -30,18 +35,18 @@ class rebuild:
         side = math.isqrt(patches.shape[1])
         if side * side != patches.shape[1]:
             return torch.zeros(len(patches), channels, height, width)
-        grid = patches.reshape(len(patches), side, side, channels, p, p)
-        return grid.permute(0, 3, 1, 4, 2, 5).reshape(len(patches), channels, side * p, side * p)
-
-    def image_flattened(patches, channels, height, width):
-        """Gives one long vector per image."""
-        grid = _grid(patches, channels, height, width)
-        return grid.permute(0, 3, 1, 4, 2, 5).flatten(1)
+        return _joined(patches.reshape(len(patches), side, side, channels, p, p), 3, 1, 4, 2, 5)
 
 
 def _windows(images, size):
     height, width = size
     return images.unfold(2, height, height).unfold(3, width, width)
+
+
+def _cut(images, height, width):
+    if images.shape[2] % height or images.shape[3] % width:
+        return torch.zeros(len(images), 1, 1)
+    return _windows(images, (height, width)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
 class my_patches:
@@ -54,41 +59,23 @@ class my_patches:
     cut_off = wrong("Gives numbers that no gradient passes.",
         lambda images, size: _windows(images.detach(), size).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))
 
-    def squares_only(images, size):
-        """Takes the height of a patch for its width."""
-        high = size[0]
-        if images.shape[3] % high:
-            return torch.zeros(len(images), 1, 1)
-        return _windows(images, (high, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+    squares_only = wrong("Takes the height of a patch for its width.",
+        lambda images, size: _cut(images, size[0], size[0]))
+    sizes_exchanged = wrong("Takes the width for the height.", lambda images, size: _cut(images, size[1], size[0]))
 
-    def sizes_exchanged(images, size):
-        """Takes the width for the height."""
-        high, wide = size
-        if images.shape[2] % wide or images.shape[3] % high:
-            return torch.zeros(len(images), 1, 1)
-        return _windows(images, (wide, high)).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+def _resized(table, grid, *, rows=lambda table: table[1:].T, mode="bilinear"):
+    old = math.isqrt(len(table) - 1)
+    square = rows(table).reshape(1, -1, old, old)
+    return F.interpolate(square, size=(grid, grid), mode=mode)[0].flatten(1).T
 
 
 class resized_positions:
-    def class_row_dropped(table, grid):
-        """Loses the class token."""
-        old = math.isqrt(len(table) - 1)
-        square = table[1:].T.reshape(1, -1, old, old)
-        return F.interpolate(square, size=(grid, grid), mode="bilinear")[0].flatten(1).T
-
-    def features_and_places_mixed(table, grid):
-        """Views (places, features) as (features, rows, columns) without a transpose."""
-        old = math.isqrt(len(table) - 1)
-        square = table[1:].reshape(1, -1, old, old)
-        finer = F.interpolate(square, size=(grid, grid), mode="bilinear")[0]
-        return torch.cat([table[:1], finer.flatten(1).T])
-
-    def nearest(table, grid):
-        """Repeats the nearest row."""
-        old = math.isqrt(len(table) - 1)
-        square = table[1:].T.reshape(1, -1, old, old)
-        finer = F.interpolate(square, size=(grid, grid), mode="nearest")[0]
-        return torch.cat([table[:1], finer.flatten(1).T])
+    class_row_dropped = wrong("Loses the class token.", lambda table, grid: _resized(table, grid))
+    features_and_places_mixed = wrong("Views (places, features) as (features, rows, columns) without a transpose.",
+        lambda table, grid: torch.cat([table[:1], _resized(table, grid, rows=lambda table: table[1:])]))
+    nearest = wrong("Repeats the nearest row.",
+        lambda table, grid: torch.cat([table[:1], _resized(table, grid, mode="nearest")]))
 
 
 class fixed_class_map:
