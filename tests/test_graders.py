@@ -29,76 +29,69 @@ KINDS = ("right", "wrong", "stub")
 each_sheet = pytest.mark.parametrize("page", SHEETS, ids=lambda page: page.notebook)
 
 
-def of_nbgrader(notebook) -> dict[str, nbformat.NotebookNode]:
-    """The cells that nbgrader knows, by their ids."""
-    told = ((cell.metadata.get("nbgrader"), cell) for cell in notebook.cells)
-    return {entry["grade_id"]: cell for entry, cell in told if entry}
-
-
 # What a sheet holds -----------------------------------------------------------------------------
 
 
 def test_every_exercise_that_has_a_check_is_in_a_sheet():
-    names = [one.name for page in SHEETS for one in exercises(page.notebook)]
+    names = [exercise.name for page in SHEETS for exercise in exercises(page.notebook)]
     assert COURSE.left_out or sorted(names) == sorted(dir(cu.checks))
 
 
 @each_sheet
 def test_a_sheet_is_enough_to_answer_and_gives_all_points_or_none(page):
     """Its cells run in order, as nbgrader runs them; the value of a graded cell is its points."""
-    made = graders.sheet(page, "nbgrader")
+    asked = {exercise.name: exercise for exercise in exercises(page.notebook)}
+    cells = [cell for cell in graders.sheet(page, "nbgrader").cells if cell.cell_type == "code"]
     for kind in KINDS:
         space: dict = {"__name__": "__main__"}
-        for cell in (cell for cell in made.cells if cell.cell_type == "code"):
-            name = cell.metadata.get("nbgrader", {}).get("grade_id", "").partition("-")
-            source = cell.source
-            if name[0] == "answer":
-                (asked,) = (e for e in exercises(page.notebook) if e.name == name[2])
-                source = answer(page.notebook, asked, kind)
+        for cell in cells:
+            part, _, name = cell.metadata.get("nbgrader", {}).get("grade_id", "").partition("-")
+            source = answer(page.notebook, asked[name], kind) if part == "answer" else cell.source
             tree = ast.parse(source)
-            last = ast.Expression(tree.body.pop().value) if name[0] == "points" else None
-            exec(compile(tree, name[2], "exec"), space)
+            last = ast.Expression(tree.body.pop().value) if part == "points" else None
+            exec(compile(tree, name, "exec"), space)
             if last:
-                points = eval(compile(last, name[2], "eval"), space)
+                points = eval(compile(last, name, "eval"), space)
                 assert points == (cell.metadata.nbgrader.points if kind == "right" else 0), kind
 
 
-@each_sheet
-def test_nbgrader_finds_in_each_exercise_an_answer_a_check_and_points(page):
-    cells = of_nbgrader(graders.sheet(page, "nbgrader"))
-    names = [one.name for one in exercises(page.notebook)]
-    assert list(cells) == [f"{p}-{name}" for name in names for p in ("answer", "check", "points")]
-    for name, cell in cells.items():
-        entry = cell.metadata.nbgrader
-        assert entry["schema_version"] == 3 and entry["cell_type"] == cell.cell_type == "code"
-        assert entry["solution"] == name.startswith("answer-") != entry["locked"]
-        assert entry["grade"] == ("points" in entry) == name.startswith("points-")
-        marks = re.findall(r"^### (BEGIN|END) (SOLUTION|HIDDEN TESTS)$", cell.source, re.M)
-        kind = {"answer": "SOLUTION", "points": "HIDDEN TESTS"}.get(name.partition("-")[0])
-        assert marks == ([("BEGIN", kind), ("END", kind)] if kind else [])
+def test_nbgrader_finds_in_each_exercise_an_answer_a_check_and_points():
+    for page in SHEETS:
+        cells = [
+            cell for cell in graders.sheet(page, "nbgrader").cells if "nbgrader" in cell.metadata
+        ]
+        entries = [cell.metadata.nbgrader for cell in cells]
+        names = [exercise.name for exercise in exercises(page.notebook)]
+        parts = [(part, name) for name in names for part in ("answer", "check", "points")]
+        assert [tuple(entry["grade_id"].split("-", 1)) for entry in entries] == parts
+        for (part, _), cell, entry in zip(parts, cells, entries, strict=True):
+            assert entry["schema_version"] == 3 and entry["cell_type"] == cell.cell_type == "code"
+            assert entry["solution"] == (part == "answer") != entry["locked"]
+            assert entry["grade"] == ("points" in entry) == (part == "points")
+            marks = re.findall(r"^### (BEGIN|END) (SOLUTION|HIDDEN TESTS)$", cell.source, re.M)
+            kind = {"answer": "SOLUTION", "points": "HIDDEN TESTS"}.get(part)
+            assert marks == ([("BEGIN", kind), ("END", kind)] if kind else [])
 
 
-@each_sheet
-def test_otter_finds_in_each_exercise_a_question_and_a_hidden_test_for_each_property(page):
-    made = graders.sheet(page, "otter")
-    raw = [cell.source.split("\n")[0] for cell in made.cells if cell.cell_type == "raw"]
+def test_otter_finds_in_each_exercise_a_question_and_a_hidden_test_for_each_property():
     parts = "BEGIN QUESTION|BEGIN SOLUTION|END SOLUTION|BEGIN TESTS|END TESTS|END QUESTION"
-    asked = exercises(page.notebook)
-    assert raw == [f"# {part}" for part in parts.split("|")] * len(asked)
-    text = "\n".join(cell.source for cell in made.cells)
-    for one in asked:
-        total = graders.points(one)
-        assert f"name: {one.name}\npoints: {total}\n" in text
-        assert text.count(f"# HIDDEN\nassert cu.checks.{one.name}.mark(") == total
+    for page in SHEETS:
+        cells, asked = graders.sheet(page, "otter").cells, exercises(page.notebook)
+        raw = [cell.source.split("\n")[0] for cell in cells if cell.cell_type == "raw"]
+        assert raw == [f"# {part}" for part in parts.split("|")] * len(asked)
+        text = "\n".join(cell.source for cell in cells)
+        for exercise in asked:
+            total = graders.points(exercise)
+            assert f"name: {exercise.name}\npoints: {total}\n" in text
+            assert text.count(f"# HIDDEN\nassert cu.checks.{exercise.name}.mark(") == total
 
 
 @pytest.mark.parametrize("lacking", ["exercise", "check", "solution"])
 def test_an_exercise_without_one_of_its_cells_is_named(lacking):
-    cells = [nbformat.v4.new_markdown_cell("### Exercise 1 · Weights")]
-    for tag in {"exercise", "check", "solution"} - {lacking}:
-        cells.append(
-            nbformat.v4.new_code_cell("cu.checks.average_weights(f)", metadata={"tags": [tag]})
-        )
+    tags = {"exercise", "check", "solution"} - {lacking}
+    call = "cu.checks.average_weights(f)"
+    cells = [nbformat.v4.new_code_cell(call, metadata={"tags": [tag]}) for tag in tags]
+    cells.insert(0, nbformat.v4.new_markdown_cell("### Exercise 1 · Weights"))
     with pytest.raises(HandoutError, match="Exercise 1 · Weights needs three cells"):
         graders.checked(nbformat.v4.new_notebook(cells=cells))
 

@@ -1,9 +1,10 @@
 """No edit is lost: it reaches the other file of a pair; two edits, and what a source cannot hold, are refused."""
 
+import jupytext
 import nbformat
 import pytest
 from nbformat.v4 import new_output
-from tiny_book import book
+from tiny_book import write_book
 
 from course_utils.studio import manifest, pairs
 from course_utils.studio.__main__ import main
@@ -35,153 +36,126 @@ print(6 * 7)
 """
 
 
-class Course:
+class Pair:
     """A course of one pair, as `make notebooks` leaves it."""
 
     def __init__(self, root):
-        self.root = root
-        self.source, self.ipynb = root / "notebooks/source/00_a.py", root / "notebooks/00_a.ipynb"
-        self.source.parent.mkdir(parents=True)
-        (root / "book.toml").write_text(book("00_a"))
-        self.source.write_text(SOURCE)
+        chapter = write_book(root, SOURCE)
+        self.root, self.source, self.ipynb = root, chapter.source, chapter.ipynb
         notebook = pairs.read_source(self.source)
         notebook.cells[2].execution_count = 1
         notebook.cells[2].outputs = [new_output("stream", text="42\n")]
         pairs.write(notebook, self.ipynb)
 
-    def in_notebook(self, old, new, **metadata):
-        """Edit the notebook, and it alone, as Lab does."""
-        notebook = nbformat.read(self.ipynb, as_version=4)
-        (cell,) = [cell for cell in notebook.cells if old in cell.source]
-        cell.source = cell.source.replace(old, new)
-        cell.metadata.update(metadata)
+    def in_notebook(self, place, new, **changes):
+        """Edit a cell of the notebook, and it alone, as Lab does; None deletes the cell."""
+        notebook = self.notebook
         notebook.metadata.language_info["version"] = "3.11.9"
+        if new is None:
+            del notebook.cells[place]
+        else:
+            notebook.cells[place].update(source=new, **changes)
         nbformat.write(notebook, self.ipynb)
 
     def in_source(self, old, new):
-        assert old in self.source.read_text()
-        self.source.write_text(self.source.read_text().replace(old, new))
+        assert old in self.text
+        self.source.write_text(self.text.replace(old, new))
 
-    def sync(self, *chapters):
-        return main(["--book", str(self.root / "book.toml"), "sync", *chapters])
+    def sync(self):
+        return main(["--book", str(self.root / "book.toml"), "sync", "00"])
 
     @property
-    def halves(self):
-        return self.source.read_text(), self.ipynb.read_text()
+    def notebook(self):
+        return nbformat.read(self.ipynb, as_version=4)
+
+    @property
+    def text(self):
+        return self.source.read_text()
+
+    @property
+    def both(self):
+        return self.text, self.ipynb.read_text()
 
 
 @pytest.fixture
-def course(tmp_path):
-    return Course(tmp_path)
+def pair(tmp_path):
+    return Pair(tmp_path)
 
 
-def test_where_nobody_has_edited_nothing_is_written(course, capsys):
-    before = course.halves
-    assert course.sync() == 0
-    assert course.halves == before and capsys.readouterr().out == ""
+def test_where_nobody_has_edited_nothing_is_written(pair, capsys):
+    before = pair.both
+    assert pair.sync() == 0
+    assert pair.both == before and capsys.readouterr().out == ""
 
 
-def test_an_edit_in_lab_changes_its_lines_of_the_source_and_no_others(course, capsys):
-    course.in_notebook("pass", "return 42", tags=["exercise", "build"])
-    assert course.sync("00") == 0
-    assert course.source.read_text() == SOURCE.replace("pass", "return 42").replace(
-        '["exercise"]', '["exercise", "build"]'
-    )
-    assert capsys.readouterr().out == "00_a.py follows 00_a.ipynb\n"
-    assert "3.11.9" not in course.ipynb.read_text()
+def test_an_edit_in_lab_changes_its_lines_of_the_source_and_no_others(pair, capsys):
+    tags = {"tags": ["exercise", "build"]}
+    pair.in_notebook(1, "def answer():\n    return 42", metadata=tags)
+    assert pair.sync() == 0
+    expected = SOURCE.replace("pass", "return 42").replace('["exercise"]', '["exercise", "build"]')
+    assert pair.text == expected
+    assert capsys.readouterr().out == "00_tiny.py follows 00_tiny.ipynb\n"
+    assert "3.11.9" not in pair.ipynb.read_text()
 
 
-def test_an_edit_of_the_source_reaches_the_notebook_and_leaves_the_other_outputs(course):
-    course.in_source("pass", "return 42")
-    assert course.sync() == 0
-    cells = nbformat.read(course.ipynb, as_version=4).cells
+def test_an_edit_of_the_source_reaches_the_notebook_and_leaves_the_other_outputs(pair):
+    pair.in_source("pass\n\n\n", "return 42\n\n")
+    assert pair.sync() == 0
+    cells = pair.notebook.cells
     assert "return 42" in cells[1].source and cells[2].outputs[0].text == "42\n"
+    assert not pairs.is_edited(pair.notebook), "other blank lines are no edit"
 
 
-def test_blank_lines_of_a_source_are_no_edit_of_its_notebook(course):
-    course.in_source("pass\n\n\n", "return 42\n\n")
-    assert course.sync() == 0
-    assert not pairs.is_edited(nbformat.read(course.ipynb, as_version=4))
+def test_a_deleted_cell_is_deleted_in_the_other_file(pair):
+    pair.in_notebook(3, None)
+    assert pair.sync() == 0 and "The end." not in pair.text
+    pair.in_source("\n\n# %%\nprint(6 * 7)\n", "\n")
+    assert pair.sync() == 0 and "print" not in pair.ipynb.read_text()
 
 
-def test_a_deleted_cell_is_deleted_in_the_other_half(course):
-    notebook = nbformat.read(course.ipynb, as_version=4)
-    del notebook.cells[3]
-    nbformat.write(notebook, course.ipynb)
-    assert course.sync() == 0
-    assert "The end." not in course.source.read_text()
-    course.in_source(
-        SOURCE[SOURCE.index("# %%\nprint") : SOURCE.index("\n# %% [markdown]\n# The")], ""
-    )
-    assert course.sync() == 0
-    assert "print" not in course.ipynb.read_text()
-
-
-def test_two_edits_change_nothing_and_are_shown(course, capsys):
-    course.in_notebook("pass", "return 'mine'")
-    course.in_source("The end.", "Farewell.")
-    before = course.halves
-    assert course.sync() == 1
-    said = capsys.readouterr().out
-    assert "both edited" in said and "with git" in said
-    assert "-    pass\n" in said and "+    return 'mine'" in said and "-# Farewell." in said
-    assert course.halves == before
+def test_two_edits_change_nothing_and_are_shown_and_two_equal_ones_are_one(pair, capsys):
+    pair.in_notebook(3, "Goodbye.")
+    pair.in_source("The end.", "Farewell.")
+    before = pair.both
+    assert pair.sync() == 1 and pair.both == before
+    text = capsys.readouterr().out
+    assert "both edited" in text and "-# Farewell." in text and "+# Goodbye." in text
+    pair.in_source("Farewell.", "Goodbye.")
+    assert pair.sync() == 0
+    pair.in_notebook(3, "So long.")
+    assert pair.sync() == 0
+    pair.in_source("So long.", "See you.")
+    assert pair.sync() == 0 and "See you." in pair.ipynb.read_text()
 
 
 @pytest.mark.parametrize(
-    ("text", "metadata"),
+    ("place", "text", "changes"),
     [
-        (
-            "The end.\n\n![image.png](attachment:image.png)",
-            {"image.png": {"image/png": "aGVsbG8="}},
-        ),
-        ("The end.\n\n# %% [markdown]\nnot a cell", {}),
+        (3, "![i](attachment:i)", {"attachments": {"i": {"image/png": "aGVsbG8="}}}),
+        (2, "print(6 * 7)\n\n# %% [markdown]\nnot a cell", {}),
     ],
 )
-def test_what_a_source_cannot_hold_is_refused(course, capsys, text, metadata):
-    notebook = nbformat.read(course.ipynb, as_version=4)
-    notebook.cells[3].source = text
-    if metadata:
-        notebook.cells[3].attachments = metadata
-    else:
-        notebook.cells[3].cell_type = "code"
-        notebook.cells[3] |= {"outputs": [], "execution_count": None}
-    nbformat.write(notebook, course.ipynb)
-    before = course.halves
-    assert course.sync() == 1 and course.halves == before
+def test_what_a_source_cannot_hold_is_refused(pair, capsys, place, text, changes):
+    pair.in_notebook(place, text, **changes)
+    before = pair.both
+    assert pair.sync() == 1 and pair.both == before
     assert "cannot hold all of the notebook: take out pasted pictures" in capsys.readouterr().out
 
 
-def test_two_equal_edits_are_one_and_either_half_may_be_edited_again(course):
-    course.in_notebook("pass", "return 1")
-    course.in_source("pass", "return 1")
-    assert course.sync() == 0
-    course.in_notebook("return 1", "return 2")
-    assert course.sync() == 0
-    course.in_source("return 2", "return 3")
-    assert course.sync() == 0
-    assert "return 3" in course.ipynb.read_text()
-
-
-def test_a_chapter_begun_in_lab_gets_its_source(course):
-    course.source.unlink()
-    assert course.sync() == 0
-    assert course.source.read_text() == SOURCE
+def test_a_chapter_begun_in_lab_gets_its_source(pair):
+    pair.source.unlink()
+    assert pair.sync() == 0 and pair.text == SOURCE
 
 
 @pytest.mark.parametrize("broken", ["<<<<<<< HEAD\n{}", "{}", "[]", '{"cells": 3}', "null"])
-def test_what_is_no_notebook_is_said_and_left(course, capsys, broken):
-    course.ipynb.write_text(broken)
-    assert course.sync() == 1
-    assert capsys.readouterr().out == "00_a.ipynb is no notebook\n"
-    assert course.halves == (SOURCE, broken)
+def test_what_is_no_notebook_is_said_and_left(pair, capsys, broken):
+    pair.ipynb.write_text(broken)
+    assert pair.sync() == 1
+    assert capsys.readouterr().out == "00_tiny.ipynb is no notebook\n"
+    assert pair.both == (SOURCE, broken)
 
 
-@pytest.mark.parametrize(
-    "chapter", manifest.load(files=False).whole.notebooks, ids=lambda one: one.notebook
-)
-def test_the_source_of_each_chapter_is_written_back_to_the_byte(chapter):
-    import jupytext
-
-    like = jupytext.read(chapter.source, fmt=pairs.FORMAT)
-    assert pairs.text(pairs.read(chapter.ipynb), like) == chapter.source.read_text(encoding="utf-8")
+def test_the_source_of_each_chapter_is_written_back_to_the_byte():
+    for page in manifest.load(files=False).whole.notebooks:
+        like = jupytext.read(page.source, fmt=pairs.FORMAT)
+        assert pairs.text(pairs.read(page.ipynb), like) == page.source.read_text(encoding="utf-8")

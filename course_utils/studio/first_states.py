@@ -59,10 +59,10 @@ def _begun() -> "MiniRacer":
     flags = ("--single-threaded", "--no-memory-protection-keys")
     init_mini_racer(flags=flags, ignore_duplicate_init=True)
     with ThreadPoolExecutor(1) as pool:  # a thread without an event loop: V8 takes one of its own
-        made = pool.submit(MiniRacer).result()
-    atexit.register(made.close)  # later its thread is gone, and nothing ends the wait for it
-    made.eval(Path(__file__).with_suffix(".js").read_text(encoding="utf-8"))
-    return made
+        engine = pool.submit(MiniRacer).result()
+    atexit.register(engine.close)  # later its thread is gone, and nothing ends the wait for it
+    engine.eval(Path(__file__).with_suffix(".js").read_text(encoding="utf-8"))
+    return engine
 
 
 @cache

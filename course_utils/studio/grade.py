@@ -37,9 +37,7 @@ from course_utils.kit.digest import behind
 from course_utils.studio import StudioError, graders, manifest
 from course_utils.studio.pairs import read_source
 
-NO_EXAMINATION = """\
-This is no examination, because the answers ran in the same process as their checks. For marks that count, see
-docs/teaching.md."""
+NO_EXAMINATION = "This is no examination, because answers ran in the same process as their checks."
 MAX_BYTES, MAX_NOTEBOOKS = 20 * 2**20, 400  # of a notebook; in an archive
 NOTEBOOK = re.compile(r".+\.ipynb(\.json|\.txt)?", re.IGNORECASE)  # browsers add an ending
 PYTHON_MAGICS = ("time", "timeit", "capture", "prun")  # their cells hold Python
@@ -77,7 +75,7 @@ class Submission:
 
 def collect(folder: Path, notebooks: Sequence[str]) -> list[Submission]:
     """The submission of each student, from a notebook, a folder or an archive for each, or several of these."""
-    found: dict[tuple[str, str], Submission] = {}
+    submissions: dict[tuple[str, str], Submission] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.is_symlink() or is_hidden(path.name):
             continue
@@ -87,17 +85,16 @@ def collect(folder: Path, notebooks: Sequence[str]) -> list[Submission]:
             continue
         ending = "" if path.is_dir() else r"\.(ipynb|zip)\b.*"
         student, number, late = whose(re.sub(ending, "", path.name, flags=re.I), notebooks)
-        submission = found.setdefault((student, number), Submission(student))
+        submission = submissions.setdefault((student, number), Submission(student))
         submission.late |= late
         submission.problems += problems
         submission.files += files
-    if not found:
+    if not submissions:
         raise StudioError(f"{folder} should hold a notebook, folder or zip file of each student.")
-    names = [student for student, _ in found]
-    for (student, number), submission in found.items():
-        if names.count(student) > 1:
+    for (student, number), submission in submissions.items():
+        if sum(name == student for name, _ in submissions) > 1:
             submission.student = f"{student} ({number or 'no number'})"
-    return sorted(found.values(), key=lambda submission: submission.student.casefold())
+    return sorted(submissions.values(), key=lambda submission: submission.student.casefold())
 
 
 def is_hidden(name: str) -> bool:
@@ -153,33 +150,35 @@ def code_of(content: bytes) -> list[str]:
     return [cell.source.replace("\r\n", "\n") for cell in cells if cell.cell_type == "code"]
 
 
-def newest(submission: Submission, known: Sequence[Exercise]) -> dict[str, tuple[list[str], str]]:
+def newest(
+    submission: Submission, exercises: Sequence[Exercise]
+) -> dict[str, tuple[list[str], str]]:
     """For each notebook of the course the code of the newest that was handed in, and a note.
 
     Which notebook it is, the functions in it tell. One with fewer than half of its exercises gives way to any other.
     """
-    found: dict[str, list[tuple[tuple, list[str]]]] = {}
+    versions: dict[str, list[tuple[tuple, list[str]]]] = {}
     for when, name, content in submission.files:
         try:
             code = code_of(content)
         except Exception as error:
-            kind = type(error).__name__
-            submission.problems.append(f"{name} is no notebook that can be read ({kind})")
+            fault = f"{name} is no notebook that can be read ({type(error).__name__})"
+            submission.problems.append(fault)
             continue
-        bound = set(re.findall(r"^(?:def |class )?(\w+) *[=(:]", "\n".join(code), re.MULTILINE))
-        answered = [one.notebook for one in known if one.function in bound]
+        names = set(re.findall(r"^(?:def |class )?(\w+) *[=(:]", "\n".join(code), re.MULTILINE))
+        answered = [exercise.notebook for exercise in exercises if exercise.function in names]
         if not answered:
             submission.problems.append(f"{name} holds no exercise of these chapters")
             continue
-        best = max(answered, key=lambda one: (answered.count(one), one in name))
-        half = 2 * answered.count(best) >= sum(one.notebook == best for one in known)
-        order = half, when, [int(number) for number in re.findall(r"\d+", name)]
-        found.setdefault(best, []).append((order, code))
-    chosen = {
-        notebook: max(several, key=lambda it: it[0])[1] for notebook, several in found.items()
+        notebook = max(answered, key=lambda stem: (answered.count(stem), stem in name))
+        total = sum(exercise.notebook == notebook for exercise in exercises)
+        numbers = [int(number) for number in re.findall(r"\d+", name)]
+        order = 2 * answered.count(notebook) >= total, when, numbers
+        versions.setdefault(notebook, []).append((order, code))
+    return {
+        notebook: (max(several)[1], f"the newest of {len(several)}" if len(several) > 1 else "")
+        for notebook, several in versions.items()
     }
-    notes = {notebook: f"the newest of {len(it)}" for notebook, it in found.items() if len(it) > 1}
-    return {notebook: (code, notes.get(notebook, "")) for notebook, code in chosen.items()}
 
 
 # One exercise, in a process of its own ----------------------------------------------------------
@@ -200,14 +199,14 @@ def function_of(code: list[str], name: str) -> Any:
         file = f"<cell {number}>"
         linecache.cache[file] = (len(cell), None, cell.splitlines(keepends=True), file)
         try:
-            statements += [(file, one) for one in ast.parse(python_of(cell), file).body]
+            statements += [(file, node) for node in ast.parse(python_of(cell), file).body]
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken = f"its cell is no Python: {error}" if name in cell else broken
-    chosen = behind([one for _, one in statements], [name])
+    chosen = behind([statement for _, statement in statements], [name])
     if not chosen:
         raise LookupError(broken or f"nothing is called {name}")
     page = sys.modules["__main__"] = ModuleType("__main__")
-    for file, statement in (statements[place] for place in chosen):
+    for file, statement in (statements[index] for index in chosen):
         exec(compile(ast.Module([statement], []), file, "exec"), vars(page))
     return vars(page)[name]
 
@@ -220,7 +219,7 @@ def judged(job: dict[str, Any]) -> dict[str, Any]:
         report = getattr(checks, job["check"]).mark(function_of(job["code"], job["function"]))
     except BaseException as error:  # also SystemExit
         frames = reversed(traceback.extract_tb(error.__traceback__))
-        last = next((one for one in frames if one.filename.startswith("<cell ")), None)
+        last = next((frame for frame in frames if frame.filename.startswith("<cell ")), None)
         where = f" (line {last.lineno}: {last.line})" if last else ""
         return no_points(f"{type(error).__name__ + ': ' if last else ''}{error}{where}")
     if not report.done:
@@ -257,8 +256,8 @@ def worker(seconds: int, memory: int) -> None:
 
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
-    causes = {0: "it ends its own process", signal.SIGXCPU: "it computes for too long"}
-    causes[signal.SIGALRM] = "it takes too long"
+    causes = {0: "it ends its own process", signal.SIGALRM: "it takes too long"}
+    causes[signal.SIGXCPU] = "it computes for too long"
     print("ready", flush=True)
     for line in sys.stdin:
         job = json.loads(line)
@@ -307,18 +306,18 @@ def graded(jobs: list[dict[str, Any]], options: argparse.Namespace) -> list[dict
     paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     environ |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(paths)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
-    own, workers = threading.local(), []
+    thread, workers = threading.local(), []
 
     def ask(job: dict[str, Any]) -> dict[str, Any]:
-        if not hasattr(own, "worker") or own.worker.poll() is not None:
-            own.worker = subprocess.Popen(command, env=environ, **pipes)
-            workers.append(own.worker)
-            if own.worker.stdout.readline() != "ready\n":
+        if not hasattr(thread, "worker") or thread.worker.poll() is not None:
+            thread.worker = subprocess.Popen(command, env=environ, **pipes)
+            workers.append(thread.worker)
+            if thread.worker.stdout.readline() != "ready\n":
                 raise StudioError("No worker starts on this system; the reason is above.")
         with suppress(OSError, ValueError):
-            print(json.dumps(job), file=own.worker.stdin, flush=True)
-            return json.loads(own.worker.stdout.readline())
-        own.worker.kill()
+            print(json.dumps(job), file=thread.worker.stdin, flush=True)
+            return json.loads(thread.worker.stdout.readline())
+        thread.worker.kill()
         return no_points("its worker has ended")
 
     with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(options.jobs) as pool:
@@ -328,26 +327,27 @@ def graded(jobs: list[dict[str, Any]], options: argparse.Namespace) -> list[dict
         try:
             return list(tqdm(pool.map(ask, jobs), total=len(jobs), disable=None))
         finally:
-            for one in workers:
-                one.kill()
-                one.wait()
+            for process in workers:
+                process.kill()
+                process.wait()
 
 
 def grade(options: argparse.Namespace) -> str:
     """Grade a folder and write the marks; a sentence that says so."""
-    known = [
-        Exercise(page.notebook, one.name, one.function, graders.points(one))
+    exercises = [
+        Exercise(page.notebook, exercise.name, exercise.function, graders.points(exercise))
         for page in manifest.load(files=False).chosen(options.chapter)
-        for one in graders.checked(read_source(page.source))
+        for exercise in graders.checked(read_source(page.source))
     ]
-    submissions = collect(options.folder, sorted({one.notebook for one in known}))
-    handed_in = [newest(submission, known) for submission in submissions]
-    asked = [one for one in known if any(one.notebook in it for it in handed_in)] or known
+    submissions = collect(options.folder, sorted({exercise.notebook for exercise in exercises}))
+    notebooks = [newest(submission, exercises) for submission in submissions]
+    handed_in = {notebook for versions in notebooks for notebook in versions}
+    exercises = [e for e in exercises if e.notebook in handed_in] or exercises
     rows, jobs = [], []
-    for submission, found in zip(submissions, handed_in, strict=True):
-        for exercise in asked:
-            why = "; ".join(submission.problems) or "no notebook was handed in"
-            code, note = found.get(exercise.notebook, ([], why))
+    for submission, versions in zip(submissions, notebooks, strict=True):
+        for exercise in exercises:
+            problems = "; ".join(submission.problems) or "no notebook was handed in"
+            code, note = versions.get(exercise.notebook, ([], problems))
             rows.append([submission.student, exercise, no_points(), note, "late" * submission.late])
             if code:
                 job = {"code": code, "check": exercise.check, "function": exercise.function}
@@ -355,8 +355,8 @@ def grade(options: argparse.Namespace) -> str:
     for (row, _), result in zip(jobs, graded([job for _, job in jobs], options), strict=True):
         row[2] = result
     write(rows, options.to)
-    count = f"{len(submissions)} students, {len(asked)} exercises"
-    return f"{count}: {options.to / 'marks.csv'}\n{NO_EXAMINATION}"
+    marks = options.to / "marks.csv"
+    return f"{len(submissions)} students, {len(exercises)} exercises: {marks}\n{NO_EXAMINATION}"
 
 
 def write(rows: list, to: Path) -> None:
@@ -366,14 +366,14 @@ def write(rows: list, to: Path) -> None:
     for student, exercise, result, *notes in rows:
         reason = " ".join("; ".join(filter(None, [result["reason"], *notes])).split())
         line = (student, exercise.notebook, exercise.check, result["held"], exercise.total, reason)
-        lines.append([f"'{one}" if str(one)[:1] in list("=+-@") else one for one in line])
+        lines.append([f"'{cell}" if str(cell)[:1] in list("=+-@") else cell for cell in line])
         report = result["report"] or f"{exercise.check}: {reason}"
         texts.setdefault(student, []).append(f"{exercise.notebook}\n{report}\n")
     with (to / "marks.csv").open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
         csv.writer(file).writerows(lines)
-    for student, parts in texts.items():
+    for student, reports in texts.items():
         file = to / "feedback" / f"{re.sub(FORBIDDEN, '_', student).strip('. ')}.txt"
-        file.write_text("\n".join(parts), encoding="utf-8", errors="replace")
+        file.write_text("\n".join(reports), encoding="utf-8", errors="replace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -57,30 +57,30 @@ def stamp(slug: str, then: Sources, by_hand: str = "") -> set[tuple[str, str, st
     Returns:
         what differs, as ("-" or "+", file, statement).
     """
-    stood = runs.read(slug, then.root / "data" / "runs")
-    kept = {(run.name, runs.key(run.config)): run for run in runs.read(slug) if run in stood}
+    before = runs.read(slug, then.root / "data" / "runs")
+    stored = {(run.name, runs.key(run.config)): run for run in runs.read(slug) if run in before}
     stale = runs.missing(slug) + [
-        (one, case)
-        for one, case in runs.missing(slug, gpu=True)
-        if (one.name, runs.key(case)) in kept
+        (declaration, case)
+        for declaration, case in runs.missing(slug, gpu=True)
+        if (declaration.name, runs.key(case)) in stored
     ]
     differ = set()
-    for one in {one.name: one for one, _ in stale}.values():
-        cases = [(one.name, runs.key(case)) for other, case in stale if other is one]
-        other = difference(one, then)
-        fresh = [kept[case] for case in cases if case in kept and (by_hand or not other)]
-        runs.write(slug, *(replace(run, digest=one.digest()) for run in fresh))
-        reason = f" ({by_hand})" if by_hand and other else ""
-        print(f"  {one.name}: {len(fresh)} of {len(cases)} stamped{reason}", flush=True)
-        differ |= other
+    for name, declaration in {declaration.name: declaration for declaration, _ in stale}.items():
+        cases = [(name, runs.key(case)) for other, case in stale if other is declaration]
+        changes = difference(declaration, then)
+        fresh = [stored[case] for case in cases if case in stored and (by_hand or not changes)]
+        runs.write(slug, *(replace(run, digest=declaration.digest()) for run in fresh))
+        reason = f" ({by_hand})" if by_hand and changes else ""
+        print(f"  {name}: {len(fresh)} of {len(cases)} stamped{reason}", flush=True)
+        differ |= changes
     return differ
 
 
-def difference(one: Runs, then: Sources) -> set[tuple[str, str, str]]:
+def difference(declaration: Runs, then: Sources) -> set[tuple[str, str, str]]:
     """The statements that a run needed only then ("-"), or only now ("+"), as (sign, file, text)."""
-    now = one.statements(SOURCES)
+    now = declaration.statements(SOURCES)
     try:
-        before = one.statements(then)
+        before = declaration.statements(then)
     except (OSError, ValueError):
         before = set()
     texts_before, texts_now = ({text for _, text in statements} for statements in (before, now))
@@ -105,28 +105,15 @@ def show(differ: Iterable[tuple[str, str, str]]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m course_utils.studio.runs", description=__doc__.split("\n")[0]
+        prog="python -m course_utils.studio.runs",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "chapter", nargs="*", help="start of a chapter's name, such as 10; all if none"
-    )
-    parser.add_argument(
-        "--confirm",
-        action="store_true",
-        help="make one stale run of each function again; if it comes out as stored, the others are fresh",
-    )
-    parser.add_argument(
-        "--unchanged-since",
-        metavar="REV",
-        help="a commit where all runs were fresh: those that need the same statements now are fresh, too",
-    )
-    parser.add_argument(
-        "--by-hand",
-        default="",
-        metavar="WHY",
-        help="with --unchanged-since: the others are fresh, too, for this reason; shows the statements",
-    )
-    parser.add_argument("--gpu", action="store_true", help="make the runs at full size")
+    parser.add_argument("chapter", nargs="*")
+    parser.add_argument("--confirm", action="store_true")
+    parser.add_argument("--unchanged-since", metavar="REV")
+    parser.add_argument("--by-hand", default="", metavar="WHY")
+    parser.add_argument("--gpu", action="store_true")
     options = parser.parse_args(arguments)
     try:
         chapters = manifest.load().chosen(options.chapter)
@@ -166,22 +153,24 @@ def _unchanged(chapters: Sequence[Chapter], revision: str, by_hand: str) -> int:
 
 
 def _gpu(chapters: Sequence[Chapter]) -> int:
-    wanted = [
-        (chapter.slug, *run) for chapter in chapters for run in runs.missing(chapter.slug, gpu=True)
-    ]
-    minutes = sum(one.minutes for _, one, _ in wanted)
-    if leads():
-        print(
-            f"{len(wanted)} runs at full size, about {minutes:.0f} minutes on a GPU of a data center"
-        )
-        for slug, one, case in wanted:
-            print(f"  {slug}, {one.name} {case}: about {one.minutes:.0f} minutes", flush=True)
     import torch  # slow to import
 
+    missing = {chapter.slug: runs.missing(chapter.slug, gpu=True) for chapter in chapters}
+    lines = [
+        f"  {slug}, {declaration.name} {case}: about {declaration.minutes:.0f} minutes"
+        for slug, cases in missing.items()
+        for declaration, case in cases
+    ]
+    if leads():
+        minutes = sum(declaration.minutes for cases in missing.values() for declaration, _ in cases)
+        head = (
+            f"{len(lines)} runs at full size, about {minutes:.0f} minutes on a GPU of a data center"
+        )
+        print(head, *lines, sep="\n", flush=True)
     if not torch.cuda.is_available():
         print("There is no GPU here, so nothing is trained.", file=sys.stderr)
         return 1
-    for slug in dict.fromkeys(slug for slug, _, _ in wanted):
+    for slug in (slug for slug, cases in missing.items() if cases):
         runs.make(slug, lambda line: print(f"  {line}", flush=True) if leads() else None, gpu=True)
     return 0
 
