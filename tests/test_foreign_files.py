@@ -335,7 +335,8 @@ def test_checks_and_the_doctor_report_whatever_the_terminal_can_show(encoding):
     calls = "print(cu.doctor()); print(cu.checks.fixed_loss(lambda *_, **__: 1.0))"
     done = subprocess.run(
         [sys.executable, "-c", f"import course_utils as cu; {calls}"],
-        cwd=ROOT, env=os.environ | {"PYTHONIOENCODING": encoding}, capture_output=True, encoding=encoding,
+        cwd=ROOT, env=os.environ | {"PYTHONIOENCODING": encoding, "COURSE_STRICT": ""},
+        capture_output=True, encoding=encoding,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "\n+ PyTorch" in done.stdout and "\n  x it gives one number" in done.stdout
