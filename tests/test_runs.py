@@ -40,9 +40,9 @@ def folder(tmp_path, monkeypatch):
 def test_a_stored_run_says_its_result_machine_time_and_date(folder):
     write("somewhere", dataclasses.replace(RUN, result={"accuracy": 0.1}))
     write("somewhere", RUN)
-    write("somewhere", dataclasses.replace(RUN, config={"seed": 1}))
+    write("somewhere", dataclasses.replace(RUN, config={"seed": 1, "name": "an option's"}))
     assert stored_runs("somewhere", "train", seed=0) == [RUN]
-    assert len(stored_runs("somewhere")) == 2
+    assert len(stored_runs("somewhere")) == len(stored_runs("somewhere", "train")) == 2
     assert repr(RUN) == "train: accuracy 0.9346 (Some GPU, 61 s, 2026-11-21)"
 
 

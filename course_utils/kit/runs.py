@@ -107,7 +107,7 @@ def stored_runs(
     runs = read(slug, folder)
     wanted = ({} if name is None else {"name": name}) | config
     for key, value in wanted.items():
-        runs = [run for run in runs if ({"name": run.name} | run.config).get(key) == value]
+        runs = [run for run in runs if (run.config | {"name": run.name}).get(key) == value]
         if not runs:
             remedy = "`make runs` makes what is missing"
             raise ValueError(f"{key}={value!r} fits no stored run of {slug!r}; {remedy}")
