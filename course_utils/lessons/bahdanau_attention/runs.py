@@ -255,8 +255,8 @@ SIZES = [
 @stored(cases=[{**size, "seed": 0} for size in SIZES])
 def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, seed: int) -> dict:
     """Two layers of GRU with attention, Adam at 0.005; what it says to `FOUR`, and whether it has read them."""
-    known = load_tatoeba("fr")
-    read = known[:pairs]
+    corpus = load_tatoeba("fr")
+    read = corpus[:pairs]
     words = Vocabulary(p.source for p in read), Vocabulary(p.target for p in read)
     seed_everything(seed)
     model = AttentionTranslator(
@@ -270,14 +270,14 @@ def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, 
     trainer = Trainer(translation_loss(), epochs=passes, lr=0.005, seed=seed, quiet=True)
     loss = trainer.fit(model, loader).rows[-1]["train_loss"]
     examples = []
-    for line, said in zip(FOUR, translate(model, FOUR, *words), strict=True):
-        wanted = [" ".join(p.target) for p in read if p.source == tuple(tokenize(line))]
-        examples.append({"English": line, "said": said, "read with": wanted})
-    fresh = [p for p in known[1000:1400] if all(t in words[0] for t in p.source)]
-    said = translate(model, [" ".join(p.source) for p in fresh], *words)
+    for line, translation in zip(FOUR, translate(model, FOUR, *words), strict=True):
+        references = [" ".join(p.target) for p in read if p.source == tuple(tokenize(line))]
+        examples.append({"English": line, "said": translation, "read with": references})
+    fresh = [p for p in corpus[1000:1400] if all(t in words[0] for t in p.source)]
+    translation = translate(model, [" ".join(p.source) for p in fresh], *words)
     right = {}
-    for p in known:
+    for p in corpus:
         right.setdefault(p.source, set()).add(" ".join(p.target))
-    hits = sum(a in right[p.source] for a, p in zip(said, fresh, strict=True))
+    hits = sum(a in right[p.source] for a, p in zip(translation, fresh, strict=True))
     result = {"loss": round(loss, 4), "unread": len(fresh), "unread_right": hits}
     return {"result": result, "examples": examples}

@@ -9,9 +9,7 @@ from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, MASK
 from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
-from course_utils.lessons.bert_and_transfer import tasks as counting
-from course_utils.lessons.bert_and_transfer import tasks as pretraining
-from course_utils.lessons.bert_and_transfer import tuning as answers
+from course_utils.lessons.bert_and_transfer import tasks, tuning
 from course_utils.lessons.bert_and_transfer.tasks import (
     CLASSES,
     DATA,
@@ -50,7 +48,7 @@ VARIANTS["together"] = {
 @functools.cache
 def begun(name: str, seed: int) -> tuple[LanguageModel, list[list[float]]]:
     """A pretrained network, once for all runs of a process."""
-    return pretraining.pretrain(name, seed)
+    return tasks.pretrain(name, seed)
 
 
 def tuned(body: LanguageModel, name: str, count: int, seed: int, method: str) -> tuple[float, list]:
@@ -66,7 +64,7 @@ def tuned(body: LanguageModel, name: str, count: int, seed: int, method: str) ->
 
 
 @stored(
-    cases=[{"beginning": name, "seed": seed} for seed in SEEDS for name in pretraining.BEGINNINGS],
+    cases=[{"beginning": name, "seed": seed} for seed in SEEDS for name in tasks.BEGINNINGS],
     data=DATA,
 )
 def transfer(*, beginning: str, seed: int) -> dict:
@@ -74,9 +72,9 @@ def transfer(*, beginning: str, seed: int) -> dict:
     body, curve = begun(beginning, seed)
     result, curves = {}, {"pretraining": curve}
     if beginning != "from scratch":
-        result["hidden"] = round(counting.hidden_loss(body), 4)
+        result["hidden"] = round(tasks.hidden_loss(body), 4)
     if beginning == "BERT" and seed == 0:
-        sizes = {"vocab_size": body.embedding.num_embeddings} | pretraining.SIZES
+        sizes = {"vocab_size": body.embedding.num_embeddings} | tasks.SIZES
         save_model("bert", body, sizes)
         write_card("bert", **model_card("bert"))
     for name, amounts in LABELS.items():
@@ -86,11 +84,11 @@ def transfer(*, beginning: str, seed: int) -> dict:
     return {"result": result, "curves": curves}
 
 
-@stored(cases=[{"steps": 3 * pretraining.STEPS, "seed": seed} for seed in SEEDS], data=DATA)
+@stored(cases=[{"steps": 3 * tasks.STEPS, "seed": seed} for seed in SEEDS], data=DATA)
 def pretrained_longer(*, steps: int, seed: int) -> dict:
     """The BERT with three times the steps of pretraining: its loss at hidden tokens of unread sentences."""
-    body, curve = pretraining.pretrain("BERT", seed, steps=steps)
-    result = {"hidden": round(counting.hidden_loss(body), 4)}
+    body, curve = tasks.pretrain("BERT", seed, steps=steps)
+    result = {"hidden": round(tasks.hidden_loss(body), 4)}
     return {"result": result, "curves": {"pretraining": curve}}
 
 
@@ -112,7 +110,7 @@ def parts(*, method: str, seed: int) -> dict:
 def answering(*, answers_only: bool, seed: int) -> dict:
     """A GPT that answers behind the sentence whether it is in order; the loss on all tokens, or on answers only."""
     data, (_, test) = few("order", 1000, seed), task("order")
-    model = answers.tune(
+    model = tuning.tune(
         begun("GPT", seed)[0], data, answers_only=answers_only,
         steps=STEPS[1000], lr=1e-3, seed=seed,
     )  # fmt: skip
@@ -121,8 +119,8 @@ def answering(*, answers_only: bool, seed: int) -> dict:
         name: Labeled(test.ids[those], test.lengths[those], test.labels[those], ())
         for name, those in rows.items()
     }
-    losses = {f"loss {name}": answers.prompt_loss(model, half) for name, half in halves.items()}
-    result = {"right": answers.answered(model, test)} | losses
+    losses = {f"loss {name}": tuning.prompt_loss(model, half) for name, half in halves.items()}
+    result = {"right": tuning.answered(model, test)} | losses
     return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
@@ -136,7 +134,7 @@ def counted(*, seed: int) -> dict:
                 score = bag_accuracy(name, count, seed, neighbors=pairs)
                 result[f"bag of {kind}, {name} {count}"] = score
     for count in LABELS["order"]:
-        result[f"triples, order {count}"] = counting.counted_accuracy(count, seed)
+        result[f"triples, order {count}"] = tasks.counted_accuracy(count, seed)
     return {"result": {name: round(score, 4) for name, score in result.items()}}
 
 
@@ -145,7 +143,7 @@ def longer(*, seed: int) -> dict:
     """From scratch with four times the steps of the others: does it still learn?"""
     data, (val, test) = few("order", 1000, seed), task("order")
     torch.manual_seed(seed)
-    model = classifier(pretraining.new_model("from scratch"), 2)
+    model = classifier(tasks.new_model("from scratch"), 2)
     curve = fine_tune(model, data, steps=4 * STEPS[1000], lr=RATES["all"][0], seed=seed, watch=val)
     return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}
 

@@ -52,7 +52,7 @@ class Dissected:
         self.bars = {}
         for by, shift in (("zero", -0.2), ("mean", 0.2)):
             more = [result[f"{head}, {by}"] - result["loss"] for head in NAMES]
-            places = [place + shift for place in range(len(NAMES))]
+            places = [index + shift for index in range(len(NAMES))]
             self.bars[by] = bars.barh(places, more, 0.38, color=COLORS["key"], edgecolor="white")
             bars.text(more[0] + 0.01, shift, f"by {by}", va="center")
         bars.set_yticks(range(len(NAMES)), NAMES)
@@ -60,7 +60,10 @@ class Dissected:
         bars.set(xlabel="loss rises by, nats", ylabel="without head (layer.head)")
         bars.margins(x=0.2)
         self.said = bars.set_title("", loc="left", fontsize=10)
-        self.grids = {source: self._grid(one, type(bars)) for source, one in self.examples.items()}
+        self.grids = {
+            source: self._grid(run_example, type(bars))
+            for source, run_example in self.examples.items()
+        }
 
     def _grid(self, example: dict, kind_of_axes: type[Axes]) -> list[Axes]:
         cells = []

@@ -313,8 +313,8 @@ def learned(
         pairs, max_tokens: so many pairs, both sides of at most so many tokens.
         epochs, batch, lr, label_smoothing, seed, checkpoint: as the Trainer has them.
     """
-    known = load_tatoeba(language, max_tokens=max_tokens)
-    train, held_out = split_by_source(known, [min(500, len(known) // 10)])
+    corpus = load_tatoeba(language, max_tokens=max_tokens)
+    train, held_out = split_by_source(corpus, [min(500, len(corpus) // 10)])
     train = train[:pairs]
     vocabularies = (
         Vocabulary(pair.source for pair in train),

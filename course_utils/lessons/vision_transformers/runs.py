@@ -107,7 +107,9 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
             result[f"alike {steps}"] = cosines[apart == steps].mean().item()
         moved = F.cosine_similarity(model.positions.table.detach()[1:], start[1:])
         result["alike start"] = moved.mean().item()
-        examples.append({"alike": [[round(one, 2) for one in row] for row in cosines.tolist()]})
+        examples.append(
+            {"alike": [[round(cosine, 2) for cosine in row] for row in cosines.tolist()]}
+        )
     if kind == "class token":
         save_model("vit" if seed == 0 else f"vit_{seed}", model, SIZE)
     if kind == "class token" and seed == 0:
