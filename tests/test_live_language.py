@@ -187,6 +187,11 @@ def test_a_word_is_crossed_out_and_comes_back(open_widget):
         expect(said).to_have_text("elle a une voiture rouge .")
 
 
+def test_a_chapter_crosses_out_no_word_that_chapter_00_asks_for(open_widget):
+    with open_widget(translator()) as page:
+        expect(page.locator("[data-find] s")).to_have_text(["mother", "."])
+
+
 def test_the_last_look_stays_and_the_encoder_can_be_forbidden_too(open_widget):
     with open_widget(translator()) as page:
         for word in page.locator("[data-word]").all():
@@ -276,8 +281,8 @@ def test_the_larger_model_answers_when_it_has_come_and_its_pieces_are_words(open
         assert gone[-2] == 0  # before <eos>
         write(page, "I like ж")
         expect(part(page, "unknown")).to_have_text("It has no sign for ж.")
-        page.locator("[data-find='0']").click()
-        expect(part(page, "said")).to_have_text("elle a une actrice rouge .")
+        page.locator("[data-find]").first.click()
+        expect(part(page, "said")).to_have_text("ma robe aime la robe bleue .")
 
 
 # GPT --------------------------------------------------------------------------------------------

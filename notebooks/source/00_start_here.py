@@ -79,7 +79,7 @@ table
 # And if only *a* may read *car* in the encoder, *une* is back at 0.97, so the gender can come by way of *a*.
 # Forbidding *a* itself would not have shown this: then *une* falls, too, but it is *de* that rises, not *un*.
 #
-# So a large weight can be a detour that nobody needs.
+# So a network can do without a word that gets a large weight.
 # **A weight shows where a network looks.
 # What it needs, you learn by taking it away.**
 #
