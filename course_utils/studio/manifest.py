@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from course_utils.files import ROOT
@@ -21,6 +21,8 @@ from course_utils.studio import StudioError
 if TYPE_CHECKING:
     from course_utils.studio.page import Page
 
+SCHEMA = Path(__file__).with_name("book.schema.json")
+"""What each key of book.toml may hold."""
 QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 """The question of a chapter: the first bold words of its text that end so."""
 
@@ -33,50 +35,6 @@ def asked(text: str) -> str:
     """What a chapter's first text asks, in Markdown; empty if it asks nothing."""
     match = QUESTION.search(text)
     return " ".join(match[1].split()) if match else ""
-
-
-# The keys of book.toml ----------------------------------------------------------
-
-
-def _table(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
-    keys = {"properties": required | optional, "required": [*required]}
-    return {"type": "object", "additionalProperties": False, **keys}
-
-
-def _tables(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "minItems": 1, "items": _table(required, optional)}
-
-
-TEXT = {"type": "string", "pattern": r"\S"}
-TEXTS = {"type": "array", "items": TEXT}
-ADDRESS = {"type": "string", "pattern": r"^(https://\S+)?$"}
-SECTIONS = _table({"chapter": TEXT, "sections": TEXTS | {"minItems": 1}}, {})
-SCHEMA = _table(
-    {
-        "course": _table(
-            {"title": TEXT, "authors": TEXTS, "license": TEXT, "repository": ADDRESS},
-            {"branch": TEXT, "host": {"enum": ["github", "gitlab", "codeberg"]}}
-            | {"url": ADDRESS, "full_course": ADDRESS, "chapters": TEXTS},
-        ),
-        "chapter": _tables(
-            {"notebook": {"type": "string", "pattern": r"^\d\d_[a-z0-9_]+$"}, "title": TEXT},
-            {"part": TEXT, "prerequisites": TEXTS, "gpu": {"type": "boolean"}, "further": TEXT},
-        ),
-    },
-    {
-        "part": _tables({"title": TEXT}, {}),
-        "path": _tables(
-            {
-                "title": TEXT,
-                "chapters": {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, SECTIONS]}},
-            },
-            {"goal": TEXT},
-        ),
-        "appendix": _tables(
-            {"notebook": {"type": "string", "pattern": r"^[A-Z]_[a-z0-9_]+$"}, "title": TEXT}, {}
-        ),
-    },
-)
 
 
 # The course ---------------------------------------------------------------------
@@ -142,14 +100,10 @@ class Chapter:
         """An estimate for reading, running and the exercises; 0 without a text."""
         return self.page.minutes if self.page else 0
 
-    @cached_property
+    @property
     def question(self) -> str:
         """What the chapter asks at its start; empty if it asks nothing, or isn't there."""
-        try:
-            first = json.loads(self.ipynb.read_text(encoding="utf-8"))["cells"][0]
-        except (OSError, ValueError, IndexError):
-            return ""
-        return asked("".join(first["source"]))
+        return asked(self.page.notebook.cells[0].source) if self.page else ""
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
@@ -160,16 +114,14 @@ class Chapter:
             yield replace(self, notebook=stem, kind="further", gpu=False, **changes)
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(NamedTuple):
     """A chapter on a path; `sections` are the headings of those that are read, empty for all."""
 
     chapter: str
     sections: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class LearningPath:
+class LearningPath(NamedTuple):
     """A way through the course. Without its `goal`, which is a chapter, its title would not be true."""
 
     title: str
@@ -310,7 +262,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ManifestError(f"{path.name}: there is no such file in {folder}.") from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError alike
         raise ManifestError(f"{path.name}: not valid TOML: {error}.") from None
-    errors = list(Draft202012Validator(SCHEMA).iter_errors(table))
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    errors = list(Draft202012Validator(schema).iter_errors(table))
     errors.sort(key=lambda error: error.validator != "additionalProperties")  # a misspelled key
     for error in errors:
         keys = f"; the keys are {', '.join(error.schema.get('properties', ()))}"
@@ -367,7 +320,7 @@ def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
         if chapter.notebook in stems
     )
     paths = (
-        replace(path, stops=tuple(stop for stop in path.stops if stop.chapter in stems))
+        path._replace(stops=tuple(stop for stop in path.stops if stop.chapter in stems))
         for path in course.paths
         if path.goal in stems
     )
