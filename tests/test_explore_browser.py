@@ -171,3 +171,35 @@ def test_a_part_shows_its_piece_of_the_picture_and_moves_with_it(phone: Page, fi
     phone.set_viewport_size(PHONE | {"width": 900})
     expect(phone.locator("canvas").first).to_be_hidden()
     expect(phone.locator("img").first).to_have_css("width", "384px")
+
+
+# In Lab: a model that stands for the kernel, which draws or has gone
+KERNEL = """({form, answers}) => {
+    const [frame, positions, heard] = [{png: new Uint8Array(), alt: "first"}, [1, 1, 0, 0], {}];
+    const state = {form, positions, drawn: positions, alert: "", frame};
+    const draw = () => { state.drawn = state.positions; heard["change:drawn"](); };
+    render({el: document.body, model: {
+        get: (name) => state[name],
+        set: (name, value) => { state[name] = value; },
+        on: (event, hear) => { heard[event] = hear; },
+        save_changes: () => answers && setTimeout(draw, 100),
+    }});
+}"""
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_kernel_that_is_gone_is_named_within_seconds(browser, answers):
+    shown = form(explorer(1), {"width": 4, "height": 1, "alt": ""})
+    page = browser.new_page()
+    page.add_script_tag(content=asset("explorer.js"))
+    page.evaluate(KERNEL, {"form": shown, "answers": answers})
+    page.get_by_role("slider", name="Number").press("End")
+    alert = page.get_by_role("alert")
+    if answers:
+        page.wait_for_timeout(1500)
+        expect(alert).to_be_hidden()
+    else:
+        expect(alert).to_contain_text("run this cell again")
+    expect(page.locator("form[data-silent]")).to_have_count(int(not answers))
+    page.close()

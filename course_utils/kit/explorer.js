@@ -84,16 +84,34 @@ function stack(stage) {
   return draw;
 }
 
+const PATIENCE = 1000; // ms; a picture takes a tenth of it
+const SILENT = "The kernel hasn't drawn this yet. If it was restarted or is gone, run this cell again.";
+
 function render({ model, el }) {
   el.innerHTML = model.get("form");
   const form = el.querySelector("form");
   const alert = form.querySelector("[role=alert]");
   for (const input of form.querySelectorAll("input, select")) input.dataset.lmSuppressShortcuts = "true"; // keys are theirs, not Lab's
+  const say = (text) => {
+    alert.textContent = text;
+    alert.hidden = !text;
+    form.toggleAttribute("data-silent", text === SILENT);
+  };
+  let waiting = null;
+  const answered = () => {
+    clearTimeout(waiting);
+    say(model.get("alert"));
+  };
   const explorer = connect(form, (positions) => {
     model.set("positions", positions);
     model.save_changes(); // one message at a time: while the kernel draws, only the newest positions wait
+    clearTimeout(waiting);
+    const isDrawn = () => String(model.get("drawn")) === String(positions);
+    waiting = setTimeout(() => say(isDrawn() ? "" : model.get("alert") || SILENT), PATIENCE);
   });
   const listeners = {
+    "change:drawn": answered,
+    "change:alert": answered,
     "change:positions": () => explorer.move(model.get("positions")),
     "change:frame": () => {
       const { png, alt } = model.get("frame");
@@ -101,10 +119,6 @@ function render({ model, el }) {
       image.alt = alt;
       image.src = URL.createObjectURL(new Blob([png], { type: "image/png" }));
       explorer.show(image).finally(() => URL.revokeObjectURL(image.src));
-    },
-    "change:alert": () => {
-      alert.textContent = model.get("alert");
-      alert.hidden = !alert.textContent;
     },
   };
   for (const [event, listener] of Object.entries(listeners)) {

@@ -20,7 +20,8 @@ class Panel(anywidget.AnyWidget):
     Args:
         form: HTML, as `page.form` makes it.
         positions: index of the value at which each control stands.
-        frame: the picture there.
+        frame: the picture there; the synchronized `drawn` says for which positions it was drawn last, so that the form
+            knows whether a kernel answers.
         move: called with the new positions when the reader has moved a control; calls `show`. What it
             raises is shown in the form.
     """
@@ -30,6 +31,7 @@ class Panel(anywidget.AnyWidget):
     form = Unicode().tag(sync=True)
     positions = List(Int()).tag(sync=True)
     frame = Dict().tag(sync=True)
+    drawn = List(Int()).tag(sync=True)
     alert = Unicode().tag(sync=True)
 
     def __init__(
@@ -49,13 +51,13 @@ class Panel(anywidget.AnyWidget):
         """Move the controls to `positions` and show `frame`."""
         self._shown = positions
         with self.hold_sync():  # one message for all
-            self.positions = positions
+            self.positions = self.drawn = positions
             self.frame = dict(zip(("png", "alt"), frame, strict=True))
             self.alert = ""
 
     def _moved(self, change: dict) -> None:
         if change["new"] == self._shown:  # by `show`, or back from where drawing failed
-            self.alert = ""
+            self.alert, self.drawn = "", change["new"]
             return
         try:
             self._move(change["new"])
