@@ -5,6 +5,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -33,6 +34,12 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def find_chromium() -> str | None:
+    """Path of a Chromium or Chrome; None without one."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 WAIT = 300_000  # ms for what takes one second; a test is never red because a machine is busy

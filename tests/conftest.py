@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from browsing import FLAGS, live_page, one_playwright, write_page
+from browsing import FLAGS, find_chromium, live_page, one_playwright, write_page
 from hypothesis import settings
 
 from course_utils.files import ROOT
@@ -78,10 +78,7 @@ def _same_seed():
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a Chromium or Chrome; without one the test is skipped, in CI it fails."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
-        if path := shutil.which(name):
-            return path
-    return _none("Chromium")
+    return find_chromium() or _none("Chromium")
 
 
 @pytest.fixture(scope="session")

@@ -88,27 +88,6 @@ def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
 
 
-def test_solutions_open_at_a_click_and_each_quiz_answer_gives_its_reason(chapter: Page):
-    for solution in chapter.locator("details.cu-solution").all():
-        expect(solution.locator("div.highlight").first).to_be_hidden()
-        solution.locator("summary").click()
-        expect(solution.locator("div.highlight").first).to_be_visible()
-    name = urlsplit(chapter.url).path.strip("/").removesuffix(".html")
-    told = re.search(
-        r"Quiz \w+: (\d+) questions", (ROOT / f"notebooks/{name}.ipynb").read_text("utf-8")
-    )
-    expect(chapter.locator(".course-quiz[data-kind=quiz] fieldset")).to_have_count(int(told[1]))
-    for reasons in chapter.locator(".course-quiz fieldset").evaluate_all(ANSWERED):
-        assert all(reason.strip() for reason in reasons)
-        assert len(set(reasons)) == len(reasons)
-
-
-ANSWERED = """questions => questions.map(question => [...question.querySelectorAll("label")].map(answer => {
-    answer.click();
-    return question.querySelector(".reason").textContent;
-}))"""
-
-
 CUT = """() => {
     const width = document.documentElement.clientWidth;
     const scrolls = (node) => ["auto", "scroll", "hidden"].includes(getComputedStyle(node).overflowX);

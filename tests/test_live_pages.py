@@ -1,7 +1,7 @@
 """Live models on the pages of the built book: in Chromium and Firefox, from a server and from a file."""
 
 import pytest
-from audit import CONTRAST, WCAG, told_by_axe
+from audit import CONTRAST, WCAG, broken_rules
 from browsing import opened
 from firefox import running
 from playwright.sync_api import expect
@@ -69,10 +69,10 @@ def test_a_live_model_answers_as_pytorch_did_and_is_for_everyone(near):
     """WCAG 2.1 AA, as far as axe-core can tell, and contrast in the dark, too; at rest, for words fade in."""
     answer(near.evaluate)
     near.emulate_media(reduced_motion="reduce")
-    assert told_by_axe(near, WCAG, FORMS) == []
+    assert broken_rules(near, WCAG, FORMS) == []
     near.emulate_media(color_scheme="dark")
     expect(near.locator("html")).to_have_attribute("data-theme", "dark")
-    assert told_by_axe(near, CONTRAST, FORMS) == []
+    assert broken_rules(near, CONTRAST, FORMS) == []
 
 
 def test_a_live_model_answers_from_a_file(browser, book):

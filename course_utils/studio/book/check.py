@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from bs4 import BeautifulSoup
 
+from course_utils.kit.page import MAX_BYTES
 from course_utils.studio.book import pages
 from course_utils.studio.manifest import Manifest
 
@@ -37,7 +38,7 @@ def check(html: Path, course: Manifest) -> list[str]:
 
 
 def page_problems(page: BeautifulSoup) -> Iterator[str]:
-    """What is wrong with a page: things without a name, other hosts, tracebacks."""
+    """What is wrong with a page: things without a name, other hosts, heavy explorers, tracebacks."""
     if page.article and len(titles := page.select("article h1")) != 1:
         yield f"it has {len(titles)} titles"
     drawings = [(svg.get("aria-label"), svg.get_text()) for svg in page.select(".cu-figure svg")]
@@ -52,6 +53,9 @@ def page_problems(page: BeautifulSoup) -> Iterator[str]:
     for address in [tag.get("src", tag.get("href")) for tag in [*page.find_all(src=True), *links]]:
         if OTHER_HOST.match(address):
             yield f"asks another host: {address}"
+    sizes = [len(str(explorer).encode()) for explorer in page.select(".cu-explorer")]
+    if (size := max(sizes, default=0)) > MAX_BYTES:
+        yield f"an explorer has {size / 1000:.0f} KB; at most {MAX_BYTES // 1000} fit a page"
     if page.find(string=re.compile("Traceback .most recent call last")):
         yield "shows a traceback"
 
