@@ -1,6 +1,7 @@
 """Guards and equality: gentle with a reader, strict under the tests, and never silent about a difference."""
 
 import ast
+from functools import partial
 
 import pytest
 import torch
@@ -25,12 +26,12 @@ def strict(monkeypatch):
 # Guards -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["0", "1"])
-def test_a_guard_whose_conditions_hold_says_nothing(monkeypatch, capsys, value):
-    monkeypatch.setenv("COURSE_STRICT", value)
-    with cu.guard("Two is more than one.") as claim:
-        assert 2 > 1
-    assert claim.held is True
+def test_a_guard_whose_conditions_hold_says_nothing(monkeypatch, capsys):
+    for value in "01":
+        monkeypatch.setenv("COURSE_STRICT", value)
+        with cu.guard("Two is more than one.") as claim:
+            assert 2 > 1
+        assert claim.held is True
     assert capsys.readouterr() == ("", "")
 
 
@@ -151,13 +152,6 @@ def inputs():
     return torch.randn(2, 4, 6), torch.randn(2, 5, 6), torch.randn(2, 5, 3)
 
 
-def test_equal_to_pytorch_in_outputs_and_gradients(strict, capsys):
-    cu.equal(attention, F.scaled_dot_product_attention, *inputs())
-    mask = torch.tensor([True, True, False, True, False])
-    cu.equal(attention, F.scaled_dot_product_attention, *inputs(), attn_mask=mask)
-    assert capsys.readouterr().out == "equal to PyTorch: outputs and 3 gradients, to 1e-6\n" * 2
-
-
 class Remembers(nn.Linear):
     """As learners write it: what was computed is kept, so that the module cannot be copied."""
 
@@ -179,79 +173,86 @@ def test_a_module_is_compared_in_its_parameters_too_and_keeps_its_weights(strict
     assert x.grad is None and mine.weight.grad is None
 
 
-def test_what_is_not_differentiable_is_compared_in_its_outputs(strict, capsys):
-    cu.equal(lambda x: x.argmax(-1), lambda x: torch.argmax(x, -1), torch.randn(4, 5))
-    cu.equal(lambda ids: ids + 1, lambda ids: torch.add(ids, 1), torch.tensor([1, 2]))
-    assert capsys.readouterr().out == "equal to PyTorch: outputs, to 1e-6\n" * 2
+WEIGHT = torch.randn(3, 3)
+MASK = torch.tensor([True, True, False, True, False])
 
 
-def test_a_difference_is_named_with_its_size_and_place(reader, capsys):
-    def mine(x):
-        return x + torch.tensor([[0.0, 0, 0], [0, 0.25, 0]])
-
-    cu.equal(mine, lambda x: torch.clone(x), torch.zeros(2, 3))
-    assert capsys.readouterr().out == (
-        "differs from PyTorch: the output is off by 0.25 at [1, 1] (yours 0.25, PyTorch 0)\n"
-    )
-
-
-def test_equal_outputs_with_another_gradient_are_noticed(reader, capsys):
-    def cut(queries, keys, values):
-        return attention(queries, keys.detach(), values)
-
-    def doubled(queries, keys, values):
-        return attention(queries, keys, 2 * values - values.detach())
-
-    q, k, v = inputs()
-    cu.equal(cut, F.scaled_dot_product_attention, q, k, v)
-    cu.equal(doubled, F.scaled_dot_product_attention, q, k, v)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "differs from PyTorch: the gradient of keys is missing"
-    assert second.startswith("differs from PyTorch: the gradient of values is off by ")
+def by_hand(x):
+    return 2 * x
 
 
 @pytest.mark.parametrize(
-    ("mine", "found"),
+    ("mine", "reference", "inputs", "options", "line"),
     [
-        (lambda x: None, "yours gives nothing back"),
-        (lambda x: [], "yours gives nothing back"),
-        (lambda x: x.T, "the output has shape (3, 2), PyTorch's (2, 3)"),
-        (lambda x: (x, x), "yours gives 2 tensors, PyTorch 1"),
-        (lambda x: "x", "yours stops with TypeError: tensors are expected, not str"),
-        (lambda x: x.add_(1), "yours stops with RuntimeError: a leaf Variable"),
-        (lambda x: x * float("nan"), "the output is off by inf at [0, 0] (yours nan, PyTorch 1)"),
+        (attention, F.scaled_dot_product_attention, inputs(), {}, "PyTorch: outputs and 3 gradients, to 1e-6"),
+        (attention, F.scaled_dot_product_attention, inputs(), {"attn_mask": MASK},
+         "PyTorch: outputs and 3 gradients, to 1e-6"),
+        (lambda x: x.argmax(-1), lambda x: torch.argmax(x, -1), [torch.randn(4, 5)], {},
+         "PyTorch: outputs, to 1e-6"),
+        (lambda ids: ids + 1, lambda ids: torch.add(ids, 1), [torch.tensor([1, 2])], {},
+         "PyTorch: outputs, to 1e-6"),
+        # summed in another order, a long sum differs by far more than 1e-6 in float32
+        (lambda x: x.flip(0).cumsum(0)[-1], lambda x: torch.sum(x), [torch.randn(100_000) * 100], {},
+         "PyTorch: outputs and 1 gradient, to 1e-6"),
+        # what insists on single precision is compared in it
+        (lambda x: x @ WEIGHT, lambda x: torch.matmul(x, WEIGHT), [torch.randn(2, 3)], {},
+         "PyTorch: outputs and 1 gradient, to 1e-5"),
+        (lambda x: x + x, by_hand, [torch.ones(2)], {}, "by_hand: outputs and 1 gradient, to 1e-6"),
+        (partial(attention, attn_mask=MASK), partial(attention, attn_mask=MASK), inputs(), {},
+         "attention: outputs and 3 gradients, to 1e-6"),
+        (cu.masked_softmax, cu.masked_softmax, [torch.randn(2, 5), MASK], {},
+         "course_utils: outputs and 1 gradient, to 1e-6"),
     ],
-)
-def test_what_cannot_be_compared_stops_nobody(reader, capsys, mine, found):
-    cu.equal(mine, torch.clone, torch.ones(2, 3))
-    assert found in capsys.readouterr().out
+)  # fmt: skip
+def test_what_is_equal_says_to_what_and_in_what(
+    strict, capsys, mine, reference, inputs, options, line
+):
+    cu.equal(mine, reference, *inputs, **options)
+    assert capsys.readouterr().out == f"equal to {line}\n"
+
+
+def cut(queries, keys, values):
+    return attention(queries, keys.detach(), values)
+
+
+def doubled(queries, keys, values):
+    return attention(queries, keys, 2 * values - values.detach())
+
+
+ONES = [torch.ones(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("mine", "reference", "inputs", "difference"),
+    [
+        (cut, F.scaled_dot_product_attention, inputs(), "the gradient of keys is missing\n"),
+        (doubled, F.scaled_dot_product_attention, inputs(), "the gradient of values is off by "),
+        (lambda x: x + torch.tensor([[0.0, 0, 0], [0, 0.25, 0]]), lambda x: torch.clone(x), [torch.zeros(2, 3)],
+         "the output is off by 0.25 at [1, 1] (yours 0.25, PyTorch 0)\n"),
+        (lambda x: None, torch.clone, ONES, "yours gives nothing back"),
+        (lambda x: [], torch.clone, ONES, "yours gives nothing back"),
+        (lambda x: x.T, torch.clone, ONES, "the output has shape (3, 2), PyTorch's (2, 3)"),
+        (lambda x: (x, x), torch.clone, ONES, "yours gives 2 tensors, PyTorch 1"),
+        (lambda x: "x", torch.clone, ONES, "yours stops with TypeError: tensors are expected, not str"),
+        (lambda x: x.add_(1), torch.clone, ONES, "yours stops with RuntimeError: a leaf Variable"),
+        (lambda x: x * float("nan"), torch.clone, ONES, "the output is off by inf at [0, 0] (yours nan, PyTorch 1)"),
+    ],
+)  # fmt: skip
+def test_a_difference_is_named_with_its_size_and_place_and_stops_nobody(
+    reader, capsys, mine, reference, inputs, difference
+):
+    cu.equal(mine, reference, *inputs)
+    assert capsys.readouterr().out.startswith(f"differs from PyTorch: {difference}")
+
+
+def test_under_strictness_a_difference_is_an_error(strict):
+    with pytest.raises(AssertionError, match="differs from PyTorch: the output has shape"):
+        cu.equal(lambda x: x.T, torch.clone, *ONES)
 
 
 def test_other_weights_are_the_first_reason_to_look_for(reader, capsys):
     cu.equal(nn.Linear(2, 2), nn.Linear(2, 2), torch.ones(1, 2))
     assert "Their weights differ (weight): load one's into" in capsys.readouterr().out
-
-
-def test_rounding_of_single_precision_is_no_difference(strict, capsys):
-    """Summed in another order, a long sum differs by far more than 1e-6 in float32."""
-    x = torch.randn(100_000) * 100
-    cu.equal(lambda x: x.flip(0).cumsum(0)[-1], lambda x: torch.sum(x), x)
-    assert "to 1e-6" in capsys.readouterr().out
-
-
-def test_what_insists_on_single_precision_is_compared_in_it(strict, capsys):
-    weight = torch.randn(3, 3)
-    cu.equal(lambda x: x @ weight, lambda x: torch.matmul(x, weight), torch.randn(2, 3))
-    assert capsys.readouterr().out == "equal to PyTorch: outputs and 1 gradient, to 1e-5\n"
-
-
-def test_a_reference_of_the_page_has_its_own_name(strict, capsys, monkeypatch):
-    def by_hand(x):
-        return 2 * x
-
-    monkeypatch.setattr(by_hand, "__module__", "__main__")
-    cu.equal(lambda x: x + x, by_hand, torch.ones(2))
-    assert capsys.readouterr().out.startswith("equal to by_hand: ")
 
 
 def test_random_numbers_go_on_as_before_and_dropout_is_the_same_for_both(strict, capsys):
