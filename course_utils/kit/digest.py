@@ -1,6 +1,6 @@
 """What a function depends on: the statements of the course that it needs, and a digest of them.
 
-A stored run is stale when the code or the data behind it has changed. Which code that is, is read from
+A stored run is stale when the code or the data that it depends on has changed. Which code that is, is read from
 the sources without running them: the function, what it uses by name, what that uses, and so on, through
 the package and the chapters. Comments, docstrings and whatever else stands in those files do not count,
 and neither does a file's name: what moves to another file stays what it is. Of an imported module those
@@ -37,13 +37,13 @@ def needed(path: Path, names: Sequence[str]) -> ast.Module:
     """
     file = _File(path.name, _parsed(path))
     file.must_bind(names)
-    chosen = file.behind(names)
+    chosen = file.dependencies(names)
     return ast.Module([file.statements[index] for index in chosen], type_ignores=[])
 
 
-def behind(statements: list[ast.stmt], names: Sequence[str]) -> list[int]:
+def dependencies(statements: list[ast.stmt], names: Sequence[str]) -> list[int]:
     """The places of those statements, one after the other in a file or in a notebook, that these names depend on."""
-    return _File("", statements).behind(names)
+    return _File("", statements).dependencies(names)
 
 
 def _parsed(path: Path) -> list[ast.stmt]:
@@ -80,13 +80,13 @@ class Sources:
             ValueError: the file does not bind one of these names.
         """
         self._file(path).must_bind(names)
-        asked = [node for name in names for node in self._behind(path, name)]
-        found: set[Node] = set()
-        while asked:
-            if (node := asked.pop()) not in found:
-                found.add(node)
-                asked += self._needs(*node)
-        return found
+        pending = [node for name in names for node in self._definitions(path, name)]
+        nodes: set[Node] = set()
+        while pending:
+            if (node := pending.pop()) not in nodes:
+                nodes.add(node)
+                pending += self._needs(*node)
+        return nodes
 
     def text(self, path: Path, index: int) -> str:
         """A statement without its docstrings and comments."""
@@ -103,26 +103,26 @@ class Sources:
         return hashlib.sha256((self.root / "data" / name).read_bytes()).hexdigest()
 
     def _needed_by(self, path: Path, index: int) -> set[Node]:
-        """The statements behind the names that one statement uses."""
+        """The statements that define the names that one statement uses."""
         file = self._file(path)
         used = file.reads(index) | {name for name, _ in _imports(file.statements[index])}
         return {
             node
             for name, *attributes in _chains(file.statements[index])
             if name in used
-            for node in self._behind(path, name, *attributes)
+            for node in self._definitions(path, name, *attributes)
         }
 
-    def _behind(self, path: Path, name: str, *attributes: str) -> Iterator[Node]:
-        """The statements behind `name.attribute.…` in a file."""
+    def _definitions(self, path: Path, name: str, *attributes: str) -> Iterator[Node]:
+        """The statements that define `name.attribute.…` of a file."""
         file = self._file(path)
         for index in file.binding.get(name, ()):
             if not isinstance(file.statements[index], ast.Import | ast.ImportFrom):
                 yield path, index
-        wanted = file.imported.get(name, ())
-        if name not in file.binding and not wanted:
-            wanted = [module + name for module in file.imported.get("*", ())]
-        for dotted in wanted:
+        origins = file.imported.get(name, ())
+        if name not in file.binding and not origins:
+            origins = [module + name for module in file.imported.get("*", ())]
+        for dotted in origins:
             yield from self._in_package([*self._absolute(path, dotted), *attributes])
 
     def _absolute(self, path: Path, dotted: str) -> list[str]:
@@ -132,7 +132,7 @@ class Sources:
         return [*folders[: len(folders) - steps + 1], *dotted.lstrip(".").split(".")]
 
     def _in_package(self, parts: list[str]) -> Iterator[Node]:
-        """The statements behind `course_utils.arguments.fit_mask`; the whole file if no name says more."""
+        """The statements that define `course_utils.arguments.fit_mask`; the whole file if no name says more."""
         if parts[0] != PACKAGE:
             return
         heads = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
@@ -142,7 +142,7 @@ class Sources:
         if f"{module}.".startswith(ENGINES):
             return
         if rest and (rest[0] in file.binding or rest[0] in file.imported):
-            yield from self._behind(path, *rest)
+            yield from self._definitions(path, *rest)
         elif rest and module == PACKAGE and rest[0] in self._rooms:
             yield from self._in_package([PACKAGE, *self._rooms[rest[0]].split("."), *rest])
         else:
@@ -176,13 +176,13 @@ class _File:
         if missing := [name for name in names if name not in self.binding]:
             raise ValueError(f"{self.name} does not define {missing[0]}")
 
-    def behind(self, names: Iterable[str]) -> list[int]:
+    def dependencies(self, names: Iterable[str]) -> list[int]:
         """The places of the statements that these names depend on, in this file alone."""
-        asked, chosen = list(names), set[int]()
-        while asked:
-            for index in set(self.binding.get(asked.pop(), ())) - chosen:
+        pending, chosen = list(names), set[int]()
+        while pending:
+            for index in set(self.binding.get(pending.pop(), ())) - chosen:
                 chosen.add(index)
-                asked += self.reads(index)
+                pending += self.reads(index)
         return sorted(chosen)
 
     @cached_property

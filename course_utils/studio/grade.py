@@ -33,7 +33,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from tqdm import tqdm
 
 from course_utils.files import ROOT
-from course_utils.kit.digest import behind
+from course_utils.kit.digest import dependencies
 from course_utils.studio import StudioError, graders, manifest
 from course_utils.studio.pairs import read_source
 
@@ -202,7 +202,7 @@ def function_of(code: list[str], name: str) -> Any:
             statements += [(file, node) for node in ast.parse(python_of(cell), file).body]
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken = f"its cell is no Python: {error}" if name in cell else broken
-    chosen = behind([statement for _, statement in statements], [name])
+    chosen = dependencies([statement for _, statement in statements], [name])
     if not chosen:
         raise LookupError(broken or f"nothing is called {name}")
     page = sys.modules["__main__"] = ModuleType("__main__")

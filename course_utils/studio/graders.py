@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.digest import behind
+from course_utils.kit.digest import dependencies
 from course_utils.kit.exercises import Exercise, exercises, text_of
 from course_utils.studio.handout import HandoutError, make_room, template
 from course_utils.studio.links import LINK
@@ -123,7 +123,7 @@ def _needed(exercise: Exercise, inside: list, statements: list, copied: set[int]
     ]
     names += [exercise.function, f"{exercise.function}_solution"]
     last = max(i for i, (cell, _) in enumerate(statements) if cell is exercise.solution)
-    needed = set(behind([statement for _, statement in statements[: last + 1]], names))
+    needed = set(dependencies([statement for _, statement in statements[: last + 1]], names))
     here = {index for index, (cell, _) in enumerate(statements) if any(cell is c for c in own)}
     chosen = sorted(needed - here - copied)
     copied |= needed | here
