@@ -36,6 +36,7 @@ cu.live.translator("She has a red car.")
 # ## Ask a translator
 #
 # How does the translator find out what to write?
+# It is a small **[Transformer](C_glossary.ipynb#transformer)**, a network that is built around attention.
 # For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
 # It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each, which are the small pictures.
 #

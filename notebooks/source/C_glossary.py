@@ -180,7 +180,7 @@
 # ### <a id="classifier-free-guidance"></a>classifier-free guidance
 #
 # A way to make a generated picture fit its description better: the network predicts the noise with and without the description, and we go further in the direction of the difference.
-# For example, with a scale of 4 we go four times as far as from the one prediction to the other.
+# For example, with a scale of 4, we go four times as far as the step from the prediction without the description to the prediction with it.
 # *Taught in* [Guidance](17_diffusion_further.ipynb#Guidance).
 #
 # ### <a id="confusion-matrix"></a>confusion matrix
@@ -192,7 +192,7 @@
 # ### <a id="consistency"></a>consistency
 #
 # The property of a method whose error tends to 0 as the number of points grows.
-# For example, kernel regression is consistent if its width shrinks so slowly that its window still fills.
+# For example, kernel regression is consistent if its width shrinks, but slowly enough for its window to fill with points.
 # *Taught in* [More points: consistent, and how fast](02_kernel_regression_further.ipynb#More-points:-consistent,-and-how-fast).
 #
 # ### <a id="contrastive-learning"></a>contrastive learning
@@ -329,7 +329,7 @@
 # ### <a id="fixed-context"></a>fixed context
 #
 # One vector of fixed size that has to hold the whole source sentence.
-# For example, a sentence of five words and a sentence of fifty words become equally many numbers.
+# For example, a sentence of five words and a sentence of fifty words both have to fit into 64 numbers.
 # *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?).
 
 # %% [markdown]
@@ -491,7 +491,8 @@
 #
 # ### <a id="low-rank"></a>low rank
 #
-# The property of a matrix that is the product of two narrow ones: with rank r, they have r columns and r rows.
+# The property of a matrix that is the product of two narrow ones.
+# Its rank is the smallest number of columns and rows that these two can have.
 # For example, a table in which each row is a multiple of (1, 2, 3) has rank 1.
 # *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?).
 #
@@ -535,7 +536,7 @@
 #
 # ### <a id="n-gram"></a>n-gram
 #
-# A row of n neighboring tokens.
+# A run of n neighboring tokens.
 # A model of n-grams counts them, and predicts each token from the n − 1 before it.
 # For example, a bigram model expects *car* after *red*, and a trigram model after *a red*.
 # *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
@@ -569,8 +570,8 @@
 #
 # ### <a id="one-hot"></a>one-hot
 #
-# A word for a row that has a 1 in one place and 0 in all others.
-# For example, class 2 of four classes, counted from 0, is the row (0, 0, 1, 0).
+# A row of numbers with a 1 in one place and 0 in all others.
+# For example, class 2 of four classes, counted from 0, is (0, 0, 1, 0).
 # *Taught in* [Four numbers](04_masks.ipynb#Four-numbers), [Classes](02_kernel_regression_further.ipynb#Classes).
 #
 # ### <a id="optimizer"></a>optimizer
@@ -665,7 +666,7 @@
 # ### <a id="receptive-field"></a>receptive field
 #
 # The pixels of the input that can change one output.
-# For example, after m convolutions of width 3 it is a square of 2m + 1 pixels.
+# For example, after one convolution of width 3 it is a square of 3 × 3 pixels, after three it is 7 × 7, and after m it is 2m + 1 on each side.
 # *Taught in* [What one changed pixel changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="recurrent-network"></a>recurrent network
@@ -676,8 +677,9 @@
 #
 # ### <a id="relative-positions"></a>relative positions
 #
-# A kind of positions that is added to the score, and depends only on the offset between key and query: a learned vector or number, or a fixed slope.
-# For example, with the slope of ALiBi, a key loses a little with each word between it and the query.
+# Positions that enter the score, and depend only on the offset between key and query.
+# Shaw's are learned vectors, T5's learned numbers, and ALiBi's a fixed slope.
+# For example, with ALiBi, a key's score falls by the same amount with each word between the key and the query.
 # *Taught in* [Learned and relative positions](09_positions.ipynb#Learned-and-relative-positions).
 #
 # ### <a id="relu"></a>ReLU
@@ -707,7 +709,7 @@
 #
 # ### <a id="rotary-positions"></a>rotary positions
 #
-# A kind of positions, RoPE for short, that rotates queries and keys by angles proportional to their places, so a score depends only on the offset between them.
+# Positions, RoPE for short, that rotate queries and keys by angles proportional to their places, so a score depends only on the offset between them.
 # Their base θ sets the frequencies.
 # For example, two words get the same score at places 3 and 5 as at places 13 and 15.
 # *Taught in* [Rotary: turn queries and keys](09_positions.ipynb#Rotary:-turn-queries-and-keys).
@@ -821,6 +823,13 @@
 # A way of writing, also called nucleus sampling, in which the next token is drawn from the smallest set of best tokens whose probabilities sum to at least p.
 # For example, with 0.6, 0.3 and 0.1, and p = 0.8, the first two tokens are left.
 # *Taught in* [The nucleus](13_gpt_further.ipynb#The-nucleus).
+#
+# ### <a id="transformer"></a>Transformer
+#
+# A network of blocks in which tokens first attend to each other, and are then changed one by one.
+# The first one, of 2017, had an [encoder and a decoder](#encoder-and-decoder).
+# For example, GPT is a Transformer that has only a decoder, and BERT is one that has only an encoder.
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [The whole on one page](10_transformer.ipynb#The-whole-on-one-page).
 
 # %% [markdown]
 # ## U
