@@ -440,13 +440,11 @@ def fit(train, model=None, **settings):
     [
         (lambda: fit([], epochs=0), ValueError, "epochs=0; a positive"),
         (lambda: fit([], epochs=2.5), TypeError, "epochs=2.5; a whole number is needed"),
-        (lambda: fit([], patience=2.5), TypeError, "patience=2.5; a whole number is needed"),
         (lambda: fit([], lr=-1.0), ValueError, "lr=-1.0; a positive"),
         (lambda: fit([], clip_norm=0), ValueError, "clip_norm=0; a positive"),
         (lambda: fit([]), ValueError, "train is empty"),
         (lambda: fit(batch for batch in loader()), TypeError, "train is a generator, which has no length"),
         (lambda: fit(loader(), patience=1), ValueError, "and keep_best need val"),
-        (lambda: fit(loader(), keep_best=True), ValueError, "and keep_best need val"),
         (lambda: fit(loader(), nn.Identity()), ValueError, "Identity has no parameter"),
         (lambda: Trainer(translation_loss()).fit(small_model(), loader(), resume=True), ValueError, "needs checkpoint="),
         (lambda: Trainer(translation_loss()).evaluate(small_model(), []), ValueError, "batches is empty"),

@@ -65,13 +65,9 @@ def test_an_image_is_rebuilt_from_its_patches(channels, rows, columns, high, wid
         (lambda: join_patches(torch.zeros(1, 4, 4), 3, 4, 4), "do not make an image of 3 × 4 × 4"),
         (lambda: join_patches(torch.zeros(1, 2, 8), 1, 4, 4, size=(8, 1)), "of 1 × 4 × 4"),
         (lambda: small(patch_size=3), "image_size=8 is not divisible by patch_size=3"),
-        (lambda: small(patch_size=0), "not divisible by patch_size=0"),
-        (lambda: small(patch_size=(4, 3)), r"image_size=8 is not divisible by patch_size=\(4, 3\)"),
         (lambda: small(image_size=(8, 6)), r"image_size=\(8, 6\) is not divisible by patch_size=4"),
-        (lambda: small(num_heads=3), "embed_dim=16 is not divisible by num_heads=3"),
         (lambda: small(num_layers=0), "num_layers=0; at least 1"),
         (lambda: small()(torch.zeros(1, 1, 12, 12)), r"images has shape .*\(batch, 1, 8, 8\)"),
-        (lambda: small()(torch.zeros(1, 8, 8)), r"images has shape .*\(batch, 1, 8, 8\)"),
         (lambda: attention_rollout([]), "maps is empty"),
     ],
 )  # fmt: skip
