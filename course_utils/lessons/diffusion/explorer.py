@@ -1,6 +1,5 @@
 """Noise becomes clothes step by step; and what a network guesses behind the noise, told the class or not."""
 
-import functools
 from collections.abc import Callable
 
 import torch
@@ -9,15 +8,12 @@ from torch import Tensor
 
 from course_utils.figures import subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
-from course_utils.kit.live import load_model
-from course_utils.lessons.diffusion.sampling import clothes, diffusion, path
-from course_utils.models.diffusion import UNet
+from course_utils.lessons.diffusion.sampling import UNTOLD, clothes, diffusion, painter, path
 
 __all__ = ["from_noise", "guesses"]
 
 NAMES = {"ankle boot": 9, "bag": 8, "sandal": 5, "coat": 4}
 STEPS = (20, 60, 100, 140, 170, 190, 200)
-UNTOLD = 10
 
 
 def from_noise() -> Explorer:
@@ -30,7 +26,7 @@ class FromNoise:
     """Two rows of five pictures; the network is the stored one."""
 
     def __init__(self):
-        ways = path(_stored(), torch.arange(10), range(200, -1, -20)).clamp(-1, 1)
+        ways = path(painter(), torch.arange(10), range(200, -1, -20)).clamp(-1, 1)
         framed = F.pad(ways[:, :, 0], (1, 1, 1, 1), value=-1).unflatten(1, (2, 5))
         self.rows = framed.transpose(2, 3).flatten(3, 4).flatten(1, 2)  # (steps, 2 · 16, 5 · 16)
         self.picture, ax = subplots(alt="Noise becomes clothes", width=5.0, height=2.1)
@@ -54,21 +50,13 @@ def guesses(network: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None) -
     Args:
         network: (x, t, labels) → the noise, for pictures of 14 × 14; by default the stored one.
     """
-    network = network or _stored()
+    network = network or painter()
     controls = {
         "garment": Choice(tuple(NAMES), "ankle boot", label="Garment"),
         "t": Slider(STEPS, 140, label="Noise: step t"),
     }
     caption = "Held-out pictures. A guess is a mean of what could be there: in strong noise it is blurred."
     return Explorer("guesses", lambda: Guesses(network), controls, caption=caption)
-
-
-@functools.cache
-def _stored() -> UNet:
-    stored = load_model("clothes_unet")
-    network = UNet(**stored.config)
-    network.load_state_dict(stored.state)
-    return network.eval()
 
 
 class Guesses:
@@ -93,10 +81,10 @@ class Guesses:
         noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(t))
         a = diffusion().alpha_bar[t]
         x = a.sqrt() * clean + (1 - a).sqrt() * noise
-        told = torch.tensor([NAMES[garment], UNTOLD])
+        classes = torch.tensor([NAMES[garment], UNTOLD])
         with torch.no_grad():
-            found = self.network(x.expand(2, -1, -1, -1), torch.full((2,), t), told)
-        guess = ((x - (1 - a).sqrt() * found) / a.sqrt()).clamp(-1, 1)
+            predicted = self.network(x.expand(2, -1, -1, -1), torch.full((2,), t), classes)
+        guess = ((x - (1 - a).sqrt() * predicted) / a.sqrt()).clamp(-1, 1)
         gaps = (guess - clean).square().mean(dim=(1, 2, 3)).tolist()
         for image, pixels in zip(self.images, (x[0], guess[0], guess[1], clean[0]), strict=True):
             image.set_data(pixels[0])

@@ -6,10 +6,10 @@ One map of scores of five words, the same for each picture.
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
 
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.lessons.scoring_functions.explorer import cell_texts, short
 
 __all__ = ["masked_scores"]
 
@@ -48,7 +48,7 @@ class Masked:
         self.weights = heatmap(bottom, empty, queries=WORDS, title="Weights")
         for image in (self.scores, self.weights):
             image.set_cmap(image.cmap.with_extremes(bad="0.86"))
-        self.score_texts, self.weight_texts = _texts(top), _texts(bottom)
+        self.score_texts, self.weight_texts = (cell_texts(ax, SIZE, SIZE) for ax in (top, bottom))
         self.maps = (top, bottom)
         for ax in self.maps:
             ax.tick_params(labelsize=8)
@@ -116,27 +116,12 @@ class Masked:
     def _write(self, seen: np.ndarray, weight: np.ndarray) -> None:
         """The number in each cell of both maps."""
         for pair, text in self.score_texts.items():
-            text.set_text(_short(seen[pair]))
+            text.set_text("−∞" if np.isinf(seen[pair]) else short(seen[pair]))
             dark = np.isfinite(seen[pair]) and abs(seen[pair]) > 2.0
             text.set_color("white" if dark else "black")
         for pair, text in self.weight_texts.items():
             text.set_text("NaN" if np.isnan(weight[pair]) else f"{weight[pair]:.2f}")
             text.set_color("white" if weight[pair] > 0.7 else "black")
-
-
-def _texts(ax: Axes) -> dict[tuple[int, int], Text]:
-    return {
-        (row, column): ax.text(column, row, "", ha="center", va="center", fontsize=8)
-        for row in range(SIZE)
-        for column in range(SIZE)
-    }
-
-
-def _short(value: float) -> str:
-    if np.isinf(value):
-        return "−∞"
-    text = f"{value:.1f}".replace("-", "−")
-    return "0.0" if text == "−0.0" else text
 
 
 def _softmax(seen: np.ndarray) -> np.ndarray:

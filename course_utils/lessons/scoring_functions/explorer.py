@@ -50,7 +50,9 @@ class DotProducts:
             left, empty, vmin=-FULL_COLOR, vmax=FULL_COLOR, cmap="signs", keys=columns
         )
         self.weights = heatmap(middle, empty, ylabel=None, keys=columns, title="Weights")
-        self.score_texts, self.weight_texts = _texts(left), _texts(middle)
+        self.score_texts, self.weight_texts = (
+            cell_texts(ax, NUM_QUERIES, NUM_KEYS) for ax in (left, middle)
+        )
         self.formula = left.set_title("Scores q · k / √d, d = 1024")
         self.bars = right.barh(range(NUM_QUERIES), 1.0, color=COLORS["key"], height=0.7)
         equal = math.log2(NUM_KEYS)
@@ -80,7 +82,7 @@ class DotProducts:
         self.formula.set_text(f"Scores {formula}, d = {dim}")
         self.mean.set_text(f"Entropy: mean {bits.mean():.2f}")
         return (
-            f"{formula} with d = {dim}: the largest score is {_short(scores.max().item())}, the largest weight "
+            f"{formula} with d = {dim}: the largest score is {short(scores.max().item())}, the largest weight "
             f"{weights.max():.2f}, and the mean entropy {bits.mean():.2f} of at most {math.log2(NUM_KEYS):.2f} bits."
         )
 
@@ -88,7 +90,7 @@ class DotProducts:
         """The number in each cell of both maps."""
         for (row, column), text in self.score_texts.items():
             value = scores[row, column].item()
-            text.set_text(_short(value))
+            text.set_text(short(value))
             text.set_color("white" if abs(value) > 2.6 else "black")
         for (row, column), text in self.weight_texts.items():
             value = weights[row, column].item()
@@ -96,14 +98,16 @@ class DotProducts:
             text.set_color("white" if value > 0.7 else "black")
 
 
-def _texts(ax: Axes) -> dict[tuple[int, int], Text]:
+def cell_texts(ax: Axes, rows: int, columns: int) -> dict[tuple[int, int], Text]:
+    """An empty text in the middle of each cell of a map."""
     return {
         (row, column): ax.text(column, row, "", ha="center", va="center", fontsize=8)
-        for row in range(NUM_QUERIES)
-        for column in range(NUM_KEYS)
+        for row in range(rows)
+        for column in range(columns)
     }
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """A number for a cell: one decimal, none from 10 on, and a minus as wide as a plus."""
     text = f"{value:.1f}" if abs(value) < 9.95 else f"{value:.0f}"
     return text.replace("-0.0", "0.0").replace("-", "−")
