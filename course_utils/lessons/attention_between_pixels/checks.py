@@ -21,9 +21,9 @@ def _mistaken(pictures, width, *, padding="replicate", axis=-1):
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
 
-def _is_not(found, mistaken, reason):
-    expect_shape(found, tuple(mistaken.shape))
-    expect(not torch.allclose(found, mistaken, atol=SMALL), reason)
+def _is_not(answer, mistaken, reason):
+    expect_shape(answer, tuple(mistaken.shape))
+    expect(not torch.allclose(answer, mistaken, atol=SMALL), reason)
 
 
 @non_local_means.must("pictures go in and pictures of the same shape come out")
@@ -54,7 +54,7 @@ def _(candidate):
     picture[0, :, 3:] = -1.0
     expect_close(candidate(picture, 0.1), picture, "a white and a black half, width 0.1", atol=1e-3)
     other = torch.rand(1, 6, 6)
-    for padding, said in (
+    for padding, beyond in (
         ("constant", "zeros"),
         ("reflect", "other pixels"),
         ("circular", "the other edge"),
@@ -63,7 +63,7 @@ def _(candidate):
         _is_not(
             candidate(other, 0.5),
             mistaken,
-            f"beyond the edge stand {said}, not the edge's own pixels",
+            f"beyond the edge stand {beyond}, not the edge's own pixels",
         )
 
 
@@ -137,9 +137,9 @@ fixed_heads = Check("fixed_heads")
 
 def _joined(qkv, num_heads):
     """Head by head, with PyTorch's operator."""
-    q, k, v = (part.chunk(num_heads, dim=1) for part in qkv.chunk(3, dim=1))
+    q, k, v = (vectors.chunk(num_heads, dim=1) for vectors in qkv.chunk(3, dim=1))
     heads = [
-        scaled_dot_product_attention(*(part.mT for part in head))
+        scaled_dot_product_attention(*(vectors.mT for vectors in head))
         for head in zip(q, k, v, strict=True)
     ]
     return torch.cat(heads, dim=-1).mT

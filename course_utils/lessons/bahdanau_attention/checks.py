@@ -52,8 +52,8 @@ def _(candidate):
         (weights, (3, 5), "A token has one weight, a number. Which axis is too many?"),
         (context, (3, 8), _AVERAGED),
     ):
-        found = tuple(getattr(answer, "shape", shape))
-        expect(found == shape, f"shape {found}; expected shape {shape}", hint)
+        actual = tuple(getattr(answer, "shape", shape))
+        expect(actual == shape, f"shape {actual}; expected shape {shape}", hint)
         expect_shape(answer, shape)
 
 

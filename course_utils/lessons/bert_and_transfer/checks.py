@@ -48,7 +48,7 @@ def _masked(candidate, *options, size=SIZE):
     """The ids as they were, the tokens and the targets."""
     ids = _ids(size)
     answer = expect_tensors(candidate(ids.clone(), size, *options), "tokens", "targets")
-    return ids, *(expect_shape(part, (300, 40)) for part in answer)
+    return ids, *(expect_shape(tensor, (300, 40)) for tensor in answer)
 
 
 @fixed_masking.must("targets are the tokens that stood there before")
@@ -89,15 +89,15 @@ def _(candidate):
     _expect_shares(*_masked(candidate, 0.5), 0.5)
 
 
-def _expect_shares(ids, tokens, targets, wanted):
+def _expect_shares(ids, tokens, targets, expected):
     picked = targets != -100
     share = picked[ids > MASK].float().mean().item()
-    reason = f"{share:.0%} of the ordinary tokens are picked; expected {wanted:.0%}"
-    expect(abs(share - wanted) < 0.02, reason)
+    reason = f"{share:.0%} of the ordinary tokens are picked; expected {expected:.0%}"
+    expect(abs(share - expected) < 0.02, reason)
     hidden = (tokens == MASK)[picked].float().mean().item()
     expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked; expected 80 %")
-    kept = (tokens == ids)[picked].float().mean().item()
-    expect(abs(kept - 0.1) < 0.04, f"{kept:.0%} of the picked tokens are kept; expected 10 %")
+    stayed = (tokens == ids)[picked].float().mean().item()
+    expect(abs(stayed - 0.1) < 0.04, f"{stayed:.0%} of the picked tokens are kept; expected 10 %")
 
 
 @fixed_masking.must("special tokens are neither picked nor drawn")
@@ -145,7 +145,7 @@ def _layer(candidate, rank=3, alpha=6.0):
 
 
 def _trainable(layer):
-    return [one for one in layer.parameters() if one.requires_grad]
+    return [parameter for parameter in layer.parameters() if parameter.requires_grad]
 
 
 def _two_steps(layer, x):
@@ -168,9 +168,10 @@ def _(candidate):
     linear, _, layer = _layer(candidate)
     x = torch.randn(4, 5, 10)
     expect_close(layer(x), linear(x), "before any training, the output")
-    for one in _trainable(layer):
+    for parameter in _trainable(layer):
         expect(
-            10 not in one.shape or bool(one.any()), "A, the matrix that meets x, begins as zeros"
+            10 not in parameter.shape or bool(parameter.any()),
+            "A, the matrix that meets x, begins as zeros",
         )
 
 
@@ -182,7 +183,7 @@ def _(candidate):
     """
     for rank in (1, 3):
         _, _, layer = _layer(candidate, rank)
-        count = sum(one.numel() for one in _trainable(layer))
+        count = sum(parameter.numel() for parameter in _trainable(layer))
         expect_equal(count, rank * 17, f"rank {rank}, trainable parameters")
 
 
@@ -207,10 +208,10 @@ def _(candidate):
     """Do all columns of A begin alike? Then they get the same gradients, and stay alike."""
     _, _, layer = _layer(candidate)
     _two_steps(layer, torch.randn(6, 10))
-    for one in _trainable(layer):
-        if one.ndim == 2:
-            rank = int(torch.linalg.matrix_rank(one.detach(), rtol=1e-4))
-            expect_equal(rank, min(one.shape), "after two steps, the rank of A or of B")
+    for parameter in _trainable(layer):
+        if parameter.ndim == 2:
+            rank = int(torch.linalg.matrix_rank(parameter.detach(), rtol=1e-4))
+            expect_equal(rank, min(parameter.shape), "after two steps, the rank of A or of B")
 
 
 @my_lora.must("the gradient reaches what lies below, through both parts")
@@ -221,11 +222,11 @@ def _(candidate):
     x = torch.zeros(3, 10, requires_grad=True)
     y = layer(x).sum()
     expect(y.requires_grad, "the output has no gradient")
-    (found,) = torch.autograd.grad(y, x, allow_unused=True)
-    expect(found is not None, "no gradient reaches the input")
+    (slopes,) = torch.autograd.grad(y, x, allow_unused=True)
+    expect(slopes is not None, "no gradient reaches the input")
     with torch.no_grad():
         slope = (layer(torch.eye(10)) - layer(torch.zeros(1, 10))).sum(dim=1)
-    expect_close(found, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
+    expect_close(slopes, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
 
 
 @my_lora.must("the change is linear, has the rank, and its scale is alpha / rank")
@@ -236,17 +237,17 @@ def _(candidate):
     """
     linear, _, layer = _layer(candidate, 2, 6.0)
     plain, _, other = _layer(candidate, 2, 12.0)
-    values = [torch.randn(one.shape) for one in _trainable(layer)]
+    values = [torch.randn(parameter.shape) for parameter in _trainable(layer)]
     changes = []
-    for one, base in ((layer, linear), (other, plain)):
+    for module, base in ((layer, linear), (other, plain)):
         with torch.no_grad():
-            for parameter, value in zip(_trainable(one), values, strict=True):
+            for parameter, value in zip(_trainable(module), values, strict=True):
                 parameter.copy_(value)
-            changes.append(one(torch.eye(10)) - base(torch.eye(10)))
+            changes.append(module(torch.eye(10)) - base(torch.eye(10)))
     rank = int(torch.linalg.matrix_rank(changes[0], rtol=1e-4))
     expect_equal(rank, 2, "rank of the change")
     expect_close(changes[1], 2 * changes[0], "twice the alpha, the change")
-    sizes = sorted(tuple(sorted(one.shape)) for one in _trainable(layer))
+    sizes = sorted(tuple(sorted(parameter.shape)) for parameter in _trainable(layer))
     if sizes == [(2, 7), (2, 10)]:
         A, B = (next(v for v in values if n in v.shape) for n in (10, 7))
         A, B = A if A.shape[0] == 10 else A.T, B if B.shape[0] == 7 else B.T
@@ -280,8 +281,8 @@ def _(candidate):
     Target i is token i + 1. For a prompt of n tokens the answer begins at token n, so at target n − 1.
     """
     targets = _targets(candidate)
-    found = [targets[row, n - 1].item() for row, n in enumerate(LENGTHS)]
-    expect_equal(found, [47, 62, 48], "the targets at the last place of each prompt")
+    row_targets = [targets[row, n - 1].item() for row, n in enumerate(LENGTHS)]
+    expect_equal(row_targets, [47, 62, 48], "the targets at the last place of each prompt")
 
 
 @my_answer_targets.must("tokens of the prompt are not asked for")
@@ -289,8 +290,8 @@ def _(candidate):
     """Which targets are tokens of the prompt? They become -100, which the loss leaves out."""
     targets = _targets(candidate)
     for row, n in enumerate(LENGTHS):
-        found = targets[row, : n - 1].tolist()
-        expect_equal(found, [-100] * (n - 1), f"row {row}, the targets inside the prompt")
+        row_targets = targets[row, : n - 1].tolist()
+        expect_equal(row_targets, [-100] * (n - 1), f"row {row}, the targets inside the prompt")
 
 
 @my_answer_targets.must("a longer answer is asked for to its end, and padding never")

@@ -52,17 +52,17 @@ def _(candidate):
 def _(candidate):
     """Take a batch of 4 pictures of 4 × 4 pixels. Does a picture have one level of noise, or each of its columns?"""
     for count, channels in ((4, 1), (4, 3)):
-        found, x, t, noise = _noisy(candidate, count, 4, 4, channels)
-        expect_close(found, sampling.noisy(x, t, noise, LEVELS), "4 pictures of 4 × 4 pixels")
+        answer, x, t, noise = _noisy(candidate, count, 4, 4, channels)
+        expect_close(answer, sampling.noisy(x, t, noise, LEVELS), "4 pictures of 4 × 4 pixels")
 
 
 @fixed_noisy.must("shares are roots: the variances sum to 1")
 def _(candidate):
     """ᾱ is a share of the variance. By what are pixels multiplied?"""
     x, noise = torch.randn(2, 4, 1, 40, 40)
-    found = expect_shape(candidate(x, torch.full((4,), 2), noise, LEVELS), (4, 1, 40, 40))
+    answer = expect_shape(candidate(x, torch.full((4,), 2), noise, LEVELS), (4, 1, 40, 40))
     expect(
-        abs(found.var().item() - 1) < 0.1, f"the variance is {found.var():.2f} for ᾱ = 0.5, not 1"
+        abs(answer.var().item() - 1) < 0.1, f"the variance is {answer.var():.2f} for ᾱ = 0.5, not 1"
     )
 
 
@@ -88,8 +88,8 @@ def _compare(candidate, *levels, fresh=True, cut=False):
         noise = -3 * noise
     new = new if fresh else torch.zeros_like(new)
     expected = sampling.step_back(x, noise, a, b, new)
-    found = expect_shape(candidate(x, noise, a, b, new), tuple(x.shape))
-    expect_close(found, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4)
+    answer = expect_shape(candidate(x, noise, a, b, new), tuple(x.shape))
+    expect_close(answer, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4)
 
 
 @my_step_back.must("the last step, to b = 1, gives the guess of the clean picture")

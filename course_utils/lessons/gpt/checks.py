@@ -117,12 +117,12 @@ def _windows(candidate, length=8, count=50, size=40, seed=0):
     text = torch.randperm(size, generator=torch.Generator().manual_seed(7))
     answer = candidate(text.clone(), length, count, generator)
     both = expect_tensors(answer, "tokens", "targets")
-    return [_places(expect_shape(one, (count, length)), text) for one in both]
+    return [_places(expect_shape(tokens, (count, length)), text) for tokens in both]
 
 
 def _places(tokens: Tensor, text: Tensor) -> Tensor:
-    found = tokens[..., None] == text
-    return torch.where(found.any(dim=-1), found.int().argmax(dim=-1), -1)
+    matches = tokens[..., None] == text
+    return torch.where(matches.any(dim=-1), matches.int().argmax(dim=-1), -1)
 
 
 @fixed_windows.must("tokens and targets have the shape (count, length)")
@@ -199,10 +199,11 @@ class _Watched:
         if not (isinstance(tokens, Tensor) and tokens.ndim == 2):
             shape = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
             raise WrongKind(f"step takes tokens (batch, new), not {shape}")
-        known = sum(self.read)
-        if known and tokens.shape[1] > 1:
+        num_read = sum(self.read)
+        if num_read and tokens.shape[1] > 1:
             raise Unmet(
-                f"you hand over {tokens.shape[1]} tokens; the cache has read {known} already", NEW
+                f"you hand over {tokens.shape[1]} tokens; the cache has read {num_read} already",
+                NEW,
             )
         self.read.append(tokens.shape[1])
         return self.model.step(tokens, state)
@@ -291,14 +292,14 @@ def _(candidate):
     prompt = torch.zeros(4000, 1, dtype=torch.long)
     for temperature, top_k in ((1.0, None), (0.5, None), (2.0, 2)):
         text = _drawn(candidate, _Fixed(), prompt, 1, temperature, top_k)
-        found = text[:, 1].bincount(minlength=4) / len(text)
-        wanted = next_token_probs(_Fixed.logits, temperature=temperature, top_k=top_k)
-        gap = (found - wanted).abs().max().item()
-        shares = ", ".join(f"{share:.2f}" for share in found.tolist())
+        drawn = text[:, 1].bincount(minlength=4) / len(text)
+        expected = next_token_probs(_Fixed.logits, temperature=temperature, top_k=top_k)
+        gap = (drawn - expected).abs().max().item()
+        shares = ", ".join(f"{share:.2f}" for share in drawn.tolist())
         expect(
             gap < 0.04,
             f"temperature {temperature}, top_k {top_k}: drawn with the shares {shares}; expected "
-            + ", ".join(f"{share:.2f}" for share in wanted.tolist()),
+            + ", ".join(f"{share:.2f}" for share in expected.tolist()),
         )
 
 
@@ -345,8 +346,8 @@ def _(candidate):
 @nucleus_probs.must("it keeps no token more than needed, not even one as likely as the last")
 def _(candidate):
     """Is a token kept because of its own probability, or because of those before it in the order?"""
-    kept = (candidate(torch.full((4,), 0.25), 0.5) > 0).sum().item()
-    expect_equal(kept, 2, "tokens kept of four with probability ¼, p = 0.5")
+    count = (candidate(torch.full((4,), 0.25), 0.5) > 0).sum().item()
+    expect_equal(count, 2, "tokens kept of four with probability ¼, p = 0.5")
 
 
 @nucleus_probs.must("with p = 1 nothing changes")

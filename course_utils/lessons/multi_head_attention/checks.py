@@ -136,9 +136,9 @@ def _(candidate):
             heads[:, head] = 0
             expected = layer.out_proj(merge_heads(heads)).detach()
             answer = expect_shape(candidate(layer, head)(x, x, x), tuple(expected.shape)).detach()
-            said = f"head {head} of {layer.num_heads} at zero"
+            what = f"head {head} of {layer.num_heads} at zero"
             expect_close(
-                answer, expected, said, hint=_what_remains(answer, expected, head, len(heads[0]))
+                answer, expected, what, hint=_what_remains(answer, expected, head, len(heads[0]))
             )
 
 

@@ -67,10 +67,10 @@ def _(candidate):
     `.to(x.dtype)` do?
     """
     for dtype in (torch.float32, torch.float64):
-        found = expect_shape(
+        answer = expect_shape(
             candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)
         ).dtype
-        expect(found == dtype, f"{found}; expected {dtype}, as x has it")
+        expect(answer == dtype, f"{answer}; expected {dtype}, as x has it")
 
 
 @my_rotate.must("position 0 is not turned")

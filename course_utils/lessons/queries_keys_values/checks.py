@@ -123,8 +123,8 @@ def _(candidate):
 def _(candidate):
     """`topk` gives values and indices. What do the indices tell you?"""
     weights = expect_shape(candidate(torch.tensor([[-1.0, 3.0, 0.0, 2.0]]), 2), (1, 4))
-    kept = (weights[0] != 0).nonzero()[:, 0].tolist()
-    expect_equal(kept, [1, 3], "scores (−1, 3, 0, 2), positions with a weight")
+    positions = (weights[0] != 0).nonzero()[:, 0].tolist()
+    expect_equal(positions, [1, 3], "scores (−1, 3, 0, 2), positions with a weight")
 
 
 @soft_top_k.must("they are the softmax of the k best scores")

@@ -140,8 +140,8 @@ def _(candidate):
     """A reversal is one order of many; so are a cyclic shift and a swap of two words. Which orders do you try?"""
 
     def mirrored(x):
-        place = torch.arange(x.shape[1])
-        return _attend(x + torch.minimum(place, place.flip(0))[:, None])
+        position = torch.arange(x.shape[1])
+        return _attend(x + torch.minimum(position, position.flip(0))[:, None])
 
     def in_a_ring(x):
         return x.roll(1, dims=1) + 2 * x + x.roll(-1, dims=1)

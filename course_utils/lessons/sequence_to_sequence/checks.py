@@ -53,8 +53,8 @@ def _(candidate):
     for changes, hint in ((padding & ~first, ""), (first, counted)):
         changed = logits.clone()
         changed[changes] = 50 * torch.randn(7)
-        found = candidate(changed, targets, lens)
-        expect_close(found, expected, "other logits at padding", hint=hint)
+        answer = candidate(changed, targets, lens)
+        expect_close(answer, expected, "other logits at padding", hint=hint)
 
 
 @my_masked_loss.must("more padding changes nothing")
@@ -168,5 +168,5 @@ def _(candidate):
 @fixed_decoding.must("it stops at max_len")
 def _(candidate):
     """What ends the loop if the model never says <eos>?"""
-    found = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
-    expect_equal(found, [[5, 6], [9]], "decoded with max_len=2")
+    answer = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
+    expect_equal(answer, [[5, 6], [9]], "decoded with max_len=2")

@@ -71,8 +71,8 @@ def _(candidate):
 )
 def _(candidate):
     weights, values = _weights(4, 4), torch.ones(4, 2)
-    kept = weights.index_fill(1, torch.tensor(2), 0)
-    given, turned = candidate(weights, values, 2), kept / kept.sum(dim=1) @ values
+    allowed = weights.index_fill(1, torch.tensor(2), 0)
+    given, turned = candidate(weights, values, 2), allowed / allowed.sum(dim=1) @ values
     hint = TURNED if torch.equal(expect_shape(given, (4, 2)), turned) else ""
     expect_close(given, torch.ones(4, 2), "the answers", hint=hint)
 

@@ -29,8 +29,8 @@ def _(candidate):
 @loss_given.must("a context that tells the token costs nothing")
 def _(candidate):
     """Do you count the tokens of each context apart?"""
-    found = candidate(["x", "y", "x", "y"], ["a", "b", "a", "b"])
-    expect_number(found, 0.0, "the loss of tokens that follow from their contexts")
+    answer = candidate(["x", "y", "x", "y"], ["a", "b", "a", "b"])
+    expect_number(answer, 0.0, "the loss of tokens that follow from their contexts")
 
 
 @loss_given.must("by hand: contexts x x x y, tokens a a b b: 0.477")
@@ -129,7 +129,7 @@ def _(candidate):
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         _fitted(candidate, model, batches)
-    early = any("before `optimizer.step()`" in str(one.message) for one in warned)
+    early = any("before `optimizer.step()`" in str(warning.message) for warning in warned)
     expect(not early, "PyTorch warns: `scheduler.step()` stands before `optimizer.step()`")
     optimizer = torch.optim.Adam(right.parameters())
     for step in range(1, EPOCHS * len(batches) + 1):

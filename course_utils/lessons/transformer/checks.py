@@ -105,8 +105,8 @@ def _(candidate):
     """The residuals add. Is each sublayer called by its own residual, as in `around(x, sublayer)`?"""
     block, x, memory, mask = _decoder()
     _silent(block)
-    found = candidate(block, x, memory, causal_mask(6), mask)
-    expect_close(found, x, "all sublayers give zeros, the output against x")
+    answer = candidate(block, x, memory, causal_mask(6), mask)
+    expect_close(answer, x, "all sublayers give zeros, the output against x")
 
 
 @my_sublayers.must("it agrees with PyTorch's order of sublayers, with either place of the norm")
@@ -118,8 +118,8 @@ def _(candidate):
     for norm_first in (True, False):
         block, x, memory, mask = _decoder(norm_first=norm_first)
         expected = block(x, memory, causal_mask(6), mask)
-        found = candidate(block, x, memory, causal_mask(6), mask)
-        expect_close(found, expected, f"norm_first={norm_first}, the output", atol=1e-4)
+        answer = candidate(block, x, memory, causal_mask(6), mask)
+        expect_close(answer, expected, f"norm_first={norm_first}, the output", atol=1e-4)
 
 
 # Counting on paper ------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ def _(candidate):
     """
     block, x, memory, mask = _decoder()
     _silent(block)
-    found = candidate(block, x, memory, mask)
-    expect_close(found, x, "all sublayers give zeros, the output against x")
+    answer = candidate(block, x, memory, mask)
+    expect_close(answer, x, "all sublayers give zeros, the output against x")
 
 
 @fixed_block.must("it agrees with DecoderLayer")

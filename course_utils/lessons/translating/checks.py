@@ -101,9 +101,9 @@ def _(candidate):
     for beams, words, size in ((3, 7, 4), (4, 5, 2), (1, 9, 3)):
         given = _beams(beams, words)
         expected = grow(*given, size)
-        found = _three(candidate(*given, size))
-        expect_close(found[1].float(), expected[1].float(), "rows")
-        expect_close(found[2].float(), expected[2].float(), "words")
+        answer = _three(candidate(*given, size))
+        expect_close(answer[1].float(), expected[1].float(), "rows")
+        expect_close(answer[2].float(), expected[2].float(), "words")
 
 
 my_grow.must_keep_inputs(lambda: [*_beams(), 3], "Does a line add in place, such as `log_p += …`?")

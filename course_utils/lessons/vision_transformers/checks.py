@@ -116,8 +116,8 @@ def _(candidate):
     """Is one side taken for the other, or a size written into the code?"""
     for height, width, size in ((4, 8, 2), (9, 3, 3), (5, 5, 1), (6, 6, 6)):
         images = torch.randn(1, 2, height, width)
-        found = candidate(cut_patches(images, size), 2, height, width)
-        expect_close(found, images, f"{height} × {width} pixels in patches of {size}")
+        answer = candidate(cut_patches(images, size), 2, height, width)
+        expect_close(answer, images, f"{height} × {width} pixels in patches of {size}")
 
 
 # Positions on a finer grid ----------------------------------------------------------------------
@@ -150,8 +150,8 @@ def _(candidate):
     """Does a reshape mix features with places?"""
     rows, columns = torch.meshgrid(torch.arange(4.0), torch.arange(4.0), indexing="ij")
     grid = torch.stack([rows, columns], dim=-1).view(16, 2)
-    found = expect_shape(candidate(torch.cat([torch.zeros(1, 2), grid]), 8), (65, 2))[1:]
-    by_row, by_column = found.view(8, 8, 2).unbind(-1)
+    answer = expect_shape(candidate(torch.cat([torch.zeros(1, 2), grid]), 8), (65, 2))[1:]
+    by_row, by_column = answer.view(8, 8, 2).unbind(-1)
     for along, name in ((by_row, "row"), (by_column.T, "column")):
         grows = (along[1:-1].diff(dim=0) > 0.1).all() and along.diff(dim=1).abs().max() < 0.01
         expect(bool(grows), f"a feature that grew from {name} to {name} only no longer does")
@@ -191,8 +191,8 @@ def _(candidate):
 def _(candidate):
     """A softmax runs over the keys. Which axis sums to 1?"""
     maps = torch.randn(2, 4, 10, 10).softmax(-1)
-    found = expect_shape(candidate(maps, 3, 3), (2, 3, 3))
-    total = found.sum(dim=(1, 2)) + maps.mean(1)[:, 0, 0]
+    answer = expect_shape(candidate(maps, 3, 3), (2, 3, 3))
+    total = answer.sum(dim=(1, 2)) + maps.mean(1)[:, 0, 0]
     expect_close(
         total, torch.ones(2), "the sum of the map and of the class token's weight on itself"
     )
