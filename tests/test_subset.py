@@ -21,11 +21,11 @@ SIX = ["00", "01", "scoring_functions", "07_self_attention", "10", "15"]
 
 @pytest.fixture
 def choose(tmp_path):
-    """Makes the manifest of this course beside its own notebooks, with these chapters chosen."""
+    """Writes the manifest of this course beside its own notebooks, with these chapters chosen."""
 
-    def write(*names: str, **said: str) -> Path:
+    def write(*names: str, **values: str) -> Path:
         text = (ROOT / "book.toml").read_text(encoding="utf-8")
-        for key, value in {"chapters": list(names), **said}.items():
+        for key, value in {"chapters": list(names), **values}.items():
             text, count = re.subn(rf"^{key} = .*$", f"{key} = {value!r}", text, count=1, flags=re.M)
             assert count
         (tmp_path / "book.toml").write_text(text, encoding="utf-8")
@@ -51,31 +51,24 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
     }
     assert six.lacking == "Needed, and left out: 04 (by 07), 04 (by 10), 08 (by 10), 09 (by 10)."
     assert six.after(six.chapters[1]).notebook == "03_scoring_functions"
+    assert [page.notebook for page in six.chosen(["04"])] == ["04_masks", "04_masks_further"]
+    assert len(six.chosen([])) == len(six.notebooks)
 
 
-def test_a_path_keeps_what_is_chosen_and_goes_where_its_goal_is_left_out(six):
-    assert [(path.title, [stop.chapter[:2] for stop in path.stops]) for path in six.paths] == [
-        ("To images", ["00", "01", "03", "07", "10", "15"])
-    ]
+def test_paths_map_and_tables_keep_what_is_chosen_and_the_readme_shows_all(six, tmp_path):
+    (path,) = six.paths
+    numbers = ["00", "01", "03", "07", "10", "15"]
+    assert path.title == "To images" and [stop.chapter[:2] for stop in path.stops] == numbers
     shown = CourseMap(six)._repr_html_()
-    assert re.findall(r'data-number="(\w+)"', shown) == ["00", "01", "03", "07", "10", "15"]
+    assert re.findall(r'data-number="(\w+)"', shown) == numbers
     assert not re.search(r'href="(0[245689]|1[1-46-9])_', shown)
     for table in (tables.chapter_table(six), tables.paths_table(six)):
         assert not re.search(r"\b(0[24]|13)\b[ _]", table)
-
-
-def test_the_readme_shows_all_chapters_so_that_a_release_gives_no_conflict(six, tmp_path):
     readme = tmp_path / "README.md"
-    readme.write_text(
-        "<!-- chapters -->\n\n<!-- /chapters -->\n<!-- paths -->\n\n<!-- /paths -->\n"
-    )
+    marks = [f"<!-- {end}{name} -->\n" for name in ("chapters", "paths") for end in ("", "/")]
+    readme.write_text("\n".join(marks))
     tables.write_tables(replace(six, path=tmp_path / "book.toml"))
     assert "04_masks" in readme.read_text() and "| To GPT | 00 → 01 → 03 " in readme.read_text()
-
-
-def test_a_chapter_left_out_is_still_there_for_who_names_it(six):
-    assert [page.notebook for page in six.chosen(["04"])] == ["04_masks", "04_masks_further"]
-    assert len(six.chosen([])) == len(six.notebooks)
 
 
 def test_all_chapters_named_are_the_whole_course(choose):
@@ -84,7 +77,7 @@ def test_all_chapters_named_are_the_whole_course(choose):
 
 
 @pytest.mark.parametrize(
-    ("names", "says"),
+    ("names", "message"),
     [
         (["00", "99"], "course.chapters[1]: '99' is none of 00_start_here, 01_"),
         (["04", "masks"], "course.chapters[1]: 'masks' is chosen already."),
@@ -92,10 +85,10 @@ def test_all_chapters_named_are_the_whole_course(choose):
         (["A_names"], "course.chapters[0]: 'A_names' is none of"),
     ],
 )
-def test_a_choice_that_can_t_be_made_is_named(choose, names, says):
+def test_a_choice_that_can_t_be_made_is_named(choose, names, message):
     with pytest.raises(ManifestError) as caught:
         manifest.load(choose(*names))
-    assert str(caught.value).startswith(f"book.toml: {says}")
+    assert str(caught.value).startswith(f"book.toml: {message}")
 
 
 TEXT = """\
@@ -109,9 +102,9 @@ On the way to images: [Masks](04_masks.ipynb)."""
 
 
 def fitted(course: Manifest, *cells) -> list:
-    one = next(chapter for chapter in course.chapters if chapter.number == "03")
+    chapter = next(chapter for chapter in course.chapters if chapter.number == "03")
     first = new_markdown_cell("# Title\n\nText.\n\nOn the way to GPT: [A](#A).")
-    return subset.fit(new_notebook(cells=[first, *cells]), course, one).cells
+    return subset.fit(new_notebook(cells=[first, *cells]), course, chapter).cells
 
 
 def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(six):
@@ -135,14 +128,10 @@ def test_links_to_chapters_left_out_lead_to_the_full_course_where_there_is_one(c
     assert "*Taught in* [a](https://a.org/course/04_masks.html)." in text
 
 
-def test_the_map_and_recalls_show_chosen_chapters_and_nothing_else(six):
-    def shown(source, text):
-        return new_code_cell(source, outputs=[new_output("display_data", data={"text/html": text})])
-
+def test_map_and_recalls_show_chosen_chapters_and_nothing_else(six):
     cells = [
-        shown("course_map()", "old"),
-        shown('cu.recall("masks", "start_here")', "old"),
-        shown('cu.recall("masks")', "old"),
+        new_code_cell(source, outputs=[new_output("display_data", data={"text/html": "old"})])
+        for source in ("course_map()", 'cu.recall("masks", "start_here")', 'cu.recall("masks")')
     ]
     _, drawn, recalled = fitted(six, *cells)
     assert 'data-number="07"' in drawn.outputs[0].data["text/html"]
@@ -154,8 +143,8 @@ def test_the_map_and_recalls_show_chosen_chapters_and_nothing_else(six):
 def test_progress_lists_the_exercises_of_chosen_chapters(choose, monkeypatch):
     path = choose(*SIX)
     monkeypatch.setattr(progress, "left_out", lambda: contents.left_out(path))
-    listed = progress.progress().chapters
-    assert "Self-attention" in listed and "PyTorch in an hour" in listed and "Masks" not in listed
+    titles = progress.progress().chapters
+    assert "Self-attention" in titles and "PyTorch in an hour" in titles and "Masks" not in titles
 
 
 @pytest.mark.slow
@@ -164,8 +153,8 @@ def test_a_handout_of_chosen_chapters_has_no_dead_link(six, tmp_path):
     folder = tmp_path / "out" / "notebooks"
     pages = {file.name: texts(nbformat.read(file, as_version=4)) for file in folder.glob("*.ipynb")}
     assert set(pages) == {page.ipynb.name for page in six.notebooks}
-    for name, told in pages.items():
-        for target in (target for text in told for target in targets(text)):
+    for name, cells in pages.items():
+        for target in (target for text in cells for target in targets(text)):
             file, _, place = target.partition("#")
             if not re.match(r"[a-z]+:", target) and file != "bibliography.md":
                 assert not file or file in pages or (folder / file).is_file(), f"{name}: {target}"

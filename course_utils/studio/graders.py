@@ -24,26 +24,6 @@ if TYPE_CHECKING:
 
 HEAD = "# Exercises for"
 """How the README.md of a folder of sheets begins."""
-NBGRADER_CONFIG = """\
-import os
-
-os.environ["COURSE_STRICT"] = "1"  # nothing of a submission is kept among your own answers
-
-c = get_config()
-c.CourseDirectory.course_id = "{course}"
-c.ClearSolutions.code_stub = {{"python": "# Your answer: change what stands above."}}
-c.Execute.timeout = 60  # seconds, for a cell
-c.Execute.skip_cells_with_tag = "check"  # the graded cell below each check runs it
-"""
-OTTER_CONFIG = """\
-# ASSIGNMENT CONFIG
-name: {name}
-init_cell: false
-export_cell: false
-generate:
-  pdf: false
-  show_hidden: true
-"""
 
 
 def checked(notebook: "NotebookNode") -> list[Exercise]:
@@ -211,7 +191,7 @@ def build(course: Manifest, to: Path, tool: str) -> None:
     sheets = {page: notebook for page in course.notebooks if (notebook := sheet(page, tool))}
     for page, notebook in sheets.items():
         if tool == "otter":
-            config = OTTER_CONFIG.format(name=f"{page.notebook}_exercises")
+            config = template("otter_config.txt", name=f"{page.notebook}_exercises")
             notebook.cells.insert(0, nbformat.v4.new_raw_cell(config))
         folder = (
             to / ("source" if tool == "nbgrader" else "") / page.notebook.removesuffix("_further")
@@ -222,5 +202,5 @@ def build(course: Manifest, to: Path, tool: str) -> None:
     text = template(f"{tool}.md", name=name, sheet=f"{name}_exercises")
     (to / "README.md").write_text(text, encoding="utf-8")
     if tool == "nbgrader":
-        config = NBGRADER_CONFIG.format(course=course.title.replace('"', ""))
+        config = template("nbgrader_config.txt", course=course.title.replace('"', ""))
         (to / "nbgrader_config.py").write_text(config, encoding="utf-8")

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 HEAD = "# The course, without its solutions\n"
 """How the README.md of a handout begins."""
 TEMPLATES = Path(__file__).parent / "templates"
-ATTRIBUTES = """\
-# A merge never mixes lines of two notebooks: the one that a student has worked in stays as it is.
-*.ipynb -merge
-"""
 PARTS = (
     ".gitignore",
     ".devcontainer",
@@ -38,17 +34,7 @@ PARTS = (
     "tools",
 )
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
-FETCH = """# On Colab, Kaggle and the like this cell brings the course along. Where it is installed, nothing is fetched.
-import importlib.util
-
-if importlib.util.find_spec("course_utils") is None:
-    %pip install --quiet --no-deps {wheel}
-    %pip install --quiet anywidget filelock pooch psutil sacrebleu tokenizers
-
-"""
-MEET = """from course_utils.kit import release
-
-release.meet("{release}")"""
+MEET = 'from course_utils.kit import release\n\nrelease.meet("{release}")'
 
 
 class HandoutError(StudioError):
@@ -92,7 +78,7 @@ def build(course: Manifest, root: Path, to: Path) -> None:
     texts = {
         "README.md": template("handout.md", release=release()),
         "Makefile": template("handout.makefile.txt"),
-        ".gitattributes": ATTRIBUTES,
+        ".gitattributes": template("handout.gitattributes.txt"),
         STUBS: json.dumps(stubs, indent=1, ensure_ascii=False) + "\n",
     }
     for name, text in texts.items():
@@ -136,7 +122,7 @@ def setup_cell(course: Manifest) -> "NotebookNode":
     """The cell, folded: the course is fetched if it is missing, and its release held against the notebook's."""
     from nbformat.v4 import new_code_cell
 
-    fetch = FETCH.format(wheel=wheel(course)) if course.repository else ""
+    fetch = template("fetch.txt", wheel=wheel(course)) if course.repository else ""
     metadata = {"jupyter": {"source_hidden": True}}
     return new_code_cell(fetch + MEET.format(release=release()), metadata=metadata)
 
