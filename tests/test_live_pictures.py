@@ -44,26 +44,91 @@ def drag(page: Page, *places: tuple[float, float], steps: int = 4) -> None:
     page.mouse.up()
 
 
+# What a reader does by keys -----------------------------------------------------------------------
+
+WORDS = [
+    ("button", name, "Enter", "said", f"{name}, size {size:.2f}, home {home:.2f}")
+    for name, (size, home, *_) in (ANIMALS | QUERIES).items()
+]
+BY_KEYS = {
+    "look_up": [
+        ("slider", "size", "ArrowRight", "said", "Your query, size 0.21, home 0.90"),
+        *WORDS,
+        ("slider", "Temperature T", "End", "said", "the answer is 24.4 years."),
+        ("slider", "Temperature T", "Home", "said", "T = 0.001"),
+        ("button", "kitten", "Enter", "said", "kitten, size 0.20, home 0.90"),
+        ("combobox", "Look-up", "nearest", "said", "Its slope is 0: a small step changes nothing."),
+        ("button", "Walk there", "Enter", "said", "It stays there, after 0 steps."),
+        ("combobox", "Look-up", "softmax", "said", "kitten"),
+        ("slider", "Temperature T", "PageUp", "said", "T = 0.002"),
+    ],
+    "heads": [
+        ("radio", "1", "", "shares", "all at once 75 %. No linear readout of as many heads has more than 75 %."),
+        ("button", "C white", "Enter", "said", "The readout says: "),
+        ("button", "F black", "Enter", "said", "The readout says: C white (wrong), F black (wrong)."),
+        ("textbox", "Request", "hdc", "shares", "all at once"),
+        ("radio", "3", "", "shares", "H 100 %, D 100 %, C 100 %; all at once 100 %"),
+        ("textbox", "Request", "CC", "said", "Write one to four different letters from A to H."),
+        ("textbox", "Request", "A", "said", "The readout says: A "),
+        ("textbox", "Request", "XY", "said", "Write one to four different letters from A to H."),
+        ("textbox", "Request", "", "said", "Write one to four different letters from A to H."),
+    ],
+    "kernel_regression": [
+        ("slider", "Point", "ArrowRight", "point-text", "2 of 40"),
+        ("slider", "x", "End", "x-text", "5.00"),
+        ("button", "Add at the query", "Enter", "x-text", "2.40"),
+        *[("button", "Remove", "Enter", "point-text", f"of {40 - i}") for i in range(39)],
+    ],
+    "vit": [
+        *[
+            ("button", f"Example {i}: {each['right']}", "Enter", "said", each["said"])
+            for i, each in enumerate(cu.live.bundle("vit")["examples"])
+        ],
+        ("button", "rollout", "Enter", "where", "Rollout: most weight"),
+        ("radio", "14 × 14", "", "where", "of 2 × 2 patches"),
+        ("radio", "4 × 4", "", "where", "of 7 × 7 patches"),
+        ("button", "block 0, head 2", "Enter", "where", "Block 0, head 2: most weight"),
+    ],
+}  # fmt: skip
+"""Kind → role and name of a control, the key or value that it is given, a part of the form, and what that says then."""
+
+
+@pytest.mark.parametrize("kind", BY_KEYS)
+def test_each_control_is_answered(open_widget, kind):
+    with open_widget(getattr(cu.live, kind)()) as page:
+        for role, name, given, where, said in BY_KEYS[kind]:
+            control = page.get_by_role(role, name=name, exact=True)
+            if role == "textbox":
+                control.fill(given)
+            elif role == "combobox":
+                control.select_option(given)
+            elif role == "radio":
+                control.check()
+            else:
+                control.press(given)
+            expect(part(page, where)).to_contain_text(said)
+        if kind == "heads":
+            expect(part(page, "table")).to_be_hidden()
+        if kind == "kernel_regression":
+            expect(button(page, "Remove")).to_be_disabled()
+            assert points(page)[0][-1] == 5  # the second point, moved
+        if kind == "vit":
+            expect(part(page, "maps").locator("button")).to_have_count(11)
+
+
 # Look-ups ---------------------------------------------------------------------------------------
 
 
-def test_a_query_is_a_word_or_moved_and_dragged_and_the_temperature_turned(open_widget):
-    with open_widget(cu.live.look_up()) as page:
-        said = part(page, "said")
-        told = "kitten, size 0.20, home 0.90, T = 0.1: the answer is 13.8 years."
-        expect(said).to_contain_text(told)
-        slider(page, "size").press("ArrowRight")
-        expect(said).to_contain_text("Your query, size 0.21, home 0.90")
-        for word, place in (ANIMALS | QUERIES).items():
-            button(page, word).press("Enter")
-            size, home = place[:2]
-            expect(said).to_contain_text(f"{word}, size {size:.2f}, home {home:.2f}")
-        slider(page, "Temperature T").press("End")
-        expect(slider(page, "Temperature T")).to_have_attribute("aria-valuetext", "100")
-        expect(said).to_contain_text("the answer is 24.4 years.")
-        shares = part(page, "table").locator("td[style]").all_text_contents()
-        assert shares == ["0.20"] * 5
-        plane = part(page, "plane")
+def test_a_query_is_dragged_and_walks_to_the_wanted_answer(open_widget):
+    with open_widget(cu.live.look_up(), reduced_motion="reduce") as page:
+        go, said, plane = button(page, "Walk there"), part(page, "said"), part(page, "plane")
+        go.press("Enter")
+        expect(said).to_contain_text("the answer is 20.0 years.")
+        expect(said).to_contain_text("It arrived, after")
+        page.emulate_media(reduced_motion="no-preference")
+        page.get_by_label("Wanted").fill("18")
+        go.press("Enter")
+        expect(said).to_contain_text("the answer is 18.0 years.")
         plane.scroll_into_view_if_needed()
         box, ring = plane.bounding_box(), plane.locator("circle.cu-live-ring").nth(3).bounding_box()
         middle = ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2
@@ -71,48 +136,6 @@ def test_a_query_is_a_word_or_moved_and_dragged_and_the_temperature_turned(open_
         slider(page, "Temperature T").press("Home")
         expect(said).to_contain_text("the answer is 28.0 years.")  # of the horse
         assert float(page.locator("[name=size]").input_value()) == pytest.approx(0.8, abs=0.02)
-
-
-def test_a_button_moves_the_query_to_the_wanted_answer(open_widget):
-    with open_widget(cu.live.look_up(), reduced_motion="reduce") as page:
-        go, said = button(page, "Walk there"), part(page, "said")
-        go.press("Enter")
-        expect(said).to_contain_text("the answer is 20.0 years.")
-        expect(said).to_contain_text("It arrived, after")
-        button(page, "kitten").press("Enter")
-        page.locator("[name=kind]").select_option("nearest")
-        go.press("Enter")
-        expect(said).to_contain_text("kitten, size 0.20, home 0.90")
-        still = "Its slope is 0: a small step changes nothing. It stays there, after 0 steps."
-        expect(said).to_contain_text(still)
-        page.emulate_media(reduced_motion="no-preference")
-        page.locator("[name=kind]").select_option("softmax")
-        page.get_by_label("Wanted").fill("18")
-        go.press("Enter")
-        expect(said).to_contain_text("the answer is 18.0 years.")
-
-
-def test_heads_answer_a_request_and_a_wrong_one_is_refused_in_words(open_widget):
-    with open_widget(cu.live.heads()) as page:
-        shares, field = part(page, "shares"), page.get_by_role("textbox", name="Request")
-        page.get_by_role("radio", name="2").press("ArrowLeft")
-        told = "all at once 75 %. No linear readout of as many heads has more than 75 %."
-        expect(shares).to_contain_text(told)
-        button(page, "C white").press("Enter")
-        button(page, "F black").press("Enter")
-        told = "The readout says: C white (wrong), F black (wrong)."
-        expect(part(page, "said")).to_have_text(told)
-        assert part(page, "table").locator("tbody tr").count() == 1
-        field.fill("hdc")
-        page.get_by_role("radio", name="3").check()
-        expect(shares).to_contain_text("H 100 %, D 100 %, C 100 %; all at once 100 %")
-        slider(page, "Number in W_Q").press("Home")
-        expect(shares).not_to_contain_text("all at once 100 %")
-        for wrong in ("CC", "XY", ""):
-            field.fill(wrong)
-            told = "Write one to four different letters from A to H."
-            expect(part(page, "said")).to_have_text(told)
-            expect(part(page, "table")).to_be_hidden()
 
 
 # Kernel regression ------------------------------------------------------------------------------
@@ -134,12 +157,12 @@ def test_query_kernel_and_width_give_the_average_of_the_library(open_widget):
         x, y = points(page)
         width = float(page.locator("[name=width]").input_value())
         weights = kernel_weights(x.new_zeros(1), x, kernel="epanechnikov", width=width)[0]
-        said = part(page, "said")
+        said, curve = part(page, "said"), part(page, "fit")
         expect(said).to_contain_text(f"the average is {weights @ y:.2f}")
         expect(said).to_contain_text(f"The longest bar is a weight of {weights.max():.2f}.")
-        assert part(page, "fit").get_attribute("d").count("L") == 48  # from 0 to 2.4, where it was
+        assert curve.get_attribute("d").count("L") == 48  # from 0 to 2.4, where it was
         page.get_by_role("checkbox", name="whole curve").check()
-        assert part(page, "fit").get_attribute("d").count("L") == 100
+        assert curve.get_attribute("d").count("L") == 100
         expect(slider(page, "Query q")).to_have_attribute("aria-valuetext", "0.00")
         slider(page, "Width σ").press("Home")
         put(page, "query", 1.25)
@@ -165,32 +188,14 @@ def test_points_are_dragged_added_and_removed_by_the_mouse(open_widget):
         assert y[0].item() == pytest.approx(low + 190 / 240 * (high - low), abs=0.05)
         page.mouse.click(*at(400, 60))
         expect(part(page, "point-text")).to_have_text("41 of 41")
-        button(page, "Remove").click()
-        assert len(points(page)[0]) == 40
         drag(page, at(34 + 396 * 0.48, 300), at(34 + 396 * 0.8, 300))
         expect(slider(page, "Query q")).to_have_attribute("aria-valuetext", "4.00")
         button(page, "First points").click()
-        assert points(page)[0][0].item() < 1
-
-
-def test_points_are_moved_added_and_removed_by_keys(open_widget):
-    with open_widget(cu.live.kernel_regression()) as page:
-        before, _ = points(page)
-        slider(page, "Point").press("ArrowRight")
-        expect(part(page, "point-text")).to_have_text("2 of 40")
-        slider(page, "x").press("End")
-        slider(page, "y").press("PageUp")
         x, _ = points(page)
-        assert x[1] == 5 and torch.equal(x[2:], before[2:])
-        button(page, "Add at the query").press("Enter")
-        assert points(page)[0].tolist()[40:] == [2.4]
-        for _ in range(39):
-            button(page, "Remove").press("Enter")
-        expect(button(page, "Remove")).to_be_disabled()
-        assert len(points(page)[0]) == 2
+        assert len(x) == 40 and x[0] < 1
 
 
-def test_a_width_is_learned_by_the_steps_of_the_chapter_played_and_paused(open_widget):
+def test_a_width_is_learned_by_the_steps_of_the_chapter(open_widget):
     with open_widget(cu.live.kernel_regression()) as page:
         page.locator("summary").click()
         put(page, "width", 2)
@@ -202,63 +207,63 @@ def test_a_width_is_learned_by_the_steps_of_the_chapter_played_and_paused(open_w
             leave_one_out_error(x, y, width=parameter.exp()).backward()
             optimizer.step()
             part(page, "step").click()
-            found = float(page.locator("[name=width]").input_value())
-            assert found == pytest.approx(parameter.exp().item(), abs=1e-6)
-        learned, play = part(page, "learned"), part(page, "play")
-        expect(learned).to_contain_text(f"Step 12: width {found:.3f}, leave-one-out error")
-        play.press("Enter")
-        expect(play).to_have_text("Pause")
-        assert part(page, "said").get_attribute("aria-live") == "off"
-        expect(learned).to_contain_text(re.compile("Step 1[3-9]"))
-        play.press("Enter")
-        expect(learned).to_contain_text("Paused.")
-        expect(play).to_have_text("Play")
-        assert part(page, "said").get_attribute("aria-live") == "polite"
+            width = float(page.locator("[name=width]").input_value())
+            assert width == pytest.approx(parameter.exp().item(), abs=1e-6)
+        learned = part(page, "learned")
+        expect(learned).to_contain_text(f"Step 12: width {width:.3f}, leave-one-out error")
         assert part(page, "trail").get_attribute("d").startswith("M")
         put(page, "width", 2)
         expect(learned).to_contain_text("Step 0: width 2.000")
         assert part(page, "trail").get_attribute("d") == ""
-        page.emulate_media(reduced_motion="reduce")  # the end at once
-        play.click()
-        expect(learned).to_contain_text("Step 200: width 0.32")
-        expect(play).to_have_text("Play")
 
 
 # Trainings --------------------------------------------------------------------------------------
 
 
-def test_steps_are_made_played_paused_and_begun_again_by_keys(open_widget):
-    with open_widget(cu.live.learned_head()) as page:
-        said, play, at = part(page, "said"), part(page, "play"), part(page, "at")
+@pytest.mark.parametrize(
+    ("kind", "said", "end"),
+    [
+        ("kernel_regression", "learned", "Step 200: width 0.3"),
+        ("learned_head", "said", "24 of 24 sentences right."),
+    ],
+)
+def test_a_training_is_played_and_paused_by_keys_or_shows_its_end_at_once(open_widget, kind, said, end):  # fmt: skip
+    with open_widget(getattr(cu.live, kind)()) as page:
+        page.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
+        play, told = part(page, "play"), part(page, said)
         part(page, "step").press("Enter")
-        expect(said).to_contain_text("Step 1: loss 0.7")
-        slider(page, "Step").press("ArrowRight")
-        expect(said).to_contain_text("Step 2:")
+        expect(told).to_contain_text("Step 1:")
         play.press("Enter")
         expect(play).to_have_text("Pause")
-        assert said.get_attribute("aria-live") == "off"
-        expect(at).not_to_have_text("2 of 300")
+        assert part(page, "said").get_attribute("aria-live") == "off"
+        expect(told).to_contain_text(re.compile("Step [2-9]"))
         play.press("Enter")
         expect(play).to_have_text("Play")
-        assert said.get_attribute("aria-live") == "polite"
-        stopped = at.inner_text()
+        assert part(page, "said").get_attribute("aria-live") == "polite"
+        stopped = told.inner_text()
         page.wait_for_timeout(200)
-        assert at.inner_text() == stopped
-        assert part(page, "curve").get_attribute("d").count("L") == int(stopped.split()[0])
+        assert told.inner_text() == stopped
         part(page, "again").press("Enter")
-        expect(at).to_have_text("0 of 300")
-        page.emulate_media(reduced_motion="reduce")  # the end at once
+        expect(told).to_contain_text("Step 0:")
+        page.emulate_media(reduced_motion="reduce")
         play.click()
-        expect(said).to_contain_text("24 of 24 sentences right.")
+        expect(told).to_contain_text(end)
         expect(play).to_have_text("Play")
+
+
+def test_a_head_answers_for_the_nouns_that_are_chosen_and_ignores_a_bad_seed(open_widget):
+    with open_widget(cu.live.learned_head()) as page:
+        slider(page, "Step").press("End")
         asks, matrices = part(page, "asks"), part(page, "matrices").inner_html()
         first = asks.locator("tbody tr").first.locator("th")
+        assert part(page, "curve").get_attribute("d").count("L") == 300
         assert first.nth(2).inner_text() == "no"
         page.get_by_role("combobox", name="Noun 1").select_option("mouse")
         expect(asks.locator("thead th").nth(3)).to_have_text("mouse")
         assert first.nth(2).inner_text() == "yes" and int(first.nth(1).inner_text().split()[0]) > 90
         assert part(page, "matrices").inner_html() == matrices
-        before, seed = said.inner_text(), page.get_by_role("spinbutton", name="Seed")
+        said, seed = part(page, "said"), page.get_by_role("spinbutton", name="Seed")
+        before = said.inner_text()
         for nonsense in ("", "100", "-3", "1.5"):
             seed.fill(nonsense)
             assert said.inner_text() == before
@@ -300,33 +305,12 @@ def upload(page: Page, content: bytes) -> None:
     part(page, "file").set_input_files(given)
 
 
-def test_examples_maps_and_sizes_of_patches_are_chosen(open_widget):
-    with open_widget(cu.live.vit()) as page:
-        where = part(page, "where")
-        for i, example in enumerate(cu.live.bundle("vit")["examples"]):
-            button(page, f"Example {i}: {example['right']}").click()
-            expect(part(page, "said")).to_contain_text(example["said"])
-            wrong = f"Wrong. Right is: {example['right']}" if i == 2 else ""
-            expect(part(page, "right")).to_have_text(wrong)
-        page.locator("[data-example='0']").click()
-        first = (
-            "Block 1, mean of the heads: most weight, 43 %, is on row 1, column 3 of 4 × 4 patches"
-        )
-        expect(where).to_contain_text(first)
-        button(page, "rollout").press("Enter")
-        expect(button(page, "rollout")).to_have_attribute("aria-pressed", "true")
-        expect(where).to_contain_text("Rollout: most weight")
-        page.get_by_role("radio", name="7 × 7").press("ArrowRight")
-        expect(where).to_contain_text("of 2 × 2 patches")
-        expect(part(page, "maps").locator("button")).to_have_count(11)
-        page.get_by_role("radio", name="4 × 4").check()
-        button(page, "block 0, head 2").click()
-        expect(where).to_contain_text("of 7 × 7 patches")
-
-
 @pytest.mark.parametrize("steps", [15, 2])
 def test_a_picture_is_drawn_with_the_mouse_and_by_keys(open_widget, steps):
     with open_widget(cu.live.vit()) as page:
+        page.locator("[data-example='2']").click()
+        wrong = cu.live.bundle("vit")["examples"][2]["right"]
+        expect(part(page, "right")).to_have_text(f"Wrong. Right is: {wrong}")
         button(page, "Clear").click()
         assert pixels(page).sum() == 0
         board = part(page, "board")
@@ -352,9 +336,7 @@ def test_a_picture_is_uploaded_a_light_ground_made_dark_and_no_picture_refused(o
         upload(page, b"no")
         expect(right).to_have_text("This is no picture that your browser can read.")
         assert page.locator("[name=image]").input_value() == "0"
-        button(page, "Clear").click()
         part(page, "file").set_input_files([])  # the dialog, left without a choice
-        expect(right).to_have_text("")
         for ground, told in ((0, ""), (255, "Its ground is light: it was inverted.")):
             button(page, "Clear").click()
             image = np.full((84, 168), ground, dtype=np.uint8)
