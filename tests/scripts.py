@@ -10,7 +10,7 @@ from py_mini_racer import JSEvalException
 
 from course_utils.kit.live import bundle
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import Live, modules
+from course_utils.kit.live.widget import KINDS, modules
 from course_utils.studio import first_states
 
 CLOSE = 1e-4
@@ -54,10 +54,10 @@ def load(*roots: str, changed: tuple[str, str] = ("", ""), inside: str = "") -> 
         v8().eval(f"live_modules.{name} = (() => {{{text}}})()")
 
 
-def load_all(kind: type[Live], inside: str = "") -> None:
+def load_all(kind: str, inside: str = "") -> None:
     """Everything that a kind of widget runs, and its models."""
-    load(f"widgets/{kind.kind}", inside=inside)
-    for name in kind.models:
+    load(f"widgets/{kind}", inside=inside)
+    for name in KINDS[kind].models:
         v8().eval(script(name, bundle(name)))
 
 

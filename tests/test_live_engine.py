@@ -18,7 +18,6 @@ from course_utils.decoding import beam_search, next_token_probs, sample
 from course_utils.interventions import intervene
 from course_utils.kit.live import bundle, bundled
 from course_utils.kit.live.stored import MAX_BYTES, pack, restored, script
-from course_utils.kit.live.widgets import GPTWriter
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 RUN = """cases => cases.map(({ kind, packed, source, parts }) => {
@@ -310,7 +309,7 @@ def test_a_text_that_changed_is_read_on_from_where_it_changed():
 
 
 def test_a_token_is_drawn_by_temperature_and_top_k_and_a_greedy_text_is_the_packages():
-    load_all(GPTWriter, "probabilities")
+    load_all("gpt", "probabilities")
     model, (subwords, _) = network("gpt"), learned()
     for temperature, top_k in ((1.0, None), (0.5, None), (1.5, 3), (0.0, None)):
         logits = torch.randn(3, 20).tolist()

@@ -12,7 +12,7 @@ import course_utils as cu
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.interventions import intervene
-from course_utils.kit.live.widgets import GPTWriter, Translator
+from course_utils.kit.live.widget import Live
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
@@ -24,11 +24,11 @@ BEGUN = [EOS, *(TOKENS.index(f"{word}␣") for word in PROMPT.split())]
 PUT = "(node, text) => { node.value = text; node.dispatchEvent(new Event('input', { bubbles: true })); }"
 
 
-def translator(**options) -> Translator:
+def translator(**options) -> Live:
     return cu.live.translator("she has a red car .", **options)
 
 
-def gpt() -> GPTWriter:
+def gpt() -> Live:
     return cu.live.gpt(PROMPT, 0.7, 1)
 
 

@@ -16,19 +16,7 @@ from course_utils.data.images import load_fashion_mnist, scaled
 from course_utils.data.prose import story_text
 from course_utils.data.text import BOS, EOS
 from course_utils.interventions import intervene
-from course_utils.kit.live.widgets import (
-    ANIMALS,
-    DRAWERS,
-    QUERIES,
-    Alignment,
-    CharacterGPT,
-    Heads,
-    KernelRegression,
-    LearnedHead,
-    LookUp,
-    Translator,
-    VisionTransformer,
-)
+from course_utils.kit.live.widgets import ANIMALS, DRAWERS, QUERIES
 from course_utils.lessons.bahdanau_attention.alignment import links_of
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.lessons.vision_transformers.analysis import attention_rollout
@@ -73,7 +61,7 @@ def looked_up_apart() -> float:
 
 
 def test_a_look_ups_scores_weights_answer_and_slope():
-    load_all(LookUp, "find, walk")
+    load_all("look_up", "find, walk")
     mistakes = {
         "the whole square": ("** 2) / 2 + 0", "** 2) + 0"),
         "nearer is less": ("-((query[0] - x)", "((query[0] - x)"),
@@ -88,7 +76,7 @@ def test_a_look_ups_scores_weights_answer_and_slope():
 
 
 def test_a_walk_arrives_by_short_steps_and_stays_where_the_slope_is_0():
-    load_all(LookUp, "find, walk")
+    load_all("look_up", "find, walk")
 
     def walked(temperature: float, kind: str, wanted: float) -> tuple[int, float]:
         given = list(ANIMALS.values()), temperature, kind
@@ -137,7 +125,7 @@ def pooled() -> list[tuple[dict, dict]]:
 
 
 def test_a_kernels_weights_averages_errors_and_slopes():
-    load_all(KernelRegression, POOLING)
+    load_all("kernel_regression", POOLING)
     asked, answers = zip(*pooled(), strict=True)
     mistakes = {
         "no square of the width": ("/ width / width", "/ width"),
@@ -213,7 +201,7 @@ def cabinets() -> list[tuple]:
 
 
 def test_weights_of_heads_and_shares_of_right_answers():
-    load_all(Heads, "weightsOf, sharesOf, mostRight")
+    load_all("heads", "weightsOf, sharesOf, mostRight")
     mistakes = {
         "not scaled": ("sharpness / Math.sqrt(8)", "sharpness"),
         "each look-up by the first head": ("place % heads === head)", "head === 0)"),
@@ -276,7 +264,7 @@ HEAD = "untrained, uniformLoss, SENTENCES, Training"
 
 @pytest.fixture
 def head():
-    load_all(LearnedHead, HEAD)
+    load_all("learned_head", HEAD)
 
 
 def test_a_heads_training_is_that_of_sgd_on_all_sentences(head):
@@ -350,7 +338,7 @@ def test_seed_0_learns_what_the_further_page_of_scoring_functions_says(head):
 
 @pytest.fixture
 def training():
-    load_all(CharacterGPT)
+    load_all("character_gpt")
     ask(
         "() => { globalThis.Training = live_modules.learning.learning(live_modules.engine.erf).Training; return 0; }"
     )
@@ -438,7 +426,7 @@ def look(name: str, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def test_a_pictures_probabilities_maps_and_rollout():
-    load_all(VisionTransformer, "look")
+    load_all("vit", "look")
     pictures = load_fashion_mnist("test").images[:3, 0]
 
     def far(name: str = "vit") -> float:
@@ -516,7 +504,7 @@ def aligned_apart() -> float:
 
 
 def test_alignments_answers_maps_and_hits():
-    load_all(Alignment, "looked, placesOf, hitsOf")
+    load_all("alignment", "looked, placesOf, hitsOf")
     mistakes = {
         "a row is that of the word before": ("[BOS, ...read]", "[BOS, BOS, ...read.slice(0, -1)]"),
         "the corpus's French is not read": ("const read = given?.map(", "const read = null?.map("),
@@ -531,7 +519,7 @@ def test_alignments_answers_maps_and_hits():
 
 
 def test_the_translators_three_kinds_of_map():
-    load_all(Translator)
+    load_all("translator")
     source = [*words("source").encode(["please", "eat", "a", "pizza", "."]), EOS]
     sentence = (
         "s => live_modules.translator.state([live_bundles.translator_fr], { sentence: s }).trace"
@@ -580,7 +568,7 @@ def forbidding(at: torch.Generator) -> dict:
 def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
     at, model = torch.Generator().manual_seed(0), network("translator_fr")
     cases = [forbidding(at) for _ in range(200)]
-    load_all(Translator, "forbid, crossedOut")
+    load_all("translator", "forbid, crossedOut")
     free = 0.0  # how far the logits are from those without a ban
     for case, found in zip(cases, ask(FORBID, cases), strict=True):
         source, said = torch.tensor([case["source"]]), found["said"]

@@ -16,13 +16,11 @@ from nbformat import NotebookNode
 
 from course_utils.kit import live
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import ASLEEP, Live, classic
+from course_utils.kit.live.widget import ASLEEP, KINDS, Live, classic
 from course_utils.studio import StudioError
 
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
-
-KINDS = {each.kind: each for each in Live.__subclasses__()}
 
 _ONE_AT_A_TIME = threading.RLock()
 

@@ -8,6 +8,8 @@ reader chooses stands in named controls of the form, so an address can hold it.
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -45,37 +47,59 @@ def classic(path: str) -> str:
     return "globalThis.live_modules ??= {};\n" + "".join(runs)
 
 
-class Live:
-    """What every live widget has. A kind of widget is a class of its own beside a script of its name.
+@dataclass(frozen=True)
+class Kind:
+    """What all widgets of a kind have in common; `cu.live.<kind>` makes one, the script `widgets/<kind>.js` shows it.
 
     Attributes:
-        kind: the name of the function that makes it, `cu.live.<kind>`, and of its script, `widgets/<kind>.js`.
         label: what a screen reader calls it.
         models: the stored models whose bundles the script is given, in this order.
         later: models that a page loads only when a reader asks for them.
     """
 
-    kind: str
     label: str
     models: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
 
-    def __init__(self, *given: object, **options: object):
-        """`given`: what the function was called with; literals, for `repr` says how a widget is made again.
 
-        `options`: what its script is given with the bundles, as JSON can hold it.
+KINDS = {
+    "look_up": Kind("Live look-up"),
+    "heads": Kind("Live heads"),
+    "kernel_regression": Kind("Live kernel regression"),
+    "learned_head": Kind("Live training of a head"),
+    "character_gpt": Kind("Live training of a GPT"),
+    "translator": Kind("Live translator", ("translator_fr",)),
+    "alignment": Kind(
+        "Live alignments", ("bahdanau_fr", "translator_fr"), ("bahdanau_fr_0", "bahdanau_fr_100")
+    ),
+    "bert": Kind("Live BERT", ("bert",)),
+    "gpt": Kind("Live GPT", ("gpt",), ("gpt_0", "gpt_100")),
+    "vit": Kind("Live vision transformer", ("vit", "vit_patch14", "vit_patch4")),
+}
+
+
+class Live:
+    """A live widget, shown as the last line of a cell."""
+
+    def __init__(self, kind: str, given: Mapping[str, object] | None = None, **more: object):
+        """`given`: what `cu.live.<kind>` was called with; literals, for `repr` says how a widget is made again.
+
+        `more`: what its script is given with them and with the bundles, as JSON can hold it.
         """
-        self.given = given
-        self.options = options
+        self.kind, self.given = kind, dict(given or {})
+        self.options = self.given | more
+        self.label, self.models, self.later = astuple(KINDS[kind])
         self._panel = None
 
     def __repr__(self) -> str:
-        return f"live.{self.kind}({', '.join(map(repr, self.given))})"
+        given = list(self.given.values())
+        while given and given[-1] is False:
+            given.pop()
+        return f"live.{self.kind}({', '.join(map(repr, given))})"
 
-    @classmethod
-    def script(cls) -> str:
+    def script(self) -> str:
         """The widget's script and all that it imports as one, which a page of the book loads."""
-        return classic(f"widgets/{cls.kind}.js")
+        return classic(f"widgets/{self.kind}.js")
 
     def bundles(self) -> dict[str, dict]:
         """Name → bundle of each model that a page of its own has to hold."""

@@ -20,9 +20,9 @@ from course_utils.kit import explorer as engine
 from course_utils.kit import live
 from course_utils.kit.digest import SOURCES, digest_of
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widget import KINDS, Live, classic
 from course_utils.kit.page import asset
-from course_utils.studio.first_states import KINDS, first_state, widget_of
+from course_utils.studio.first_states import first_state, widget_of
 
 FOLDER = "live"
 
@@ -60,7 +60,7 @@ def live_html(widget: Live) -> str:
 
 def live_scripts() -> dict[str, str]:
     """File in the book → text, of all that live widgets load."""
-    texts = {f"{FOLDER}/widgets/{kind}.js": each.script() for kind, each in KINDS.items()}
+    texts = {f"{FOLDER}/widgets/{kind}.js": classic(f"widgets/{kind}.js") for kind in KINDS}
     return texts | {
         f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in live.bundled()
     }

@@ -1,7 +1,4 @@
-"""The ten live widgets: how each is called, what it loads, and what it refuses to begin with.
-
-The script of its kind beside this file asks and shows.
-"""
+"""The ten live widgets: how each is called, and what it refuses to begin with; its script beside this file shows it."""
 
 import re
 from collections.abc import Mapping
@@ -34,17 +31,10 @@ QUERIES = {"kitten": (0.2, 0.9), "bird": (0.2, 0.2), "farmer": (0.6, 0.8), "hous
 # Computed from what a reader gives ------------------------------------------------------------------------------------
 
 
-class LookUp(Live):
-    """A query that is dragged over a table of animals, or walks along the slope to a wanted answer."""
-
-    kind = "look_up"
-    label = "Live look-up"
-
-
 def look_up(
     animals: Mapping[str, tuple[float, float, float]] | None = None,
     queries: Mapping[str, tuple[float, float]] | None = None,
-) -> LookUp:
+) -> Live:
     """Drag a query over the keys: its scores, its weights, and the weighted average of the values.
 
     Args:
@@ -54,23 +44,16 @@ def look_up(
     Raises:
         ValueError: there is no animal, or no query.
     """
-    options: dict[str, dict] = {}
+    tables: dict[str, dict] = {}
     for name, given, usual in (("animals", animals, ANIMALS), ("queries", queries, QUERIES)):
         rows = usual if given is None else given
         if not rows:
             raise ValueError(f"{name}={given!r} is empty; one entry is needed")
-        options[name] = {key: tuple(map(float, row)) for key, row in rows.items()}
-    return LookUp(*options.values(), **options)
+        tables[name] = {key: tuple(map(float, row)) for key, row in rows.items()}
+    return Live("look_up", tables)
 
 
-class Heads(Live):
-    """The reader's own look-ups in a cabinet of eight drawers, by weights that are written down."""
-
-    kind = "heads"
-    label = "Live heads"
-
-
-def heads(request: str = "CF", num_heads: int = 2) -> Heads:
+def heads(request: str = "CF", num_heads: int = 2) -> Live:
     """One attention by hand: ask for one to four drawers, with one to four heads.
 
     Args:
@@ -87,17 +70,10 @@ def heads(request: str = "CF", num_heads: int = 2) -> Heads:
         )
     if num_heads not in range(1, MAX_HEADS + 1):
         raise ValueError(f"num_heads={num_heads!r}; 1 to 4 are needed")
-    return Heads(request, num_heads, request=request, num_heads=num_heads)
+    return Live("heads", {"request": request, "num_heads": num_heads})
 
 
-class KernelRegression(Live):
-    """Points to add, drag and remove, a query with its window, a width to learn."""
-
-    kind = "kernel_regression"
-    label = "Live kernel regression"
-
-
-def kernel_regression(noise: float = 1.0) -> KernelRegression:
+def kernel_regression(noise: float = 1.0) -> Live:
     """Points that can be dragged, one query with its window and its weights, and a width to learn.
 
     Args:
@@ -109,7 +85,7 @@ def kernel_regression(noise: float = 1.0) -> KernelRegression:
     data = noisy_sine(40, noise=noise)
     points = [[round(x, 3), round(y, 3)] for x, y in zip(data.x.tolist(), data.y.tolist(), strict=True)]  # fmt: skip
     truth = data.truth(torch.linspace(0, 5, 101, dtype=torch.float64)).tolist()
-    return KernelRegression(float(noise), points=points, truth=truth)
+    return Live("kernel_regression", {"noise": float(noise)}, points=points, truth=truth)
 
 
 # Trained in the page --------------------------------------------------------------------------------------------------
@@ -122,14 +98,7 @@ def _check_training(rate: float, rates: tuple[float, ...], seed: int) -> None:
         raise ValueError(f"seed={seed!r}; 0 to 99 are needed")
 
 
-class LearnedHead(Live):
-    """One attention head, trained by gradient descent: an adjective learns which noun it belongs to."""
-
-    kind = "learned_head"
-    label = "Live training of a head"
-
-
-def learned_head(rate: float = 1, seed: int = 0) -> LearnedHead:
+def learned_head(rate: float = 1, seed: int = 0) -> Live:
     """A head with random matrices that learns, step by step, at which noun an adjective has to look.
 
     Args:
@@ -140,17 +109,10 @@ def learned_head(rate: float = 1, seed: int = 0) -> LearnedHead:
         ValueError: `rate` or `seed` is another.
     """
     _check_training(rate, HEAD_RATES, seed)
-    return LearnedHead(rate, seed, rate=rate, seed=seed)
+    return Live("learned_head", {"rate": rate, "seed": seed})
 
 
-class CharacterGPT(Live):
-    """A GPT of characters that learns a reader's own text, and writes while it learns."""
-
-    kind = "character_gpt"
-    label = "Live training of a GPT"
-
-
-def character_gpt(rate: float = 0.003, seed: int = 0) -> CharacterGPT:
+def character_gpt(rate: float = 0.003, seed: int = 0) -> Live:
     """A small GPT with random weights that learns the reader's text, letter by letter, in the browser.
 
     The course's short story stands there first.
@@ -163,7 +125,7 @@ def character_gpt(rate: float = 0.003, seed: int = 0) -> CharacterGPT:
         ValueError: `rate` or `seed` is another.
     """
     _check_training(rate, GPT_RATES, seed)
-    return CharacterGPT(rate, seed, text=story_text(), rate=rate, seed=seed)
+    return Live("character_gpt", {"rate": rate, "seed": seed}, text=story_text())
 
 
 # Stored models --------------------------------------------------------------------------------------------------------
@@ -182,20 +144,12 @@ def _refuse_unknown(sentence: str, model: str) -> None:
         )
 
 
-class Translator(Live):
-    """Any English sentence, its French translation, where it looks, and looks taken away."""
-
-    kind = "translator"
-    label = "Live translator"
-    models = ("translator_fr",)
-
-
 def translator(
     sentence: str = "she has a red car .",
     checkpoints: bool = False,
     compact: bool = False,
     everyday: bool = False,
-) -> Translator:
+) -> Live:
     """The course's stored translator: write a sentence, see where each French word looks, and take looks away.
 
     Args:
@@ -208,29 +162,14 @@ def translator(
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
     _refuse_unknown(sentence, "translator_fr")
-    given = [sentence, checkpoints, compact, everyday]
-    options = dict(zip(("sentence", "checkpoints", "compact", "everyday"), given, strict=True))
-    while given[-1] is False:
-        given.pop()
-    widget = Translator(*given, **options)
+    given = {"sentence": sentence, "checkpoints": checkpoints, "compact": compact}
+    widget = Live("translator", given | {"everyday": everyday})
     widget.later = ("translator_fr_0", "translator_fr_100") * checkpoints
     widget.later += ("everyday_fr",) * everyday
     return widget
 
 
-class Alignment(Live):
-    """Where two translators look for each word of their French, Bahdanau's and the Transformer, side by side.
-
-    For sentences that the course's corpus has, the gold links are framed.
-    """
-
-    kind = "alignment"
-    label = "Live alignments"
-    models = ("bahdanau_fr", "translator_fr")
-    later = ("bahdanau_fr_0", "bahdanau_fr_100")
-
-
-def alignment(sentence: str = "please eat a pizza .") -> Alignment:
+def alignment(sentence: str = "please eat a pizza .") -> Live:
     """Two of the course's stored translators: write a sentence, and compare where they look.
 
     Args:
@@ -240,18 +179,10 @@ def alignment(sentence: str = "please eat a pizza .") -> Alignment:
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
     _refuse_unknown(sentence, "bahdanau_fr")
-    return Alignment(sentence, sentence=sentence)
+    return Live("alignment", {"sentence": sentence})
 
 
-class BERTFiller(Live):
-    """A BERT that fills the gaps of a reader's sentence, and shows what each gap looks at."""
-
-    kind = "bert"
-    label = "Live BERT"
-    models = ("bert",)
-
-
-def bert(sentence: str = "she wants to ___ a novel .") -> BERTFiller:
+def bert(sentence: str = "she wants to ___ a novel .") -> Live:
     """The course's stored BERT: write a sentence with gaps, and it says what may stand in them.
 
     Args:
@@ -262,19 +193,10 @@ def bert(sentence: str = "she wants to ___ a novel .") -> BERTFiller:
     """
     if not re.search("_|<mask>", sentence):
         raise ValueError(f"sentence={sentence!r} has no gap; write ___ where a word is missing")
-    return BERTFiller(sentence, sentence=sentence)
+    return Live("bert", {"sentence": sentence})
 
 
-class GPTWriter(Live):
-    """A GPT that goes on with a reader's sentence, and shows what it draws each token from and looks at."""
-
-    kind = "gpt"
-    label = "Live GPT"
-    models = ("gpt",)
-    later = ("gpt_0", "gpt_100")
-
-
-def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -> GPTWriter:
+def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -> Live:
     """The course's stored GPT: write a beginning, and it goes on, token by token.
 
     Args:
@@ -295,17 +217,9 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
             f"prompt={prompt!r} has {count} tokens with the <eos> before it; the model reads at most {most}, "
             "so write a shorter one"
         )
-    return GPTWriter(prompt, temperature, seed, prompt=prompt, temperature=temperature, seed=seed)
+    return Live("gpt", {"prompt": prompt, "temperature": temperature, "seed": seed})
 
 
-class VisionTransformer(Live):
-    """A picture to draw or upload, what a vision transformer says, and where its class token looks."""
-
-    kind = "vit"
-    label = "Live vision transformer"
-    models = ("vit", "vit_patch14", "vit_patch4")
-
-
-def vit() -> VisionTransformer:
+def vit() -> Live:
     """The course's stored vision transformers: draw, upload or choose a picture of 28 × 28 pixels."""
-    return VisionTransformer()
+    return Live("vit")
