@@ -79,6 +79,8 @@ def test_a_sound_model_has_no_question_mark(capsys, batch):
     assert questions(found) == []
     assert found["parameters"] == f"✓ parameters       {PARAMETERS:,} as counted by hand"
     assert f"a uniform guess among 30 has {math.log(30):.2f}" in found["first loss"]
+    few = lines(capsys, Model(), batch, loss, choices=9)  # whose loss may be twice that of a guess
+    assert not questions(few)
     assert found["padding"].endswith("does not count")
     assert found["target"].endswith("not in the input at its place")
     assert "all 7 parts" in found["what learns"]
