@@ -9,7 +9,7 @@ so that running all cells is as without it. Texts are as `rich_text.marked` read
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from course_utils.kit.page import asset
 from course_utils.kit.rich_text import attribute, marked
@@ -79,26 +79,22 @@ def predict(
     for name, text in (("question", question), ("why", why)):
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{name}={text!r}; a sentence is needed")
-    choices = tuple(option for option in options if isinstance(option, str))
-    ends = [option for option in options if _is_number(option)]
-    if len(choices) == len(options) > 0:
-        task = _choice(choices, answer, wrong)
-    elif len(ends) == len(options) == 2:
-        task = _number(ends[0], ends[1], answer, wrong, within)
+    if options and all(isinstance(option, str) for option in options):
+        task = _choice(options, answer, wrong)
+    elif len(options) == 2 and all(map(_is_number, options)):
+        task = _number(*options, answer, wrong, within)
     else:
         raise TypeError(f"options={options!r}; several texts or the two ends of a range are needed")
     task |= {"question": marked(question), "why": marked(why)}
     if shows:
         task["shows"] = dict(shows)
-    return Prediction(question, choices, task)
+    return Prediction(question, tuple(options) if "choices" in task else (), task)
 
 
-def _choice(
-    choices: tuple[str, ...], answer: str | float, wrong: Mapping[str | float, str]
-) -> dict[str, Any]:
+def _choice(choices: Sequence[str], answer: Any, wrong: Mapping) -> dict[str, Any]:
     if len(set(choices)) < max(len(choices), 2):
         raise ValueError(f"options={choices!r}; two or more different ones are needed")
-    if not isinstance(answer, str) or answer not in choices:
+    if answer not in choices:
         raise ValueError(f"answer={answer!r} is not among the options {choices!r}")
     _check_reasons(wrong, set(choices) - {answer})
     return {
@@ -109,22 +105,18 @@ def _choice(
 
 
 def _number(
-    low: float,
-    high: float,
-    answer: str | float,
-    wrong: Mapping[str | float, str],
-    within: float | None,
+    low: float, high: float, answer: Any, wrong: Mapping, within: float | None
 ) -> dict[str, Any]:
-    if not low < high:
-        raise ValueError(f"options=({low}, {high}); the smaller end comes first")
+    within = CLOSE * (high - low) if within is None else within
+    if not low < high or not within > 0:
+        raise ValueError(
+            f"options=({low}, {high}), within={within}; the smaller end comes first, and within is positive"
+        )
     if not _is_number(answer) or not low <= answer <= high:
         raise ValueError(f"answer={answer!r} is not a number from {low} to {high}")
-    within = CLOSE * (high - low) if within is None else within
-    if not within > 0:
-        raise ValueError(f"within={within}; a positive number is needed")
-    known = [value for value in wrong if _is_number(value)]
-    _check_reasons(wrong, {"less", "more", *known})
-    for value in known:
+    mistakes = sorted(value for value in wrong if _is_number(value))
+    _check_reasons(wrong, {"less", "more", *mistakes})
+    for value in mistakes:
         if not low <= value <= high or abs(value - answer) <= 2 * within:
             raise ValueError(
                 f"wrong[{value!r}] lies outside the range or too near to the answer {answer}"
@@ -136,26 +128,21 @@ def _number(
         "within": within,
         "less": marked(wrong["less"]),
         "more": marked(wrong["more"]),
-        "known": [[value, marked(wrong[value])] for value in sorted(known)],
+        "known": [[value, marked(wrong[value])] for value in mistakes],
     }
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _is_number(value: Any) -> bool:
     real = isinstance(value, int | float) and not isinstance(value, bool)
     return real and math.isfinite(value)
 
 
-def _check_reasons(wrong: Mapping[str | float, str], expected: set[Any]) -> None:
-    """Each wrong answer has a reason, and no reason is for an answer that cannot be given.
-
-    Raises:
-        ValueError: one is missing, empty or too many.
-    """
+def _check_reasons(wrong: Mapping, expected: set) -> None:
+    """Each wrong answer has a reason, and no reason is for an answer that cannot be given."""
     for key in sorted(expected | set(wrong), key=str):
         if key not in expected:
-            raise ValueError(
-                f"wrong[{key!r}] is no wrong answer; they are {sorted(expected, key=str)}"
-            )
+            known = sorted(expected, key=str)
+            raise ValueError(f"wrong[{key!r}] is no wrong answer; they are {known}")
         if not isinstance(wrong.get(key), str) or not wrong[key].strip():
             raise ValueError(f"wrong[{key!r}] is missing; say why this answer is wrong")
 
@@ -178,9 +165,9 @@ def _page(task: dict[str, Any]) -> str:
             f'<input type="number" min="{low}" max="{high}" step="any" required disabled></label>'
             "<button disabled>This is my guess</button>"
         )
-    told = {key: value for key, value in task.items() if key not in ("question", "choices")}
+    hidden = {key: value for key, value in task.items() if key not in ("question", "choices")}
     return (
-        f'<form class="cu-predict mathjax_ignore" data-task="{attribute(told)}" autocomplete="off">'
+        f'<form class="cu-predict mathjax_ignore" data-task="{attribute(hidden)}" autocomplete="off">'
         f"<style>{asset('predict.css')}</style><fieldset><legend>{task['question']}</legend>"
         f'<div class="answers">{answers}</div></fieldset><div class="said" tabindex="-1"></div>'
         f"<script>{{{asset('predict.js')}}}</script></form>"
