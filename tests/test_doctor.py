@@ -3,7 +3,6 @@
 import re
 from types import SimpleNamespace
 
-import psutil
 import pytest
 import torch
 
@@ -11,7 +10,9 @@ import course_utils as cu
 from course_utils.kit import doctor
 from course_utils.studio import manifest, pairs
 
-GB = 10**9
+
+def memory(free: float):
+    return lambda: SimpleNamespace(available=free * 1e9, total=8e9)
 
 
 @pytest.fixture(autouse=True)
@@ -79,26 +80,25 @@ def test_a_widget_without_its_extension_in_lab(monkeypatch, tmp_path):
     assert finding.mark == "✗" and finding.found == "JupyterLab lacks the extension of anywidget"
 
 
-def test_an_old_python(monkeypatch):
-    monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 4))
-    finding = cu.doctor()["Python"]
-    assert finding.mark == "✗" and "Python 3.11 or newer" in finding.remedy
+@pytest.mark.parametrize(
+    ("subject", "place", "fake", "mark", "found", "remedy"),
+    [
+        ("Python", "sys.version_info", (3, 10, 4), "✗", "3.", "Python 3.11 or newer"),
+        ("Memory", "psutil.virtual_memory", memory(1.1), "✓", "1.1 GB free of 8.0 GB", "^$"),
+        ("Memory", "psutil.virtual_memory", memory(0.9), "✗", "0.9 GB free of 8.0 GB", "Shut Down"),
+        ("PyTorch", "torch.cuda.is_available", lambda: False, "✓", "no GPU", "^$"),
+    ],
+)
+def test_an_old_python_and_little_memory(monkeypatch, subject, place, fake, mark, found, remedy):
+    monkeypatch.setattr(place, fake)
+    finding = cu.doctor()[subject]
+    assert finding.mark == mark and found in finding.found and re.search(remedy, finding.remedy)
 
 
-@pytest.mark.parametrize(("free", "mark"), [(1.1 * GB, "✓"), (0.9 * GB, "✗")])
-def test_free_memory(monkeypatch, free, mark):
-    memory = SimpleNamespace(available=free, total=8 * GB)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    finding = cu.doctor()["Memory"]
-    assert finding.mark == mark and "GB free of 8.0 GB" in finding.found
-    assert ("Shut Down" in finding.remedy) is (mark == "✗")
-
-
-@pytest.mark.parametrize(("there", "found"), [(True, "GPU of mine"), (False, "no GPU")])
-def test_a_gpu_is_named_where_there_is_one(monkeypatch, there, found):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+def test_a_gpu_is_named_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "GPU of mine")
-    assert found in cu.doctor()["PyTorch"].found
+    assert "GPU of mine" in cu.doctor()["PyTorch"].found
 
 
 def test_a_page_shows_nothing_of_its_authors_machine(monkeypatch):

@@ -6,7 +6,6 @@ import itertools
 import json
 import random
 import re
-import sys
 from functools import cache
 
 import numpy as np
@@ -168,42 +167,23 @@ def test_a_picture_may_be_cut_between_its_panels(name):
         assert not [ax for ax in picture.axes if ax.bbox.x0 < cut < ax.bbox.x1], cut
 
 
-# Environments
+# In Lab -----------------------------------------------------------------------------------------
 
 
-def test_without_widgets_the_picture_remains_with_its_alt_text(monkeypatch):
-    monkeypatch.setitem(sys.modules, "course_utils.kit.panel", None)
-    explorer = small()
-    data, _ = explorer._repr_mimebundle_()
-    assert set(data) == {"text/plain", "text/html"}
-    assert 'alt="The number 1 of kind a, off"' in data["text/html"]
-
-
-# In Lab
-
-
-def test_moving_a_control_moves_picture_alt_text_and_repr():
-    explorer = small()
+def test_a_control_that_the_reader_or_the_page_moves_moves_picture_alt_text_and_repr(monkeypatch):
+    explorer, drawn, draw = small(), [], Number.draw
     panel = explorer.panel()
     before = panel.frame["png"]
     panel.positions = [3]  # what the front end sends
     png, alt = explorer.frame(n=3)
-    assert panel.frame == {"png": png, "alt": alt}
-    assert png != before
+    assert panel.frame == {"png": png, "alt": alt} and png != before
     assert repr(explorer) == "small(n=3)"
-
-
-def test_set_moves_the_controls_that_are_shown_and_draws_once(monkeypatch):
-    explorer = small()
-    panel, drawn = explorer.panel(), []
-    draw = Number.draw
     monkeypatch.setattr(
         Number, "draw", lambda self, **values: drawn.append(values) or draw(self, **values)
     )
     explorer.set(n=2)
-    assert panel.positions == [2]
+    assert panel.positions == [2] and drawn == [{"n": 2}], "drawn once"
     assert panel.frame["alt"] == "The number 2 of kind a, off"
-    assert drawn == [{"n": 2}]
 
 
 def test_an_exception_is_shown_in_place_and_the_next_move_clears_it():
