@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from course_utils.studio import tables
 from course_utils.studio.book.pages import STATIC
 from course_utils.studio.book.transforms import next_cards
 from course_utils.studio.course_map import CourseMap
@@ -66,6 +67,31 @@ def reload_until(page, state: str) -> None:
             return
         page.wait_for_timeout(500)
     raise AssertionError(page.locator("[data-state]").all())
+
+
+FIRST = "start_here/one_word"
+
+
+@pytest.mark.parametrize(
+    ("passed", "sentence", "mark"),
+    [
+        ({}, "**Begin with [00 · Start here](00_start_here.ipynb).**", "○"),
+        ({FIRST: "2026-11-20"}, "of {total} exercises.", "◐"),
+        ({"start_here/*": "2026-11-20"}, "**Go on with [01 · Queries, keys and values]", "●"),
+        (
+            {FIRST: "2026-11-20", "masks/old": "2026-11-21"},
+            "[04 · Masks](04_masks.ipynb)**, where",
+            "◐",
+        ),
+    ],
+)
+def test_the_start_page_of_lab_marks_what_is_solved_and_says_where_to_go_on(passed, sentence, mark):
+    checks = re.findall(r"^cu\.checks\.(\w+)\(", COURSE.chapters[0].source.read_text("utf-8"), re.M)
+    if "start_here/*" in passed:
+        passed = {f"start_here/{name}": "2026-11-20" for name in checks}
+    assert sentence.format(total=len(set(checks))) in tables.place(COURSE, passed)
+    row = tables.stations(COURSE, passed).split("| ")[1]
+    assert row.startswith(mark)
 
 
 @pytest.mark.browser

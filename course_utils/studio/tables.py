@@ -1,6 +1,7 @@
 """The tables of the chapters and of the paths, in the README and on the start page of Lab."""
 
 import re
+from collections.abc import Mapping
 
 from course_utils.files import atomic_write
 from course_utils.studio import paths
@@ -28,6 +29,81 @@ def _row(page: Chapter) -> str:
     minutes = page.minutes if page.kind == "chapter" else 0  # an appendix is looked up, not read
     gpu = "optional" if page.gpu else "–"
     return f"| {page.number} | {link} | {minutes or '–'} | {needs} | {gpu} |"
+
+
+MARKS = ("○", "◐", "●")
+"""Of a station: nothing is solved yet, a part of the exercises is, all are."""
+
+
+def stations(course: Manifest, passed: Mapping[str, str]) -> str:
+    """The map for JupyterLab, in Markdown: a row of stations for each part, each with what is solved of it.
+
+    Args:
+        course: its chapters by part.
+        passed: the exercises that passed, "kernel_regression/fixed_loss", and their days.
+    """
+    lines: list[str] = []
+    for part in course.parts or ("",):
+        chapters = [chapter for chapter in course.chapters if chapter.part == part]
+        marks = " | ".join(_mark(chapter, passed) for chapter in chapters)
+        rule = "|".join([":-:"] * len(chapters))
+        links = " | ".join(map(_station, chapters))
+        lines += [
+            f"### {_escape(part)}" if part else "",
+            "",
+            f"| {marks} |",
+            f"|{rule}|",
+            f"| {links} |",
+            "",
+        ]
+    others = [page for page in course.notebooks if page.kind == "appendix"]
+    look_up = " · ".join(f"[{_escape(page.title)}]({page.notebook}.ipynb)" for page in others)
+    return "\n".join([*lines, f"To look things up: {look_up}" if look_up else ""]).strip()
+
+
+def _station(chapter: Chapter) -> str:
+    first, *further = chapter.pages()
+    links = f"[**{chapter.number}**<br>{_escape(chapter.title)}]({first.notebook}.ipynb)"
+    return links + "".join(f"<br>[further]({page.notebook}.ipynb)" for page in further)
+
+
+def _mark(chapter: Chapter, passed: Mapping[str, str]) -> str:
+    solved, total = _solved(chapter, passed)
+    return MARKS[0 if not solved else 1 if solved < total else 2]
+
+
+def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:
+    """How many exercises of a chapter and its further pages passed, and how many there are."""
+    texts = [
+        page.source.read_text(encoding="utf-8") for page in chapter.pages() if page.source.is_file()
+    ]
+    names = {
+        name for text in texts for name in re.findall(r"^cu\.checks\.(\w+)\(", text, re.MULTILINE)
+    }
+    return len({f"{chapter.slug}/{name}" for name in names} & passed.keys()), len(names)
+
+
+def place(course: Manifest, passed: Mapping[str, str]) -> str:
+    """Where to begin or to go on, a sentence in Markdown with a link."""
+    slugs = {
+        exercise.partition("/")[0]
+        for exercise, day in passed.items()
+        if day == max(passed.values())
+    }
+    recent = [chapter for chapter in course.chapters if chapter.slug in slugs]
+    if not recent:
+        return f"**Begin with {_link(course.chapters[0])}.**"
+    solved, total = _solved(recent[-1], passed)
+    if solved < total:
+        return f"**Go on with {_link(recent[-1])}**, where you have solved {solved} of {total} exercises."
+    after = course.chapters[course.chapters.index(recent[-1]) + 1 :]
+    if not after:
+        return f"You have solved all exercises of {_link(recent[-1])}, the last chapter."
+    return f"**Go on with {_link(after[0])}**, because {_link(recent[-1])} is done."
+
+
+def _link(chapter: Chapter) -> str:
+    return f"[{chapter.number} · {_escape(chapter.title)}]({chapter.notebook}.ipynb)"
 
 
 def _escape(text: str) -> str:
