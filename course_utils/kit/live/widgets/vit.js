@@ -36,34 +36,25 @@ function look(model, pixels) {
   return { p, maps, rollout: onPatches(rolledOut(layers)) };
 }
 
-// A place among the maps: "1.4" is block 1, after its four heads, their mean; or "rollout".
-function mapAt(seen, place) {
-  const [block, head] = place.split(".");
-  return place === "rollout" ? seen.rollout : seen.maps[block][head];
-}
-
-function titleOf(seen, place) {
-  const [block, head] = place.split(".");
-  if (place === "rollout") return "rollout";
-  const mean = Number(head) === seen.maps[0].length - 1;
-  return `block ${block}, ${mean ? "mean of the heads" : `head ${head}`}`;
-}
+// The maps by their places: "1.4" is block 1, after its four heads, their mean; then "rollout".
+const mapsOf = ({ maps, rollout }) => Object.fromEntries([
+  ...maps.flatMap((heads, block) => heads.map((weights, head) => [`${block}.${head}`, {
+    title: `block ${block}, ${head === heads.length - 1 ? "mean of the heads" : `head ${head}`}`, weights,
+  }])),
+  ["rollout", { title: "rollout", weights: rollout }],
+]);
 
 const strength = (weights) =>
   weights.map((row) => row.map((weight) => Math.min(1, (weight * weights.length * row.length) / STRONG)));
 const photo = (pixels) => svg(inRows(pixels.map((value) => value / 255), SIDE));
 
-function gallery(seen, chosen) {
-  const places = seen.maps.flatMap((heads, block) => heads.map((_, head) => `${block}.${head}`));
-  return [...places, "rollout"].map((place) =>
-    mapButton(place, chosen, `${svg(strength(mapAt(seen, place)))}<span>${titleOf(seen, place)}</span>`)).join("");
-}
+const gallery = (seen, chosen) => Object.entries(mapsOf(seen)).map(([place, { title, weights }]) =>
+  mapButton(place, chosen, `${svg(strength(weights))}<span>${title}</span>`)).join("");
 
 function whereText(seen, place) {
-  const weights = mapAt(seen, place);
+  const { title, weights } = mapsOf(seen)[place];
   const all = weights.flat();
   const most = all.indexOf(Math.max(...all));
-  const title = titleOf(seen, place);
   const width = weights[0].length;
   return `${title[0].toUpperCase()}${title.slice(1)}: most weight, ${percent(all[most])} %, is on row ` +
     `${Math.floor(most / width)}, column ${most % width} of ${weights.length} × ${width} patches, from 0.`;
@@ -71,7 +62,7 @@ function whereText(seen, place) {
 
 const SHOWN = "1.4"; // the map that is shown first
 const sizeOf = ({ config }) => config.patch_size ?? 7;
-const overHTML = (pixels, seen, map) => photo(pixels) + svg(strength(mapAt(seen, map)));
+const overHTML = (pixels, seen, map) => photo(pixels) + svg(strength(mapsOf(seen)[map].weights));
 const barsHTML = (seen, kinds) => `<ol>${kinds.map((kind, i) =>
   `<li style="--w: ${percent(seen.p[i]) / 100}"><span lang="en">${kind}</span> <span>${percent(seen.p[i])} %</span></li>`).join("")}</ol>`;
 function saidText(seen, kinds) {
