@@ -23,10 +23,6 @@ from course_utils.studio.paths import onward
 from course_utils.studio.subset import fit, fit_text
 
 
-class BookError(StudioError):
-    """The book could not be made: where, and why."""
-
-
 def build(course: Manifest, out: Path) -> Path:
     """Make the book in ``out/html`` and return the path of its first page.
 
@@ -34,7 +30,7 @@ def build(course: Manifest, out: Path) -> Path:
     the last time is not rendered again.
 
     Raises:
-        BookError: a notebook is not executed, a picture has no alt text, Jupyter Book warned, or the
+        StudioError: a notebook is not executed, a picture has no alt text, Jupyter Book warned, or the
             result is not whole.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -57,16 +53,11 @@ def _build(course: Manifest, out: Path) -> None:
             file.unlink()
     _render(source, out, whole=bool(course.url))  # a sitemap lists what is rendered
     mend_theme(html)
-    if "cu-live" in texts[f"{pages.COVER}.md"]:
-        for (
-            name,
-            text,
-        ) in (
-            live_scripts().items()
-        ):  # beside the pages, for Sphinx puts what is in _static into all of them
-            _write(html / name, text)
+    # Beside the pages: Sphinx puts what is in _static into all of them.
+    for name, text in live_scripts().items() if "cu-live" in texts[f"{pages.COVER}.md"] else ():
+        _write(html / name, text)
     if problems := check(html, course):
-        raise BookError("\n".join(problems))
+        raise StudioError("\n".join(problems))
 
 
 def _sources(course: Manifest, cache: Path) -> dict[str, str]:
@@ -107,7 +98,7 @@ def chapter_page(course: Manifest, chapter: Chapter, linked: Pages, cache: Path)
     for place, cell in enumerate(notebook.cells):
         if cell.get("execution_count", 1) is None:
             remedy = f"make notebooks CHAPTER={chapter.number}"
-            raise BookError(f"{chapter.notebook}: cell {place} was never executed; {remedy}")
+            raise StudioError(f"{chapter.notebook}: cell {place} was never executed; {remedy}")
     show_widgets(notebook.cells, cache)
     return to_page(notebook, chapter, linked, course.files, onward(course, chapter))
 
@@ -141,7 +132,7 @@ def _render(source: Path, out: Path, *, whole: bool) -> None:
     if process.returncode:
         # Sphinx warns once about a page that it keeps; the next build has to warn again.
         _forget(out)
-        raise BookError(f"Jupyter Book warned:\n{process.stdout[-3000:]}{process.stderr}")
+        raise StudioError(f"Jupyter Book warned:\n{process.stdout[-3000:]}{process.stderr}")
 
 
 MENDS = {

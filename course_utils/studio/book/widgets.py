@@ -90,10 +90,13 @@ def explorer_html(name: str, values: dict, cache: Path) -> str:
 
 
 def _digest(name: str, values: dict) -> str:
-    """Of an explorer's values, statements and data, and of all that draws it."""
+    """Of an explorer's values, its statements (the kit's among them), its data, and of all that draws it."""
     statements = SOURCES.statements(Path(inspect.getfile(getattr(cu.explore, name))), [name])
     digest = hashlib.sha256(f"{name} {sorted(values.items())} {digest_of(statements)}".encode())
-    folders = {ROOT / "course_utils" / "figures": "*.py", Path(engine.__file__).parent: "*.*"}
+    folders = {
+        ROOT / "course_utils" / "figures": "*.py",
+        Path(engine.__file__).parent: "explorer.*",
+    }
     for folder, pattern in (folders | {ROOT / "data" / "runs": "*.json"}).items():
         for file in sorted(folder.glob(pattern)):
             digest.update(file.read_bytes())
