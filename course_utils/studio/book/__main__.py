@@ -72,9 +72,16 @@ def _serve(html: Path, port: int) -> int:
     return 0
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files without a line for each request."""
+
+    def log_message(self, *args) -> None:
+        """Say nothing."""
+
+
 def listen(folder: Path, port: int = PORT) -> http.server.ThreadingHTTPServer:
     """A server of a folder, for this machine alone, on `port`, or on any free port where that is taken."""
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    handler = functools.partial(Quiet, directory=folder)
     try:
         return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError:
