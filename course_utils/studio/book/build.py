@@ -16,6 +16,7 @@ from course_utils.studio import StudioError, links
 from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover
+from course_utils.studio.book.search import write_sections
 from course_utils.studio.book.transforms import Page, Pages, relink, to_page
 from course_utils.studio.book.widgets import live_scripts, show_widgets
 from course_utils.studio.manifest import Chapter, Manifest
@@ -53,6 +54,7 @@ def _build(course: Manifest, out: Path) -> None:
             file.unlink()
     _render(source, out, whole=bool(course.url))  # a sitemap lists what is rendered
     mend_theme(html)
+    write_sections(html)
     # Beside the pages: Sphinx puts what is in _static into all of them.
     for name, text in live_scripts().items() if "cu-live" in texts[f"{pages.COVER}.md"] else ():
         _write(html / name, text)
