@@ -31,9 +31,12 @@ class CourseMap:
         from course_utils.figures.style import tokens_css  # slow, and a terminal needs none
 
         style = tokens_css() + STYLE.read_text(encoding="utf-8")
+        summaries = paths.summaries(self.course)
+        ways = zip(range(len(summaries)), self.course.paths, summaries, strict=False)
         listed = "".join(
-            f'<li data-way="{i}"><span>{escape(title)}</span> <i>{chapters}</i> {time}</li>'
-            for i, (title, chapters, time) in enumerate(paths.summaries(self.course)[:-1])
+            f'<li data-way="{i}"><span>{escape(title)}</span> <em>{escape(path.about)}</em> '
+            f"<i>{chapters}</i> {time}</li>"
+            for i, path, (title, chapters, time) in ways
         )
         lines = "".join(map(self._line, self.course.parts, COLORS))
         return (

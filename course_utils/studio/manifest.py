@@ -122,11 +122,12 @@ class Stop(NamedTuple):
 
 
 class LearningPath(NamedTuple):
-    """A way through the course. Without its `goal`, which is a chapter, its title would not be true."""
+    """A way through the course, with one sentence `about` it. Its title is true only with its `goal`, a chapter."""
 
     title: str
     stops: tuple[Stop, ...]
     goal: str
+    about: str = ""
 
 
 FILE_VIEWS = {"github": "blob", "gitlab": "-/blob", "codeberg": "src/branch"}
@@ -296,7 +297,8 @@ def _path(entry: dict[str, Any]) -> LearningPath:
         Stop(stop) if isinstance(stop, str) else Stop(stop["chapter"], tuple(stop["sections"]))
         for stop in entry["chapters"]
     )
-    return LearningPath(entry["title"], stops, entry.get("goal", stops[-1].chapter))
+    goal = entry.get("goal", stops[-1].chapter)
+    return LearningPath(entry["title"], stops, goal, entry.get("about", ""))
 
 
 def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
