@@ -58,7 +58,7 @@ def stations(course: Manifest, passed: Mapping[str, str]) -> str:
         ]
     others = [page for page in course.notebooks if page.kind == "appendix"]
     look_up = " · ".join(f"[{_escape(page.title)}]({page.notebook}.ipynb)" for page in others)
-    return "\n".join([*lines, f"To look things up: {look_up}" if look_up else ""]).strip()
+    return "\n".join([*lines, f"Appendices: {look_up}" if look_up else ""]).strip()
 
 
 def _station(chapter: Chapter) -> str:
