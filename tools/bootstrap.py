@@ -64,8 +64,8 @@ CAUSES = {
 # Systems for which PyTorch is not made; there no other Python helps.
 NOT_HERE = {
     ("Darwin", "x86_64"): (
-        "PyTorch 2.13 is not made for Macs with Intel processors: read the book, or open the notebooks on a hosted"
-        " service (README). On a Mac with an Apple chip this Python is the one for Intel: install the one for arm64."
+        "PyTorch 2.13 is not made for Macs with Intel processors: read the book, or run the course in Docker (README)."
+        " On a Mac with an Apple chip this Python is the one for Intel: install the one for arm64."
     ),
     ("Windows", "ARM64"): (
         "PyTorch 2.13 is not made for Windows on ARM: install the Linux subsystem (wsl --install), for which it is,"
