@@ -426,7 +426,7 @@ PAPER = on_paper(
         ((9, torch.tensor(0.5)), (True, True), ""),
         (torch.tensor([9, 0.5]), (True, True), ""),
         ([math.nan, 0.5], (False, True), "your answer to (a) is nan"),
-        (["9", 0.5], (False, True), "'9' is no number; write 0.5 or 1 / 2, without quotes"),
+        (["9", 0.5], (False, True), "'9' is not a number; write 0.5 or 1 / 2, without quotes"),
         ([9, ...], (True, False), "(b) has no answer yet"),
         ([..., ...], (), ""),
         ([9], (False, False), "1 entries; expected 2 answers, for a to b"),

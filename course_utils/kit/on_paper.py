@@ -10,7 +10,7 @@ from typing import Any
 from course_utils.kit.check import Check, NotDone, WrongKind, expect
 
 Asked = tuple[Any, str, *tuple[str, ...]]
-"""The right answer; what it is, as the end of the sentence "(a) is …"; the hint, or several, step by step."""
+"""The right answer; what it is, as it reads after "(a)"; the hint, or several, step by step."""
 
 WITHIN = 0.02
 """How far a number may be off, unless `within` says otherwise."""
@@ -24,7 +24,7 @@ def a_number(answer: Any) -> float:
     """
     answer = answer.item() if hasattr(answer, "item") else answer
     if not isinstance(answer, int | float):
-        raise WrongKind(f"{answer!r} is no number; write 0.5 or 1 / 2, without quotes")
+        raise WrongKind(f"{answer!r} is not a number; write 0.5 or 1 / 2, without quotes")
     return answer
 
 
@@ -58,7 +58,7 @@ def on_paper(
             expect(good, f"your answer to ({letter}) is {shown}")
 
         test.__module__ = module  # the chapter in which a pass is noted
-        check.must(f"({letter}) is {what}", hint=hints)(test)
+        check.must(f"({letter}) {what}", hint=hints)(test)
 
     for place, (letter, (right, what, *hints)) in enumerate(asked.items()):
         add(place, letter, right, what, hints)

@@ -148,7 +148,7 @@ ANSWERS = {
     "borrowed": ("it calls masked_softmax", "step by step"),
     "minus_twenty": ("largest score", "below every other"),
     "minus_twelve": ("largest score", "below every other"),
-    "minus_five": ("share the weight", "has the exponential 0"),
+    "minus_five": ("shares the weight", "has the exponential 0"),
     "polarity_for_no_axis": ("what the patient has", "Polarity puts all weight"),
     "aligned_from_the_right": ("(batch, queries, keys)", "Which axis has `numbers` to get"),
     "from_its_own_module": ("it calls masked_softmax", "step by step"),

@@ -146,7 +146,7 @@ ANSWERS = {
     "shifted_by_its_own_largest": ("gradient of the scores", "largest score"),
     "forgets_the_values": ("a matrix of", ".values"),
     "forgets_the_axis": ("a matrix of", "keepdim=True"),
-    "changes_its_argument": ("input is not changed", "ends in _"),
+    "changes_its_argument": ("its input unchanged", "ends in _"),
     "formula_as_it_reads": ("scores of 1000", "shift first"),
     "one_sum_for_all": ("plain attention", "a sum of its own"),
     "last_axis_of_a_matrix": ("a batch", "[..., :-1]"),

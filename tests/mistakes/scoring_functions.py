@@ -80,7 +80,7 @@ class my_additive_scores:
 ANSWERS = {
     "detached_norms": ("gradients", "detach()"),
     "softmax_over_the_queries": ("sum to 1", "over which axis"),
-    "forgets_the_half": ("equal distance", "q·k − ½‖k‖² is 2"),
+    "forgets_the_half": ("the same distance", "q·k − ½‖k‖² is 2"),
     "borrowed_layer": ("it calls AdditiveAttention.scores", "step by step"),
     "borrowed_scores": ("it calls additive_scores", "step by step"),
     "borrowed_weights": ("it calls gaussian_weights", "step by step"),

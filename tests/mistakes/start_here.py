@@ -41,12 +41,12 @@ class answers_without:
 
 
 ANSWERS = {
-    "does_not_share": ("where all values are 1", "What do the weights of a row sum to"),
-    "zeroes_the_value": ("where all values are 1", "What do the weights of a row sum to"),
-    "forbids_a_query": ("changes nothing", "a row, or a column"),
-    "softmax_of_the_rest": ("changes nothing", "exp(0) = 1"),
-    "adds_equal_parts": ("keep the ratios", "divided by one number for each row"),
-    "without_keepdim": ("where all values are 1", "Do the sums of the rows meet the rows?"),
+    "does_not_share": ("if all values are 1", "What do the weights of a row sum to"),
+    "zeroes_the_value": ("if all values are 1", "What do the weights of a row sum to"),
+    "forbids_a_query": ("ignores the value", "a row, or a column"),
+    "softmax_of_the_rest": ("ignores the value", "exp(0) = 1"),
+    "adds_equal_parts": ("keeps the ratios", "divided by one number for each row"),
+    "without_keepdim": ("if all values are 1", "Do the sums of the rows meet the rows?"),
 }
 """What catches the likeliest, and the hint that comes first."""
 

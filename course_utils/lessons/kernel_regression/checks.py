@@ -38,64 +38,73 @@ def _same_gradient(candidate: Callable, reference: Callable) -> None:
     expect_same_gradients(*by_width, width=torch.tensor(0.7), rtol=1e-3)
 
 
-@my_leave_one_out.must("one prediction for each point")
+@my_leave_one_out.must("gives one prediction per point")
 def _(candidate):
-    """Every point is a query and a key: which shape have the scores, and over which axis do you sum?"""
+    """Each point is a query and a key. What shape does your score matrix have? Sum over the axis of the keys, and one
+    number per query remains.
+    """
     expect_shape(candidate(*_data(), 0.4), (8,))
 
 
-@my_leave_one_out.must("no prediction is NaN")
+@my_leave_one_out.must("contains no NaN")
 def _(candidate):
-    """What is 0 · inf?
+    """What is 0 · ∞? Multiplying the identity matrix by −∞ gives NaN off the diagonal.
 
-    Change the scores on the diagonal alone, where a table of True and False says so.
+    Change only the diagonal of the scores; a matrix of True and False says where.
     """
     predictions = candidate(*_data(), 0.4)
     lost = predictions.isnan().sum().item()
     expect(lost == 0, f"{lost} of 8 predictions are NaN")
 
 
-@my_leave_one_out.must("no prediction depends on its own value")
+@my_leave_one_out.must("never uses a point's own value")
 def _(candidate):
-    """How much weight does a point give to itself?"""
+    """How much weight does a point give itself? It should be 0, so look at the diagonal of your weights."""
     keys, values = _data()
     changed = values.clone()
     changed[3] += 10
     difference = candidate(keys, changed, 0.4)[3] - candidate(keys, values, 0.4)[3]
-    expect_close(difference, torch.zeros(()), "change of a prediction when its own value changes")
+    expect_close(
+        difference, torch.zeros(()), "change of prediction 3 when its own value grows by 10"
+    )
 
 
-@my_leave_one_out.must("equal values are predicted as they are")
+@my_leave_one_out.must("predicts 5 everywhere if every value is 5")
 def _(candidate):
-    """What do the remaining weights of a row sum to?
+    """Add up the weights that remain in a row. Do they still sum to 1?
 
-    In which order do you leave the point out and normalize?
+    You normalize first and leave the point out afterwards. What if you do it the other way round?
     """
     keys, _ = _data()
-    expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0))
+    expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0), "prediction")
 
 
-@my_leave_one_out.must("the three-point example comes out")
+@my_leave_one_out.must("gives the three predictions of the three-point example")
 def _(candidate):
-    """Compute the row of the key 1 by hand: the others are at the distances 1 and 2. Is the ½ there?"""
+    """Let's do the key 1 by hand: the other keys are at the distances 1 and 2. Which scores do you get with −½ ·
+    distance²? Compare them with yours.
+    """
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
     expect_close(candidate(keys, values, 1.0), torch.tensor([3.0719, 2.9118, 2.9243]), atol=2e-3)
 
 
-@my_leave_one_out.must("it equals removing each point in turn, at several widths")
+@my_leave_one_out.must("equals removing each point in turn, at several widths")
 def _(candidate):
-    """Where does the width enter the scores, and is it squared?"""
+    """Where does the width enter your scores? We divide the distance by it *before* we square, so width² is below the
+    fraction.
+    """
     keys, values = _data()
     for width in (0.2, 2.5):
         expected = leave_one_out(keys, values, width=width)
         expect_close(candidate(keys, values, width), expected, f"width {width}")
 
 
-@my_leave_one_out.must("it works at tiny widths too")
+@my_leave_one_out.must("works at very small widths")
 def _(candidate):
-    """What is left of a row whose own weight was 1, once that weight is taken away?
+    """At a tiny width a point gives itself nearly all the weight. What is left of its row if you remove that weight
+    after the softmax?
 
-    Leave the point out of the scores, before the softmax. Which score becomes a weight of 0?
+    So remove the point from the *scores*. Which score becomes a weight of exactly 0?
     """
     keys, values = _data()
     for width in (1e-2, 1e-5, 1e-9):
@@ -103,36 +112,43 @@ def _(candidate):
         if torch.equal(mine, values):
             raise Unmet(
                 f"width {width:g}: each point predicts itself",
-                hint="The scores of the others are below −10⁹ there. Which score is below all numbers?",
+                hint="The others score below −10⁹. Which score is below all numbers?",
             )
         expect_close(mine, nearest, f"width {width:g}")
 
 
-@my_leave_one_out.must("two points at the same place predict each other")
+@my_leave_one_out.must("lets two points at the same place predict each other")
 def _(candidate):
-    """Does a point leave out its own position in the table, or all that is at distance 0?"""
+    """Does a point leave out only itself, or everything at distance 0? Two points can be at the same place, so use the
+    diagonal of the matrix, not the distance.
+    """
     keys, values = torch.tensor([0.0, 0.0, 3.0]), torch.tensor([2.0, 4.0, 7.0])
     expect_close(candidate(keys, values, 0.1), torch.tensor([4.0, 2.0, 3.0]))
 
 
-@my_leave_one_out.must("it can be called with the names keys, values and width")
+@my_leave_one_out.must("can be called with the names keys, values and width")
 def _(candidate):
-    """The parameters in the first line of the stub have names. Does yours have the same?"""
+    """Do your parameters have the names in the first line of the stub? The chapter calls it by these."""
     keys, values = _data()
     named = candidate(keys=keys, values=values, width=0.4)
     expect_close(named, leave_one_out(keys, values, width=0.4))
 
 
-@my_leave_one_out.must("a gradient reaches the width")
+@my_leave_one_out.must("lets a gradient reach the width")
 def _(candidate):
-    """Which step turns the width, or what depends on it, into a plain number?"""
+    """Which step turns the width, or something computed from it, into a plain number? `.item()`, `float(…)` and
+    `torch.tensor(…)` all do, and none is needed.
+    """
     _same_gradient(candidate, leave_one_out)
 
 
 my_leave_one_out.must_keep_inputs(
     lambda: [*_data(), 0.4],
-    "Does a line write into a tensor that the caller owns?",
-    "its inputs are not changed",
+    (
+        "Does a line write into a tensor that the caller owns? Assignments with [] and methods that end in _ do; "
+        "make a new tensor instead."
+    ),
+    "leaves its inputs unchanged",
 )
 
 # Residuals without a loop -----------------------------------------------------------------------
@@ -140,28 +156,29 @@ my_leave_one_out.must_keep_inputs(
 loo_residuals = Check("loo_residuals")
 
 
-@loo_residuals.must("the three-point example comes out")
+@loo_residuals.must("gives the residuals of the three-point example")
 def _(candidate):
-    """A residual is value minus prediction, in this order. What share is left for the other points?
+    """A residual is value minus prediction, in this order. Which share of its row does a point leave for the others?
+    Divide the usual residual by it.
 
-    The prediction f(kᵢ) is entry i of weights @ values, and αᵢᵢ stands on the diagonal of the weights.
+    The prediction f(kᵢ) is entry i of `weights @ values`, and αᵢᵢ is on the diagonal of the weights.
     """
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
     residuals = candidate(kernel_weights(keys, keys, width=1.0), values)
     expect_close(residuals, torch.tensor([-1.0719, 0.0882, 4.0757]), atol=2e-3)
 
 
-@loo_residuals.must("for average pooling it is n/(n − 1) times the usual residual")
+@loo_residuals.must("gives n/(n − 1) times the usual residual for average pooling")
 def _(candidate):
-    """Every αᵢᵢ is 1/n here. How do you get n/(n − 1) from 1/n?"""
+    """Every αᵢᵢ is 1/n here. How do you get n/(n − 1) from 1/n? Try n = 2 first, where the factor is 2."""
     values = torch.randn(6)
     residuals = candidate(torch.full((6, 6), 1 / 6), values)
     expect_close(residuals, (values - values.mean()) * 6 / 5, "average pooling of 6 points")
 
 
-@loo_residuals.must("it equals the slow way on random data")
+@loo_residuals.must("equals the slow way on random data")
 def _(candidate):
-    """Each residual has its own factor. Where in the matrix do you find each αᵢᵢ?"""
+    """Each residual has its own factor. Where in the matrix do you find each αᵢᵢ? You need n of them, one per row."""
     keys, values = _data()
     for width in (0.3, 1.0):
         expected = values - leave_one_out(keys, values, width=width)
@@ -169,9 +186,9 @@ def _(candidate):
         expect_close(candidate(weights, values), expected, f"width {width}")
 
 
-@loo_residuals.must("it holds for weights of any kind")
+@loo_residuals.must("works for weights of any kind")
 def _(candidate):
-    """Must a point's own weight be the largest of its row? Where does it stand?"""
+    """Where in its row is a point's own weight? It needn't be the largest, so take it by its place on the diagonal."""
     weights, values = torch.rand(6, 6), torch.randn(6)
     weights = weights / weights.sum(1, keepdim=True)
     others = weights * (1 - torch.eye(6))
@@ -184,37 +201,39 @@ def _(candidate):
 fixed_loss = Check("fixed_loss", forbids=["leave_one_out_error"])
 
 
-@fixed_loss.must("it gives one number, as a tensor")
+@fixed_loss.must("returns one number, as a tensor")
 def _(candidate):
-    """What is taken over all points at the end? It has to stay a tensor, so that a gradient can flow."""
+    """What do we take over all points at the end? Keep it a tensor, so a gradient can flow: no `.item()`."""
     loss = candidate(*_data(), 0.4)
     expect(isinstance(loss, Tensor), f"a tensor is expected, got a {type(loss).__name__}")
     expect_shape(loss, ())
 
 
-@fixed_loss.must("the three-point example gives 5.92")
+@fixed_loss.must("gives 5.92 for the three-point example")
 def _(candidate):
-    """Is it the mean of three squares, each from a prediction without the point itself?
+    """Which shape does `predictions - values` have in the loss above? Print it: we want one difference per point, so
+    (n,).
 
-    Which shape has `predictions - values` in the loss above?
-
-    A column minus a row is a table. How do you get the column back to (n,)?
+    A column minus a row is a table. How do you get the column back to (n,)? Drop its axis of size 1 before you
+    subtract.
     """
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
     loss = candidate(keys, values, 1.0).item()
-    expect(abs(loss - 5.9228) < 2e-3, f"yours is {loss:.2f}; expected 5.92")
+    expect(abs(loss - 5.9228) < 2e-3, f"the loss is {loss:.2f}, expected 5.92")
 
 
-@fixed_loss.must("it is the leave-one-out error at every width")
+@fixed_loss.must("equals the leave-one-out error at every width")
 def _(candidate):
-    """Is each prediction compared with its own value, and made with the width that was given?"""
+    """Is each prediction compared with its own value? Check also that it is made with the width that was given."""
     keys, values = _data()
     for width in (0.2, 2.5):
         expected = leave_one_out_error(keys, values, width=width)
         expect_close(candidate(keys, values, width), expected, f"width {width}")
 
 
-@fixed_loss.must("a gradient reaches the width")
+@fixed_loss.must("lets a gradient reach the width")
 def _(candidate):
-    """Which step turns the width, or what depends on it, into a plain number?"""
+    """Which step turns the width, or something computed from it, into a plain number? `.item()`, `float(…)` and
+    `torch.tensor(…)` all do, and none is needed.
+    """
     _same_gradient(candidate, leave_one_out_error)

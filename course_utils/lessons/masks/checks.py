@@ -24,21 +24,20 @@ _NUMBERS = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 2], [1, 2, 2, 0]])
 my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
 
 
-@my_mask.must("it is boolean, (batch, queries, keys)")
+@my_mask.must("returns a boolean mask of shape (batch, queries, keys)")
 def _(candidate):
-    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis has `numbers` to get, and where?
+    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis has `numbers` to get? It needs one
+    of size 1 for the queries.
 
     `numbers[:, None, :]` is (batch, 1, keys), `numbers[:, :, None]` is (batch, queries, 1).
 
-    `&` takes truth values on both sides: `torch.ones` makes them with `dtype=torch.bool`.
+    `&` needs truth values on both sides, and `torch.ones` makes them with `dtype=torch.bool`.
     """
     mask = expect_shape(_of_truth_values(candidate, _NUMBERS.clone()), (3, 4, 4))
     expect(mask.dtype == torch.bool, f"dtype: {mask.dtype}; expected torch.bool", _TRUTH_VALUES)
 
 
-_TRUTH_VALUES = (
-    "`torch.ones(…)` makes numbers. Which `dtype` makes truth values, and what joins two of them?"
-)
+_TRUTH_VALUES = "`torch.ones(…)` makes numbers. Which `dtype` makes truth values? Only those can be joined by `&`."
 
 
 def _of_truth_values(candidate, numbers: Tensor) -> Tensor:
@@ -46,21 +45,23 @@ def _of_truth_values(candidate, numbers: Tensor) -> Tensor:
     try:
         return candidate(numbers)
     except NotImplementedError as error:
-        raise Unmet("`&` stands between truth values and numbers", _TRUTH_VALUES) from error
+        raise Unmet("`&` is used between truth values and numbers", _TRUTH_VALUES) from error
 
 
-@my_mask.must("a row may have any length")
+@my_mask.must("works for a row of any length")
 def _(candidate):
-    """Which number in your function stands for the four words of the example? `numbers.shape` knows it."""
+    """Does your function contain a 4, for the four words of the example? Take the length from `numbers.shape`
+    instead.
+    """
     expect_shape(candidate(torch.randint(3, (2, 6))), (2, 6, 6))
 
 
-@my_mask.must("no query may attend to padding")
+@my_mask.must("lets no query attend to padding")
 def _(candidate):
-    """Whose row of `numbers` do you use: that of the sentence, or that of the query? Where there are as many of
-    both, nothing is raised.
+    """Whose row of `numbers` do you use, the sentence's or the query's? Look at its axes: if both have the same size,
+    PyTorch raises no error.
 
-    A count says where the padding is if it stands at the end. In front it does not.
+    A count finds the padding only if it is at the end. Compare `numbers` with 0, and it may be in front.
     """
     for numbers in (_NUMBERS, torch.randint(3, (4, 4))):
         padded = candidate(numbers.clone()) & (numbers == 0)[:, None, :]
@@ -69,32 +70,35 @@ def _(candidate):
         expect(
             seen == 0,
             f"pairs of a query and a padded key: {seen}; expected 0",
-            "`<pad>` has the number 0, as all padding of its row has. Is it a sentence?"
+            "All padding of a row has the number 0. Is it a sentence? Equal numbers don't suffice."
             if of_padding
             else "",
         )
 
 
-@my_mask.must("no query may attend to a later key")
+@my_mask.must("lets no query attend to a later key")
 def _(candidate):
-    """Rows are queries and columns are keys. Which half of the square lies after the query?"""
+    """Rows are queries and columns are keys. Which half of the square lies after the query? Keep the other one, with
+    its diagonal.
+    """
     seen = candidate(_NUMBERS.clone()).triu(1).sum().item()
     expect_equal(seen, 0, "pairs of a query and a later key")
 
 
-@my_mask.must("no query may attend to another sentence")
+@my_mask.must("lets no query attend to another sentence")
 def _(candidate):
-    """When are a query and a key of one sentence? Compare their numbers, a column with a row."""
+    """When do a query and a key belong to one sentence? Compare their numbers, a column with a row."""
     other = _NUMBERS[:, :, None] != _NUMBERS[:, None, :]
     seen = (candidate(_NUMBERS.clone()) & other & (_NUMBERS > 0)[:, :, None]).sum().item()
     expect_equal(seen, 0, "pairs of words of two sentences")
 
 
-@my_mask.must("every other pair of words is permitted")
+@my_mask.must("permits every other pair of words")
 def _(candidate):
-    """A query may attend to itself, and to each earlier word of its sentence.
+    """Which pair do you forbid that should be permitted? A query may attend to itself, and to each earlier word of
+    its sentence.
 
-    How many sentences may a row have? More than two.
+    A row may hold more than two sentences, so compare their numbers instead of naming them.
     """
     for numbers in (_NUMBERS, torch.randint(4, (5, 5))):
         earlier = torch.arange(numbers.shape[-1])[:, None] >= torch.arange(numbers.shape[-1])
@@ -106,8 +110,11 @@ def _(candidate):
 
 my_mask.must_keep_inputs(
     lambda: [_NUMBERS.clone()],
-    "`&=` and functions that end in an underscore write into the caller's memory.",
-    "the caller's numbers are not changed",
+    (
+        "Does a line write into the caller's memory? `&=` and methods that end in an underscore do, so make a "
+        "new tensor."
+    ),
+    "leaves the caller's numbers unchanged",
 )
 
 
@@ -159,29 +166,29 @@ def _no_trace(candidate) -> None:
         expect_close(candidate(scores, _MASK.clone()), expected, f"forbidden scores of {odd}")
 
 
-RUNS = "it runs, and gives one weight for each score"
+RUNS = "runs, and gives one weight for each score"
 RUNS_HINT = (
     "In which line do the shapes or types not fit? For a tensor of truth values “not” is `~`, and `any(dim=-1)` "
-    "drops an axis unless `keepdim=True`."
+    "drops an axis unless you say `keepdim=True`."
 )
-SHARED = "permitted keys share the weight as in a softmax over them alone"
+SHARED = "shares the weight as a softmax over the permitted keys only"
 SHARED_HINT = (
-    "True = may attend, and each row is shared out along the last axis. Scores with the exponentials "
-    "1, 2, 3, 4, of which the first two are permitted: which weights do you expect?"
+    "Let's do one row by hand. The exponentials are 1, 2, 3, 4, and only the first two keys are permitted (True). "
+    "Which weights do you expect?"
 )
 BROADCAST_HINT = (
-    "Scores (batch, heads, queries, keys) come with masks such as (batch, 1, 1, keys). Which line "
-    "needs a mask of full size?"
+    "Which line needs a mask of full size? Scores (batch, heads, queries, keys) come with masks such as "
+    "(batch, 1, 1, keys), so let PyTorch broadcast it."
 )
-NO_TRACE = "a forbidden score leaves no trace, even if it is infinite or NaN"
+NO_TRACE = "keeps no trace of a forbidden score, even if it is infinite or NaN"
 NO_TRACE_HINT = (
-    "What is ∞ − ∞, what is 0 · ∞, and what is NaN plus anything? Which operation replaces a number and does "
-    "not compute with it?",
-    "`masked_fill` replaces.",
+    "Each of ∞ − ∞, 0 · ∞ and NaN + 1 is NaN. Which operation replaces a number instead of computing with it?",
+    "`masked_fill` replaces, so use it before the softmax.",
 )
-KEPT = "the caller's scores and mask are not changed"
+KEPT = "leaves the caller's scores and mask unchanged"
 KEPT_HINT = (
-    "Functions that end in an underscore, and assignments with [], write into the caller's memory."
+    "Does a line write into the caller's memory? Methods that end in an underscore do, and so do "
+    "assignments with []."
 )
 
 # … with a bug to find
@@ -191,12 +198,12 @@ fixed_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 
 
-@fixed_masked_softmax.must("a forbidden key may have the largest score")
+@fixed_masked_softmax.must("copes with a forbidden key that has the largest score")
 def _(candidate):
-    """A softmax subtracts the largest score of the row first. Whose score is that here, and what is exp(0 − 120) in
-    single precision, about?
+    """A softmax first subtracts the largest score of the row. Whose score is that here? Compute exp(0 − 120) in
+    single precision.
 
-    Once a sum of permitted weights has become 0, no division repairs it. What has to happen before the softmax?
+    Once the sum of the permitted weights has become 0, no division repairs it. What has to happen before the softmax?
     """
     for loud in (50.0, 120.0, 1e6):
         scores = torch.tensor([[0.0, 0.7, loud, 0.7 * loud], [1.0, loud, 0.5, 0.0]])
@@ -206,18 +213,18 @@ def _(candidate):
         candidate(scores - 2000.0 * _MASK, _MASK.clone()),
         expected,
         "permitted scores near −2,000",
-        hint="Is the number that you fill in below all scores? Which number is below every other?",
+        hint="The number that you fill in is above some scores. Which number is below every other?",
     )
 
 
 fixed_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
-fixed_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(
+fixed_masked_softmax.must("lets the mask broadcast to the scores", hint=BROADCAST_HINT)(
     _mask_broadcasts
 )
 fixed_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 4), _MASK.clone()], KEPT_HINT, KEPT)
 fixed_masked_softmax.must(
-    "the gradients of scores and values are those of a softmax over the permitted keys",
-    hint="Does a `detach()` or a `torch.no_grad()` keep a part of the formula from the way back?",
+    "passes on the gradients of a softmax over the permitted keys",
+    hint="Does a step cut off the way back for a part of the formula? Look for a `detach()` or a `torch.no_grad()`.",
 )(lambda candidate: _same_gradients(candidate, _MASK))
 
 # … that passes everything
@@ -225,15 +232,18 @@ fixed_masked_softmax.must(
 my_masked_softmax = Check("my_masked_softmax", forbids=["masked_softmax"])
 my_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
-my_masked_softmax.must("the mask broadcasts to the scores", hint=BROADCAST_HINT)(_mask_broadcasts)
+my_masked_softmax.must("lets the mask broadcast to the scores", hint=BROADCAST_HINT)(
+    _mask_broadcasts
+)
 my_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 3), _EMPTY_ROW.clone()], KEPT_HINT, KEPT)
 
 
-@my_masked_softmax.must("scores of any size are fine")
+@my_masked_softmax.must("works for scores of any size")
 def _(candidate):
-    """Is there a score that is lower than a number you fill in, or one whose exponential is 0 or ∞?
+    """Is there a score below the number that you fill in? Scores can be hugely negative, so fill in the number that
+    is below all others.
 
-    Which number is below all others?
+    Look also for an exponential that becomes 0 or ∞ before you divide.
     """
     for shift in (-2e6, 2e6, -1e20, torch.finfo(torch.float32).min):
         scores = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]) + shift * _MASK
@@ -241,9 +251,9 @@ def _(candidate):
         expect_close(candidate(scores, _MASK.clone()), expected, f"permitted scores near {shift:g}")
 
 
-@my_masked_softmax.must("half precision is fine")
+@my_masked_softmax.must("works in half precision")
 def _(candidate):
-    """The largest float16 is 65,504. Which number is below all others in every dtype?
+    """The largest float16 is 65,504. Which number is below all others in every dtype? Fill in that one.
 
     The weights have to come back in the dtype of the scores.
     """
@@ -253,32 +263,35 @@ def _(candidate):
     expect_close(weights, _reference(scores, _MASK), "float16", atol=2e-3)
 
 
-@my_masked_softmax.must("a row without any permitted key gives zeros")
+@my_masked_softmax.must("gives zeros for a row without any permitted key")
 def _(candidate):
     """How can you find such rows in the mask? They need a treatment of their own.
 
-    `mask.any(dim=-1, keepdim=True)` is False there. What must not stand in such a row when the softmax sees it?
+    `mask.any(dim=-1, keepdim=True)` is False there. Which scores must such a row not hold when the softmax sees it?
 
-    Give such a row scores of 0 before the softmax, and forbidden keys the weight 0 after it.
+    Give such a row scores of 0 before the softmax, and give forbidden keys the weight 0 after it.
     """
     weights = candidate(torch.zeros(2, 3), _EMPTY_ROW.clone())
     expect_close(weights, torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]), "an empty second row")
 
 
 my_masked_softmax.must(
-    "the gradients of scores and values are right, also when a row is empty",
+    "passes on the right gradients of scores and values, even if a row is empty",
     hint=(
-        "Which operation hands no gradient back to a score: adding −∞ to it, or replacing it with `masked_fill`?",
-        "A NaN of the softmax goes back through a sum to the scores. And the way back needs the softmax's own "
-        "output: nothing may be detached, and nothing written into it.",
+        "Which operation returns no gradient to a score: adding −∞ to it, or replacing it with "
+        "`masked_fill`? Use that one, before the softmax.",
+        "A NaN of the softmax returns through a sum to the scores. The way back needs the softmax's own "
+        "output, so detach nothing and write nothing into it.",
     ),
 )(lambda candidate: _same_gradients(candidate, _EMPTY_ROW))
 my_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 
 
-@my_masked_softmax.must("a NaN score stays visible")
+@my_masked_softmax.must("keeps a NaN score visible")
 def _(candidate):
-    """Replacing every NaN hides a broken model. Which rows may be replaced?"""
+    """Which rows may you replace? Only those without a permitted key, because replacing every NaN hides a broken
+    model.
+    """
     weights = candidate(torch.tensor([[0.0, math.nan, 1.0]]), torch.tensor([[True, True, False]]))
     hidden = not expect_shape(weights, (1, 3))[0, :2].isnan().all()
     expect(not hidden, "a NaN among the permitted scores was hidden")
@@ -300,26 +313,28 @@ def _name(text: str) -> str:
     if not isinstance(text, str):
         raise WrongKind(f"the mistake's name in quotes is expected, got {text!r}")
     name = " ".join(text.lower().replace("_", " ").replace(",", " ").split())
-    expect(name in _SHOWS, f"{text!r} is none of the six: {', '.join(_SHOWS)}")
+    expect(name in _SHOWS, f"{text!r} is not one of the six: {', '.join(_SHOWS)}")
     return name
 
 
 diagnosis = Check("diagnosis", forbids=["mistake_of"])
 
 
-@diagnosis.must("it is a patient's number and the name of one of the six mistakes")
+@diagnosis.must("names a patient's number and one of the six mistakes")
 def _(candidate):
-    """Such as `return case, "polarity"`, with the names of the table."""
+    """What do you return? We expect a pair such as `return case, "polarity"`, with a name from the table."""
     answer = candidate()
     if not isinstance(answer, tuple | list) or len(answer) != 2 or not isinstance(answer[0], int):
         raise WrongKind(f"a number and a name are expected, got {answer!r}")
     _name(answer[1])
 
 
-@diagnosis.must("this is what the patient has")
+@diagnosis.must("names what the patient has")
 def _(candidate):
-    """`four_numbers(patient.attend)`, beside the table: which of the four are 0?"""
+    """Which of the four numbers are 0? Compare `four_numbers(patient.attend)` with the table."""
     case, text = candidate()
     name = _name(text)
-    why = f"{_SHOWS[name]}. Does `four_numbers(patient.attend)` say so?"
-    expect(clinic.mistake_of(case) == name, f"patient {case} has something else than {name}", why)
+    why = f"{_SHOWS[name]}. Does `four_numbers(patient.attend)` show that?"
+    expect(
+        clinic.mistake_of(case) == name, f"patient {case} does not have the mistake “{name}”", why
+    )

@@ -19,25 +19,27 @@ from course_utils.kit.on_paper import on_paper
 average_weights = Check("average_weights")
 
 
-@average_weights.must("the shape is (queries, keys)")
+@average_weights.must("returns one weight for each pair, of shape (queries, keys)")
 def _(candidate):
-    """One row for each query, one column for each key: which size comes first? Write it as (rows, columns)."""
+    """We want one row for each query and one column for each key. Which size comes first? Write the shape as (rows,
+    columns).
+    """
     for shape in ((2, 5), (4, 1), (1, 3)):
         expect_shape(candidate(*shape), shape)
 
 
-@average_weights.must("all keys of a query get the same weight")
+@average_weights.must("gives all keys of a query the same weight")
 def _(candidate):
-    """A mean prefers no key. Does one of your keys get more than the others?"""
+    """A mean prefers no key. Does one of your keys get more than the others? Print a 3 × 4 matrix."""
     weights = expect_shape(candidate(3, 4), (3, 4))
-    expect_close(weights, weights[:, :1].expand(3, 4), "every key against the first key")
+    expect_close(weights, weights[:, :1].expand(3, 4), "the weights of a query")
 
 
-@average_weights.must("each row sums to 1")
+@average_weights.must("gives each query weights that sum to 1")
 def _(candidate):
-    """The keys of a row share a total of 1. Among how many keys is it shared?
+    """The keys of a row share a total of 1. Among how many keys is it shared? Only one of your two numbers counts them.
 
-    With five keys, each gets 1/5, however many queries there are. Which of the two numbers divides?
+    With five keys each gets 1/5, however many queries there are, so divide by the number of keys.
     """
     for shape in ((2, 5), (4, 1), (6, 3)):
         expect_sums_to_one(candidate(*shape), shape)
@@ -53,27 +55,29 @@ def _a_shape(answer: Any) -> tuple | str:
     number = f"{answer!r} is a number; a shape with one axis is written with a comma, as (9,)"
     expect(not isinstance(answer, int), number)
     if not isinstance(answer, tuple) and answer != "error":
-        raise WrongKind(f'{answer!r} is no shape; a tuple or "error" is expected')
+        raise WrongKind(f'{answer!r} is not a shape; a tuple or "error" is expected')
     return answer
 
 
 six_shapes = on_paper(
     "six_shapes", __name__, {
-        "a": ((5, 5), "what the sum of (5, 1) and (5,) has",
-             "Write the two shapes one below the other, flush right. What stands above the 5 of (5,)?",
-             "The missing axis counts as 1, so it is (5, 1) and (1, 5). In each place a 1 is repeated."),
-        "b": ((4, 2, 3), "what three axes and two give",
-             "Compare from the right: 3 with 3, then 1 with 2. What becomes of the 4?"),
+        "a": ((5, 5), "the shape of the sum of (5, 1) and (5,)",
+             "Write the two shapes one below the other, flush right. What is above the 5 of (5,)?",
+             "The missing axis counts as 1, so we have (5, 1) and (1, 5). In each place the 1 is repeated."),
+        "b": ((4, 2, 3), "the shape that three axes and two give",
+             "Compare from the right: 3 with 3, then 1 with 2. What happens to the 4, which has no partner?"),
         "c": ("error", "what (2, 3) times (2,) gives",
-             "Compare from the right. Is one of the first two sizes that meet a 1?"),
-        "d": ((4,), "what an entry along the first axis has",
+             "Compare from the right. Is one of the first two sizes that meet a 1? If not, they have to be equal."),
+        "d": ((4,), "the shape of an entry along the first axis",
              "A number as an index takes one entry out of its axis. Which axes are left?",
-             "One axis is left, the last. A shape with one axis is written with a comma, as (9,)."),
-        "e": ((1, 6, 1), "what two new axes give",
-             "`None` makes an axis of size 1 where it stands. Where do the two stand?"),
-        "f": ((7, 5, 4), "what each with each gives",
-             "With the new axis the first has the shape (7, 1, 4). Compare this with (5, 4) from the right.",
-             "4 with 4, then 1 with 5, then 7 with nothing: what is repeated?"),
+             "One axis is left, the last. We write a shape with one axis with a comma, as (9,)."),
+        "e": ((1, 6, 1), "the shape with two new axes",
+             "`None` adds an axis of size 1 exactly where we write it. Where are the two here, before or after the old "
+             "axis?"),
+        "f": ((7, 5, 4), "the shape of each with each",
+             "With the new axis the first tensor has the shape (7, 1, 4). What do you get if you compare this with (5, "
+             "4) from the right?",
+             "It is 4 with 4, then 1 with 5, then 7 with nothing. A 1 is repeated, and a missing axis counts as 1."),
     }, read=_a_shape,
 )  # fmt: skip
 
@@ -82,38 +86,45 @@ six_shapes = on_paper(
 nearness_weights = Check("nearness_weights")
 
 
-@nearness_weights.must("the shape is (length, length)")
+@nearness_weights.must("returns a matrix of shape (length, length)")
 def _(candidate):
-    """Every word is a query once and a key once."""
+    """How many queries and how many keys does a sentence of this length have? Every word is a query once and a key
+    once.
+    """
     for length in (1, 2, 5):
         expect_shape(candidate(length), (length, length))
 
 
-@nearness_weights.must("each row sums to 1")
+@nearness_weights.must("gives each query weights that sum to 1")
 def _(candidate):
-    """What is the shape of the sums? By which of them is the entry in row i, column j divided?
+    """What is the shape of the sums? A shape (length,) broadcasts along the last axis, so column j is divided by the
+    sum of row j.
 
-    A shape (length,) meets the last axis, the columns. Which shape would meet the rows?
+    We want to divide row i by its own sum, so the sums need the shape (length, 1). `keepdim=True` keeps that axis.
     """
     for length in (1, 3, 6):
         expect_sums_to_one(candidate(length), (length, length))
 
 
-@nearness_weights.must("at a distance of d, the weight is 1/(1 + d) of the weight at distance 0")
+@nearness_weights.must("gives a key at distance d exactly 1/(1 + d) of the weight at distance 0")
 def _(candidate):
-    """Only the division has a bug. Compare the entries before it with the formula 1/(1 + |i − j|)."""
+    """What do the entries look like before you divide? Compare them with 1/(1 + |i − j|), because only the division has
+    a bug.
+    """
     weights = expect_shape(candidate(5), (5, 5))
     positions = torch.arange(5)
     distance = (positions[:, None] - positions).abs()
     expect_close(
         weights * (1 + distance),
         weights.diagonal()[:, None].expand(5, 5),
-        "each weight times 1 + d, against the weight at distance 0",
+        "each weight times 1 + d",
     )
 
 
-@nearness_weights.must("words to the left and to the right count the same")
+@nearness_weights.must("treats words to the left and to the right the same")
 def _(candidate):
-    """Is the distance from i to j always the distance from j to i?"""
+    """Is the distance from i to j always the distance from j to i? Look for a missing absolute value."""
     weights = expect_shape(candidate(5), (5, 5))
-    expect_close(weights, weights.flip(0, 1), "the weights against those of the reversed sentence")
+    expect_close(
+        weights, weights.flip(0, 1), "the weights of the sentence, compared with the reversed one"
+    )

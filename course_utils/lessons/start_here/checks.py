@@ -13,7 +13,7 @@ from course_utils.kit.on_paper import on_paper
 def _one_word(answer: Any) -> str:
     """A word, however it is written."""
     if not isinstance(answer, str):
-        raise WrongKind(f"{answer!r} is no word; write it in quotes")
+        raise WrongKind(f"{answer!r} is not a word; write it in quotes")
     word = answer.strip().strip(".?").lower().replace("’", "'")
     word = "don't" if word == "dont" else word
     expect(" " not in word, f"{answer!r} is more than one word")
@@ -23,17 +23,17 @@ def _one_word(answer: Any) -> str:
 one_word = on_paper(
     "one_word", __name__, {
         "a": ("don't", "the word without which I like the house",
-             "Which word of the sentence says no? Cross it out in the translator."),
+             "Which word of the sentence says no? Cross it out in the translator and read what it writes."),
         "b": ("my", "the word without which it is somebody else's book",
-             "Which word says whose book it is?"),
+             'Which word says whose book it is? Cross it out, and see whether the French still says "my".'),
         "c": ("woman", "the word without which it is about a man",
-             "Two words are about her. Which of them says that she is no man? Cross out one, then the other."),
+             "Two words are about her, so cross out one, then the other. When does the French speak of a man?"),
     }, read=_one_word,
 )  # fmt: skip
 
 # A key forbidden --------------------------------------------------------------------------------
 
-TURNED = "Do the sums of the rows meet the rows? They need the shape (queries, 1): keepdim=True."
+TURNED = "Do the sums of the rows meet the rows? They need the shape (queries, 1), and keepdim=True keeps that axis."
 
 answers_without = Check("answers_without")
 
@@ -42,17 +42,19 @@ def _weights(queries: int, keys: int) -> torch.Tensor:
     return torch.randn(queries, keys).softmax(dim=-1)
 
 
-@answers_without.must("the shape is (queries, size of a value)")
+@answers_without.must("returns one answer for each query, of shape (queries, size of a value)")
 def _(candidate):
-    """The answers are weights @ values. What shape has that, and what does your function return?"""
+    """The answers are `weights @ values`. What shape does this product have? Compare it with the shape of what you
+    return.
+    """
     for size in (1, 5):
         expect_shape(candidate(_weights(3, 3), torch.randn(3, size), 1), (3, size))
 
 
-@answers_without.must("the value of the forbidden key changes nothing")
+@answers_without.must("ignores the value of the forbidden key")
 def _(candidate):
-    """Which weights belong to the key: a row, or a column? `kept` has a 0 there: does your line use it, and does it
-    stay 0? A softmax would make exp(0) = 1 of it.
+    """Which weights belong to the key: a row, or a column? Check that your line uses `kept`, whose 0 marks the
+    forbidden key, and that this 0 stays a 0: a softmax would make exp(0) = 1 of it.
     """
     weights, values, others = _weights(4, 4), torch.randn(4, 2), torch.randn(4, 2)
     for key in (0, 3):
@@ -61,13 +63,16 @@ def _(candidate):
         expect_close(
             candidate(weights, changed, key),
             candidate(weights, values, key),
-            "the answers with another value at the forbidden key, against those before",
+            "the answers after the forbidden key got another value",
         )
 
 
 @answers_without.must(
-    "where all values are 1, the answers are 1",
-    hint=("What do the weights of a row sum to, once one of them is 0? Divide by that.", TURNED),
+    "returns 1 everywhere if all values are 1",
+    hint=(
+        "What do the weights of a row sum to, once one of them is 0? Divide the row by that sum.",
+        TURNED,
+    ),
 )
 def _(candidate):
     weights, values = _weights(4, 4), torch.ones(4, 2)
@@ -77,14 +82,16 @@ def _(candidate):
     expect_close(given, torch.ones(4, 2), "the answers", hint=hint)
 
 
-@answers_without.must("the other keys keep the ratios of their weights")
+@answers_without.must("keeps the ratios of the other weights")
 def _(candidate):
-    """Only the forbidden weight goes. The others are all divided by one number for each row, and stay otherwise."""
+    """Does anything happen to the other weights, apart from a division? They should all be divided by one number for
+    each row, so their ratios stay as they were.
+    """
     weights = _weights(3, 4)
     given = expect_shape(candidate(weights, torch.eye(4), 1), (3, 4))
     others = [0, 2, 3]
     expect_close(
         given[:, others] / given[:, :1],
         weights[:, others] / weights[:, :1],
-        "weights divided by that of key 0",
+        "weights divided by the weight of key 0",
     )
