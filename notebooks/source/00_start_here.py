@@ -11,8 +11,9 @@
 #
 # **When a network translates a sentence, which words does it need?**
 # Let's ask a small translator.
-# In the book it is awake; in JupyterLab you wake it if you click the next cell and press **Shift + Enter** twice.
-# Then press its English word *she*.
+# In the book it is already awake.
+# In JupyterLab, wake it: click the next cell, and press **Shift + Enter** twice.
+# Then press the English word *she*.
 
 # %%
 import torch
@@ -38,7 +39,9 @@ cu.live.translator("She has a red car.")
 # How does the translator find out what to write?
 # It is a small **[Transformer](C_glossary.ipynb#transformer)**, a network that is built around attention.
 # For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
-# It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each, which are the small pictures.
+# It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each.
+# Each small picture is a head: *1.0*, for example, is head 0 of layer 1, because we count from 0.
+# (The sign ■ is the end of a sentence.)
 #
 # Let's look at one of them.
 # Write *She has a red car.* again, and choose picture *1.0* and the word *une*.
@@ -58,8 +61,8 @@ cu.predict(
         "both": "Half right. Is “car” the only place where the network keeps the gender of the car?",
         "neither": "How would it then know that the red thing is a car?",
     },
-    why="“Voiture” loses nearly all of it, and she has a red “actrice”, an actress. “Une” keeps 0.99, so the network has "
-    "the gender of the car from another place, too.",
+    why="“Voiture” loses nearly all of it, and she has a red “actrice”, an actress. “Une” keeps 0.99, so the network also "
+    "gets the gender of the car from somewhere else.",
 )
 
 # %% [markdown]
@@ -78,7 +81,8 @@ table
 # Before any French is written, the English words attend to each other in the encoder, so *a* has already read *car*.
 # If you forbid that as well, with the box below the sentence, *un* and *une* are almost even.
 # And if only *a* may read *car* in the encoder, *une* is back at 0.97, so the gender can come by way of *a*.
-# Forbidding *a* itself would not have shown this: then *une* falls, too, but it is *de* that rises, not *un*.
+# Couldn't we simply forbid *a*?
+# Then *une* falls as well, but *de* rises and not *un*, so more is lost than the gender.
 #
 # So a network can do without a word that gets a large weight.
 # **A weight shows where a network looks.
@@ -101,7 +105,7 @@ cu.predict(
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Without car, une keeps its probability and voiture loses it; une falls when the encoder may not read car, either.",
+    "Without car, voiture loses its probability, and une keeps it until the encoder may not read car either.",
     given=(sentence, word) == ("She has a red car.", "car"),
 ):
     assert table.loc["une", "weight on car"] > 0.85 and table.loc["une", "car forbidden"] > 0.95
@@ -191,7 +195,7 @@ cu.Drawing(
 # In the translator the values are vectors, but the step is the same.
 # (A comment `# try` marks what you may change, and every value of its range works.)
 #
-# When we draw such a map, dark means much weight, and the bar says how much.
+# When we draw such a map, dark means much weight, and the color bar says how much.
 # Here are 36 weights near 1/6 with a little noise, drawn twice.
 # Compare the two bars:
 
@@ -213,7 +217,7 @@ fig
 
 # %% [markdown]
 # On the left, noise looks like knowledge.
-# So read the bar before you read a map.
+# So read the color bar before you read a map.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("start_here", "rows_of_map")
@@ -252,7 +256,7 @@ def answers_without_solution(weights, values, key):
 cu.checks.answers_without(answers_without_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The first query gets 7; the faint weights are near 1/6.", given=last == 0):
+with cu.guard("The first query gets 7, and the faint weights are near 1/6.", given=last == 0):
     assert abs(answers[0].item() - 7) < 1e-5
     assert 0.12 < low < high < 0.22
 
