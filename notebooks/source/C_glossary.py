@@ -19,7 +19,7 @@
 # ### <a id="ablation"></a>ablation
 #
 # The removal of a part of a trained network, to see what the network loses without it.
-# **Zero ablation** puts zeros in the place of the part's output, **mean ablation** puts its average there.
+# **Zero ablation** puts zeros in the place of the part's output, and **mean ablation** puts its average there.
 # For example, if the loss hardly changes without a head, the network can do without that head.
 # *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away).
 #
@@ -58,7 +58,7 @@
 # ### <a id="attention-sink"></a>attention sink
 #
 # A token, often the first of a text, that gets much weight although its value adds little, because a softmax has to put its weight somewhere.
-# A key whose value is zero is a remedy.
+# An extra key whose value is zero is a remedy.
 # For example, a head with nothing to do in a sentence may give nearly all its weight to the first token.
 # *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first).
 #
@@ -128,7 +128,7 @@
 #
 # ### <a id="bleu"></a>BLEU
 #
-# A score for translations: the geometric mean of the shares of their n-grams that the reference has, too, times a penalty for translations that are too short.
+# A score for translations: the geometric mean of the shares of their n-grams that the reference also has, times a penalty for translations that are too short.
 # For example, *il est mouillé .* for *il est calme .* has 3 of 4 words right and 1 of 3 pairs, so BLEU with words and pairs is $\sqrt{3/4 \cdot 1/3} = 0.5$.
 # *Taught in* [A number for translations](05_sequence_to_sequence.ipynb#A-number-for-translations), [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out).
 #
@@ -249,7 +249,7 @@
 # ### <a id="denoising-diffusion"></a>denoising diffusion
 #
 # A way to generate pictures: a network learns to predict the noise in a picture, and then draws a new one by removing noise step by step.
-# For example, our garments appear out of pure noise in 200 steps.
+# For example, our garments appear out of pure noise in at most 200 steps.
 # *Taught in* [What it costs](16_attention_between_pixels.ipynb#What-it-costs), [Into the noise](17_diffusion.ipynb#Into-the-noise), [Back, one guess at a time](17_diffusion.ipynb#Back,-one-guess-at-a-time).
 #
 # ### <a id="dilated-convolution"></a>dilated convolution
@@ -461,7 +461,7 @@
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
 # The error at each point when it is predicted from all others, which makes it a fair judge of one width.
-# (The smallest of many widths' is a little too small.)
+# (If you choose the best of many widths by it, its value there is a little too small.)
 # For example, with forty points we predict forty times, each time from the other 39.
 # *Taught in* [Leave one out](02_kernel_regression.ipynb#Leave-one-out).
 #
