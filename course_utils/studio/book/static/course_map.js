@@ -55,8 +55,8 @@
     const title = `${station.dataset.number} · ${name}`;
     const place = document.createElement("p");
     place.className = "cu-map-place";
-    place.append("You were in ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ". ");
-    const forget = Object.assign(document.createElement("button"), { type: "button", textContent: "Forget what I did here" });
+    place.append("Last time you were in ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ". ");
+    const forget = Object.assign(document.createElement("button"), { type: "button", textContent: "Forget my answers and where I was" });
     forget.addEventListener("click", () => {
       for (const key of Object.keys(localStorage).filter((each) => OURS.test(each))) localStorage.removeItem(key);
       location.reload();
