@@ -3,7 +3,7 @@
 A mask is boolean and True means *may attend*, the convention of
 `torch.nn.functional.scaled_dot_product_attention`; masks broadcast to (batch, heads, queries, keys).
 A query with no permitted key gets zeros, and finite gradients. Nothing is changed in place. Taught in
-*Scoring functions* (scores, masks) and *Multi-head attention* (heads).
+*Scoring functions* (scores), *Masks* and *Multi-head attention* (heads).
 """
 
 import math

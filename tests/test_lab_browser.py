@@ -41,6 +41,7 @@ PREDICT = """
 wrong = {"less": "Is it squared?", "more": "Is it halved?"}
 cu.predict("What is 2 squared?", (0, 10), answer=4, wrong=wrong, why="It is 2 · 2.")
 """
+RESULT = "print('the square is four')"
 OVER = ("import course_utils as cu", "cu.checks.loo_residuals.start_over()")
 LIVE = "cu.live.translator()"
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
@@ -61,7 +62,7 @@ history = trainer.fit(model, PairLoader(pairs, source, target, batch_size=16))
 def lab(chromium, tmp_path_factory):
     """Opens a notebook of Lab and runs all its cells; shared, so that Lab starts once."""
     folder = tmp_path_factory.mktemp("lab")
-    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, QUIZ, PREDICT, LIVE)
+    write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, QUIZ, LIVE, PREDICT, RESULT)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     write_notebook(folder / "over.ipynb", *OVER)
     with jupyterlab(folder) as address, one_playwright() as playwright:
@@ -167,11 +168,15 @@ def test_a_quiz_is_answered_by_keyboard(notebook):
     expect(question.locator(".reason")).not_to_have_text(before)
 
 
-def test_a_prediction_is_made_by_keyboard(notebook):
-    notebook.get_by_label("A number from 0 to 10").focus()
+def test_a_prediction_is_made_by_keyboard_and_unveils_its_result(notebook):
+    result = notebook.get_by_text("the square is four", exact=True)
+    field = notebook.get_by_label("A number from 0 to 10")
+    field.focus()
+    expect(result).to_be_hidden()
     notebook.keyboard.type("1")
     notebook.keyboard.press("Enter")
     expect(notebook.locator(".cu-predict .said")).to_contain_text("Is it squared?")
+    expect(result).to_be_visible()
 
 
 @pytest.mark.smoke

@@ -11,7 +11,7 @@ from course_utils.kit.check import Check
 
 
 class Registry:
-    """What all lessons offer in files of one name: `cu.checks.masked_softmax`, `cu.explore.kernel_width`.
+    """What all lessons offer in files of one name: `cu.checks.my_mask`, `cu.explore.kernel_width`.
 
     The files are imported when a name is first asked for.
 
