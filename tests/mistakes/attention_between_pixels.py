@@ -102,8 +102,8 @@ ON_PAPER = {
 }
 
 ANSWERS = {
-    "zeros_around": ("stand zeros", "mode of the padding"),
+    "zeros_around": ("are zeros", "mode of the padding"),
     "mirrored_around": ("other pixels", "mode of the padding"),
     "softmax_over_queries": ("columns of the weights", "Over which axis"),
-    "pictures_for_channels": ("other pictures", "along the axis"),
+    "pictures_for_channels": ("pictures of a batch", "along the axis"),
 }

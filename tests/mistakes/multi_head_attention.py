@@ -68,7 +68,7 @@ class fixed_without_head:
 
 ANSWERS = {
     "asks_for_gradients": ("a layer that can be called", "torch.no_grad()"),
-    "rows_for_columns": ("that of the other heads", "do its rows belong"),
-    "the_bias_of_all": ("that of the other heads", "belongs to no head"),
-    "value_weights_only": ("that of the other heads", "belongs to no head"),
+    "rows_for_columns": ("what the other heads give", "do its rows belong"),
+    "the_bias_of_all": ("what the other heads give", "belongs to no head"),
+    "value_weights_only": ("what the other heads give", "belongs to no head"),
 }

@@ -78,7 +78,7 @@ ON_PAPER = {
 
 ANSWERS = {
     "lets_pytorch_attend": ("it calls scaled_dot_product_attention", "step by step"),
-    "not_scaled": ("divided by √d", "By what do you divide"),
+    "not_scaled": ("divides the scores by √d", "By what do you divide"),
     "sentences_for_words": ("positions in the input", "axis 1"),
     "one_order_at_random": ("every second order", "One order drawn at random"),
 }

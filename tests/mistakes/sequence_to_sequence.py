@@ -115,10 +115,10 @@ class fixed_decoding:
 
 
 ANSWERS = {
-    "any_became_all": ("gets no more tokens", "Who remembers"),
+    "any_became_all": ("adds no more tokens", "Who remembers"),
     "divided_by_the_longest": ("every real token", "longest"),
     "one_token_too_many": ("logits at padding", "number 0"),
-    "as_long_as_the_longest": ("gets no more tokens", "Who remembers"),
-    "drops_the_finished": ("short sentence", "a row for each sentence"),
-    "log_of_softmax": ("without padding", "in one step"),
+    "as_long_as_the_longest": ("adds no more tokens", "Who remembers"),
+    "drops_the_finished": ("long sentence", "a row for each sentence"),
+    "log_of_softmax": ("no padding", "in one step"),
 }

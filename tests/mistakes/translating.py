@@ -70,5 +70,5 @@ ON_PAPER = {
 
 ANSWERS = {
     "cuts_the_last_row": ("are embedded", "Only the newest"),
-    "multiplies": ("one beam grows", "what makes of them"),
+    "multiplies": ("grows one beam", "How do we combine them"),
 }

@@ -26,18 +26,18 @@ def _is_not(answer, mistaken, reason):
     expect(not torch.allclose(answer, mistaken, atol=SMALL), reason)
 
 
-@non_local_means.must("pictures go in and pictures of the same shape come out")
+@non_local_means.must("returns pictures of the same shape")
 def _(candidate):
-    """`smooth` gives pictures back. Which keys does it get, one for each pixel?
+    """Which keys does `smooth` get? It needs one key for each pixel, so (pictures, pixels, 9).
 
-    `unfold` gives a column for each pixel. Which two axes have to be exchanged?
+    `unfold` gives a column for each pixel. Which two axes do we have to exchange?
     """
     expect_shape(expect_unchanged(candidate, torch.rand(2, 6, 6), 0.5), (2, 6, 6))
 
 
-@non_local_means.must("an even picture stays as it is")
+@non_local_means.must("leaves an even picture as it is")
 def _(candidate):
-    """Do the weights of a pixel sum to 1? Over which axis is the softmax?"""
+    """Over which axis is your softmax? The weights of each pixel have to sum to 1."""
     even = torch.full((1, 5, 5), 0.25)
     expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
     other = torch.rand(1, 5, 5)
@@ -47,7 +47,7 @@ def _(candidate):
     )
 
 
-@non_local_means.must("at its edges a picture is continued with its own pixels, not with zeros")
+@non_local_means.must("continues a picture at its edges with its own pixels, not with zeros")
 def _(candidate):
     """What does a patch in a corner contain where there is no pixel? Look at the mode of the padding."""
     picture = torch.ones(1, 6, 6)
@@ -57,43 +57,44 @@ def _(candidate):
     for padding, beyond in (
         ("constant", "zeros"),
         ("reflect", "other pixels"),
-        ("circular", "the other edge"),
+        ("circular", "pixels of the other edge"),
     ):
         mistaken = _mistaken(other, 0.5, padding=padding)
         _is_not(
             candidate(other, 0.5),
             mistaken,
-            f"beyond the edge stand {beyond}, not the edge's own pixels",
+            f"beyond the edge are {beyond}, not the edge's own pixels",
         )
 
 
-@non_local_means.must("a pixel far away counts as much as one nearby if its patch is the same")
+@non_local_means.must("weights a pixel far away like one nearby if its patch is the same")
 def _(candidate):
-    """Does a key contain the place of its pixel? It should not."""
+    """Does a key contain the place of its pixel? It should hold the nine numbers of the patch, and no more."""
     near, far = torch.zeros(2, 1, 9, 9)
     near[0, 2, 2], near[0, 2, 5] = 1.0, 1.5
     far[0, 2, 2], far[0, 6, 6] = 1.0, 1.5
     same = candidate(far, 0.5)[0, 2, 2], candidate(near, 0.5)[0, 2, 2]
-    expect_close(*same, "one of two bright pixels, after the other moved away", atol=1e-4)
+    expect_close(*same, "one of two bright pixels after the other moved away", atol=1e-4)
 
 
-@non_local_means.must("a picture does not see the other pictures of the batch")
+@non_local_means.must("keeps the pictures of a batch apart")
 def _(candidate):
-    """Which pixels stand along the axis of the softmax?
+    """Which pixels are along the axis of the softmax? Only those of one picture should be.
 
     `F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?
     """
     pictures = torch.rand(2, 5, 5)
     changed = torch.stack([pictures[0], torch.rand(5, 5)])
     same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
-    expect_close(*same, "the first picture, after the second was changed", atol=1e-6)
+    expect_close(*same, "the first picture after the second one changed", atol=1e-6)
 
 
-@non_local_means.must("it divides the difference of two patches by the width")
+@non_local_means.must("divides the difference of two patches by the width")
 def _(candidate):
-    """Two patches by hand: the squared distance of all nine numbers, over 2. Where does the width come in?
+    """Where does the width come in? Do two patches by hand: add the squares of the nine differences, each divided by
+    the width, and halve the sum.
 
-    `smooth` squares and halves the distance of keys as they are. By what do you divide them first?
+    `smooth` squares and halves the distance of the keys as they are. By what do you divide the keys first?
     """
     for width in (0.3, 1.0, 2.5):
         pictures = torch.rand(2, 6, 6)
@@ -101,9 +102,9 @@ def _(candidate):
         expect_close(candidate(pictures, width), expected, f"width {width}", atol=1e-4)
 
 
-@non_local_means.must("it works for other sizes, and pictures that are not square")
+@non_local_means.must("works for other sizes, and for pictures that are not square")
 def _(candidate):
-    """Is a size written into the code that should come from the pictures?"""
+    """Is a size written into your code? Take each of them from the pictures."""
     pictures = torch.rand(3, 4, 7)
     expected = pixels.non_local_means(pictures, 0.7)
     expect_close(candidate(pictures, 0.7), expected, "three pictures of 4 × 7", atol=1e-4)
@@ -114,17 +115,20 @@ def _(candidate):
 predicted_pixels = on_paper(
     "predicted_pixels", __name__, {
         "a": (13, "the number of the token",
-             "The line runs through row after row. How many pixels stand in the rows before this one?",
+             "The line runs through row after row. How many pixels are in the rows before this one? Then count on "
+             "in its own row, from 0.",
              "Rows 0 and 1 have ten pixels."),
         "b": (3, "how many pixels have numbers in token 0 of the view",
-             "In memory channel 0 comes first, whole. Which numbers are the first three?"),
+             "In memory channel 0 comes first, whole. Which pixels do the first three numbers belong to? Count the "
+             "different ones."),
         "c": (3, "how many rows of the view change",
-             "How many numbers has one pixel, and how far apart do they stand in memory?",
-             "They are 20 apart, so that no two can stand in one row of three."),
+             "How far apart are the numbers of one pixel in memory? Find the row of three in which each of them is.",
+             "They are 20 apart, so no two can be in one row of three."),
         "d": (468, "the number of parameters",
-             "A weight for each pair of an input and an output channel, and a bias for each output: of 12, or of 36?"),
+             "How many output channels are there, 12 or 36? There is a weight for each pair of an input and an "
+             "output channel, and a bias for each output."),
         "e": (1, "how many pixels that do not touch it",
-             "Row 1 has five columns. Which pixel stands behind its last one in the line?",
+             "Row 1 has five columns. Which pixel follows its last one in the line? See whether it touches (1, 4).",
              "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?"),
     },
 )  # fmt: skip
@@ -150,30 +154,30 @@ def _agrees(candidate, num_heads, width, what):
     expect_close(candidate(qkv, num_heads), _joined(qkv, num_heads), what, atol=1e-4, rtol=1e-3)
 
 
-@fixed_heads.must("(batch, 3 · channels, pixels) becomes (batch, channels, pixels)")
+@fixed_heads.must("turns (batch, 3 · channels, pixels) into (batch, channels, pixels)")
 def _(candidate):
-    """Are the heads joined again? Which axis did they come from?"""
+    """Are the heads joined again? They have to return to the axis of the channels, which they came from."""
     expect_shape(candidate(torch.randn(2, 36, 10), 3), (2, 12, 10))
 
 
-@fixed_heads.must("with one head it is attention over all pixels")
+@fixed_heads.must("equals attention over all pixels with one head")
 def _(candidate):
-    """This was right before. What did you change besides the bug?"""
+    """What did you change besides the bug? One head was right before, so compare with the buggy version."""
     _agrees(candidate, 1, 8, "one head")
 
 
-@fixed_heads.must("a picture does not see the other pictures of the batch")
+@fixed_heads.must("keeps the pictures of a batch apart")
 def _(candidate):
-    """Which numbers belong to one picture?"""
+    """Which numbers belong to one picture? Only the axes after the first, so no reshape may reach into the batch."""
     qkv = torch.randn(2, 36, 5)
     changed = torch.stack([qkv[0], qkv[1] + 1])
     moved = (candidate(changed, 3) - candidate(qkv, 3))[0].abs().max().item()
     expect(moved < 1e-6, "changing the second picture changed the first")
 
 
-@fixed_heads.must("the values of head 0 are the first channels of the last third")
+@fixed_heads.must("takes the values of head 0 from the first channels of the last third")
 def _(candidate):
-    """Write down 3 · channels = 12 channels for two heads. Which are queries, which are head 0's?
+    """Which of your 12 channels are the values of head 0? Write down all 12, for two heads: queries, keys and values.
 
     `qkv` is cut into thirds and into heads. Which of the two cuts has to come first?
     """
@@ -183,8 +187,8 @@ def _(candidate):
     expect_close(candidate(qkv, 2), expected, "values 1, 2, 3, 4, two heads", atol=1e-5)
 
 
-@fixed_heads.must("with 2, 3 and 6 heads it is what heads one by one give")
+@fixed_heads.must("equals the heads one by one, for 2, 3 and 6 heads")
 def _(candidate):
-    """Print which channels become the queries of head 1. Is the scale that of a head?"""
+    """Which channels become the queries of head 1? Print them, and check that the scale is 1/√head_dim."""
     for num_heads in (2, 3, 6):
         _agrees(candidate, num_heads, 12, f"{num_heads} heads")

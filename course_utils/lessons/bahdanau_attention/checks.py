@@ -38,14 +38,18 @@ def _two(answer) -> tuple[Tensor, ...]:
     return expect_tensors(answer, "context", "weights")
 
 
-_AVERAGED = "The weights (m,) of a sentence average its own memory (m, 2d). Which axis is summed? Is a 1 left over?"
+_AVERAGED = (
+    "The weights (m,) of a sentence average its own memory (m, 2d). Which axis do you sum over? "
+    "See that there isn't a 1 left over."
+)
 
 
-@my_context.must("it gives a context (batch, 2d) and weights (batch, tokens)")
+@my_context.must("gives a context (batch, 2d) and weights (batch, tokens)")
 def _(candidate):
-    """A query (b, d) meets keys (b, m, d): which axis does it lack?
+    """A query (b, d) meets keys (b, m, d). Which axis does it lack? Give it one of size 1 there, so the two
+    broadcast.
 
-    The query[:, None] is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).
+    The `query[:, None]` is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).
     """
     context, weights = _two(candidate(*_drawn()))
     for answer, shape, hint in (
@@ -57,9 +61,9 @@ def _(candidate):
         expect_shape(answer, shape)
 
 
-@my_context.must("each sentence's weights sum to 1")
+@my_context.must("gives each sentence weights that sum to 1")
 def _(candidate):
-    """Over which axis is the softmax? The weights of one sentence share the 1."""
+    """Over which axis is your softmax? The tokens of one sentence share the 1."""
     _, weights = _two(candidate(*_drawn()))
     hint = "The mask is True at real tokens. Which scores did you overwrite?"
     expect(not expect_shape(weights, (3, 5)).isnan().any(), "some weights are NaN", hint)
@@ -72,11 +76,12 @@ def _(candidate):
     expect_sums_to_one(weights, (3, 5))
 
 
-@my_context.must("by hand: weights 0.080, 0.368, 0.552, context 0.97")
+@my_context.must("gives the weights 0.080, 0.368, 0.552 and the context 0.97, as we did by hand")
 def _(candidate):
-    """What happens to the sum of query and key before it meets w?
+    """What happens to the sum of query and key before it meets w? Look at the columns of the table in the first
+    section.
 
-    Sum, tanh, times w, softmax over the tokens: the columns of the table in section 1.
+    The order is sum, tanh, times w, softmax over the tokens.
     """
     states = torch.tensor([[[-0.5], [0.5], [1.5]]])
     mask = torch.ones(1, 3, dtype=torch.bool)
@@ -87,30 +92,32 @@ def _(candidate):
     expect_close(context, expected[0], "context")
 
 
-@my_context.must("padding gets no weight")
+@my_context.must("gives padding no weight")
 def _(candidate):
-    """Where does the mask come in, and what is e to the power of 0?
+    """Where does the mask come in? If you set a score to 0, its exponential is still 1.
 
-    Forbidden scores become −∞ before the softmax; ~mask is True at the padding.
+    Forbidden scores become −∞ before the softmax, and `~mask` is True at the padding.
     """
     given = _drawn()
     _, weights = _two(candidate(*given))
     expect(not weights[~given[3]].any(), "some weight lies on padding")
 
 
-@my_context.must("the values are the memory, not the keys")
+@my_context.must("averages the memory, not the keys")
 def _(candidate):
-    """Of what is the context an average: of the projected keys, or of what they were projected from?"""
+    """What is the context an average of? The keys are for comparing only; the values are what they were projected
+    from.
+    """
     given = _drawn()
     context, weights = _two(candidate(*given))
     expect_close(context, (weights[:, None] @ given[2])[:, 0], "the average of the memory")
 
 
 @my_context.must(
-    "weights, context and gradients are right for three sentences of different lengths"
+    "gives the right weights, context and gradients for three sentences of different lengths"
 )
 def _(candidate):
-    """Which of the five steps differs from the drawing: score, mask, normalize, mix?"""
+    """Which of the steps differs from the drawing? Go through them in order: score, mask, normalize, mix."""
     query, keys, memory, mask, w = _drawn(6)
     expected = attend(query, keys, memory, mask, w)
     context, weights = _two(candidate(query, keys, memory, mask, w))
@@ -121,29 +128,37 @@ def _(candidate):
         return lambda query, keys, memory, w: _two(function(query, keys, memory, mask, w))[0]
 
     both = context_of(candidate), context_of(attend)
-    hint = "Does a line cut the way back off, such as `.detach()` or `.item()`?"
+    hint = "Does a line cut off the way back? Look for `.detach()` or `.item()`."
     expect_same_gradients(*both, query=query, keys=keys, memory=memory, w=w, hint=hint)
 
 
-my_context.must_keep_inputs(_drawn, "Does a line write into the scores' or keys' place?")
+my_context.must_keep_inputs(
+    _drawn,
+    (
+        "Does a line write into the scores or keys of the caller? Methods that end in _ and `+=` do, so make "
+        "a new tensor."
+    ),
+    sentence="leaves its inputs unchanged",
+)
 
 # Rates on paper ---------------------------------------------------------------------------------
 
 predicted_rates = on_paper(
     "predicted_rates", __name__, {
         "a": (3, "the number of links of the first rule",
-             "How many links does each French word get?"),
-        "b": (0.43, "AER with the first rule",
-             "Which of these links are gold, and how many gold links are there?",
-             "Two agree; |A| + |S| = 3 + 4."),
+             "How many links does each French word get? Multiply by the number of French words."),
+        "b": (0.43, "the AER with the first rule",
+             "Which of these links are gold? Count them, and count all the gold links as well.",
+             "Two agree, and |A| + |S| = 3 + 4."),
         "c": (5, "the number of links with both rules",
-             "Which English words has no French word chosen?"),
-        "d": (0.11, "AER with both rules",
-             "In the columns of English 1 and 3: which French word gives most?",
-             "Two more links, and both are gold; |A| + |S| = 5 + 4."),
-        "e": (0.6, "AER of equal weights",
-             "All three French words choose English 0. Which French word do the other English words choose?",
-             "Six links: the first column and the first row. How many of them are gold?"),
+             "Which English words has no French word chosen? The second rule gives each of them one link more."),
+        "d": (0.11, "the AER with both rules",
+             "Look at the columns of English 1 and 3. Which French word gives each of them the most?",
+             "Two more links, and both are gold, so |A| + |S| = 5 + 4."),
+        "e": (0.6, "the AER of equal weights",
+             "All three French words choose English 0. Which French word do the other English words choose? Ties go "
+             "to the first.",
+             "There are six links, the first column and the first row. How many of them are gold?"),
     },
 )  # fmt: skip
 
@@ -176,26 +191,26 @@ def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, 
     return mine, _alone(encoder, embedded, lens)
 
 
-@fixed_memory.must("it gives the memory (batch, tokens, 2d) and the last states (batch, 2d)")
+@fixed_memory.must("gives the memory (batch, tokens, 2d) and the last states (batch, 2d)")
 def _(candidate):
-    """Forwards and backwards are joined along the last axis. What does the buggy version return?"""
+    """What does the buggy version return? Keep its shapes: forwards and backwards are joined along the last axis."""
     (memory, begin), expected = _reads(candidate, 4, 2)
     expect_shape(memory, tuple(expected[0].shape))
     expect_shape(begin, tuple(expected[1].shape))
 
 
-@fixed_memory.must("a sentence alone, and a batch whose lengths fall, are right")
+@fixed_memory.must("is right for a single sentence, and for a batch whose lengths fall")
 def _(candidate):
-    """These the buggy version has right. What did your change do to them?"""
+    """What did your change do to these? The buggy version has them right, so compare the two outputs."""
     for lengths in ((4,), (5, 3, 2)):
         (memory, begin), expected = _reads(candidate, *lengths)
         expect_close(memory, expected[0], f"memory for lengths {lengths}")
         expect_close(begin, expected[1], f"last states for lengths {lengths}")
 
 
-@fixed_memory.must("row i of the memory is sentence i")
+@fixed_memory.must("keeps row i of the memory for sentence i")
 def _(candidate):
-    """In which order does the encoder read the sentences, and in which order do you give them back?
+    """In which order does the encoder read the sentences? Give them back in the order in which they came.
 
     If x[order] is sorted, sorted_x[order.argsort()] is in the old order.
     """
@@ -204,9 +219,9 @@ def _(candidate):
         expect_close(memory, expected[0], f"memory for lengths {lengths}")
 
 
-@fixed_memory.must("row i of the last states is sentence i")
+@fixed_memory.must("keeps row i of the last states for sentence i")
 def _(candidate):
-    """The memory is in order. What else has a row for each sentence?"""
+    """The memory is in order now. What else has a row for each sentence? Look at everything that you return."""
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
         (_, begin), expected = _reads(candidate, *lengths)
         expect_close(begin, expected[1], f"last states for lengths {lengths}")

@@ -18,15 +18,16 @@ from course_utils.kit.on_paper import on_paper
 
 hidden_on_paper = on_paper(
     "hidden_on_paper", __name__, {
-        "a": (30, "the number of tokens that are asked for", "15 % of 200."),
+        "a": (30, "the number of tokens that BERT has to predict",
+             "Which share of the tokens is picked? It is 15 %, of all 200."),
         "b": (24, "the number of masks",
-             "Which share of the picked tokens is masked?",
-             "80 % of your answer to (a)."),
+             "Which share of the picked tokens is masked? Take it of your answer to (a).",
+             "It is 80 % of the 30 picked tokens."),
         "c": (173, "the number of tokens that BERT reads as they are in the text",
-             "Two kinds of token are as in the text: those that were not picked, and which others?",
+             "Two kinds of token are as in the text. One kind was not picked; which is the other?",
              "170 were not picked. Of the 30 that were, 10 % stay."),
-        "d": (199, "the number of tokens that a GPT is asked for",
-             "Which of the 200 tokens has nothing before it?"),
+        "d": (199, "the number of tokens that a GPT has to predict",
+             "Which of the 200 tokens has nothing before it? All others are predicted."),
     },
 )  # fmt: skip
 
@@ -51,64 +52,64 @@ def _masked(candidate, *options, size=SIZE):
     return ids, *(expect_shape(tensor, (300, 40)) for tensor in answer)
 
 
-@fixed_masking.must("targets are the tokens that stood there before")
+@fixed_masking.must("gives as targets the tokens that were there before")
 def _(candidate):
-    """When are the targets read: before or after the ids change?"""
+    """When do you read the targets, before or after the ids change? Keep a copy of the ids first."""
     ids, _, targets = _masked(candidate)
     picked = targets != -100
     expect(bool(picked.any()), "all targets are -100")
     same = torch.equal(targets[picked], ids[picked])
-    expect(same, "a target is not the token that stood there before")
+    expect(same, "a target is not the token that was there before")
 
 
 fixed_masking.must_keep_inputs(
     lambda: [_ids(), SIZE],
-    "Which lines make a new tensor, and which write into the one that was given?",
-    "the input is not changed",
+    "Which line writes into the tensor that was given? `ids[…] = …` does; `masked_fill` makes a new one.",
+    "leaves its input unchanged",
 )
 
 
-@fixed_masking.must("where the target is -100, the token stays")
+@fixed_masking.must("changes no token whose target is -100")
 def _(candidate):
-    """Which tokens may be masked or replaced: all, or the picked ones only?"""
+    """Which tokens may be masked or replaced? Only the picked ones, so both conditions need `picked`."""
     ids, tokens, targets = _masked(candidate)
     same = torch.equal(tokens[targets == -100], ids[targets == -100])
     expect(same, "a token changed where the target is -100")
 
 
-@fixed_masking.must("15 % are picked; of these 80 % are masked, 10 % random, 10 % kept")
+@fixed_masking.must("picks 15 %, and of these masks 80 %, replaces 10 % and keeps 10 %")
 def _(candidate):
-    """Which values of `fate` make a token random? Do the three shares overlap?"""
+    """Do the three shares overlap? Write down which values of `fate` make a token random."""
     ids, tokens, targets = _masked(candidate)
     _expect_shares(ids, tokens, targets, 0.15)
 
 
-@fixed_masking.must("another share picks as many")
+@fixed_masking.must("picks the share that it is given")
 def _(candidate):
-    """Which number in your function is the share, and is it the one that was given?"""
+    """Which number in your function is the share? Use the argument instead."""
     _expect_shares(*_masked(candidate, 0.5), 0.5)
 
 
 def _expect_shares(ids, tokens, targets, expected):
     picked = targets != -100
     share = picked[ids > MASK].float().mean().item()
-    reason = f"{share:.0%} of the ordinary tokens are picked; expected {expected:.0%}"
+    reason = f"{share:.0%} of the ordinary tokens are picked, expected {expected:.0%}"
     expect(abs(share - expected) < 0.02, reason)
     hidden = (tokens == MASK)[picked].float().mean().item()
-    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked; expected 80 %")
+    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked, expected 80 %")
     stayed = (tokens == ids)[picked].float().mean().item()
-    expect(abs(stayed - 0.1) < 0.04, f"{stayed:.0%} of the picked tokens are kept; expected 10 %")
+    expect(abs(stayed - 0.1) < 0.04, f"{stayed:.0%} of the picked tokens are kept, expected 10 %")
 
 
-@fixed_masking.must("special tokens are neither picked nor drawn")
+@fixed_masking.must("neither picks nor draws special tokens")
 def _(candidate):
-    """Which ids do ordinary tokens have? Compare them with that of the mask."""
+    """Which ids do ordinary tokens have? They are all above the id of the mask."""
     ids, tokens, targets = _masked(candidate)
     expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
     drawn = tokens[(tokens != ids) & (tokens != MASK)]
     expect(bool((drawn > MASK).all()), "a token became a special one")
     _, tokens, targets = _masked(candidate, 0.5, 7)
-    hint = "The id of the mask is an argument. Where does your function write a number instead?"
+    hint = "The id of the mask is an argument. Where does your function use a fixed number instead?"
     expect(
         bool((tokens[targets != -100] == 7).float().mean() > 0.7),
         "with mask=7 no token becomes 7",
@@ -117,16 +118,16 @@ def _(candidate):
     expect(bool((targets[targets != -100] > 7).all()), "with mask=7 an id up to 7 is picked", hint)
 
 
-@fixed_masking.must("random tokens are drawn from all ordinary ones, for each place anew")
+@fixed_masking.must("draws random tokens from all ordinary ones, anew for each place")
 def _(candidate):
-    """Which is the smallest and which the largest id that may be drawn, and how often is drawn?"""
+    """Which is the smallest and which the largest id that may be drawn? Draw from all between, once for each place."""
     size = 12
     ids, tokens, targets = _masked(candidate, 0.5, size=size)
     other = (targets != -100) & (tokens != MASK) & (tokens != ids)
     reason = f"ids {tokens[other].unique().tolist()} are drawn; expected those from {MASK + 1} to {size - 1}"
     expect(tokens[other].unique().tolist() == list(range(MASK + 1, size)), reason)
     kinds = torch.stack((ids[other], tokens[other])).unique(dim=1).shape[1]
-    expect(kinds > 30, "a random token depends on the one that stood there")
+    expect(kinds > 30, "a random token depends on the one that was there")
 
 
 # A LoRA layer -----------------------------------------------------------------------------------
@@ -159,9 +160,10 @@ def _two_steps(layer, x):
         optimizer.step()
 
 
-@my_lora.must("at the start it gives what the linear layer gives")
+@my_lora.must("gives at the start what the linear layer gives")
 def _(candidate):
-    """Is the linear layer's output whole, bias included? Which of two matrices may be zero, so that the product is?
+    """Which of the two matrices may be zero, so that their product is? Let the other one begin at random, and keep
+    the linear layer's output whole, bias included.
 
     B begins as zeros, A at random.
     """
@@ -175,11 +177,12 @@ def _(candidate):
         )
 
 
-@my_lora.must("trainable are rank · (inputs + outputs) numbers, and not the linear layer")
+@my_lora.must("trains only A and B, with rank · (inputs + outputs) parameters")
 def _(candidate):
-    """Which parameters stay as they are, and how is a parameter told so? Are A and B parameters?
+    """Which parameters does your layer train? A and B have to be parameters, and the linear layer's have to be told
+    that they need no gradient.
 
-    `linear.requires_grad_(False)`, and `nn.Parameter(…)` for A and for B.
+    Use `linear.requires_grad_(False)`, and `nn.Parameter(…)` for A and for B.
     """
     for rank in (1, 3):
         _, _, layer = _layer(candidate, rank)
@@ -187,11 +190,11 @@ def _(candidate):
         expect_equal(count, rank * 17, f"rank {rank}, trainable parameters")
 
 
-@my_lora.must("it learns from its first step on, and leaves the linear layer as it was")
+@my_lora.must("learns from its first step on, and leaves the linear layer as it was")
 def _(candidate):
-    """What is the gradient of B if A is zero, and that of A if B is zero? Can both begin at zero?
+    """What is the gradient of B if A is zero? It is zero, too, so A and B can't both begin at zero.
 
-    A begins at random, for instance `torch.randn(…)`; B begins as zeros.
+    A begins at random, for instance `torch.randn(…)`, and B begins as zeros.
     """
     linear, before, layer = _layer(candidate)
     x = torch.randn(6, 10)
@@ -203,9 +206,9 @@ def _(candidate):
     expect(same, "the training changed the linear layer")
 
 
-@my_lora.must("each column of A and of B learns something of its own")
+@my_lora.must("lets each column of A and of B learn something of its own")
 def _(candidate):
-    """Do all columns of A begin alike? Then they get the same gradients, and stay alike."""
+    """Do all columns of A begin alike? Then they get the same gradients and stay alike, so draw them at random."""
     _, _, layer = _layer(candidate)
     _two_steps(layer, torch.randn(6, 10))
     for parameter in _trainable(layer):
@@ -214,14 +217,16 @@ def _(candidate):
             expect_equal(rank, min(parameter.shape), "after two steps, the rank of A or of B")
 
 
-@my_lora.must("the gradient reaches what lies below, through both parts")
+@my_lora.must("passes the gradient on to the layers below, through both parts")
 def _(candidate):
-    """Which line keeps a gradient from passing, `no_grad` or `detach`? Below there are layers that learn, too."""
+    """Which line keeps a gradient from passing? Look for `no_grad` or `detach`: the layers below have to learn as
+    well.
+    """
     _, _, layer = _layer(candidate)
     _two_steps(layer, torch.randn(6, 10))
     x = torch.zeros(3, 10, requires_grad=True)
     y = layer(x).sum()
-    expect(y.requires_grad, "the output has no gradient")
+    expect(y.requires_grad, "no gradient reaches the output")
     (slopes,) = torch.autograd.grad(y, x, allow_unused=True)
     expect(slopes is not None, "no gradient reaches the input")
     with torch.no_grad():
@@ -229,9 +234,9 @@ def _(candidate):
     expect_close(slopes, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
 
 
-@my_lora.must("the change is linear, has the rank, and its scale is alpha / rank")
+@my_lora.must("adds a linear change of the given rank, scaled by alpha / rank")
 def _(candidate):
-    """What is added to the linear layer's output? Does it depend on x alone, without a bias?
+    """What is added to the linear layer's output? It should depend on x only, without a bias or an activation.
 
     `self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).
     """
@@ -272,11 +277,10 @@ def _targets(candidate):
     return expect_shape(candidate(ids, lengths), (3, 6))
 
 
-@my_answer_targets.must(
-    "the first token of the answer is asked for, at the last place of the prompt"
-)
+@my_answer_targets.must("asks for the first token of the answer, at the last place of the prompt")
 def _(candidate):
-    """At which place does a GPT say what comes behind the prompt? It has read the whole prompt there.
+    """At which place does a GPT predict what follows the prompt? It has read the whole prompt there, so it is the
+    prompt's last place.
 
     Target i is token i + 1. For a prompt of n tokens the answer begins at token n, so at target n − 1.
     """
@@ -285,30 +289,32 @@ def _(candidate):
     expect_equal(row_targets, [47, 62, 48], "the targets at the last place of each prompt")
 
 
-@my_answer_targets.must("tokens of the prompt are not asked for")
+@my_answer_targets.must("asks for no token of the prompt")
 def _(candidate):
-    """Which targets are tokens of the prompt? They become -100, which the loss leaves out."""
+    """Which targets are tokens of the prompt? Set them to -100, which the loss leaves out."""
     targets = _targets(candidate)
     for row, n in enumerate(LENGTHS):
         row_targets = targets[row, : n - 1].tolist()
-        expect_equal(row_targets, [-100] * (n - 1), f"row {row}, the targets inside the prompt")
+        expect_equal(row_targets, [-100] * (n - 1), f"the targets inside the prompt of row {row}")
 
 
-@my_answer_targets.must("a longer answer is asked for to its end, and padding never")
+@my_answer_targets.must("asks for a longer answer to its end, and never for padding")
 def _(candidate):
-    """The padding has the id 0. Which condition leaves it out, and nothing else? An answer may end with `<eos>`."""
+    """Which condition leaves out the padding, and nothing else? Padding has the id 0, and an answer may end with
+    `<eos>`.
+    """
     expect_equal(_targets(candidate).tolist(), WANTED, "the targets")
 
 
 my_answer_targets.must_keep_inputs(
     lambda: [torch.tensor(IDS), torch.tensor(LENGTHS)],
-    "`masked_fill` makes a new tensor, `masked_fill_` and `ids[…] = …` write into the old one.",
-    "the ids are not changed",
+    "Does a line write into the ids? `masked_fill_` and `ids[…] = …` do, `masked_fill` makes a new tensor.",
+    "leaves the ids unchanged",
 )
 
 
-@my_answer_targets.must("targets are whole numbers, as the ids are")
+@my_answer_targets.must("gives whole numbers as targets, as the ids are")
 def _(candidate):
-    """Which line makes other numbers of the ids? `masked_fill` keeps their type, and the loss needs it."""
+    """Which line turns the ids into other numbers? `masked_fill` keeps their type, and the loss needs it."""
     dtype = _targets(candidate).dtype
-    expect(dtype == torch.int64, f"the targets are of type {dtype}; expected torch.int64")
+    expect(dtype == torch.int64, f"the targets have the dtype {dtype}, expected torch.int64")

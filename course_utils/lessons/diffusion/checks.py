@@ -11,17 +11,19 @@ from course_utils.lessons.diffusion import sampling
 noised_on_paper = on_paper(
     "noised_on_paper", __name__, {
         "a": (0.4, "the mean of the pixel after the first step",
-             "By what does the first step multiply the pixel? The noise has mean 0.",
-             "√(1 − 0.75) is 0.5."),
+             "By what does the first step multiply the pixel? Its noise has mean 0 and doesn't count.",
+             "The factor √(1 − 0.75) is 0.5."),
         "b": (0.2, "the mean after the second step",
-             "The second step multiplies what the first one left, by the same number."),
+             "By what does the second step multiply what the first one left? By the same number."),
         "c": (0.9375, "the variance after the second step",
-             "The variance of the first step's noise is multiplied by the square of 0.5, and new noise is added.",
-             "0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂."),
-        "d": (0.0625, "ᾱ₂", "It is the product of 1 − β over the steps."),
+             "What becomes of the variance of the first step's noise? It is multiplied by the square of 0.5, and "
+             "new noise is added.",
+             "It is 0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂."),
+        "d": (0.0625, "ᾱ₂, the share of the picture's variance that is left",
+             "What is 1 − β in each of the two steps? Multiply."),
         "e": (-0.8, "the guess x̂₀",
-             "Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
-             "(1 − 0.866 · ε) / 0.5, with ε = 1.617."),
+             "Which equation holds x₀ and the noise? Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
+             "It is (1 − 0.866 · ε) / 0.5, with ε = 1.617."),
     }, within=0.011,
 )  # fmt: skip
 
@@ -38,37 +40,41 @@ def _noisy(candidate, count=4, height=3, width=5, channels=1):
     return expect_shape(candidate(x, t, noise, LEVELS), tuple(x.shape)), x, t, noise
 
 
-@fixed_noisy.must("it takes batches whose pictures are not as wide as the batch is long")
+@fixed_noisy.must("takes batches whose pictures are not as wide as the batch is long")
 def _(candidate):
-    """`alpha_bar[t]` has the shape (batch,). Along which axis of (batch, channels, height, width) is it spread?
+    """`alpha_bar[t]` has the shape (batch,). Along which axis of (batch, channels, height, width) does it broadcast?
+    We want the first.
 
-    PyTorch aligns shapes from the right. Where do three axes of size 1 have to stand?
+    PyTorch aligns shapes from the right. Where do we need three axes of size 1?
     """
     for count, width in ((4, 5), (3, 4), (2, 7)):
         _noisy(candidate, count, 3, width)
 
 
-@fixed_noisy.must("each picture has its own step")
+@fixed_noisy.must("gives each picture its own step")
 def _(candidate):
-    """Take a batch of 4 pictures of 4 × 4 pixels. Does a picture have one level of noise, or each of its columns?"""
+    """Does a picture have one level of noise, or does each of its columns have one? Look at a batch of 4 pictures of
+    4 × 4 pixels.
+    """
     for count, channels in ((4, 1), (4, 3)):
         answer, x, t, noise = _noisy(candidate, count, 4, 4, channels)
         expect_close(answer, sampling.noisy(x, t, noise, LEVELS), "4 pictures of 4 × 4 pixels")
 
 
-@fixed_noisy.must("shares are roots: the variances sum to 1")
+@fixed_noisy.must("keeps the variance at 1, because its factors are roots")
 def _(candidate):
-    """ᾱ is a share of the variance. By what are pixels multiplied?"""
+    """By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."""
     x, noise = torch.randn(2, 4, 1, 40, 40)
     answer = expect_shape(candidate(x, torch.full((4,), 2), noise, LEVELS), (4, 1, 40, 40))
     expect(
-        abs(answer.var().item() - 1) < 0.1, f"the variance is {answer.var():.2f} for ᾱ = 0.5, not 1"
+        abs(answer.var().item() - 1) < 0.1,
+        f"the variance is {answer.var():.2f} for ᾱ = 0.5, expected 1",
     )
 
 
-@fixed_noisy.must("at step 0 it is the picture, and nothing given is changed")
+@fixed_noisy.must("gives the picture itself at step 0, and changes nothing it is given")
 def _(candidate):
-    """Does a line work in place, with `*=` or `+=`?"""
+    """Does a line work in place? `*=` and `+=` write into the caller's tensors."""
     x, noise = torch.randn(2, 3, 1, 4, 4)
     t = torch.zeros(3, dtype=torch.long)
     expect_close(expect_unchanged(candidate, x, t, noise, LEVELS), x, "step 0")
@@ -92,9 +98,9 @@ def _compare(candidate, *levels, fresh=True, cut=False):
     expect_close(answer, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4)
 
 
-@my_step_back.must("the last step, to b = 1, gives the guess of the clean picture")
+@my_step_back.must("gives the guess of the clean picture in the last step, to b = 1")
 def _(candidate):
-    """At b = 1 nothing of the noise is left. What is left of the three terms?
+    """What is left of the three terms at b = 1? Nothing of the noise, so only the guess.
 
     The guess is (x − √(1 − a) · noise) / √a.
     """
@@ -102,36 +108,39 @@ def _(candidate):
         _compare(candidate, a, 1.0)
 
 
-@my_step_back.must("without fresh noise, guess and old noise have their shares of level b")
+@my_step_back.must("gives guess and old noise their shares of level b")
 def _(candidate):
-    """By what is the guess multiplied at level b, and by what the old noise?
+    """By what is the guess multiplied at level b? By √b; the old noise gets the root of the variance that then
+    remains for it.
 
-    √b for the guess, √(1 − b − σ²) for the old noise: with σ², even if the fresh noise happens to be 0.
+    It is √(1 − b − σ²) for the old noise, with σ² even if the fresh noise happens to be 0.
     """
     _compare(candidate, 0.3, 0.5, fresh=False)
     _compare(candidate, 0.1, 0.9, fresh=False)
 
 
-@my_step_back.must("the fresh noise has the variance σ²")
+@my_step_back.must("gives the fresh noise the variance σ²")
 def _(candidate):
-    """σ² is a variance. By what is the fresh noise multiplied?"""
+    """By what is the fresh noise multiplied? σ² is a variance, so we need its root."""
     _compare(candidate, 0.3, 0.5)
     _compare(candidate, 0.6, 0.61)
 
 
-@my_step_back.must("the guess is cut to −1 … 1, and the old noise is what belongs to the cut guess")
+@my_step_back.must(
+    "cuts the guess to −1 … 1, and takes the old noise that belongs to the cut guess"
+)
 def _(candidate):
-    """No pixel is brighter than white. Does your guess go beyond 1? `.clamp(-1, 1)` cuts it.
+    """Does your guess go beyond 1? No pixel is brighter than white, and `.clamp(-1, 1)` cuts it.
 
-    After cutting, noise and guess no longer make up x. Which noise does? (x − √a · guess) / √(1 − a).
+    After cutting, noise and guess no longer make up x. Which noise does? It is (x − √a · guess) / √(1 − a).
     """
     _compare(candidate, 0.3, 0.5, cut=True)
 
 
 my_step_back.must_keep_inputs(
     lambda: [*torch.randn(2, 2, 1, 4, 4), *torch.tensor([0.3, 0.5]), torch.randn(2, 1, 4, 4)],
-    "The chapter keeps all pictures on the way. Does a line work in place, with `*=`, `clamp_` or `copy_`?",
-    "nothing given is changed",
+    "Does a line work in place? The chapter keeps all pictures on the way, so avoid `*=`, `clamp_` and `copy_`.",
+    "leaves everything it is given unchanged",
 )
 
 # Attention to words -----------------------------------------------------------------------------
@@ -143,23 +152,29 @@ def _parts(batch=2, channels=8, pixels=6, tokens=3):
     return (torch.randn(batch, n, channels) for n in (pixels, tokens, tokens))
 
 
-@attend_to_words.must("one output for each pixel: (batch, pixels, channels)")
+@attend_to_words.must("gives one output for each pixel, (batch, pixels, channels)")
 def _(candidate):
-    """Which axis of the scores belongs to the pixels, and which to the words?"""
+    """Which axis of the scores belongs to the pixels? They are the queries, so the second to last; the words are the
+    last.
+    """
     q, k, v = _parts()
     expect_shape(candidate(q, k, v, 1), (2, 6, 8))
 
 
-@attend_to_words.must("with a single word each pixel gets that word's value")
+@attend_to_words.must("gives each pixel the word's value if there is only one word")
 def _(candidate):
-    """The softmax of a single score is 1. Along which axis do your weights sum to 1?"""
+    """Along which axis do your weights sum to 1? The softmax of a single score is 1, so each pixel should copy the
+    word.
+    """
     q, k, v = _parts(tokens=1)
     expect_close(candidate(q, k, v, 2), v.expand(2, 6, 8), "one word")
 
 
-@attend_to_words.must("one head: scaled dot-product attention, pixels ask and words answer")
+@attend_to_words.must(
+    "equals scaled dot-product attention with one head, where pixels ask and words answer"
+)
 def _(candidate):
-    """By what are scores divided? By the root of the number of channels of a head.
+    """By what do you divide the scores? It should be the root of the number of channels of a head.
 
     Softmax over the words, then the weighted mean of the words' values.
     """
@@ -167,11 +182,12 @@ def _(candidate):
     expect_close(candidate(q, k, v, 1), sampling.attend_to_words(q, k, v, 1), "one head")
 
 
-@attend_to_words.must("several heads work side by side, each on its own channels")
+@attend_to_words.must("runs several heads in parallel, each on its own channels")
 def _(candidate):
-    """`cu.split_heads(x, num_heads)` gives (batch, heads, n, head_dim). What puts the heads side by side again?
+    """What undoes `cu.split_heads(x, num_heads)`, which gives (batch, heads, n, head_dim)? Use it on the result, so
+    the heads' channels are next to each other again.
 
-    Is the scale that of a head, 1/√head_dim?
+    Is the scale that of a head? It should be 1/√head_dim.
     """
     for num_heads in (2, 4):
         q, k, v = _parts()

@@ -76,7 +76,7 @@ def _(candidate):
     You normalize first and leave the point out afterwards. What if you do it the other way round?
     """
     keys, _ = _data()
-    expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0), "prediction")
+    expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0))
 
 
 @my_leave_one_out.must("gives the three predictions of the three-point example")
@@ -90,8 +90,8 @@ def _(candidate):
 
 @my_leave_one_out.must("equals removing each point in turn, at several widths")
 def _(candidate):
-    """Where does the width enter your scores? We divide the distance by it *before* we square, so width² is below the
-    fraction.
+    """Where does the width enter your scores? We divide the distance by it *before* we square, so its
+    square is in the denominator.
     """
     keys, values = _data()
     for width in (0.2, 2.5):

@@ -21,39 +21,43 @@ from course_utils.kit.check import (
 join_heads = Check("join_heads")
 
 
-@join_heads.must("(batch, heads, length, head_dim) becomes (batch, length, heads · head_dim)")
+@join_heads.must("turns (batch, heads, length, head_dim) into (batch, length, heads · head_dim)")
 def _(candidate):
-    """Which two of the four axes become one, and have they to be neighbors for that?
+    """Which two of the four axes become one? They have to be neighbors, so another axis may have to move first.
 
-    After a transpose `view` cannot join axes: the numbers lie in another order. Which methods copy them?
+    After a transpose `view` can't join axes, because the numbers are in another order in memory. Which method copies
+    them?
     """
     expect_shape(candidate(torch.randn(2, 3, 5, 4)), (2, 5, 12))
 
 
-@join_heads.must("what belongs to one token stays in the row of this token")
+@join_heads.must("keeps the numbers of one token in the row of this token")
 def _(candidate):
-    """The shape is right. In which order do the numbers stand in memory when you join?
+    """The shape is right. In which order are the numbers in memory when you join? Compare row 0 of your result with
+    token 0 of each head.
 
-    To be joined, the axis of the heads has to stand beside head_dim. Which two axes do you exchange first?
+    To be joined, the axis of the heads has to be next to head_dim. Which two axes do you exchange first?
     """
     heads = torch.randn(1, 3, 5, 4)
     changed = heads.clone()
     changed[:, :, 2] += 1  # token 2, in all heads
     moved = (candidate(changed) != candidate(heads)).any(dim=-1)[0].nonzero().flatten().tolist()
-    expect_equal(moved, [2], "token 2 was changed, rows that changed")
+    expect_equal(moved, [2], "rows that change with token 2")
 
 
-@join_heads.must("head 0 comes first in each row, then head 1, and so on")
+@join_heads.must("puts head 0 first in each row, then head 1, and so on")
 def _(candidate):
-    """Which of the two runs faster in a row of the result: the head, or the feature within a head?"""
+    """Which of the two changes faster in a row of your result: the head, or the feature within a head? The features
+    of a head belong together.
+    """
     heads = torch.arange(24.0).view(1, 3, 2, 4)
     row = candidate(heads)[0, 0]
     expect_close(row, torch.cat([heads[0, head, 0] for head in range(3)]), "row 0")
 
 
-@join_heads.must("it undoes the split, for 1, 2, 4 and 12 heads, other lengths and other widths")
+@join_heads.must("undoes the split, for 1, 2, 4 and 12 heads and for other lengths and widths")
 def _(candidate):
-    """Is a size written into the code that should come from the argument?"""
+    """Is a size written into your code? Take each of them from the shape of the argument."""
     for num_heads, length, width in ((1, 7, 12), (2, 4, 8), (4, 1, 12), (12, 3, 24)):
         x = torch.randn(3, length, width)
         answer = expect_shape(candidate(split_heads(x, num_heads)), (3, length, width))
@@ -63,18 +67,18 @@ def _(candidate):
 join_heads.must_pass_gradients(
     merge_heads,
     lambda: {"heads": torch.randn(1, 2, 3, 4)},
-    "Was the tensor copied by hand, or detached?",
-    "gradients come back to the heads",
+    "Which line leaves the graph? Look for a `detach()`, or a tensor that you filled by hand.",
+    "lets gradients come back to the heads",
 )
 
 # A layer without one head: find the bug -------------------------------------------------------------
 
 fixed_without_head = Check("fixed_without_head")
 
-_NO_GRAD = "Weights are changed inside `with torch.no_grad():`, as in the lines above. Why is that?"
-_ROWS = "`weight` of a linear layer is transposed: do its rows belong to what goes in, or to what comes out?"
+_NO_GRAD = "Do you change the weights inside `with torch.no_grad():`? The lines above do, because autograd asks for it."
+_ROWS = "The `weight` of a linear layer is transposed. So do its rows belong to what goes in, or to what comes out?"
 _CONSTANT = (
-    "A bias of the whole layer belongs to no head, and a bias of the values to one. Which stays?"
+    "A bias of the whole layer belongs to no head, but a bias of the values to one. Which stays?"
 )
 
 
@@ -83,9 +87,9 @@ def _layer(embed_dim: int = 12, num_heads: int = 3):
 
 
 @fixed_without_head.must(
-    "the result is a layer that can be called",
+    "returns a layer that can be called",
     hint=(
-        "What does your function return? Are all sizes of the layer the same as before?",
+        "What does your function return? It should be a layer, with all sizes as they were.",
         _NO_GRAD,
     ),
 )
@@ -97,22 +101,24 @@ def _(candidate):
         if "leaf Variable" not in str(error):
             raise
         raise Unmet(str(error), _NO_GRAD) from error
-    expect(isinstance(fewer, nn.Module), f"the result is a {type(fewer).__name__}, not a layer")
+    expect(isinstance(fewer, nn.Module), f"a layer is expected, got a {type(fewer).__name__}")
     expect_shape(fewer(x, x, x), (2, 5, 12))
 
 
-@fixed_without_head.must("the caller's layer does not change")
+@fixed_without_head.must("leaves the caller's layer unchanged")
 def _(candidate):
-    """Whose weights does your assignment change: the caller's layer, or a copy of it?"""
+    """Whose weights does your assignment change? They should be the weights of a copy, not of the caller's layer."""
     layer, x = _layer()
     before = layer(x, x, x).detach()
     candidate(layer, 1)
-    expect_close(layer(x, x, x), before, "the caller's layer before and after")
+    expect_close(layer(x, x, x), before, "the output of the caller's layer")
 
 
-@fixed_without_head.must("the head does not go on with equal weights")
+@fixed_without_head.must("silences the head instead of giving it equal weights")
 def _(candidate):
-    """With queries of zero all scores are 0. What does a softmax make of them, and what does the head return?"""
+    """With queries of zero all scores are 0. What does a softmax make of them? The head then returns the mean of all
+    values, which isn't nothing.
+    """
     layer, x = _layer()
     uniform = copy.deepcopy(layer)
     for parameter in uniform.query_proj.parameters():
@@ -121,11 +127,12 @@ def _(candidate):
     expect(not same, "head 1 returns the mean of all values")
 
 
-@fixed_without_head.must("the output is that of the other heads, bias included")
+@fixed_without_head.must("outputs what the other heads give, bias included")
 def _(candidate):
-    """The head has to add nothing. Where does it enter out_proj: through which part of its weight?
+    """Where does the head enter out_proj? Find the part of its weight that the head meets, because there it has to
+    add nothing.
 
-    The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim): a head meets columns of it.
+    The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim), so a head meets columns of it.
     """
     for sizes in ((12, 3), (16, 2)):
         layer, x = _layer(*sizes)

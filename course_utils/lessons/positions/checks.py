@@ -21,18 +21,18 @@ from course_utils.positions import sinusoidal_table
 predicted_products = on_paper(
     "predicted_products", __name__, {
         "a": (2, "the sum of the entries of p₀",
-             "What are the sine and the cosine of 0? How many pairs are there?"),
+             "What are the sine and the cosine of 0? Add them, once for each pair."),
         "b": (2, "the product of p₇ with itself",
-             "What is sin² a + cos² a, for any a? How many pairs are there?"),
+             "What is sin² a + cos² a, for any a? Each pair contributes that."),
         "c": (1.5403, "the product of p₀ and p₁",
-             "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain?",
+             "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain? Add them.",
              "They are cos 1 = 0.540 and cos 0.01, which is nearly 1."),
         "d": (1.5403, "the product of p₅ and p₆",
              "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
              "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?"),
         "e": (628, "the period of the slow pair, as a whole number",
-             "A full turn is 2π. By which angle does this pair turn from one position to the next? And which whole "
-             "number is nearest?"),
+             "By which angle does this pair turn from one position to the next? A full turn is 2π, so divide, and "
+             "round to a whole number."),
     },
 )  # fmt: skip
 
@@ -45,27 +45,25 @@ def _frequency(dim, base=10_000.0):
     return base ** (-torch.arange(0, dim, 2) / dim)
 
 
-@my_rotate.must("the shape is kept")
+@my_rotate.must("keeps the shape")
 def _(candidate):
-    """What shape do your angles have? Do they broadcast against the even columns? How do you put the two columns of
-    a pair side by side again?
+    """What shape do your angles have? They have to broadcast against the even columns; at the end we put the two
+    columns of a pair side by side again.
     """
     for shape in ((5, 4), (2, 3, 5, 8)):
         expect_shape(candidate(torch.randn(shape), _frequency(shape[-1])), shape)
 
 
-@my_rotate.must("no entry is NaN or infinite")
+@my_rotate.must("contains no NaN and no infinite entry")
 def _(candidate):
-    """Is there a power or a division whose base or divisor can be 0?"""
+    """Is there a power or a division in your code? Look for one whose base or divisor can be 0."""
     turned = expect_shape(candidate(torch.randn(6, 8), _frequency(8)), (6, 8))
     expect(bool(turned.isfinite().all()), "some entries are NaN or infinite")
 
 
-@my_rotate.must("the numbers keep their type")
+@my_rotate.must("keeps the dtype of its input")
 def _(candidate):
-    """Which dtype have your angles, and which has x? A float32 times a float64 is a float64. What does
-    `.to(x.dtype)` do?
-    """
+    """Which dtype do your angles have? A float32 times a float64 is a float64, and `.to(x.dtype)` converts."""
     for dtype in (torch.float32, torch.float64):
         answer = expect_shape(
             candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)
@@ -73,35 +71,36 @@ def _(candidate):
         expect(answer == dtype, f"{answer}; expected {dtype}, as x has it")
 
 
-@my_rotate.must("position 0 is not turned")
+@my_rotate.must("leaves position 0 unturned")
 def _(candidate):
-    """What is the angle of position 0? Are the columns put back in their places?"""
+    """What is the angle of position 0? If it is 0, check that the columns go back to their places."""
     x = torch.randn(2, 5, 8)
     expect_close(expect_shape(candidate(x, _frequency(8)), (2, 5, 8))[:, 0], x[:, 0], "position 0")
 
 
-@my_rotate.must("neighboring columns form a pair")
+@my_rotate.must("pairs neighboring columns")
 def _(candidate):
-    """Where do the first members of the pairs stand, and where the second ones?"""
+    """Where are the first members of the pairs? In columns 0, 2, 4, …, and each has its partner right after it."""
     x = torch.zeros(6, 8)
     x[:, 2] = 1.0
     outputs = expect_shape(candidate(x, _frequency(8)), (6, 8))
     reached = [column for column in range(8) if outputs[1:, column].abs().max() > 1e-6]
-    expect_equal(reached, [2, 3], "columns that a one in column 2 goes to")
+    expect_equal(reached, [2, 3], "columns that a 1 in column 2 reaches")
 
 
-@my_rotate.must("each pair keeps its length")
+@my_rotate.must("keeps the length of each pair")
 def _(candidate):
-    """Look at the signs. Are both new values computed from the old a and b?"""
+    """Are both new values computed from the *old* a and b? If so, look at the signs."""
     x = torch.randn(7, 6)
     outputs = expect_shape(candidate(x, _frequency(6)), (7, 6)).detach()
     before, after = (y.unflatten(-1, (3, 2)).norm(dim=-1) for y in (x, outputs))
     expect_close(after, before, "length of each pair", atol=1e-4)
 
 
-@my_rotate.must("the first pair turns counterclockwise, by one radian a position")
+@my_rotate.must("turns the first pair counterclockwise, by one radian a position")
 def _(candidate):
-    """What becomes of (1, 0) at position 1? Which of the two sines has the minus?
+    """What becomes of (1, 0) at position 1? Work it out with the formula, and see which of the two sines has the
+    minus.
 
     At position 1 the pair (1, 0) becomes (cos 1, sin 1) = (0.540, 0.841).
     """
@@ -112,36 +111,36 @@ def _(candidate):
     expect_close(turned[:, :2], expected, "the pair (1, 0)", atol=1e-4)
 
 
-@my_rotate.must("every pair has its own frequency")
+@my_rotate.must("gives every pair its own frequency")
 def _(candidate):
-    """Is the angle of pair j the position times entry j of `frequency`?
+    """Is the angle of pair j the position times entry j of `frequency`? Print both for j = 1.
 
-    The frequencies are handed over: do not compute them, and take no base of your own.
+    The frequencies are given to you, so don't compute them, and don't use a base of your own.
     """
     for shape, base in (((9, 6), 10_000.0), ((2, 3, 30, 16), 10_000.0), ((9, 6), 50.0)):
         x, frequency = torch.randn(shape), _frequency(shape[-1], base)
         expect_close(candidate(x, frequency), turn(x, frequency), f"shape {shape}", atol=1e-4)
 
 
-@my_rotate.must("more positions take no more steps")
+@my_rotate.must("takes no more steps for more positions")
 def _(candidate):
-    """A loop over positions takes a step for each. Which shape do all angles together have, and which x?"""
+    """Does a loop run over the positions? We can compute all angles at once, as a matrix of positions by pairs."""
     few, many = (
         calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
     )
-    expect(many == few, f"{few} calls of PyTorch for 3 positions, {many} for 20")
+    expect(many == few, f"{few} calls of PyTorch for 3 positions, but {many} for 20")
 
 
 my_rotate.must_keep_inputs(
     lambda: [torch.randn(4, 6), _frequency(6)],
-    "Assignments with [] write into the caller's memory.",
-    "the input is not changed",
+    "Does a line write into the caller's memory? Assignments with [] do, so make a new tensor.",
+    "leaves its input unchanged",
 )
 
 
-@my_rotate.must("gradients reach the input")
+@my_rotate.must("lets gradients reach the input")
 def _(candidate):
-    """Is there a .detach(), a .data, a .item() or a no_grad?"""
+    """Which line leaves the graph? Look for a `.detach()`, a `.data`, an `.item()` or a `no_grad`."""
     both = (lambda x, f=function: f(x, _frequency(6)) for function in (candidate, turn))
     expect_same_gradients(*both, input=torch.randn(4, 6), atol=1e-4)
 
@@ -155,18 +154,18 @@ def _batch(batch: int = 4, length: int = 6, dim: int = 8):
     return torch.randn(batch, length, dim), sinusoidal_table(20, dim)
 
 
-@fixed_add.must("the shape is kept")
+@fixed_add.must("keeps the shape")
 def _(candidate):
-    """Which axis of x (batch, n, d) do the rows of the table belong to?"""
+    """Which axis of x (batch, n, d) do the rows of the table belong to? There is one row for each position."""
     x, table = _batch()
     expect_shape(candidate(x.clone(), table), (4, 6, 8))
 
 
-@fixed_add.must("token i of each sequence gets row i")
+@fixed_add.must("adds row i to token i of each sequence")
 def _(candidate):
-    """Subtract x from the result for a batch of 2. What has been added to the tokens of sequence 1?
+    """What has been added to the tokens of sequence 1? Subtract x from the result for a batch of 2, and look.
 
-    The size of axis 0 is the batch. How many rows does a sequence need? Against which axis do they broadcast?
+    The size of axis 0 is the batch. How many rows does a sequence need? That is the size of another axis.
     """
     for batch, length in ((4, 6), (6, 6), (1, 5), (6, 3)):
         x, table = _batch(batch, length)
@@ -174,23 +173,23 @@ def _(candidate):
         expect_close(candidate(x.clone(), table) - x, expected, f"added for {batch} × {length}")
 
 
-@fixed_add.must("a batch may be larger than the table is long")
+@fixed_add.must("takes a batch that is larger than the table is long")
 def _(candidate):
-    """Does the number of sequences still play a part?"""
+    """Does the number of sequences still play a part? Only the length of a sequence should."""
     x, table = _batch(batch=30)
     expect_close(candidate(x.clone(), table) - x, table[:6].expand(x.shape), "30 sequences")
 
 
 fixed_add.must_keep_inputs(
     _batch,
-    "What does `x += p` write into? How do you make a new tensor?",
-    "tokens and table are not changed",
+    "What does `x += p` write into? The caller's tokens, so make a new tensor.",
+    "leaves tokens and table unchanged",
 )
 
 
-@fixed_add.must("a sequence longer than the table is an error")
+@fixed_add.must("raises an error for a sequence longer than the table")
 def _(candidate):
-    """Which operation complains if 21 tokens meet 20 rows? A slice alone does not."""
+    """Which operation complains if 21 tokens meet 20 rows? A sum of the two does, a slice doesn't."""
     x, table = _batch(length=21)
     try:
         candidate(x, table)

@@ -32,39 +32,47 @@ def _by_hand(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
     return torch.stack(answers)
 
 
-@self_attention.must("five words and W_V of size (6, 3) give five answers of size 3")
+@self_attention.must("gives five answers of size 3 for five words and a W_V of size (6, 3)")
 def _(candidate):
-    """Words are rows. On which side of each matrix does X stand, and what is averaged?"""
+    """Words are rows. On which side of each matrix does X go? Write the shapes below your products, and see which
+    axes meet.
+    """
     expect_shape(candidate(torch.randn(5, 6), *_matrices()), (5, 3))
 
 
-@self_attention.must("with W_Q = 0 each answer is the mean of the values")
+@self_attention.must("gives the mean of the values if W_Q = 0")
 def _(candidate):
-    """Equal scores give equal weights. Along which axis do your weights sum to 1, and what do they average?"""
+    """Equal scores give equal weights. Along which axis do yours sum to 1? Each query shares its weight among the
+    keys.
+    """
     X, (W_q, W_k, W_v) = torch.randn(5, 6), _matrices()
     expected = (X @ W_v).mean(0).expand(5, 3)
-    expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "W_Q = 0, the answers against the mean")
+    expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "the answers with W_Q = 0")
 
 
-@self_attention.must("a row of the scores belongs to a query")
+@self_attention.must("gives each query a row of the scores")
 def _(candidate):
-    """Entry (i, j) is query i times key j. Which factor is transposed? Along which axis is one query's softmax?"""
+    """Entry (i, j) is query i times key j. Which factor do you transpose? It has to be the one whose words become
+    columns.
+    """
     W_q = torch.tensor([[90.0, 0.0], [90.0, 0.0]])
     expected = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     answers = candidate(torch.eye(2), W_q, torch.eye(2), torch.eye(2))
     expect_close(answers, expected, "two words that both look for the first")
 
 
-@self_attention.must("the scores are divided by √d, where d is the size of a query")
+@self_attention.must("divides the scores by √d, where d is the size of a query")
 def _(candidate):
-    """By what do you divide: which tensor has d as its last axis? And does it happen before the softmax?"""
+    """By what do you divide? Take d from the last axis of the queries, not of X, and divide before the softmax."""
     X, matrices = torch.randn(5, 6), _matrices(d=2)
     expect_close(candidate(X, *matrices), _by_hand(X, *matrices), "six features, d = 2")
 
 
-@self_attention.must("sentences in a batch are answered one by one")
+@self_attention.must("answers the sentences of a batch one by one")
 def _(candidate):
-    """What do `.T` and `dim=1` mean when there are more axes in front?"""
+    """What do `.T` and `dim=1` mean when there are more axes in front? Count axes from the end, with `mT` and
+    `dim=-1`.
+    """
     X, matrices = torch.randn(2, 3, 4, 6), _matrices()
     expected = torch.stack([_by_hand(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
     expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
@@ -86,22 +94,22 @@ def _answers(candidate, layer, x, expected: bool, what: str):
     verdict = candidate(layer, x)
     kind = type(verdict).__name__
     expect(
-        isinstance(verdict, bool), f"True or False is expected, got {kind}: bool(…) makes it one"
+        isinstance(verdict, bool), f"True or False is expected, got {kind}; bool(…) makes it one"
     )
     expect_equal(verdict, expected, what)
 
 
-@fixed_order_test.must("plain self-attention ignores the order")
+@fixed_order_test.must("says that plain self-attention ignores the order")
 def _(candidate):
-    """The outputs of another order are the same outputs, in that order. Do you compare them so? The words lie along
-    axis 1.
+    """Do you compare the outputs in the same order? If we permute the words, axis 1, the outputs come out permuted as
+    well, so put one of the two into the order of the other.
     """
     _answers(candidate, _attend, torch.randn(2, 6, 4), True, "plain self-attention")
 
 
-@fixed_order_test.must("rounding errors are forgiven")
+@fixed_order_test.must("forgives rounding errors")
 def _(candidate):
-    """Sums in another order differ in the last digits. Is your comparison too strict?"""
+    """Is your comparison too strict? Sums in another order differ in the last digits, so allow a small tolerance."""
 
     def layer(x):
         return 100 * _attend(x)
@@ -109,10 +117,10 @@ def _(candidate):
     _answers(candidate, layer, torch.randn(2, 60, 48), True, "self-attention over 60 words")
 
 
-@fixed_order_test.must("positions in the input are noticed")
+@fixed_order_test.must("notices positions in the input")
 def _(candidate):
-    """Does the layer see another order of words (axis 1), or the same input twice? And how far apart may two
-    outputs be?
+    """Does the layer really see another order of words? They are along axis 1. If so, check that your tolerance isn't
+    too generous.
     """
 
     def layer(x):
@@ -125,9 +133,9 @@ def _(candidate):
     _answers(candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each place added at the end")
 
 
-@fixed_order_test.must("a causal mask is noticed")
+@fixed_order_test.must("notices a causal mask")
 def _(candidate):
-    """Do you compare every output, or one of them, or a mean over the words?"""
+    """Do you compare every output? One of them, or a mean over the words, can hide the difference."""
 
     def layer(x):
         return _attend(x, causal_mask(x.shape[1]))
@@ -135,9 +143,9 @@ def _(candidate):
     _answers(candidate, layer, torch.randn(2, 6, 4), False, "causal self-attention")
 
 
-@fixed_order_test.must("layers that ignore only some orders are noticed")
+@fixed_order_test.must("notices layers that ignore only some orders")
 def _(candidate):
-    """A reversal is one order of many; so are a cyclic shift and a swap of two words. Which orders do you try?"""
+    """Which orders do you try? A reversal is only one of many, and so are a cyclic shift and a swap of two words."""
 
     def mirrored(x):
         position = torch.arange(x.shape[1])
@@ -156,9 +164,11 @@ def _(candidate):
     _answers(candidate, last_apart, x, False, "a layer that changes the sign of the last word")
 
 
-@fixed_order_test.must("a layer that ignores every second order is noticed")
+@fixed_order_test.must("notices a layer that ignores every second order")
 def _(candidate):
-    """One order drawn at random may be one that the layer ignores. How many do you draw?"""
+    """One order drawn at random may be one that the layer ignores. How many do you draw? With several, that becomes
+    unlikely.
+    """
 
     def signed(x):
         return _attend(x) * torch.where(x[:, :1, :1] > x[:, 1:2, :1], 1, -1)
@@ -168,9 +178,9 @@ def _(candidate):
         _answers(candidate, signed, x, False, "a sign that only the first two words decide")
 
 
-@fixed_order_test.must("an output that does not move with its word is noticed")
+@fixed_order_test.must("notices an output that doesn't move with its word")
 def _(candidate):
-    """If word 5 moves to position 0, where do you look for its output?"""
+    """If word 5 moves to position 0, where do you look for its output? It should have moved along."""
 
     def sorting(x):
         return x.sort(dim=1).values
@@ -187,15 +197,16 @@ def _(candidate):
 
 whose_old_car = on_paper(
     "whose_old_car", __name__, {
-        "a": (0.4, "the weight of *amigo*",
-             "The products are not the scores yet: by what are they divided? Then all eight words count.",
+        "a": (0.4, "the weight of “amigo”",
+             "The products aren't the scores yet. By what do we divide them? Then all eight words count.",
              "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1."),
-        "b": (0.2, "the weight of *Ana*",
-             "The row is the same as in (a): which sum do its exponentials have?"),
-        "c": (0.6, "how much *her* is in the answer",
-             "Weights come from keys, and the keys are the same. Whose values are (0, 1) now?"),
-        "d": (0.5, "the weight of *amigo*, with *Ana* forbidden",
-             "A mask stands before the softmax: what remains shares the whole weight."),
+        "b": (0.2, "the weight of “Ana”",
+             "The row is the same as in (a). Which sum do its exponentials have? Divide the one of “Ana” by it."),
+        "c": (0.6, "how much “her” is in the answer",
+             "Weights come from keys, and the keys are the same. Whose values are (0, 1) now? Add up their weights."),
+        "d": (0.5, "the weight of “amigo”, with “Ana” forbidden",
+             "What is the sum of the exponentials without “Ana”? A mask works before the softmax, so the others "
+             "share the whole weight."),
     },
 )  # fmt: skip
 
@@ -204,22 +215,27 @@ whose_old_car = on_paper(
 predicted_costs = on_paper(
     "predicted_costs", __name__, {
         "a": (1920, "the multiply-adds of the convolution",
-             "How many products of a word with a matrix 8 × 8 does one output take?",
+             "How many products of a word with an 8 × 8 matrix does one output take? One for each word that it "
+             "reads.",
              "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds."),
         "b": (1280, "the multiply-adds of the recurrence",
-             "Which two products does one step take?",
+             "Which two products does one step take? Look at the two matrices in its formula.",
              "The word times W_x and the state times W_h, 8 · 8 each, for 10 words."),
         "c": (3520, "the multiply-adds of self-attention",
-             "Which five matrix products does it take, and of which shapes?",
+             "Which five matrix products does it take? Write down their shapes, three for the projections and two "
+             "for the attention.",
              "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8)."),
         "d": (10, "the products that wait in the recurrence",
-             "Which products can be computed before any state is known?",
-             "All x W_x at once, and beside them the product of the zero state. Then nine states wait in turn."),
+             "Which products can we compute before any state is known? The others wait for each other.",
+             "We compute all x W_x at once, and at the same time the product of the zero state. Then nine states "
+             "wait in turn."),
         "e": (3, "the products that wait in self-attention",
-             "Do the three projections wait for each other?",
-             "Which product needs the queries, and which needs the weights?"),
+             "Do the three projections wait for each other? Go through the five products of (c) and see what each "
+             "of them needs.",
+             "One product needs the queries, and one needs the weights."),
         "f": (5, "the layers of the convolution",
-             "From the last word to the first it is 9 words back. How far back does one layer read?",
-             "It reads k − 1 = 2 words back. What happens to the remainder?"),
+             "From the last word to the first it is 9 words back. How far back does one layer read? Divide, and "
+             "mind the remainder.",
+             "It reads k − 1 = 2 words back, so four layers reach 8 words back."),
     },
 )  # fmt: skip

@@ -22,64 +22,72 @@ def _drawn(lengths=(2, 5, 3)):
 def _finite(loss):
     """The loss, if it is a number: NaN would be as NaN as another NaN."""
     finite = bool(torch.as_tensor(loss).isfinite().all())
-    expect(finite, "the loss is NaN or infinite; pick the real tokens, overwrite no logits")
+    expect(
+        finite, "the loss is NaN or infinite; pick the real tokens and leave the logits as they are"
+    )
     return loss
 
 
-@my_masked_loss.must("one number comes out")
+@my_masked_loss.must("returns one number")
 def _(candidate):
-    """Which shapes meet? `F.cross_entropy` takes (tokens, French) and (tokens,), and `lens` has no axis for the
-    steps. The result is a mean over all real tokens: which axes are left?
+    """Which axes are left at the end? The result is a mean over all real tokens, so none. Note that
+    `F.cross_entropy` takes logits (tokens, French) and targets (tokens,).
     """
     expect_shape(candidate(*_drawn()[:3]), ())
 
 
-@my_masked_loss.must("without padding it is the usual cross-entropy")
+@my_masked_loss.must("equals the usual cross-entropy if there is no padding")
 def _(candidate):
-    """Which probability does softmax give to the right token? What do you average?"""
+    """Which probability does softmax give the right token? Average −ln of it over all tokens."""
     logits, targets, lens, _ = _drawn((5, 5))
     expect_close(candidate(logits, targets, lens), F.cross_entropy(logits.mT, targets))
-    hint = "Softmax gives 0 where a score is far below, and ln 0 is −∞. Which function does both in one step?"
+    hint = "Softmax gives 0 for a score far below, and ln 0 is −∞. Which function does both in one step?"
     far = candidate(300 * logits, targets, lens)
     expect_close(far, F.cross_entropy(300 * logits.mT, targets), "logits of 300", hint=hint)
 
 
-@my_masked_loss.must("the logits at padding do not matter")
+@my_masked_loss.must("ignores the logits at padding")
 def _(candidate):
-    """How can you tell from a step's number and the sentence's length that a step is padding?"""
+    """How can you tell that a step is padding? Compare the number of the step with the length of its sentence."""
     logits, targets, lens, padding = _drawn()
     expected, first = _finite(candidate(logits, targets, lens)), torch.arange(5) == lens[:, None]
-    counted = "The first step has the number 0. Which number has the last token of a sentence of `lens` tokens?"
+    counted = "The first step has the number 0. So which number does the last real token have?"
     for changes, hint in ((padding & ~first, ""), (first, counted)):
         changed = logits.clone()
         changed[changes] = 50 * torch.randn(7)
         answer = candidate(changed, targets, lens)
-        expect_close(answer, expected, "other logits at padding", hint=hint)
+        expect_close(answer, expected, "the loss with other logits at padding", hint=hint)
 
 
-@my_masked_loss.must("more padding changes nothing")
+@my_masked_loss.must("stays the same with more padding")
 def _(candidate):
-    """By how many do you divide? Count real tokens."""
+    """By how many tokens do you divide? Count the real ones only."""
     logits, targets, lens, _ = _drawn()
     longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
     more = torch.cat([targets, torch.full((3, 4), PAD)], dim=1)
     expected = _finite(candidate(logits, targets, lens))
-    expect_close(candidate(longer, more, lens), expected, "four more columns of <pad>")
+    expect_close(
+        candidate(longer, more, lens), expected, "the loss with four more columns of <pad>"
+    )
 
 
-@my_masked_loss.must("every real token counts the same, in short and in long sentences")
+@my_masked_loss.must("counts every real token the same, in short and in long sentences")
 def _(candidate):
-    """Do you divide by the longest sentence, or take a mean of means? How much does a word of a short sentence
-    count then?
+    """How much does a word of a short sentence count? Less or more than the others, if you divide by the longest
+    sentence or take a mean of means; sum over all tokens first.
     """
     logits, targets, lens, padding = _drawn((1, 5))
     expected = F.cross_entropy(logits[~padding], targets[~padding])
-    expect_close(candidate(logits, targets, lens), expected, "sentences of 1 and 5 tokens")
+    expect_close(
+        candidate(logits, targets, lens), expected, "the loss of sentences of 1 and 5 tokens"
+    )
 
 
-@my_masked_loss.must("the gradient is that of the real tokens, and 0 at padding")
+@my_masked_loss.must("has the gradient of the real tokens, and 0 at padding")
 def _(candidate):
-    """Multiplying by 0 does not remove everything. Do padded tokens enter the sum at all?"""
+    """Do padded tokens enter the sum at all? Multiplying by 0 doesn't remove everything (0 · ∞ is NaN), so pick the
+    real tokens instead.
+    """
     logits, targets, lens, padding = _drawn()
     logits.requires_grad_()
     candidate(logits, targets, lens).backward()
@@ -88,7 +96,7 @@ def _(candidate):
     expect(not logits.grad[padding].any(), "logits at padding have a gradient")
     real = logits.detach()[~padding].requires_grad_()
     F.cross_entropy(real, targets[~padding]).backward()
-    expect_close(logits.grad[~padding], real.grad, "gradient at real tokens")
+    expect_close(logits.grad[~padding], real.grad, "the gradient at real tokens")
 
 
 # Greedy decoding: find the bug ------------------------------------------------------------------
@@ -108,7 +116,8 @@ class _Scripted:
 
     def step(self, tokens, state):
         whole = (
-            "The state has a row for each sentence. Hand on all tokens; only keep fewer of them."
+            "Do you drop the finished sentences? The state has a row for each sentence, so pass on all "
+            "tokens, and only keep fewer."
         )
         expect(
             len(tokens) == len(state["sentences"]),
@@ -138,35 +147,39 @@ def _says(candidate, *sentences):
     expect_equal(_decoded(candidate, _Scripted(*sentences)), list(sentences), "decoded")
 
 
-@fixed_decoding.must("one sentence comes out as the model says it, without <eos>")
+@fixed_decoding.must("returns one sentence as the model writes it, without <eos>")
 def _(candidate):
-    """Which token is taken at each step, and which token ends the sentence?"""
+    """Which token ends the sentence? At each step take the most probable token, and stop before you keep that one."""
     _says(candidate, [5, 6, 7])
 
 
-@fixed_decoding.must("the model reads <bos> first, and then the token that it said last")
+@fixed_decoding.must("gives the model <bos> first, and then its own last token")
 def _(candidate):
-    """What is the input of the next step?"""
+    """What is the input of the next step? Print what the model reads in the first three steps."""
     model = _Scripted([5, 6, 7])
     _decoded(candidate, model)
     expect_equal(model.read[:4], [[BOS], [5], [6], [7]], "what the model was given to read")
 
 
-@fixed_decoding.must("a short sentence does not cut a long one")
+@fixed_decoding.must("doesn't cut a long sentence when a short one ends")
 def _(candidate):
-    """When may a batch stop: when one sentence is finished, or when all are?"""
+    """When may a batch stop: when one sentence is finished, or when all are? Look at the condition that ends the
+    loop.
+    """
     long = _decoded(candidate, _Scripted([5], [6, 7, 8, 9]))[1]
     expect_equal(long[:4], [6, 7, 8, 9], "the beginning of the long one, decoded")
 
 
-@fixed_decoding.must("a finished sentence gets no more tokens")
+@fixed_decoding.must("adds no more tokens to a finished sentence")
 def _(candidate):
-    """The model goes on talking after <eos>. Who remembers which sentences have said it?"""
+    """Who remembers which sentences have reached <eos>? The model doesn't, it goes on writing; keep one truth value
+    for each sentence.
+    """
     _says(candidate, [5, 6, 7, 8, 9], [6], [7, 8])
 
 
-@fixed_decoding.must("it stops at max_len")
+@fixed_decoding.must("stops at max_len")
 def _(candidate):
-    """What ends the loop if the model never says <eos>?"""
+    """What ends the loop if the model never writes <eos>? Let the loop count its steps."""
     answer = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
     expect_equal(answer, [[5, 6], [9]], "decoded with max_len=2")

@@ -15,9 +15,9 @@ from course_utils.kit.on_paper import on_paper
 loss_given = Check("loss_given")
 
 
-@loss_given.must("one context for all: the entropy of the tokens, here ln 2 and 0.562")
+@loss_given.must("gives the entropy of the tokens if all have one context, here ln 2 and 0.562")
 def _(candidate):
-    """Which probability does the best model give a token that is 3 of 4 tokens?
+    """Which probability does the best model give a token that is 3 of 4 tokens? Its share, so begin by counting.
 
     Count each token; its share is its probability; the loss is the mean of −ln.
     """
@@ -26,31 +26,32 @@ def _(candidate):
     expect_number(candidate([0] * 4, list("aaba")), expected, "the loss of a a b a")
 
 
-@loss_given.must("a context that tells the token costs nothing")
+@loss_given.must("gives 0 if the context determines the token")
 def _(candidate):
-    """Do you count the tokens of each context apart?"""
+    """Do you count the tokens of each context separately? Each context needs a count of its own."""
     answer = candidate(["x", "y", "x", "y"], ["a", "b", "a", "b"])
     expect_number(answer, 0.0, "the loss of tokens that follow from their contexts")
 
 
-@loss_given.must("by hand: contexts x x x y, tokens a a b b: 0.477")
+@loss_given.must("gives 0.477 for contexts x x x y and tokens a a b b")
 def _(candidate):
-    """In context x, what is the probability of a, and of b? In context y, that of b?
+    """In context x, what are the probabilities of a and of b? Do the same for context y, then average over the four
+    tokens.
 
-    −ln ⅔ twice, −ln ⅓ once, −ln 1 once; the mean of the four.
+    It is −ln ⅔ twice, −ln ⅓ once, −ln 1 once, and then the mean of the four.
     """
     expected = -(2 * math.log(2 / 3) + math.log(1 / 3)) / 4
     expect_number(candidate(list("xxxy"), list("aabb")), expected, "the loss")
 
 
-@loss_given.must("each token counts once, and not each context once")
+@loss_given.must("counts each token once, not each context once")
 def _(candidate):
-    """Is the mean over all tokens, or is it a mean of means?"""
+    """Is your result a mean over all tokens? A mean of the contexts' means counts a rare context too much."""
     contexts, tokens = list("xxxxxxyy"), list("aaaaaabc")
     expect_number(candidate(contexts, tokens), math.log(2) / 4, "the loss of x six times, y twice")
 
 
-@loss_given.must("contexts may be numbers, words, or tuples of words")
+@loss_given.must("takes contexts that are numbers, words, or tuples of words")
 def _(candidate):
     """Do you use the contexts as indices? A dictionary or a Counter takes any of them as a key."""
     contexts = [("the", "old"), ("the", "old"), (), ()]
@@ -61,16 +62,18 @@ def _(candidate):
 
 predicted_steps = on_paper(
     "predicted_steps", __name__, {
-        "a": (2.4, "the rate of step 20", "Which share of the warm-up is over?"),
-        "b": (2, "the rate of step 450",
-             "The rate is 6 at step 50. By what is 1/√step smaller at nine times the step?"),
+        "a": (2.4, "the learning rate of step 20",
+             "Which share of the warm-up is over? The rate has grown to this share of its peak."),
+        "b": (2, "the learning rate of step 450",
+             "The rate is 6 at step 50. How much smaller is 1/√step at nine times the step? Divide by that."),
         "c": (3, "how far the first step moves the weight",
-             "What are Adam's two averages after one gradient, corrected?",
+             "What are Adam's two averages after one gradient, corrected? Write them with g, then divide.",
              "They are g and g², and g / √g² is ±1."),
         "d": (5, "how far it moves with clipping",
-             "The gradient is a hundred times shorter. What happens to the quotient?"),
-        "e": (0.99, "the paper's peak rate",
-             "At which step are both terms of the minimum equal?",
+             "The gradient is a hundred times shorter. What happens to the quotient g / √g²? It decides how far we "
+             "go."),
+        "e": (0.99, "the paper's peak learning rate",
+             "At which step are both terms of the minimum equal? The peak is there.",
              "At t = W it is 1/√(d · W)."),
     },
 )  # fmt: skip
@@ -101,36 +104,38 @@ def _fitted(candidate, model, batches) -> list[float]:
     return [float(rate) for rate in rates]
 
 
-@fixed_fit.must("there is one rate for each batch of each epoch")
+@fixed_fit.must("returns one rate for each batch of each epoch")
 def _(candidate):
-    """How often does the optimizer step, and how often do you record the rate?"""
+    """How often does the optimizer step? Record the rate once for each of these steps."""
     expect_equal(len(_fitted(candidate, *_problem())), 12, "rates for 4 epochs of 3 batches")
 
 
-@fixed_fit.must("the first step has rate lr · schedule(1)")
+@fixed_fit.must("takes the first step at the rate lr · schedule(1)")
 def _(candidate):
-    """LambdaLR counts the steps that are *done*. With which number does it call your schedule first?"""
+    """With which number does LambdaLR call your schedule first? It counts the steps that are *done*, so it begins at
+    0.
+    """
     expect_number(_fitted(candidate, *_problem())[0], LR / WARMUP, "the rate of the first step")
 
 
-@fixed_fit.must("step s has rate lr · schedule(s), whatever the epoch")
+@fixed_fit.must("takes step s at the rate lr · schedule(s), whatever the epoch")
 def _(candidate):
-    """How often is `scheduler.step()` called, and how often should it be?"""
+    """How often do you call `scheduler.step()`? It should be once for each step of the optimizer."""
     rates = _fitted(candidate, *_problem())
     for step in (2, WARMUP, 7, 12):
         expect_number(rates[step - 1], LR * _schedule(step), f"the rate of step {step}")
 
 
-@fixed_fit.must("the weights have moved at these rates")
+@fixed_fit.must("moves the weights at these rates")
 def _(candidate):
-    """Are the rates that you return those that the optimizer used?"""
+    """Are the rates that you return those that the optimizer used? Read the rate right before `optimizer.step()`."""
     model, batches = _problem()
     right = copy.deepcopy(model)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         _fitted(candidate, model, batches)
     early = any("before `optimizer.step()`" in str(warning.message) for warning in warned)
-    expect(not early, "PyTorch warns: `scheduler.step()` stands before `optimizer.step()`")
+    expect(not early, "PyTorch warns that `scheduler.step()` comes before `optimizer.step()`")
     optimizer = torch.optim.Adam(right.parameters())
     for step in range(1, EPOCHS * len(batches) + 1):
         optimizer.param_groups[0]["lr"] = LR * _schedule(step)

@@ -18,20 +18,21 @@ from course_utils.models.transformer import Transformer
 
 predicted_beams = on_paper(
     "predicted_beams", __name__, {
-        "a": (0.16, "the probability of what greedy decoding says",
-             "Which first word has the highest probability?",
+        "a": (0.16, "the probability of what greedy decoding writes",
+             "Which first word has the highest probability? Follow its branch.",
              "Multiply along the branch: 0.4 for E, then its most probable next word."),
-        "b": (0.175, "the probability of what a beam of two says",
-             "Which two beginnings are kept after the first word?",
+        "b": (0.175, "the probability of what a beam of two writes",
+             "Which two beginnings are kept after the first word? Multiply along both, and take the best.",
              "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
         "c": (0.25, "the probability of the most probable sentence",
-             "Follow G, too. Why does a beam of two never see what comes after it?"),
+             "Why does a beam of two never see what comes after G? Follow that branch yourself."),
         "d": (13, "the number of rows of probabilities that a beam of three asks for",
-             "How many beginnings are there at the first step, and how many at each later one?",
+             "How many beginnings are there at the first step? There is only one, and at each later step there are "
+             "more.",
              "One row at the first of the five steps, then three at each of four steps."),
-        "e": (-1.9 / (11 / 6), "the ranking of the longer sentence",
-             "The number n counts <eos>, too: here it is 6.",
-             "−1.9 divided by (5 + 6)/6; the exponent is 1."),
+        "e": (-1.9 / (11 / 6), "the score by which the longer sentence is ranked",
+             "What is n here? It counts <eos> as well, so it is 6.",
+             "Divide −1.9 by (5 + 6)/6; the exponent is 1."),
     }, within=0.004,
 )  # fmt: skip
 
@@ -50,9 +51,9 @@ def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
     return scores, torch.randn(beams, words).log_softmax(dim=-1)
 
 
-@my_grow.must("it gives scores, rows and words, each of as many entries as are kept")
+@my_grow.must("gives scores, rows and words, one for each beam that is kept")
 def _(candidate):
-    """How many beams are there afterwards?
+    """How many beams are there afterwards? There should be `size` of everything.
 
     On the flattened sums, topk gives `size` values and `size` places.
     """
@@ -60,9 +61,10 @@ def _(candidate):
         expect_shape(given, (4,))
 
 
-@my_grow.must("one beam grows into several")
+@my_grow.must("grows one beam into several")
 def _(candidate):
-    """Log-probabilities of a beginning and of its next word: what makes of them that of both?
+    """A beginning has a log-probability, and so does its next word. How do we combine them? We multiply
+    the probabilities.
 
     At the first step there is one beam. From which row do all the new ones come then?
     """
@@ -73,28 +75,29 @@ def _(candidate):
     expect_close(words.float(), torch.tensor([0.0, 2.0]), "words of the first step")
 
 
-@my_grow.must("a beam's score is the sum of the log-probabilities of its words")
+@my_grow.must("scores a beam by the sum of the log-probabilities of its words")
 def _(candidate):
-    """How do the probabilities of a beginning and of its next word become that of both?
+    """How do the probabilities of a beginning and of its next word become the probability of both? We multiply them,
+    so their logarithms are added.
 
-    Log-probabilities are added: scores need an axis for the words before they meet log_p.
+    Scores need an axis for the words before they meet log_p.
     """
     given = _beams()
     expect_close(_three(candidate(*given, 4))[0], grow(*given, 4)[0], "scores")
 
 
-@my_grow.must("the best of all continuations are kept, not so many of each beam")
+@my_grow.must("keeps the best of all continuations, not a fixed number from each beam")
 def _(candidate):
-    """Do the beams compete with each other? Flatten before topk."""
+    """Do the beams compete with each other? They do if you flatten before topk."""
     log_p = torch.tensor([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]]).log()
     scores, rows, _ = _three(candidate(torch.tensor([0.9, 0.1]).log(), log_p, 2))
     expect_close(rows.float(), torch.zeros(2), "rows, where both best go on from beam 0")
     expect_close(scores, torch.tensor([0.45, 0.27]).log(), "scores")
 
 
-@my_grow.must("rows and words say where each came from")
+@my_grow.must("says which beam and which word each came from")
 def _(candidate):
-    """A place in the flattened sums: which beam is it, and which word?
+    """What does a place in the flattened sums say? It names a beam and a word, so take it apart into the two.
 
     With V words, place p belongs to beam p // V and to word p % V.
     """
@@ -106,7 +109,11 @@ def _(candidate):
         expect_close(answer[2].float(), expected[2].float(), "words")
 
 
-my_grow.must_keep_inputs(lambda: [*_beams(), 3], "Does a line add in place, such as `log_p += …`?")
+my_grow.must_keep_inputs(
+    lambda: [*_beams(), 3],
+    "Does a line add in place? `log_p += …` writes into the caller's tensor, so write `log_p + …`.",
+    sentence="leaves its inputs unchanged",
+)
 
 # A word at the wrong place -----------------------------------------------------------------------
 
@@ -117,27 +124,27 @@ def _model() -> Transformer:
     return Transformer(9, 12, embed_dim=8, num_heads=2, ffn_dim=8, dropout=0.0, max_len=32)
 
 
-@fixed_newest.must("it gives one vector for each beam, (beams, 1, d)")
+@fixed_newest.must("gives one vector for each beam, (beams, 1, d)")
 def _(candidate):
-    """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis?"""
+    """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis? Use a colon."""
     model, read = _model(), []
     model.target_embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].shape))
     for beams, words in ((1, 1), (3, 5)):
         ids = torch.randint(4, 12, (beams, words))
         expect_shape(candidate(model, ids), (beams, 1, 8))
-    expect((3, 5) not in read, "all 5 words are embedded, and 4 rows thrown away")
+    expect((3, 5) not in read, "all 5 words are embedded, expected only the newest")
 
 
-@fixed_newest.must("the first word is as it was")
+@fixed_newest.must("keeps the first word as it was")
 def _(candidate):
-    """At the first step there is one word, at position 0. What did you change there?"""
+    """What did you change for the first word? It is alone at the first step, at position 0, and was right before."""
     model, ids = _model(), torch.tensor([[2]])
     expect_close(candidate(model, ids), newest(model, ids), "the vector of <bos>")
 
 
-@fixed_newest.must("with one beam, the fifth word stands at position 4")
+@fixed_newest.must("puts the fifth word at position 4 with one beam")
 def _(candidate):
-    """Print the position that the buggy version uses at each step of greedy decoding.
+    """Which position does the buggy version use at each step of greedy decoding? Print it.
 
     `len` counts along the first axis. What is counted along the first axis of (beams, t)?
     """
@@ -145,18 +152,20 @@ def _(candidate):
     expect_close(candidate(model, ids), newest(model, ids), "the vector of the fifth word")
 
 
-@fixed_newest.must("with four beams, too, and it is the newest word's vector")
+@fixed_newest.must("gives the newest word's vector with four beams")
 def _(candidate):
-    """Does the position depend on how many beams there are? Whose embedding is it?"""
+    """Does the position depend on how many beams there are? It should depend on the number of words only."""
     model = _model()
     for words in (2, 4, 6):
         ids = torch.randint(4, 12, (4, words))
         expect_close(candidate(model, ids), newest(model, ids), f"vectors of word {words}")
 
 
-@fixed_newest.must("it agrees with the last row of what the model embeds at once")
+@fixed_newest.must("agrees with the last row of what the model embeds at once")
 def _(candidate):
-    """In `model.embed` words are scaled, get their position and drop out: is each of them done once?"""
+    """Which of the three steps in `model.embed` is missing or done twice? Words are scaled, get their position, and
+    drop out.
+    """
     model, ids = _model(), torch.randint(4, 12, (3, 7))
     whole = model.embed(model.target_embedding, ids)
     expect_close(candidate(model, ids), whole[:, -1:], "the last of seven")
