@@ -146,7 +146,7 @@ function beforeHTML(trace, before, { words, looks }) {
 }
 
 const deeperHTML = ({ source }, { words }) => (words.length
-  ? `Other words have read ${words.map((j) => `<em>${safe(source[j].text)}</em>`).join(", ")} in the encoder: forbid that, too`
+  ? `Forbid this in the encoder as well, where other words have read ${words.map((j) => `<em>${safe(source[j].text)}</em>`).join(", ")}`
   : "");
 
 const unsureHTML = (trace) => (trace.says.some((word) => sureOf(trace, word) < UNSURE)
@@ -229,9 +229,9 @@ ${checkpoints ? checkpointSlider(bundle) : ""}
 <div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${headButtons(trace.maps.cross, view.map)}</div>
 ${closer(tableHTML(trace, view), more)}
 </div>
-${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words, and is often \
-wrong: of ${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. The test \
-sentences are made by the same rules as most of those that it has read: of other sentences fewer are right.</p>`}`;
+${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words. Of \
+${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. Expect less of your own \
+sentences, because most of those that it has read are made by the same rules as the test sentences.</p>`}`;
 }
 
 const CARDS = [
