@@ -202,7 +202,7 @@ def test_the_last_look_stays_and_the_encoder_can_be_forbidden_too(open_widget):
         assert set(percents(part(page, "table").locator("tbody td:last-child")).tolist()) == {1}
         button(page, "undo").click()
         english(page, "car").click()
-        page.get_by_role("checkbox", name="Other words have read car").check()
+        page.get_by_role("checkbox", name="where other words have read car").check()
         expect(part(page, "next").locator("li").nth(1)).to_contain_text("écrivain")
         closer(page)
         page.get_by_role("radio", name="English to English").check()
