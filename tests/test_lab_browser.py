@@ -279,6 +279,7 @@ def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(started):
     view, title, _ = started
     view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).first.click()
     front = idle(view)
+    expect(view.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)  # nothing is unsaved yet
     view.locator(".jp-TableOfContents").get_by_text("Take-aways").click()
     question = front.locator(".course-quiz[data-ready] fieldset").first
     question.wait_for(timeout=WAIT)

@@ -75,7 +75,7 @@ def test_the_notebook_is_complete_and_free_of_noise(made):
     counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     assert counts == [1, 2, 3, 4, 5, 6]
     assert set(notebook.metadata) == {"kernelspec", "language_info", "source"}
-    assert all(set(cell.metadata) <= {"tags", "jupyter"} for cell in notebook.cells)
+    assert all(set(cell.metadata) <= {"collapsed", "tags", "jupyter"} for cell in notebook.cells)
     noise = "iopub|jupytext|timestamp|lines_to_next_cell|transient|widget-view"
     assert not re.search(noise, text) and text.endswith("}\n")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.files import atomic_write
 from course_utils.studio import StudioError
+from course_utils.studio.kernel import LANGUAGE
 
 if TYPE_CHECKING:  # jupytext and nbformat take half a second, and most commands need neither
     from nbformat import NotebookNode
@@ -19,8 +20,8 @@ if TYPE_CHECKING:  # jupytext and nbformat take half a second, and most commands
 FORMAT = "py:percent"
 METADATA = ("tags", "jupyter")  # of a cell, in both files
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
-LANGUAGE |= {"pygments_lexer": "ipython3"}
+# As Lab writes it when it opens a notebook: one just opened is not marked unsaved.
+OPENED = KERNEL | {"display_name": "Python 3 (ipykernel)"}
 SPACING = "lines_to_next_cell"  # blank lines, where they are not the usual ones
 FILTERS = {
     "notebook_metadata_filter": "kernelspec,-all",
@@ -60,8 +61,10 @@ def bare(notebook: "NotebookNode") -> "NotebookNode":
 
     for cell in name_cells(notebook).cells:
         shared = {key: value for key, value in cell.metadata.items() if key in METADATA}
+        if shared.get("jupyter", {}).get("outputs_hidden"):
+            shared = {"collapsed": True, **shared}
         cell.metadata = nbformat.from_dict(shared)
-    metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "source": text_digest(notebook)}
+    metadata = {"kernelspec": OPENED, "language_info": LANGUAGE, "source": text_digest(notebook)}
     notebook.metadata = nbformat.from_dict(metadata)
     return notebook
 
