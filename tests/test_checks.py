@@ -327,12 +327,12 @@ def five_solution():
 @pytest.mark.parametrize(
     ("candidate", "report"),
     [
-        (lambda: 5, "five: passed, 2 of 2.\n  ✓ it can be called\n  ✓ it gives 5"),
-        (five_solution, "five: the course's solution passes, 2 of 2."),
-        (lambda: 4, "five: not yet, 1 of 2 so far.\n  ✓ it can be called\n  ✗ it gives 5\n"
+        (lambda: 5, "five: your code passes all 2 tests.\n  ✓ it can be called\n  ✓ it gives 5"),
+        (five_solution, "five: the course's solution passes all 2 tests."),
+        (lambda: 4, "five: 1 of 2 tests pass.\n  ✓ it can be called\n  ✗ it gives 5\n"
                     "    it gives 4\n    Hint: count your fingers"),
-        (3, "five: not yet, 0 of 2 so far.\n  ✗ it can be called\n    a function is expected, got an int\n"
-            "    Hint: write a function\n  · it gives 5 (not tried yet)"),
+        (3, "five: 0 of 2 tests pass.\n  ✗ it can be called\n    got an int, expected a function\n"
+            "    Hint: write a function\n  · it gives 5 (not tested yet)"),
         (lambda: ..., "five: not done yet. Fill in the cell above and run it, then this one.\n"
                       "It will test:\n  · it can be called\n  · it gives 5"),
         (leave_one_out, "five: this is the course's own; write yours in the cell above, and hand that in.\n"
@@ -375,7 +375,7 @@ def _alone(count: int) -> Check:
 def test_answers_that_stand_alone_are_all_judged_and_count_for_a_point_each():
     report = _alone(3)(lambda: [7, 1, 7])
     assert repr(report) == (
-        "answers: not yet, 1 of 3 so far.\n  ✗ (0)\n    it is not\n    Hint: count\n  ✓ (1)\n  ✗ (2)"
+        "answers: 1 of 3 answers are right.\n  ✗ (0)\n    it is not\n    Hint: count\n  ✓ (1)\n  ✗ (2)"
     )
     assert [report.holds(place) for place in range(3)] == [False, True, False]
     assert report.points == 1 and _alone(3)(lambda: [0, 1, 2]).passed
@@ -426,11 +426,15 @@ PAPER = on_paper(
         ((9, torch.tensor(0.5)), (True, True), ""),
         (torch.tensor([9, 0.5]), (True, True), ""),
         ([math.nan, 0.5], (False, True), "your answer to (a) is nan"),
-        (["9", 0.5], (False, True), "'9' is not a number; write 0.5 or 1 / 2, without quotes"),
+        (
+            ["9", 0.5],
+            (False, True),
+            "got '9', expected a number; write 0.5 or 1 / 2, without quotes",
+        ),
         ([9, ...], (True, False), "(b) has no answer yet"),
         ([..., ...], (), ""),
-        ([9], (False, False), "1 entries; expected 2 answers, for a to b"),
-        ("90", (False, False), "a list of 2 answers, for a to b, is expected, got str"),
+        ([9], (False, False), "got a list of 1, expected 2 answers, for a to b"),
+        ("90", (False, False), "got a str, expected a list of 2 answers, for a to b"),
     ],
 )
 def test_answers_on_paper_are_numbers_in_a_list_an_array_or_a_tensor(answers, results, reason):
@@ -559,19 +563,19 @@ UP_TO_SEVEN = torch.arange(9.0).where(torch.arange(9) < 8, -math.inf)
 @pytest.mark.parametrize(
     ("expectation", "given", "off"),
     [
-        (expect_shape, ([1.0], (1,)), "a tensor is expected, got a list"),
-        (expect_shape, (torch.ones(2, 3), (3, 2)), r"shape \(2, 3\); expected shape \(3, 2\)"),
-        (expect_close, (torch.ones(2), torch.tensor([1, 1.5]), "rows"), r"^rows: 1, 1; expected 1, 1\.5$"),
-        (expect_close, (torch.tensor([torch.nan]), torch.ones(1)), "^0 is nan; expected 1$"),
-        (expect_close, (torch.tensor(1.0004), torch.tensor(1.0)), r"^1\.0004; expected 1$"),
-        (expect_close, (torch.tensor([[1.0, 2], [1, 7]]), ROWS), "^row 1 is 1, 7; expected 1, 2$"),
-        (expect_close, (torch.arange(9)[None], UP_TO_SEVEN[None]), "^0, 8 is 8; expected -inf$"),
-        (expect_sums_to_one, (torch.ones(3, 2), (3, 2)), "of the rows: 2, 2, 2; expected 1, 1, 1"),
-        (expect_equal, (3, 4, "four"), "four: 3; expected 4"),
-        (expect_number, (3, 4, "the rate"), "the rate is 3; expected 4"),
-        (expect_number, ((), 4, "the rate"), "a number is expected, got a tuple"),
-        (expect_tensors, (ROWS, "x", "y"), r"a tuple of 2 tensors \(x, y\) is expected, got a Tensor"),
-        (expect_tensors, ([ROWS, 1], "x", "y"), "a tuple of 2 tensors .* is expected, got a list"),
+        (expect_shape, ([1.0], (1,)), "got a list, expected a tensor"),
+        (expect_shape, (torch.ones(2, 3), (3, 2)), r"^got shape \(2, 3\), expected shape \(3, 2\)"),
+        (expect_close, (torch.ones(2), torch.tensor([1, 1.5]), "rows"), r"^rows: got \[1, 1\], expected \[1, 1\.5\]$"),
+        (expect_close, (torch.tensor([torch.nan]), torch.ones(1)), "^entry 0 is nan, expected 1$"),
+        (expect_close, (torch.tensor(1.0004), torch.tensor(1.0)), r"^got 1\.0004, expected 1$"),
+        (expect_close, (torch.tensor([[1.0, 2], [1, 7]]), ROWS), r"^row 1 is \[1, 7\], expected \[1, 2\]$"),
+        (expect_close, (torch.arange(9)[None], UP_TO_SEVEN[None]), r"^entry \[0, 8\] is 8, expected -inf$"),
+        (expect_sums_to_one, (torch.ones(3, 2), (3, 2)), r"of the rows: got \[2, 2, 2\], expected \[1, 1, 1\]"),
+        (expect_equal, (3, 4, "four"), "four: got 3, expected 4"),
+        (expect_number, (3, 4, "the rate"), "the rate is 3, expected 4"),
+        (expect_number, ((), 4, "the rate"), "got a tuple, expected a number"),
+        (expect_tensors, (ROWS, "x", "y"), r"got a Tensor, expected a tuple of 2 tensors \(x, y\)"),
+        (expect_tensors, ([ROWS, 1], "x", "y"), "got a list, expected a tuple of 2 tensors"),
     ],
 )  # fmt: skip
 def test_expectations_say_what_is_off(expectation, given, off):
@@ -614,8 +618,8 @@ def test_an_equal_tensor_in_the_place_of_another_is_no_change():
     [
         (lambda x, y: (x * y).detach(), "no gradient reaches the first or the second"),
         (lambda x, y: x * y.detach(), "no gradient reaches the second"),
-        (lambda x, y: 2 * x * y - x.detach() * y, "the gradient of the first: .*; expected"),
-        (lambda x, y: x @ y, r"shape \(\); expected shape \(3,\)"),
+        (lambda x, y: 2 * x * y - x.detach() * y, "the gradient of the first: .*, expected"),
+        (lambda x, y: x @ y, r"got shape \(\), expected shape \(3,\)"),
     ],
 )
 def test_a_gradient_that_does_not_arrive_or_is_another_is_noticed(candidate, off):
@@ -682,31 +686,35 @@ def test_a_forgotten_return_moves_the_hints_on(stepwise):
 
 
 def test_hints_come_step_by_step_for_what_did_not_hold(stepwise):
-    assert repr(stepwise.hint()) == "Hint 1 of 1 for “it is a number”: What do you return?"
+    assert repr(stepwise.hint()) == "five: it is a number\n  Hint: What do you return?"
     report = stepwise(lambda: 4)
     assert report.hint == "What is 2 + 3?"
-    assert "Hint: What is 2 + 3? (More, in a new cell: cu.checks.five.hint())" in repr(report)
-    two = "Hint 1 of 3 for “it gives 5”: What is 2 + 3?\nHint 2 of 3: Count on from 3."
+    assert repr(report).endswith(
+        "    Hint 1 of 3: What is 2 + 3?\n"
+        "    (For the next hint, run this in a new cell: cu.checks.five.hint())"
+    )
+    two = "five: it gives 5\n  Hint 1 of 3: What is 2 + 3?\n  Hint 2 of 3: Count on from 3."
     assert repr(stepwise.hint()) == two
-    assert stepwise(lambda: 6).more
+    stepwise(lambda: 6)
     for _ in range(2):  # all can be read again
-        assert repr(stepwise.hint()) == f"{two}\nHint 3 of 3: After 3 come 4 and …"
-        assert stepwise(lambda: 7).more
+        assert repr(stepwise.hint()) == f"{two}\n  Hint 3 of 3: After 3 come 4 and …"
+        stepwise(lambda: 7)
 
 
 def test_hints_begin_anew_with_another_property_and_end_with_passing(stepwise):
     stepwise(lambda: 4)
     stepwise.hint()
     report = stepwise(lambda: "four")
-    assert (report.hint, report.more) == ("What do you return?", False)
+    assert repr(report).count("Hint: What do you return?") == 1 and ".hint()" not in repr(report)
     assert stepwise(lambda: 5).passed
-    assert repr(stepwise.hint()) == "passed: nothing to hint at"
+    assert repr(stepwise.hint()) == "five: your code passes, so there is nothing to hint at."
 
 
-def test_a_reason_may_bring_the_hint_for_just_this_mistake():
+def test_a_hint_for_just_this_mistake_comes_before_those_of_the_property():
     check = Check("two")
     check.must("it is 2", hint="Count.")(lambda f: expect(f() == 2, "it is 1", "Once more?"))
-    assert check(lambda: 1).hint == "Once more?"
+    assert "Hint 1 of 2: Once more?" in repr(check(lambda: 1))
+    assert repr(check.hint()).endswith("Hint 1 of 2: Once more?\n  Hint 2 of 2: Count.")
 
 
 ENDLESS = "def mine():\n    while True:\n        try:\n            x = 1\n        except Exception:\n            pass"

@@ -84,9 +84,9 @@ class TookTooLong(BaseException):
 SLIPS: dict[type[BaseException], str] = {
     NothingReturned: "Does each path through the function end with `return`?",
     TookTooLong: "Which condition ends the loop, and what in the loop changes it?",
-    WrongKind: "What does the docstring say that the function gives back?",
-    NameError: "Is the name spelled as where it is defined?",
-    AttributeError: "Has what stands before the dot this attribute? Print its type.",
+    WrongKind: "What should the function return? Look at its docstring.",
+    NameError: "Is the name spelled the way it is where you define it?",
+    AttributeError: "Does the object before the dot have this attribute? Print its type.",
 }
 """What to ask where something else than the subject of the exercise went wrong."""
 
@@ -121,20 +121,20 @@ class Report:
         sentences: of all its properties, in order.
         results: for each sentence whether it holds; None where it was not tried.
         reason: why the first one that does not hold doesn't, in one or two lines; empty if all do.
-        hint: where to look then; empty if all hold.
+        hints: where to look then, step by step; the first is shown with the report.
         done: False while there is nothing of the learner's to test; then `reason` may say why.
-        more: whether the check has more hints for what does not hold.
         ours: whether the course's own solution was checked.
+        on_paper: whether the properties are answers, each judged alone.
     """
 
     name: str
     sentences: tuple[str, ...]
     results: tuple[bool | None, ...] = ()
     reason: str = ""
-    hint: str = ""
+    hints: tuple[str, ...] = ()
     done: bool = True
-    more: bool = False
     ours: bool = False
+    on_paper: bool = False
 
     @property
     def held(self) -> int:
@@ -155,24 +155,48 @@ class Report:
         """Whether the property at this place, counted from 0, is known to hold."""
         return self.results[place : place + 1] == (True,)
 
+    @property
+    def hint(self) -> str:
+        """The hint that is shown with the report; empty if all properties hold."""
+        return self.hints[0] if self.hints else ""
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence, which begins with the check's name."""
+        total = len(self.sentences)
+        if not self.done:
+            return f"{self.name}: {self.reason or STUB}"
+        if self.on_paper and not self.ours:
+            return f"{self.name}: {self.points} of {total} answers are right."
+        if self.passed:
+            who = "the course's solution passes" if self.ours else "your code passes"
+            return f"{self.name}: {who} {f'all {total} tests' if total > 1 else 'its test'}."
+        return f"{self.name}: {self.points} of {total} tests pass."
+
     def __repr__(self) -> str:
         if not self.done:
-            head = f"{self.name}: {self.reason or STUB}"
-            return "\n".join([head, "It will test:", *(f"  · {s}" for s in self.sentences)])
-        count = f"{self.points} of {len(self.sentences)}"
+            return "\n".join(
+                [self.headline, "It will test:", *(f"  · {s}" for s in self.sentences)]
+            )
         if self.passed and self.ours:
-            return f"{self.name}: the course's solution passes, {count}."
-        state = f"passed, {count}" if self.passed else f"not yet, {count} so far"
-        marks = {True: "  ✓ {}", False: "  ✗ {}", None: "  · {} (not tried yet)"}
+            return self.headline
+        marks = {True: "  ✓ {}", False: "  ✗ {}", None: "  · {} (not tested yet)"}
         lines = [
             marks[held].format(sentence)
             for sentence, held in zip(self.sentences, self.results, strict=True)
         ]
         if not self.passed:
-            more = f" (More, in a new cell: cu.checks.{self.name}.hint())" if self.more else ""
-            reason = [*self.reason.splitlines(), f"Hint: {self.hint}{more}"]
+            next_hint = f"(For the next hint, run this in a new cell: cu.checks.{self.name}.hint())"
+            reason = [*self.reason.splitlines(), _numbered(self.hints)[0]]
+            reason += [next_hint] * (len(self.hints) > 1)
             lines[self.held + 1 : self.held + 1] = [f"    {line}" for line in reason]
-        return "\n".join([f"{self.name}: {state}.", *lines])
+        return "\n".join([self.headline, *lines])
+
+
+def _numbered(hints: Sequence[str]) -> list[str]:
+    if len(hints) == 1:
+        return [f"Hint: {hints[0]}"]
+    return [f"Hint {i} of {len(hints)}: {hint}" for i, hint in enumerate(hints, start=1)]
 
 
 class Check:
@@ -188,7 +212,7 @@ class Check:
     def __init__(self, name: str, *, judge_all: bool = False, forbids: Sequence[str] = ()):
         self.name, self.judge_all, self.forbids = name, judge_all, frozenset(forbids)
         self.properties: list[Property] = []
-        self._failed: int | None = 0  # the property that did not hold last; None after passing
+        self._report: Report | None = None  # the last one of an answer
         self._shown = 0  # how many of its hints have been shown
         self._marked: tuple[Any, Report] | None = None  # the last candidate of `mark`
 
@@ -274,11 +298,10 @@ class Check:
             ValueError: if the check has no properties, so that it could not fail.
         """
         report = self._judged(candidate)
-        if report.passed:
-            self._failed, self._shown = None, 0
-        elif report.done:
-            self._shown = max(1, self._shown) if report.held == self._failed else 1
-            self._failed = report.held
+        if report.done:
+            before, self._report = self._report, report
+            same = before is not None and before.hints == report.hints
+            self._shown = self._shown if same else 1
         if not self.exercise:
             return report
         if report.passed:
@@ -329,27 +352,28 @@ class Check:
                 failures.append((prop, error))
         if not failures:
             ours = getattr(candidate, "__name__", "").endswith("_solution")
-            return Report(self.name, sentences, tuple(results), ours=ours)
+            return Report(self.name, sentences, tuple(results), ours=ours, on_paper=self.judge_all)
         prop, error = failures[0]
         slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
-        hint = next(slips, "") or getattr(error, "hint", "") or prop.hints[0]
-        more = len(prop.hints) > 1
+        special = next(slips, "") or getattr(error, "hint", "")
+        hints = (special, *prop.hints) if special else prop.hints
         reason = _in_words(error, candidate)
-        return Report(self.name, sentences, tuple(results), reason, hint, more=more)
+        return Report(self.name, sentences, tuple(results), reason, hints, on_paper=self.judge_all)
 
     def hint(self) -> Hints:
         """One hint more for what did not hold when the check was last called, below those before it.
 
         After the last one all are shown again. Before the first call they are about the first property.
         """
-        if self._failed is None:
-            return Hints("passed: nothing to hint at")
-        prop = self.properties[self._failed]
-        total = len(prop.hints)
-        self._shown = min(self._shown + 1, total)
-        subjects = [f" for “{prop.sentence}”", *[""] * total]
-        numbered = zip(range(1, self._shown + 1), subjects, prop.hints, strict=False)
-        return Hints("\n".join(f"Hint {i} of {total}{what}: {text}" for i, what, text in numbered))
+        if self._report and self._report.passed:
+            return Hints(f"{self.name}: your code passes, so there is nothing to hint at.")
+        first = self.properties[0]
+        sentence, hints = first.sentence, first.hints
+        if self._report:
+            sentence, hints = self._report.sentences[self._report.held], self._report.hints
+        self._shown = min(self._shown + 1, len(hints))
+        lines = [f"{self.name}: {sentence}", *_numbered(hints)[: self._shown]]
+        return Hints("\n  ".join(lines))
 
     def answers(self) -> progress.Answers:
         """The reader's answers that this check has tried, the newest first, and where they are."""
@@ -390,7 +414,7 @@ def _watched(candidate: Any, forbids: frozenset[str]) -> Any:
     if candidate is None or candidate is ...:
         raise NotDone
     if not callable(candidate):
-        raise Unmet(f"a function is expected, got {_kind(candidate)}")
+        raise Unmet(f"got {kind_of(candidate)}, expected a function")
     if isinstance(candidate, type):
         return candidate
 
@@ -500,7 +524,8 @@ def _shortened(text: str) -> str:
 # What the tests expect --------------------------------------------------------------------------
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """The type of a value with its article: "a list", "an int"."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
@@ -513,12 +538,12 @@ def expect(condition: bool, reason: str, hint: str = "") -> None:
 
 def _expect_kind(right: bool, kind: str, actual: Any) -> None:
     if not right:
-        raise WrongKind(f"{kind} is expected, got {_kind(actual)}")
+        raise WrongKind(f"got {kind_of(actual)}, expected {kind}")
 
 
 def expect_equal(actual: Any, expected: Any, what: str) -> None:
     """Fail unless the two are equal, and say both."""
-    expect(actual == expected, f"{what}: {actual}; expected {expected}")
+    expect(actual == expected, f"{what}: got {actual}, expected {expected}")
 
 
 def expect_number(actual: Any, expected: float, what: str) -> None:
@@ -526,13 +551,13 @@ def expect_number(actual: Any, expected: float, what: str) -> None:
     scalar = torch.is_tensor(actual) and actual.ndim == 0
     _expect_kind(scalar or isinstance(actual, int | float), "a number", actual)
     near = math.isclose(float(actual), expected, rel_tol=1e-5, abs_tol=1e-12)
-    expect(near, f"{what} is {float(actual):.4g}; expected {expected:.4g}")
+    expect(near, f"{what} is {float(actual):.4g}, expected {expected:.4g}")
 
 
 def expect_shape(actual: Any, shape: tuple[int, ...]) -> Tensor:
     """`actual`, if it is a tensor of this shape; fail otherwise."""
     _expect_kind(isinstance(actual, Tensor), "a tensor", actual)
-    expect(tuple(actual.shape) == shape, f"shape {tuple(actual.shape)}; expected shape {shape}")
+    expect(tuple(actual.shape) == shape, f"got shape {tuple(actual.shape)}, expected shape {shape}")
     return actual
 
 
@@ -549,22 +574,32 @@ def expect_close(
     expected: Tensor,
     what: str = "",
     *,
+    entry: str = "entry",
     atol: float = 1e-5,
     rtol: float = 1e-4,
     hint: str = "",
 ) -> None:
-    """Fail unless `actual` is a tensor of the expected shape and values; say both where they differ most."""
+    """Fail unless `actual` is a tensor of the expected shape and values; say both where they differ most.
+
+    Args:
+        actual: the candidate's result.
+        expected: what it should be.
+        what: which result it is, as in "the gradient of the width"; shown first.
+        entry: the name of one of its numbers, as in "prediction 7 is 1.94".
+        atol, rtol: as in `torch.isclose`.
+        hint: shown for this mistake before the property's own hints.
+    """
     expect_shape(actual, tuple(expected.shape))
-    expect(not actual.is_complex(), "the entries are complex numbers; real numbers are expected")
+    expect(not actual.is_complex(), "got complex numbers, expected real ones")
     actual, expected = (each.detach().to(expected.dtype).double() for each in (actual, expected))
     near = torch.isclose(actual, expected, atol=atol, rtol=rtol, equal_nan=True)
     if not near.all():
         gap = (actual - expected).abs().nan_to_num(math.inf).masked_fill(near, -1)
-        detail = _side_by_side(actual, expected, int(gap.argmax()))
+        detail = _side_by_side(actual, expected, int(gap.argmax()), entry)
         raise Unmet(f"{what}: {detail}" if what else detail, hint)
 
 
-def _side_by_side(actual: Tensor, expected: Tensor, place: int) -> str:
+def _side_by_side(actual: Tensor, expected: Tensor, place: int, entry: str) -> str:
     """The entry, or its whole row if that is short, with what is expected there; `place` counts all entries."""
     *row, column = (int(i) for i in torch.unravel_index(torch.tensor(place), actual.shape or (1,)))
     if actual.ndim and 1 < actual.shape[-1] <= SHORT_ROW:
@@ -576,13 +611,16 @@ def _side_by_side(actual: Tensor, expected: Tensor, place: int) -> str:
     ]
     digits = next((n for n in (3, 6) if _numbers(pair[0], n) != _numbers(pair[1], n)), 9)
     result, correct = (_numbers(row, digits) for row in pair)
-    kind = "row " if shown == slice(None) else ""
-    where = f"{kind}{', '.join(map(str, at))} is " if at else ""
-    return f"{where}{result}; expected {correct}"
+    if not at:
+        return f"got {result}, expected {correct}"
+    index = at[0] if len(at) == 1 else at
+    return f"{'row' if shown == slice(None) else entry} {index} is {result}, expected {correct}"
 
 
 def _numbers(values: list[float], digits: int) -> str:
-    return ", ".join(f"{value:.{digits}g}" for value in values)
+    """A number, or the numbers of a row in brackets."""
+    text = ", ".join(f"{value:.{digits}g}" for value in values)
+    return text if len(values) == 1 else f"[{text}]"
 
 
 def expect_sums_to_one(actual: Any, shape: tuple[int, ...]) -> None:

@@ -7,7 +7,7 @@ gaps(lambda: [9, 1.5])   # a Report: right or wrong for each letter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from course_utils.kit.check import Check, NotDone, WrongKind, expect
+from course_utils.kit.check import Check, NotDone, WrongKind, expect, kind_of
 
 Asked = tuple[Any, str, *tuple[str, ...]]
 """The right answer; what it is, as it reads after "(a)"; the hint, or several, step by step."""
@@ -24,7 +24,7 @@ def a_number(answer: Any) -> float:
     """
     answer = answer.item() if hasattr(answer, "item") else answer
     if not isinstance(answer, int | float):
-        raise WrongKind(f"{answer!r} is not a number; write 0.5 or 1 / 2, without quotes")
+        raise WrongKind(f"got {answer!r}, expected a number; write 0.5 or 1 / 2, without quotes")
     return answer
 
 
@@ -76,9 +76,9 @@ def _answers(candidate: Callable[[], Any], asked: Mapping[str, Asked]) -> list[A
     answers = answers.tolist() if hasattr(answers, "tolist") else answers
     count = f"{len(asked)} answers, for {min(asked)} to {max(asked)}"
     if not isinstance(answers, list | tuple):
-        raise WrongKind(f"a list of {count}, is expected, got {type(answers).__name__}")
+        raise WrongKind(f"got {kind_of(answers)}, expected a list of {count}")
     if len(answers) != len(asked):
-        raise WrongKind(f"{len(answers)} entries; expected {count}")
+        raise WrongKind(f"got a list of {len(answers)}, expected {count}")
     if all(answer is ... for answer in answers):
         raise NotDone
     return list(answers)
