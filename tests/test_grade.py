@@ -181,7 +181,7 @@ def test_a_submission_gets_the_marks_that_it_should(student, marks):
 def test_each_student_gets_a_text_with_what_the_checks_say(marks):
     text = (marks[1] / "feedback" / "unmended.txt").read_text(encoding="utf-8")
     assert "my_leave_one_out: the course's solution passes" in text
-    assert "fixed_loss: 1 of 4 tests pass." in text and "✗" in text and "Hint:" in text
+    assert "fixed_loss: 1 of 4 tests pass." in text and "✗" in text and "Hint 1 of " in text
     assert len(list((marks[1] / "feedback").glob("*.txt"))) == len(CASES)
 
 
