@@ -448,7 +448,7 @@ def test_answers_on_paper_are_numbers_in_a_list_an_array_or_a_tensor(answers, re
     [
         ("return torch.ones(3).sums()", "Print its type"),
         ("return torhc.ones(3)", "spelled"),
-        ("return [1.0, 1.0, 1.0]", "gives back"),
+        ("return [1.0, 1.0, 1.0]", "should the function return"),
     ],
 )
 def test_a_slip_gets_a_hint_of_its_own_not_the_subject_s(body, hint):
