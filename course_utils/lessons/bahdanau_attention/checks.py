@@ -57,7 +57,7 @@ def _(candidate):
         (context, (3, 8), _AVERAGED),
     ):
         actual = tuple(getattr(answer, "shape", shape))
-        expect(actual == shape, f"shape {actual}; expected shape {shape}", hint)
+        expect(actual == shape, f"got shape {actual}, expected shape {shape}", hint)
         expect_shape(answer, shape)
 
 
@@ -71,7 +71,7 @@ def _(candidate):
     late = bool((sums[0] - 1).abs() < 1e-5) and bool((sums[1:] < 0.999).all())
     hint = "Only sentences with padding lack a part of the 1. Do you mask before the softmax, or after it?"
     expect(
-        not late, "sums of the rows: {:.3g}, {:.3g}, {:.3g}; expected 1, 1, 1".format(*sums), hint
+        not late, "sums of the rows: {:.3g}, {:.3g}, {:.3g}, expected 1, 1, 1".format(*sums), hint
     )
     expect_sums_to_one(weights, (3, 5))
 

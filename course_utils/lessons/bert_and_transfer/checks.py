@@ -124,7 +124,7 @@ def _(candidate):
     size = 12
     ids, tokens, targets = _masked(candidate, 0.5, size=size)
     other = (targets != -100) & (tokens != MASK) & (tokens != ids)
-    reason = f"ids {tokens[other].unique().tolist()} are drawn; expected those from {MASK + 1} to {size - 1}"
+    reason = f"ids {tokens[other].unique().tolist()} are drawn, expected those from {MASK + 1} to {size - 1}"
     expect(tokens[other].unique().tolist() == list(range(MASK + 1, size)), reason)
     kinds = torch.stack((ids[other], tokens[other])).unique(dim=1).shape[1]
     expect(kinds > 30, "a random token depends on the one that was there")
@@ -141,7 +141,7 @@ def _layer(candidate, rank=3, alpha=6.0):
     before = linear.weight.detach().clone(), linear.bias.detach().clone()
     layer = candidate(linear, rank, alpha)
     if not isinstance(layer, nn.Module):
-        raise WrongKind(f"a module is expected, got {type(layer).__name__}")
+        raise WrongKind(f"got a {type(layer).__name__}, expected a module")
     return linear, before, layer
 
 

@@ -61,7 +61,7 @@ def _(candidate):
         expect_close(answer, sampling.noisy(x, t, noise, LEVELS), "4 pictures of 4 × 4 pixels")
 
 
-@fixed_noisy.must("keeps the variance at 1, because its factors are roots")
+@fixed_noisy.must("keeps the variance at 1")
 def _(candidate):
     """By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."""
     x, noise = torch.randn(2, 4, 1, 40, 40)

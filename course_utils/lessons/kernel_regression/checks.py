@@ -205,7 +205,7 @@ fixed_loss = Check("fixed_loss", forbids=["leave_one_out_error"])
 def _(candidate):
     """What do we take over all points at the end? Keep it a tensor, so a gradient can flow: no `.item()`."""
     loss = candidate(*_data(), 0.4)
-    expect(isinstance(loss, Tensor), f"a tensor is expected, got a {type(loss).__name__}")
+    expect(isinstance(loss, Tensor), f"got a {type(loss).__name__}, expected a tensor")
     expect_shape(loss, ())
 
 

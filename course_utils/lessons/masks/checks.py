@@ -34,7 +34,9 @@ def _(candidate):
     `&` needs truth values on both sides, and `torch.ones` makes them with `dtype=torch.bool`.
     """
     mask = expect_shape(_of_truth_values(candidate, _NUMBERS.clone()), (3, 4, 4))
-    expect(mask.dtype == torch.bool, f"dtype: {mask.dtype}; expected torch.bool", _TRUTH_VALUES)
+    expect(
+        mask.dtype == torch.bool, f"got the dtype {mask.dtype}, expected torch.bool", _TRUTH_VALUES
+    )
 
 
 _TRUTH_VALUES = "`torch.ones(…)` makes numbers. Which `dtype` makes truth values? Only those can be joined by `&`."
@@ -69,7 +71,7 @@ def _(candidate):
         seen = padded.sum().item()
         expect(
             seen == 0,
-            f"pairs of a query and a padded key: {seen}; expected 0",
+            f"pairs of a query and a padded key: got {seen}, expected 0",
             "All padding of a row has the number 0. Is it a sentence? Equal numbers don't suffice."
             if of_padding
             else "",
@@ -137,9 +139,21 @@ def _shares_the_weight(candidate) -> None:
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
     expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
     weights = expect_shape(candidate(scores, _MASK.clone()), (2, 4))
-    seen = weights.masked_fill(_MASK, 0.0).max().item()
-    low = "Forbidden keys get weight. Which number has the exponential 0?" if 0 < seen < 0.1 else ""
-    expect_close(weights, expected, "exponentials 1, 2, 3, 4", hint=low)
+    expect_close(weights, expected, "exponentials 1, 2, 3, 4", hint=_how_it_shares(weights))
+
+
+def _how_it_shares(weights: Tensor) -> str:
+    """A hint for what the weights of permitted and forbidden keys show; empty if nothing in particular."""
+    permitted, forbidden = weights.masked_fill(~_MASK, 0.0), weights.masked_fill(_MASK, 0.0)
+    if not permitted[0].any() and forbidden[0].any():
+        return "True means: may attend. Which scores did you overwrite? `~mask` is True at the forbidden ones."
+    if 0 < forbidden.max() < 0.1:
+        return "Forbidden keys get a little weight. Which number has the exponential 0? Use it as their score."
+    if forbidden.any():
+        return "Forbidden keys get weight. Do you give them a score of 0? Its exponential is 1, so choose another."
+    if (permitted.sum(dim=-1) < 0.999).all():
+        return "The permitted weights don't sum to 1. Do you mask before the softmax, or after it? Before is right."
+    return ""
 
 
 def _mask_broadcasts(candidate) -> None:
@@ -173,8 +187,8 @@ RUNS_HINT = (
 )
 SHARED = "shares the weight as a softmax over the permitted keys only"
 SHARED_HINT = (
-    "Let's do one row by hand. The exponentials are 1, 2, 3, 4, and only the first two keys are permitted (True). "
-    "Which weights do you expect?"
+    "Let's do row 0 by hand. The exponentials are 1, 2, 3, 4, and only the first two keys are permitted. "
+    "Which weights do you expect? Compare them with yours."
 )
 BROADCAST_HINT = (
     "Which line needs a mask of full size? Scores (batch, heads, queries, keys) come with masks such as "
@@ -240,10 +254,10 @@ my_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 3), _EMPTY_ROW.clone(
 
 @my_masked_softmax.must("works for scores of any size")
 def _(candidate):
-    """Is there a score below the number that you fill in? Scores can be hugely negative, so fill in the number that
-    is below all others.
+    """Which step can't handle a huge score? If you fill in a number, a score may be below it; if you take exponentials
+    yourself, they become 0 or ∞.
 
-    Look also for an exponential that becomes 0 or ∞ before you divide.
+    Fill in the number that is below all others, and let `softmax` take the exponentials.
     """
     for shift in (-2e6, 2e6, -1e20, torch.finfo(torch.float32).min):
         scores = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]) + shift * _MASK
@@ -311,7 +325,7 @@ _SHOWS = {
 
 def _name(text: str) -> str:
     if not isinstance(text, str):
-        raise WrongKind(f"the mistake's name in quotes is expected, got {text!r}")
+        raise WrongKind(f"got {text!r}, expected the mistake's name in quotes")
     name = " ".join(text.lower().replace("_", " ").replace(",", " ").split())
     expect(name in _SHOWS, f"{text!r} is not one of the six: {', '.join(_SHOWS)}")
     return name
@@ -325,7 +339,7 @@ def _(candidate):
     """What do you return? We expect a pair such as `return case, "polarity"`, with a name from the table."""
     answer = candidate()
     if not isinstance(answer, tuple | list) or len(answer) != 2 or not isinstance(answer[0], int):
-        raise WrongKind(f"a number and a name are expected, got {answer!r}")
+        raise WrongKind(f"got {answer!r}, expected a number and a name")
     _name(answer[1])
 
 

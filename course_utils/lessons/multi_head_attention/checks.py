@@ -101,7 +101,7 @@ def _(candidate):
         if "leaf Variable" not in str(error):
             raise
         raise Unmet(str(error), _NO_GRAD) from error
-    expect(isinstance(fewer, nn.Module), f"a layer is expected, got a {type(fewer).__name__}")
+    expect(isinstance(fewer, nn.Module), f"got a {type(fewer).__name__}, expected a layer")
     expect_shape(fewer(x, x, x), (2, 5, 12))
 
 

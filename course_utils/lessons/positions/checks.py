@@ -68,7 +68,7 @@ def _(candidate):
         answer = expect_shape(
             candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)
         ).dtype
-        expect(answer == dtype, f"{answer}; expected {dtype}, as x has it")
+        expect(answer == dtype, f"got {answer}, expected {dtype}, the dtype of x")
 
 
 @my_rotate.must("leaves position 0 unturned")

@@ -55,7 +55,7 @@ def _a_shape(answer: Any) -> tuple | str:
     number = f"{answer!r} is a number; a shape with one axis is written with a comma, as (9,)"
     expect(not isinstance(answer, int), number)
     if not isinstance(answer, tuple) and answer != "error":
-        raise WrongKind(f'{answer!r} is not a shape; a tuple or "error" is expected')
+        raise WrongKind(f'got {answer!r}, expected a tuple or "error"')
     return answer
 
 

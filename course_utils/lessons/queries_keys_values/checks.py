@@ -222,7 +222,7 @@ def _(candidate):
 
 
 @attend_or_nothing.must(
-    "follows the formula in between, so values 4, 8, 12 that score as much as nothing give 24 / 4"
+    "follows the formula in between, where values 4, 8, 12 that score as much as nothing give 24 / 4"
 )
 def _(candidate):
     """Where is the extra pair in the formula, above or below the line? There is no threshold: it only adds exp(nothing)
@@ -235,7 +235,7 @@ def _(candidate):
     expect_close(candidate(scores, values, 0.7), expected, "0.7 for nothing")
 
 
-@attend_or_nothing.must("stores no extra pair, so no table grows by one value")
+@attend_or_nothing.must("stores no extra pair")
 def _(candidate):
     """Its value is 0. What does it add to the weighted sum? Nothing, so only the sum of the exponentials needs it."""
     with Shapes() as shapes:

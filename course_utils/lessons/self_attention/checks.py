@@ -52,8 +52,8 @@ def _(candidate):
 
 @self_attention.must("gives each query a row of the scores")
 def _(candidate):
-    """Entry (i, j) is query i times key j. Which factor do you transpose? It has to be the one whose words become
-    columns.
+    """A row of the scores belongs to one query. Does your softmax run along it, over the keys? If so, look at which
+    factor you transpose, because entry (i, j) is query i times key j.
     """
     W_q = torch.tensor([[90.0, 0.0], [90.0, 0.0]])
     expected = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
@@ -93,9 +93,7 @@ def _attend(x, mask=None):
 def _answers(candidate, layer, x, expected: bool, what: str):
     verdict = candidate(layer, x)
     kind = type(verdict).__name__
-    expect(
-        isinstance(verdict, bool), f"True or False is expected, got {kind}; bool(…) makes it one"
-    )
+    expect(isinstance(verdict, bool), f"got {kind}, expected True or False; bool(…) makes it one")
     expect_equal(verdict, expected, what)
 
 

@@ -139,7 +139,7 @@ def _decoded(candidate, model, max_len=10):
     source = torch.arange(count)[:, None].expand(-1, 3)  # the number of the sentence, three times
     answer = candidate(model, source, torch.full((count,), 3), max_len)
     rows = isinstance(answer, list) and len(answer) == count
-    expect(rows, f"a list of {count} sentences is expected, got {answer!r}")
+    expect(rows, f"got {answer!r}, expected a list of {count} sentences")
     return [[int(token) for token in row] for row in answer]
 
 

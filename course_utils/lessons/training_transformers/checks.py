@@ -70,8 +70,8 @@ predicted_steps = on_paper(
              "What are Adam's two averages after one gradient, corrected? Write them with g, then divide.",
              "They are g and g², and g / √g² is ±1."),
         "d": (5, "how far it moves with clipping",
-             "The gradient is a hundred times shorter. What happens to the quotient g / √g²? It decides how far we "
-             "go."),
+             "The gradient is a hundred times shorter. What happens to the quotient g / √g²? The step is the "
+             "rate times it."),
         "e": (0.99, "the paper's peak learning rate",
              "At which step are both terms of the minimum equal? The peak is there.",
              "At t = W it is 1/√(d · W)."),
@@ -100,7 +100,7 @@ def _loss(model, batch):
 
 def _fitted(candidate, model, batches) -> list[float]:
     rates = candidate(model, batches, _loss, epochs=EPOCHS, lr=LR, schedule=_schedule)
-    expect(isinstance(rates, list), f"a list of rates is expected, got a {type(rates).__name__}")
+    expect(isinstance(rates, list), f"got a {type(rates).__name__}, expected a list of rates")
     return [float(rate) for rate in rates]
 
 

@@ -126,7 +126,7 @@ def _model() -> Transformer:
 
 @fixed_newest.must("gives one vector for each beam, (beams, 1, d)")
 def _(candidate):
-    """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis? Use a colon."""
+    """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis? A colon does."""
     model, read = _model(), []
     model.target_embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].shape))
     for beams, words in ((1, 1), (3, 5)):
