@@ -179,8 +179,8 @@ def _(candidate):
 
 @my_lora.must("trains only A and B, with rank · (inputs + outputs) parameters")
 def _(candidate):
-    """Which parameters does your layer train? A and B have to be parameters, and the linear layer's have to be told
-    that they need no gradient.
+    """Which parameters does your layer train? A and B have to be parameters, and the
+    linear layer's parameters must need no gradient.
 
     Use `linear.requires_grad_(False)`, and `nn.Parameter(…)` for A and for B.
     """
@@ -192,7 +192,7 @@ def _(candidate):
 
 @my_lora.must("learns from its first step on, and leaves the linear layer as it was")
 def _(candidate):
-    """What is the gradient of B if A is zero? It is zero, too, so A and B can't both begin at zero.
+    """What is the gradient of B if A is zero? It is zero as well, so A and B can't both begin at zero.
 
     A begins at random, for instance `torch.randn(…)`, and B begins as zeros.
     """

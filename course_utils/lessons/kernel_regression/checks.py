@@ -76,7 +76,9 @@ def _(candidate):
     You normalize first and leave the point out afterwards. What if you do it the other way round?
     """
     keys, _ = _data()
-    expect_close(candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0))
+    expect_close(
+        candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0), entry="prediction"
+    )
 
 
 @my_leave_one_out.must("gives the three predictions of the three-point example")
@@ -96,7 +98,7 @@ def _(candidate):
     keys, values = _data()
     for width in (0.2, 2.5):
         expected = leave_one_out(keys, values, width=width)
-        expect_close(candidate(keys, values, width), expected, f"width {width}")
+        expect_close(candidate(keys, values, width), expected, f"width {width}", entry="prediction")
 
 
 @my_leave_one_out.must("works at very small widths")
@@ -114,7 +116,7 @@ def _(candidate):
                 f"width {width:g}: each point predicts itself",
                 hint="The others score below −10⁹. Which score is below all numbers?",
             )
-        expect_close(mine, nearest, f"width {width:g}")
+        expect_close(mine, nearest, f"width {width:g}", entry="prediction")
 
 
 @my_leave_one_out.must("lets two points at the same place predict each other")
