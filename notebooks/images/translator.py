@@ -42,7 +42,7 @@ def frames(page: Page) -> list[tuple[Image.Image, int]]:
     box = form.bounding_box()
     drawing = form.locator(".cu-lines").bounding_box()
     clip = {"x": box["x"], "y": box["y"], "width": box["width"]}
-    below = 50  # a line that says what it translated before
+    below = 40  # a line that says what it translated before, and not half a bar
     clip["height"] = drawing["y"] + drawing["height"] + below - box["y"]
     start = drawing["x"] + drawing["width"] * 0.85, drawing["y"] + drawing["height"] * 0.6
     shown = [(frame(page, start, clip), 1800)]
