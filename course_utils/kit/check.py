@@ -22,6 +22,7 @@ What passes, and every answer that is tried, is saved for the reader (`progress`
 
 import copy
 import dis
+import html
 import inspect
 import math
 import os
@@ -32,14 +33,16 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_utils.kit import progress
+from course_utils.kit import exercises, progress
+from course_utils.kit.guard import strict
+from course_utils.kit.rich_text import marked
 from course_utils.kit.tracing import counted
 from course_utils.runtime import own_random_numbers
 
@@ -191,6 +194,60 @@ class Report:
             reason += [next_hint] * (len(self.hints) > 1)
             lines[self.held + 1 : self.held + 1] = [f"    {line}" for line in reason]
         return "\n".join([self.headline, *lines])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The text, and in a session of a reader's the same in color, with the further hints folded."""
+        text = {"text/plain": repr(self)}
+        return text if strict() else text | {"text/html": self._html()}
+
+    def _html(self) -> str:
+        from course_utils.kit.page import asset  # slow to import
+
+        stub = ""
+        if self.done and not self.ours:
+            with suppress(LookupError):
+                stub = exercises.stub(self.name)
+        over = {"stub": stub, "defines": exercises.defined(stub), "name": self.name}
+        data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in over.items() if stub)
+        state = "open" if not self.done else "right" if self.passed else "wrong"
+        head, *about = self.headline.removeprefix(self.name).splitlines()
+        lines = [f'<p class="headline"><code>{self.name}</code>{marked(head)}</p>']
+        lines += [
+            f"<p>{marked(line)}</p>" for line in [*about, *["It will test:"] * (not self.done)]
+        ]
+        listed = "" if self.ours and self.passed else "".join(self._rows())
+        return (
+            f'<div class="cu-report {state} mathjax_ignore"{data}><style>{asset("check.css")}</style>'
+            f"{''.join(lines)}<ul>{listed}</ul><script>{{{asset('check.js')}}}</script></div>"
+        )
+
+    def _rows(self) -> Iterator[str]:
+        """An item of a list for each property; the reason and the hints in the first that does not hold."""
+        kinds = {True: ("right", "✓", ""), False: ("wrong", "✗", ""), None: ("open", "·", "")}
+        if self.done:
+            kinds[None] = ("open", "·", " (not tested yet)")
+        results = self.results or (None,) * len(self.sentences)
+        for place, (sentence, held) in enumerate(zip(self.sentences, results, strict=True)):
+            kind, mark, note = kinds[held]
+            more = ""
+            if self.done and place == self.held:
+                reason = "<br>".join(map(html.escape, self.reason.splitlines()))
+                first, *others = _numbered(self.hints)
+                more = f'<p class="reason">{reason}</p><p class="hint">{marked(first)}</p>{_folded(others)}'
+            yield (
+                f'<li class="{kind}"><span class="mark">{mark}</span> {marked(sentence)}{note}{more}</li>'
+            )
+
+
+def _folded(hints: Sequence[str]) -> str:
+    """Hints, each of which opens by a click after the one before it; without a script or a kernel."""
+    if not hints:
+        return ""
+    name, _, text = hints[0].partition(": ")
+    return (
+        f'<details><summary data-lm-suppress-shortcuts="true">{name}</summary>'
+        f'<p class="hint">{marked(text)}</p>{_folded(hints[1:])}</details>'
+    )
 
 
 def _numbered(hints: Sequence[str]) -> list[str]:
