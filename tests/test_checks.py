@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import jupytext
 import pytest
 import torch
+from browsing import CONTRAST, FLAGS, one_playwright
+from playwright.sync_api import expect as see
 
 import course_utils as cu
 from course_utils.kit import check as check_module
@@ -749,3 +751,32 @@ def test_waiting_is_not_computing_and_the_timer_is_put_back(monkeypatch):
     assert FIVE(_cell("import time\ndef mine():\n    time.sleep(0.5)\n    return 5")).passed
     assert signal.getsignal(signal.SIGVTALRM) is before
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+# In color -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_report_in_color_says_the_same_and_its_hints_unfold_without_a_script(
+    chromium, monkeypatch, stepwise, theme
+):
+    assert set(stepwise(lambda: 4)._repr_mimebundle_()) == {"text/plain"}  # strict: as in the book
+    monkeypatch.setenv("COURSE_STRICT", "0")
+    form = stepwise(lambda: 4)._repr_mimebundle_()["text/html"]
+    with one_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = browser.new_context(java_script_enabled=theme == "light").new_page()
+        page.set_content(f"<!doctype html><html style='color-scheme: {theme}'><body>{form}")
+        report = page.locator(".cu-report")
+        for line in ("five: 1 of 2 tests pass.", "✓ it is a number", "the sum: got 4, expected 5"):
+            see(report).to_contain_text(line)
+        second = page.get_by_text("Count on from 3.")
+        see(second).to_be_hidden()
+        page.get_by_text("Hint 2 of 3").press("Enter")
+        see(second).to_be_visible()
+        see(page.get_by_text("After 3 come 4 and …")).to_be_hidden()
+        see(page.get_by_role("button")).to_have_count(0)  # there is no cell to write into
+        report.evaluate("report => report.style.setProperty('--heat', 'transparent')")
+        assert report.evaluate(CONTRAST) >= 4.5
+        browser.close()

@@ -42,6 +42,11 @@ wrong = {"less": "Is it squared?", "more": "Is it halved?"}
 cu.predict("What is 2 squared?", (0, 10), answer=4, wrong=wrong, why="It is 2 · 2.")
 """
 RESULT = "print('the square is four')"
+CHECKED = (
+    "import os\nos.environ['COURSE_STRICT'] = '0'  # as a reader runs it\nimport course_utils as cu",
+    "def loo_residuals(weights, values):\n    return values",
+    "cu.checks.loo_residuals(loo_residuals)",
+)
 OVER = ("import course_utils as cu", "cu.checks.loo_residuals.start_over()")
 LIVE = "cu.live.translator()"
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
@@ -65,6 +70,7 @@ def lab(chromium, tmp_path_factory):
     write_notebook(folder / "explorers.ipynb", COURSE, MADE, MOVED, QUIZ, LIVE, PREDICT, RESULT)
     write_notebook(folder / "training.ipynb", TRAINING, "history.stopped, len(history) > 2")
     write_notebook(folder / "over.ipynb", *OVER)
+    write_notebook(folder / "checked.ipynb", *CHECKED)
     with jupyterlab(folder) as address, one_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, OFFLINE])
         yield lambda name: open_notebook(browser, address, name)
@@ -217,6 +223,20 @@ def test_starting_over_makes_the_cell_the_stub(lab):
     cell = page.locator(".jp-CodeCell .cm-content").nth(1)
     expect(cell).to_contain_text("def loo_residuals(weights, values):")
     expect(cell).not_to_contain_text("start_over")
+
+
+@pytest.mark.smoke
+def test_a_button_of_a_report_makes_the_answer_the_stub_and_undo_brings_it_back(lab):
+    page = lab("checked.ipynb")
+    report = page.locator(".cu-report")
+    expect(report).to_contain_text("tests pass.")
+    report.get_by_role("button", name="Start over").press("Enter")
+    cell = page.locator(".jp-CodeCell .cm-content").nth(1)
+    expect(cell).not_to_contain_text("return values")
+    expect(cell).to_contain_text("def loo_residuals(weights, values):")
+    expect(report).to_contain_text("cu.checks.loo_residuals.answers()")
+    cell.press("ControlOrMeta+z")
+    expect(cell).to_contain_text("return values")
 
 
 # The course, as `make lab` opens it ---------------------------------------------------------------

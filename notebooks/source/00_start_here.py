@@ -135,7 +135,7 @@ with cu.guard(
 # - (c) *The old woman is sleeping.* is about a man.
 #
 # In your notebook, write three words in the place of the dots, run the cell, and then run the **check** below it.
-# For one more hint, run `cu.checks.one_word.hint()` in a new cell.
+# For one more hint, press *Hint* in the report that the check shows in JupyterLab, or run `cu.checks.one_word.hint()` in a new cell.
 # (If your notebook has a solution, it is folded.)
 
 

@@ -58,10 +58,11 @@ len(runs)
 # If a line ends with `# try`, change its number or text, because every value of the range works.
 # A folded cell with `cu.guard` tests a sentence that the page claims.
 # In an **exercise** you replace the three dots and run the cell, and then the next cell **checks** your answer, as often as you like.
-# For one more hint, run `cu.checks.average_weights.hint()` in a cell of your own. If your notebook has a **solution**, it is folded.
+# In JupyterLab, the check's report has buttons: *Hint* shows one more hint, and *Start over* gives you the empty exercise back. You can also run `cu.checks.average_weights.hint()` or `cu.checks.average_weights.start_over()` in a cell of your own.
+# If your notebook has a **solution**, it is folded.
 #
 # What you have solved and your last answers are kept in your home, in the folder `.attention-course`, and sent to nobody.
-# `cu.progress()` lists what is solved, `cu.checks.average_weights.answers()` shows your answers to one exercise, and `cu.checks.average_weights.start_over()` gives its stub back.
+# `cu.progress()` lists what is solved, and `cu.checks.average_weights.answers()` shows your answers to one exercise.
 #
 # Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how.
 
