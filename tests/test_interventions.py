@@ -12,7 +12,6 @@ from torch.func import functional_call
 import course_utils as cu
 from course_utils.attention import merge_heads, split_heads
 from course_utils.interventions import intervene, record_activations
-from course_utils.lessons.vision_transformers.training import SmallCNN
 from course_utils.models.diffusion import CrossAttention, PixelAttention
 from course_utils.models.language import SentenceClassifier
 
@@ -197,28 +196,6 @@ def test_without_some_looks_the_softmax_is_over_the_others(kind, empty):
     assert_same(mine, answers_and_gradients(by_hand(model, forbid), call))
 
 
-@pytest.mark.parametrize(
-    ("kind", "place", "name"),
-    [
-        ("transformer", "cross_attention", "decoder.0.cross_attention"),
-        ("classifier", None, "body.layers.0.attention"),
-        ("vit", "layers.0.attention", "layers.0.attention"),
-        ("unet", "up.attention", "up.0.attention"),
-    ],
-)
-def test_a_look_is_forbidden_to_some_heads_of_some_layers(kind, place, name):
-    model, call = made(kind)
-    with cu.record_attention(model) as before:
-        call(model)
-    with intervene(model) as acts, cu.record_attention(model) as after:
-        acts.knock_out(place, keys=[0, 1], heads=[1, 3], layers=0)
-        call(model)
-    expected = before[name].clone()
-    expected[:, [1, 3], :, :2] = 0
-    torch.testing.assert_close(after[name], expected / expected.sum(dim=-1, keepdim=True))
-    assert torch.equal(after[name][:, [0, 2]], before[name][:, [0, 2]])
-
-
 @with_heads
 def test_a_head_without_its_columns_of_the_output_projection(kind):
     model, call = made(kind)
@@ -277,17 +254,6 @@ def test_the_mean_of_a_run_stands_in_the_place_of_a_part():
     assert not torch.allclose(after["layers.1.feed_forward"][:, 2], mean.expand(2, -1))
 
 
-@every_model
-def test_its_own_activations_change_nothing(kind):
-    model, call = made(kind)
-    logits, run = call(model), record_all(model, call)
-    for name in run:
-        with intervene(model) as acts:
-            heads = range(4) if name.endswith(".heads") else None
-            acts.patch(name.removesuffix(".heads"), run, heads=heads)
-            torch.testing.assert_close(call(model), logits)
-
-
 def test_one_head_at_one_place_and_a_residual_are_patched():
     (model, _), other = made("gpt"), TEXT.flip(1)
     run, own = record_all(model, lambda model: model(other)), record_all(model, read)
@@ -333,16 +299,6 @@ def test_decoding_on_a_cache_is_changed_as_one_pass_is(kind, grad):
     assert not torch.allclose(whole, call(model))
 
 
-def test_a_translator_that_looks_back_shows_the_map_that_it_used():
-    model, _ = made("recurrent")
-    with cu.record_attention(model) as maps, intervene(model) as acts:
-        acts.knock_out(queries=[1, 2], keys=[3])
-        translated(model)
-    assert maps["attention"].shape == (2, 6, 7)
-    hidden = (maps["attention"][:, :, 3] == 0).all(dim=0)
-    assert hidden.nonzero().flatten().tolist() == [1, 2]
-
-
 def traces(model):
     """Everything that a module holds, and every hook."""
     return [
@@ -366,20 +322,6 @@ def test_nothing_is_left_behind_also_after_an_exception(kind):
     assert traces(model) == before
     torch.testing.assert_close(call(copied), logits)
     assert torch.equal(call(model), logits)
-
-
-def test_blocks_may_stand_in_each_other():
-    model, _ = made("gpt")
-    with intervene(model) as both:
-        both.knock_out(queries=3, keys=1)
-        both.ablate(heads=1, layers=1)
-        expected = model(TEXT)
-    with intervene(model) as outer:
-        outer.knock_out(queries=3, keys=1)
-        with intervene(model) as inner:
-            inner.ablate(heads=1, layers=1)
-            assert torch.equal(model(TEXT), expected)
-        assert not torch.equal(model(TEXT), expected)
 
 
 RUN = {"layers.0.residual": torch.zeros(1, 5, 8)}
@@ -408,26 +350,3 @@ def test_what_is_not_there_is_named(act, message):
     with pytest.raises(ValueError, match=message), intervene(model) as acts:
         act(acts)
         model(TEXT)
-
-
-def compiled_in_place(model):
-    model.layers[0].compile(backend="eager")
-    return model
-
-
-@pytest.mark.parametrize("look", [intervene, record_activations])
-@pytest.mark.parametrize(
-    "compiled", [partial(torch.compile, backend="eager"), compiled_in_place], ids=["", "in place"]
-)
-def test_a_compiled_model_which_would_skip_the_hooks_is_refused(compiled, look):
-    model = made("gpt")[0]
-    with pytest.raises(ValueError, match="model is compiled, .*deepcopy"), look(compiled(model)):
-        pass
-    with look(copy.deepcopy(model)):  # which is not
-        model(TEXT)
-
-
-def test_a_model_without_attention_is_refused():
-    refused = pytest.raises(ValueError, match="SmallCNN contains no attention")
-    with refused, intervene(SmallCNN()):
-        pass

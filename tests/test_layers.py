@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_utils.cache import KVCache
-from course_utils.layers import EncoderLayer, SwiGLU, make_feed_forward, make_norm
+from course_utils.layers import EncoderLayer, SwiGLU, make_norm
 
 
 def test_a_gated_network_is_its_formula():
@@ -35,18 +35,3 @@ def test_of_the_first_tokens_alone_a_layer_gives_what_it_gives_of_all(norm_first
 def test_the_first_tokens_alone_are_not_for_layers_that_count_positions(rotary, options):
     with pytest.raises(ValueError, match="first=1 comes with is_causal, a cache or a rotary layer"):
         EncoderLayer(8, 2, 16, rotary=rotary)(torch.randn(2, 5, 8), first=1, **options)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: make_norm("batch", 8), lambda: make_feed_forward(8, 8, activation="tanh")]
-)
-def test_an_unknown_part_is_named_with_those_that_exist(make):
-    with pytest.raises(ValueError, match="is unknown; choose one of"):
-        make()
-
-
-def test_dropout_spares_the_attention_s_weights():
-    x = torch.randn(2, 5, 8)
-    layer = EncoderLayer(8, 2, 16, dropout=0.5).train()
-    torch.testing.assert_close(layer.attention(x, x, x), layer.attention(x, x, x))
-    assert not torch.allclose(layer(x), layer(x))

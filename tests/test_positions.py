@@ -6,9 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_utils.lessons.positions import explorer
 from course_utils.positions import (
     LearnedPositions,
     RelativeBias,
@@ -44,23 +42,6 @@ def test_positions_are_added_and_those_beyond_the_table_are_refused(kind):
     assert kind(8).table.shape == (512, 8)
 
 
-def test_the_table_has_its_inputs_dtype_moves_with_the_module_and_is_not_saved():
-    positions = SinusoidalPositions(8)
-    assert positions(torch.zeros(1, 3, 8).half()).dtype == torch.half
-    assert positions.to(torch.float64).table.dtype == torch.float64
-    positions.load_state_dict({})
-    assert positions.table.dtype == torch.float64
-    assert not positions.state_dict() and not list(positions.parameters())
-
-
-def test_learned_tables_begin_small():
-    assert LearnedPositions(64).table.std().item() == pytest.approx(0.02, rel=0.05)
-    relative = RelativeKeys(100, farthest=50)
-    assert relative.table.shape == (101, 100)
-    assert relative.table.std().item() == pytest.approx(0.1, rel=0.05)
-    assert not RelativeBias(2).table.any()
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -78,12 +59,6 @@ def test_what_cannot_be_is_named(call, message):
         call()
 
 
-def test_the_smallest_sizes_are_sizes():
-    assert sinusoidal_table(0, 2).shape == (0, 2)
-    assert RelativeKeys(4).farthest == 16 and RelativeKeys(4, farthest=1).table.shape == (3, 4)
-    assert offset_buckets(torch.tensor([-3, 0, 1]), 4, 2).tolist() == [1, 0, 3]
-
-
 @pytest.mark.parametrize("base", [10_000, 123.0])
 @pytest.mark.parametrize("start", [0, 1_000_000])
 def test_pairs_are_turned_by_the_angle_of_the_formula(start, base):
@@ -95,20 +70,6 @@ def test_pairs_are_turned_by_the_angle_of_the_formula(start, base):
     options = ({"start": start} if start else {}) | ({"base": base} if base != 10_000 else {})
     torch.testing.assert_close(rotate(x, **options), expected, atol=1e-8, rtol=1e-8)
     assert torch.equal(Rotation(2, 8, **options)(x), rotate(x, **options))
-
-
-def test_a_late_step_costs_no_more_than_an_early_one():
-    class Sizes(TorchDispatchMode):
-        largest = 0
-
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            out = function(*args, **(kwargs or {}))
-            self.largest = max(self.largest, out.numel())
-            return out
-
-    with Sizes() as sizes:
-        rotate(torch.randn(1, 6), start=12_345)
-    assert sizes.largest <= 6
 
 
 def test_shaw_adds_the_score_with_the_vector_of_the_offset():
@@ -143,12 +104,3 @@ def test_a_relative_bias_is_its_table_by_bucket_and_is_trained():
     torch.nn.init.normal_(near.table)
     expected = near.table[offset_buckets(torch.tensor(-25), farthest=20), 0]
     assert near(40)[0, 30, 5] == expected != near.table[offset_buckets(torch.tensor(-25)), 0]
-
-
-def test_every_mean_score_lies_in_its_picture():
-    scene = explorer.Offsets()
-    for cure in explorer.CURES:
-        scene.draw(1024, cure)
-        low, high = scene.left.get_ylim()
-        scores = scene.line.get_ydata()
-        assert low < min(scores) < max(scores) < high

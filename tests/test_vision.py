@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from peers import copy_layer
 from torch import nn
 from torch.testing import assert_close
 
@@ -32,14 +31,6 @@ def small(**options) -> ViT:
 
 
 # Patches ----------------------------------------------------------------------------------------
-
-
-def test_patches_of_a_picture_counted_by_hand():
-    image = torch.arange(16).view(1, 1, 4, 4)
-    assert cut_patches(image, 2).tolist() == [
-        [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
-    ]
-    assert cut_patches(image, (2, 4)).tolist() == [[[*range(8)], [*range(8, 16)]]]
 
 
 SIDE = st.integers(1, 5)
@@ -110,40 +101,6 @@ def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
     assert lengths == [1, 5, 5, 1]
 
 
-def test_the_eps_of_all_norms_can_be_chosen():
-    norms = [m for m in small(eps=1e-12).modules() if isinstance(m, nn.LayerNorm)]
-    assert {norm.eps for norm in norms} == {1e-12} and len(norms) == 5
-
-
-def test_images_and_patches_may_be_rectangular():
-    model = small(image_size=(8, 12), patch_size=(4, 2), channels=2)
-    assert model.grid == (2, 6)
-    images = torch.randn(3, 2, 8, 12)
-    assert model(images).shape == (3, 10)
-    assert model.tokens(images).shape == (3, 13, 16)
-    with pytest.raises(ValueError, match=r"\(batch, 2, 8, 12\) is needed"):
-        model(torch.randn(3, 2, 12, 8))
-
-
-def test_the_body_is_pytorchs_pre_norm_encoder_with_gelu():
-    model = small(dropout=0.0).eval()
-    theirs = nn.TransformerEncoder(
-        nn.TransformerEncoderLayer(
-            16, 2, 24, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
-        ),
-        2,
-        norm=nn.LayerNorm(16),
-        enable_nested_tensor=False,
-    ).eval()
-    theirs.norm.load_state_dict(model.norm.state_dict())
-    for ours, layer in zip(model.layers, theirs.layers, strict=True):
-        copy_layer(ours, layer)
-    images = torch.randn(2, 1, 8, 8)
-    x = model.patch_embedding(images)
-    x = torch.cat([model.class_token.expand(2, -1, -1), x], dim=1) + model.positions.table
-    assert_close(model.tokens(images), theirs(x), atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 @pytest.mark.parametrize("num_heads", [1, 4])
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -154,17 +111,6 @@ def test_operations_are_counted_with_those_of_attention(device, num_heads, dropo
     assert counted == m * (4 * d * d + 2 * d * f) + 2 * m * m * d
 
 
-def test_positions_tell_patches_apart_and_without_them_order_is_lost():
-    model = small().eval()
-    images = torch.randn(1, 1, 8, 8)
-    cut = cut_patches(images, 4)
-    mixed = join_patches(cut[:, [2, 0, 3, 1]], 1, 8, 8)
-    assert not torch.allclose(model(images), model(mixed), atol=1e-4)
-    with torch.no_grad():
-        model.positions.table.zero_()
-    assert_close(model(images), model(mixed), atol=1e-5, rtol=1e-4)
-
-
 # Attention --------------------------------------------------------------------------------------
 
 
@@ -173,13 +119,3 @@ def test_rollout_of_two_maps_worked_out_by_hand():
     second = torch.tensor([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
     expected = torch.tensor([[0.375, 0.5, 0.125], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
     assert_close(attention_rollout([first, second]), expected)
-
-
-@given(st.integers(1, 4), st.integers(1, 3), st.integers(2, 6))
-def test_rows_of_a_rollout_sum_to_one_and_no_layer_is_looked_at_in_vain(layers, heads, tokens):
-    maps = [torch.randn(2, heads, tokens, tokens).softmax(-1) for _ in range(layers)]
-    flow = attention_rollout(maps)
-    assert_close(flow.sum(-1), torch.ones(2, tokens))
-    assert flow.min() >= 0
-    nothing = attention_rollout([*maps, torch.eye(tokens).expand(2, heads, -1, -1)])
-    assert_close(nothing, flow)
