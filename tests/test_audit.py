@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from audit import STORED, Findings, look, write
+from audit import STORED, Findings, look
 from browsing import opened
 
 from course_utils.files import ROOT
@@ -43,13 +43,3 @@ def test_what_a_page_keeps_when_it_is_used_is_what_the_page_on_privacy_names(bro
         name.startswith("course-quiz/") for name in kept
     )
     assert [name for name in kept if not any(re.fullmatch(known, name) for known in KEPT)] == []
-
-
-def test_what_is_wrong_is_counted_and_written_into_the_pages(tmp_path):
-    files = [tmp_path / f"{name}.md" for name in ("accessibility", "privacy")]
-    for file in files:
-        file.write_text("a\n<!-- measured -->\nold\n<!-- /measured -->\nb\n")
-    write({"a": Findings(["x", "y"], ["c"]), "b": Findings([], ["k"])}, tmp_path)
-    accessible, private = (file.read_text() for file in files)
-    assert "looked at 2 pages" in accessible and "old" not in accessible
-    assert "AA: 2.\n<!-- /measured -->\nb" in accessible and "done anything: 2." in private

@@ -10,21 +10,17 @@ from types import MappingProxyType
 import nbformat
 import pandas as pd
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import course_utils as cu
 from course_utils.figures.picture import image_tag
-from course_utils.kit.live import stored
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.rich_text import marked
 from course_utils.studio import StudioError, manifest, pairs
 from course_utils.studio.book import build as builder
-from course_utils.studio.book import check, cover, pages, transforms, widgets
-from course_utils.studio.book.__main__ import main
+from course_utils.studio.book import check, pages, transforms, widgets
 from course_utils.studio.book.transforms import Page, tags
-from course_utils.studio.links import LINK
 
 COURSE = manifest.load(files=False)
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -129,37 +125,6 @@ def lesson(small) -> list:
 
 def texts(cells) -> list[str]:
     return [cell.source for cell in cells]
-
-
-def test_a_chapter_begins_with_its_question_and_one_thing_to_look_at(lesson):
-    head = lesson[: next(place for place, cell in enumerate(lesson) if "## A" in cell.source)]
-    assert texts(head)[1:4] == ["# One", "{.cu-lede}\nwhat is `1 + 1`?", "In short: Read on."]
-    (opening,) = (place for place, cell in enumerate(head) if "opening" in tags(cell))
-    assert head[opening].outputs[0].data["text/html"] == "<p>A picture</p>"
-    ways = texts(head).index("{.cu-further}\nOn the way to two: [A](#a).".replace("#a", "#A"))
-    fold = next(place for place, text in enumerate(texts(head)) if "cu-fold" in text)
-    assert opening < ways < fold
-    assert "Goals · needs · set-up, 2 lines · 3 questions to warm up" in head[fold].source
-    goals = "After this chapter you can\n\n- add."
-    assert texts(head)[fold + 1 : fold + 5] == [goals, "It needs paper.", CHAPTER[1].source, "..."]
-    assert texts(head)[-1] == "A lead."
-    assert 'href="#opening"' in "".join(texts(lesson[len(head) :]))
-
-
-def test_each_chapter_of_the_course_has_one_opening():
-    for chapter in COURSE.chapters:
-        text = chapter.source.read_text(encoding="utf-8")
-        assert len(re.findall('^# %% tags=.*"opening"', text, re.M)) == 1, chapter.notebook
-
-
-def test_a_chapter_ends_with_the_next_one_and_folded_references(lesson):
-    after = texts(lesson)[texts(lesson).index("## Take-aways\n\n- Add.\n") :]
-    two, three = BeautifulSoup(after[1], "html.parser").select("a.cu-next")
-    assert two["href"] == "02_two.html" and "<span>Why <code>two</code>?</span>" in str(two)
-    assert '<svg aria-hidden="true" xmlns="x"><rect></rect></svg>' in str(two)
-    assert (three["data-ways"], three.has_attr("hidden")) == ("To B", True)
-    assert after[2] == "{.cu-further}\nMore: [one](01_one_further.ipynb)."
-    assert "References, 2 works" in after[3] and after[4] == "- A book.\n- A paper."
 
 
 def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
@@ -274,58 +239,6 @@ def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkey
         widgets.explorer_html("first_slider", values, tmp_path)
 
 
-# Beside the chapters ----------------------------------------------------------------------------
-
-
-def test_the_contents_show_the_parts_the_appendices_and_the_back_pages():
-    toc = yaml.safe_load(pages.contents(COURSE))
-    captions = [part["caption"] for part in toc["parts"]]
-    assert captions == [*COURSE.parts, "Appendices", "For teachers", "At the end"]
-    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    chapters = [chapter.notebook for chapter in (*COURSE.chapters, *COURSE.appendices)]
-    assert files == [*chapters, *pages.DOCS, pages.MOVED, "bibliography"]
-    teachers = toc["parts"][-2]["chapters"][0]
-    assert [entry["file"] for entry in teachers["sections"]] == [
-        f"teaching_{chapter.slug}" for chapter in COURSE.chapters
-    ]
-
-
-def test_nothing_is_executed_or_fetched_by_jupyter_book_itself(small):
-    settings = yaml.safe_load(pages.configuration(small()))
-    sphinx = settings["sphinx"]["config"]
-    assert settings["execute"]["execute_notebooks"] == "off"
-    assert settings["launch_buttons"]["thebe"] is False
-    assert sphinx["nb_ipywidgets_js"] == {} and sphinx["html_copy_source"] is False
-    assert "sphinx-mathjax-offline" in sphinx["extensions"]
-    assert not {"sphinx_thebe", "sphinx.ext.intersphinx"} & set(sphinx["extensions"])
-
-
-def test_every_cited_work_is_in_the_references_file_and_every_entry_is_cited():
-    cells = [
-        cell.source
-        for chapter in COURSE.whole.notebooks
-        for cell in pairs.read_source(chapter.source).cells
-        if cell.cell_type == "markdown" and cell.source.startswith("## References")
-    ]
-    cited = {match["target"] for cell in cells for match in LINK.finditer(cell)}
-    urls = re.findall(r"\burl\s*=\s*\{(.*?)\}", pages.beside(COURSE)["references.bib"])
-    assert len(urls) == len(set(urls)), "an entry stands twice"
-    assert {link for link in cited if not link.endswith(".ipynb")} == set(urls)
-
-
-def test_the_cover_says_what_its_translator_gets_right(small, monkeypatch, tmp_path):
-    monkeypatch.setattr(cover, "live_html", lambda widget: "<form></form>")
-    course = small('repository = "https://a.org/b"')
-    card = stored.read_card("everyday_fr")
-    judged = [sentence["right"] for sentence in card["visitors"]]
-    text = cover.cover(course, tmp_path)
-    assert len(judged) == 40 and f"got {sum(judged)} right" in text
-    assert f"{card['test_exact']:.0%} (BLEU" in text and "<form>" in text
-    plain = cover.cover(course, None)
-    assert plain.startswith("# Small & fine") and "BLEU" not in plain
-    assert "cu-map" in plain and "git clone https://a.org/b\nmake lab" in plain
-
-
 # The whole --------------------------------------------------------------------------------------
 
 
@@ -391,26 +304,6 @@ def test_a_book_with_an_address_has_heads_a_sitemap_and_a_page_for_what_is_missi
     assert (folder / ".nojekyll").is_file()
 
 
-def test_the_themes_gaps_are_mended_and_done_again_nothing_changes(tmp_path):
-    (tmp_path / "_static").mkdir()
-    (tmp_path / "_static" / "webpack-macros.html").write_text("{{ pathto('a.js') }}")
-    page = tmp_path / "01_one.html"
-    page.write_text(
-        '<div class="bd-sidebar-primary bd-sidebar"></div><a href="a">One</a>'
-        '<details><summary><i></i></summary></details><i title="Toggle primary sidebar"></i>'
-        '<a href="https://mybinder.org/v2/git/https%3A//codeberg.org/a/b/main?urlpath=lab"></a>'
-    )
-    for _ in range(2):
-        builder.mend_theme(tmp_path)
-        assert page.read_text() == (
-            '<div class="bd-sidebar-primary bd-sidebar pst-sidebar-hidden"></div><a href="a">One</a>'
-            '<details><summary aria-label="Pages below One"><i></i></summary></details>'
-            '<i title="All chapters"></i>'
-            '<a href="https://mybinder.org/v2/git/https%3A%2F%2Fcodeberg.org%2Fa%2Fb/main?urlpath=lab"></a>'
-        )
-    assert not [*(tmp_path / "_static").iterdir()]
-
-
 # What is looked for in a built book -------------------------------------------------------------
 
 
@@ -460,16 +353,3 @@ def test_a_link_or_a_picture_that_leads_nowhere_is_found(tmp_path, link, problem
         (tmp_path / f"{name}.html").write_text(text)
     soups = {name: BeautifulSoup(text, "html.parser") for name, text in texts.items()}
     assert check.dead_links(tmp_path, soups) == ([f"a.html: {problem}"] if problem else [])
-
-
-def test_check_and_serve_say_what_to_do_while_there_is_no_book(small, capsys):
-    course = small()
-    course.chapters[0].ipynb.write_text("{}")
-    options = ["--manifest", str(course.path)]
-    assert main([*options, "check"]) == 0
-    assert "not built yet: make book" in capsys.readouterr().out
-    assert main([*options, "serve"]) == 1
-    assert "not built yet: make book" in capsys.readouterr().err
-    course.path.write_text(course.path.read_text().replace("license", "licence"))
-    assert main([*options, "check"]) == 1
-    assert "licence" in capsys.readouterr().err

@@ -5,13 +5,11 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import matplotlib as mpl
 import pytest
 from browsing import opened
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
-from course_utils.figures.style import ROLES
 from course_utils.files import ROOT
 from course_utils.studio import manifest
 from course_utils.studio.book import pages
@@ -112,12 +110,6 @@ def test_nothing_is_cut_at_any_width(chapter: Page):
     chapter.set_viewport_size(before)
 
 
-def test_what_moves_or_is_seen_first_stands_on_the_first_screen(chapter: Page):
-    """At 900 pixels from the top at most."""
-    top = "node => node.getBoundingClientRect().top + scrollY"
-    assert chapter.locator("#opening").evaluate(top) <= 900
-
-
 @pytest.mark.smoke
 def test_search_finds_softmax(page: Page):
     page.goto("/search.html?q=softmax")
@@ -137,62 +129,4 @@ def test_the_cover_leads_to_every_chapter_and_a_chapter_to_the_next(page: Page):
     expect(page).to_have_url(re.compile(f"/{NAMES[2]}\\.html$"))
 
 
-OUTSIDE = """() => [...document.querySelectorAll(".cu-figure svg")].flatMap(svg => {
-    const canvas = svg.getBoundingClientRect(), slack = 1.5;
-    const boxes = [...svg.querySelectorAll("rect[stroke]:not([stroke-dasharray])")].map(r => r.getBoundingClientRect());
-    return [...svg.querySelectorAll("text")].filter(text => {
-        const word = text.getBoundingClientRect();
-        const [x, y] = [(word.left + word.right) / 2, (word.top + word.bottom) / 2];
-        const around = [canvas, ...boxes.filter(b => b.left < x && x < b.right && b.top < y && y < b.bottom)];
-        return around.some(b => word.left < b.left - slack || word.right > b.right + slack
-            || word.top < b.top - word.height / 4 || word.bottom > b.bottom + word.height / 4);
-    }).map(text => text.textContent);
-})"""
 """The words of pictures and drawings that reach over their box or their picture; a line is higher than its letters."""
-
-
-@pytest.mark.parametrize("font", ["", "monospace", "serif"])
-def test_words_lie_in_their_boxes_and_pictures_with_and_without_the_fonts(browser, address, font):
-    with opened(browser, address) as page:
-        for name in CHAPTERS[:3]:
-            page.goto(f"/{name}.html")
-            page.evaluate("document.fonts.ready")
-            if font:
-                page.add_style_tag(content=f".cu-figure svg {{ font-family: {font} !important; }}")
-            assert page.locator(".cu-figure svg text").count()
-            assert page.evaluate(OUTSIDE) == []
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pictures_stand_on_the_page_s_ground_in_its_ink(browser, address, theme):
-    with opened(browser, address, color_scheme=theme) as page:
-        page.goto(f"/{CHAPTERS[1]}.html")
-        figures = page.locator("article .cu-figure svg")
-        assert figures.count()
-        for figure in figures.all():
-            expect(figure).to_have_css("background-color", "rgba(0, 0, 0, 0)")
-        ink = mpl.colors.to_rgb(ROLES["ink"][theme == "dark"])
-        wanted = "rgb({:.0f}, {:.0f}, {:.0f})".format(*(255 * value for value in ink))
-        expect(page.locator('.cu-figure [fill="var(--cu-ink)"]').first).to_have_css("fill", wanted)
-
-
-STANDS = """([name, wanted]) => [...document.querySelectorAll("form.cu-live, form[data-explorer]")].some(toy => {
-    const live = toy.matches(".cu-live") && toy.elements[name];
-    if (live) return [live.value, live.checked].map(String).includes(wanted);
-    const named = group => group.querySelector(".cu-label, legend").textContent.trim() === name;
-    const chosen = [...toy.querySelectorAll("[data-count]")].find(named)?.querySelector("output, label:has(:checked)");
-    return chosen?.textContent.trim() === wanted;
-})"""
-
-
-def test_what_a_prediction_asks_for_a_toy_of_its_page_shows(chapter: Page):
-    for ask in chapter.locator(".cu-predict").all():
-        shows = json.loads(ask.get_attribute("data-task")).get("shows", {})
-        if shows:
-            if (handle := ask.locator("[type=range]")).count():
-                handle.press("ArrowRight")
-            ask.locator("button").first.click()
-            ask.get_by_role("button", name="See it move").click()
-        for name, wanted in shows.items():
-            wanted = str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
-            chapter.wait_for_function(STANDS, arg=[name, wanted])

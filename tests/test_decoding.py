@@ -140,14 +140,6 @@ def found_by_default(chances, **options):
     return beam_search(Chain(chances), SOURCE[:1], LENGTHS[:1], max_len=3, **options)[0]
 
 
-def test_by_default_a_beam_keeps_four_sentences():
-    dull = {first: {EOS: 0.01, first: 0.99} for first in (4, 5, 6)}
-    chances = {BOS: {4: 0.25, 5: 0.22, 6: 0.2, 7: 0.18, 8: 0.15}, **dull}
-    chances |= {7: {EOS: 0.5, 4: 0.5}, 8: {EOS: 1.0}}
-    assert [found_by_default(chances, beam_size=n) for n in (3, 4, 5)] == [[4, 4, 4], [7], [8]]
-    assert found_by_default(chances) == [7]
-
-
 @pytest.mark.parametrize(
     ("end", "size", "best"),
     [
@@ -161,15 +153,6 @@ def test_a_beam_that_never_ends_gives_the_likeliest_words_so_far(end, size, best
     each = {A: 0.9 * (1 - end), B: 0.06 * (1 - end), C: 0.04 * (1 - end), EOS: end}
     chances = dict.fromkeys((BOS, A, B, C), each)
     assert found_by_default(chances, beam_size=size) == best
-
-
-@pytest.mark.parametrize(("length_penalty", "best"), [(0.58, [A, B]), (0.62, [A])])
-def test_by_default_the_length_counts_to_the_power_of_three_fifths(length_penalty, best):
-    ended = math.exp(-2 * (8 / 7) ** length_penalty) / (
-        1 - LOGS[A]
-    )  # "A" and "A B" tie at this power
-    chances = {BOS: {A: 1.0}, A: {EOS: LOGS[A], B: 1 - LOGS[A]}, B: {EOS: ended, C: 1 - ended}}
-    assert found_by_default(chances) == best
 
 
 def test_sentences_decode_alike_alone_and_in_a_batch(model):

@@ -10,9 +10,8 @@ import torch
 from torch import nn
 
 from course_utils.data.images import ImageBatch
-from course_utils.train.losses import classification_loss, translation_loss
-from course_utils.train.processes import Team, join
-from course_utils.train.trainer import Trainer
+from course_utils.train.losses import classification_loss
+from course_utils.train.processes import Team
 
 SCRIPT = """
 import os, sys, torch
@@ -75,10 +74,3 @@ def test_the_parts_of_a_team_add_up_to_the_batch_even_where_it_is_smaller_than_t
     assert [sum(part) for part in zip(*parts, strict=True)] == pytest.approx([whole.item(), count])
     expected = torch.autograd.grad(whole, model[1].weight)[0]
     torch.testing.assert_close(sum(gradients), expected)
-
-
-def test_a_process_alone_has_no_team(monkeypatch):
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    loss = translation_loss()
-    trainer = Trainer(loss, epochs=1)
-    assert join() is None and trainer.team is None and trainer.loss is loss

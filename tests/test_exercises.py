@@ -1,6 +1,5 @@
 """The exercises of a notebook, read from its cells."""
 
-import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.kit.exercises import exercises
@@ -35,27 +34,3 @@ def test_an_open_exercise_has_a_task_and_no_cells():
     (one,) = exercises([text, new_code_cell("1 + 1"), new_markdown_cell("## Further")])
     assert (one.kind, one.effort, one.task) == ("open", "open · 1 minute", "Why?")
     assert one.place == one.end == 0 and one.stub is None and not one.is_whole
-
-
-@pytest.mark.parametrize(
-    "cells", [[STUB, CHECK], [STUB, SOLUTION], [CHECK, SOLUTION], [STUB, SOLUTION, CHECK]]
-)
-def test_an_exercise_that_lacks_a_cell_is_not_whole(cells):
-    assert [one.is_whole for one in exercises([new_markdown_cell(TASK), *cells])] == [False]
-
-
-def test_stubs_without_a_heading_and_cells_as_in_a_file_are_read_too():
-    def in_a_file(cell):
-        return {**cell, "source": cell.source.splitlines(keepends=True)}
-
-    found = exercises([*map(in_a_file, (STUB, CHECK, STUB, CHECK))])
-    assert [(one.name, one.function, one.heading) for one in found] == [
-        ("doubled", "double", "")
-    ] * 2
-
-
-def test_a_heading_within_code_begins_nothing():
-    fenced = "```\n### Exercise 1 · No\n```"
-    assert (
-        exercises([new_markdown_cell(fenced), new_markdown_cell("### Exercises of others")]) == []
-    )

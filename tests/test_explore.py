@@ -2,7 +2,6 @@
 
 import base64
 import io
-import itertools
 import json
 import random
 import re
@@ -150,23 +149,6 @@ def test_the_first_picture_has_its_size_and_alt_text_and_repr_is_one_line(name):
     assert width <= 864
 
 
-@pytest.mark.slow
-@every_explorer
-def test_a_picture_may_be_cut_between_its_panels(name):
-    explorer = make(name)
-    cuts, width = explorer.parts["cuts"], explorer.size[0]
-    assert explorer.parts["least"] <= 1, "where there is room, it stays whole"
-    assert cuts[0] == 0 and cuts[-1] == width
-    assert all(right - left >= 60 for left, right in itertools.pairwise(cuts))
-    picture = explorer._new_scene().picture
-    picture.canvas.draw()
-    maps = [ax for ax in picture.axes if ax.get_label() != "<colorbar>"]
-    columns = {round(ax.bbox.x0) for ax in maps}
-    assert len(cuts) >= 3 or len(columns) == 1
-    for cut in cuts[1:-1]:
-        assert not [ax for ax in picture.axes if ax.bbox.x0 < cut < ax.bbox.x1], cut
-
-
 # In Lab -----------------------------------------------------------------------------------------
 
 
@@ -197,14 +179,6 @@ def test_an_exception_is_shown_in_place_and_the_next_move_clears_it():
         panel.positions = [back]
         assert panel.alert == ""
     assert panel.frame["png"] == small().frame(n=0)[0], "nothing half done is left"
-
-
-@pytest.mark.parametrize("method", ["set", "frame"])
-def test_an_exception_is_raised_where_there_is_a_caller(method):
-    explorer = small(scene=FailsAtThree)
-    with pytest.raises(ZeroDivisionError, match="too much"):
-        getattr(explorer, method)(n=3)
-    assert repr(explorer) == "small(n=1)"
 
 
 # Bad input, and what would be right -------------------------------------------------------------
@@ -244,11 +218,6 @@ class Noise:
 def test_a_mistake_is_named_with_what_would_be_right(mistake, error, message):
     with pytest.raises(error, match=message):
         mistake()
-
-
-def test_numpy_and_torch_numbers_become_plain_ones():
-    control = Slider(np.linspace(0, 1, 3), np.float64(0.5), label="N")
-    assert control.value == 0.5 and type(control.value) is float
 
 
 # Layers: what moves is drawn over what stands still ------------------------------------------------
@@ -303,26 +272,3 @@ def check(sequence: list[tuple[str, int]]) -> None:
 @given(MOVES)
 def test_layers_give_the_pixels_of_a_whole_drawing(sequence):
     check(sequence)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", sorted(playground()[1]))
-def test_what_moves_again_is_drawn_again(what):
-    check([(what, 1), (what, 2), (what, 3)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ["line", "image", "bars", "title", "ticks"])
-def test_only_what_moves_is_drawn_again(what, monkeypatch):
-    picture, move = playground()
-    layers = Layers(picture)
-    for number in (1, 2):
-        layers.paint()
-        move[what](number)
-    layers.paint()
-    whole = []
-    monkeypatch.setattr(picture.canvas, "draw", lambda: whole.append(1))
-    for number in range(3, 9):
-        move[what](number)
-        layers.paint()
-    assert not whole

@@ -2,14 +2,9 @@
 """Pictures: one color scale, labeled axes, alt texts, and the same bytes for the same picture."""
 
 import base64
-import io
 import itertools
-import os
 import re
-import subprocess
-import sys
 from html import escape
-from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -18,25 +13,16 @@ import pytest
 import torch
 from bs4 import BeautifulSoup
 from nbval.plugin import get_sanitize_patterns
-from PIL import Image
 
 import course_utils as cu
 from course_utils.figures import image_pixels, label_lines
-from course_utils.figures.picture import MAX_SVG
-from course_utils.figures.style import CYCLE, FONTS, ROLES, fonts_css, tokens_css
+from course_utils.figures.style import CYCLE, ROLES
 from course_utils.files import ROOT
 
 
 def panels(picture):
     """The axes that hold a map, without the color bar's."""
     return [ax for ax in picture.axes if ax.images]
-
-
-def test_every_panel_shares_one_color_scale():
-    matrices = torch.stack([torch.full((3, 4), v) for v in (0.1, 0.5, 0.9)])
-    picture = cu.show_heatmaps(matrices, alt="Three flat maps, from pale to dark")
-    norms = [(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in panels(picture)]
-    assert norms == 3 * [(0.0, 1.0)]
 
 
 def test_queries_run_down_and_keys_to_the_right():
@@ -52,22 +38,6 @@ def test_queries_run_down_and_keys_to_the_right():
     picture.canvas.draw()
     top = ax.transData.transform((0, 0))[1]
     assert top > ax.transData.transform((0, 1))[1], "the first query stands on top"
-
-
-def test_outer_panels_carry_the_labels_and_titles_stand_over_their_columns():
-    picture = cu.show_heatmaps(torch.rand(2, 3, 4, 4), alt="Six random maps", titles=list("abc"))
-    grid = np.array(panels(picture)).reshape(2, 3)
-    assert [ax.get_title() for ax in grid[0]] == ["a", "b", "c"]
-    assert all(not ax.get_title() for ax in grid[1])
-    assert [ax.get_xlabel() for ax in grid[1]] == ["Keys"] * 3
-    assert [ax.get_ylabel() for ax in grid[:, 0]] == ["Queries"] * 2
-    assert not grid[0, 1].get_ylabel() and not grid[0, 1].get_xlabel()
-
-
-def test_tensors_of_any_kind_can_be_drawn():
-    weights = torch.rand(2, 2, requires_grad=True)
-    for matrix in (weights, weights.bfloat16(), torch.eye(2).bool(), [[0.0, 1.0], [1.0, 0.0]]):
-        assert cu.show_heatmaps(matrix, alt="Two by two weights").png()
 
 
 def test_the_same_picture_has_the_same_bytes_whatever_the_session_s_settings():
@@ -89,44 +59,6 @@ def test_the_same_picture_has_the_same_bytes_whatever_the_session_s_settings():
         assert draw() == usual
 
 
-FOREIGN = """
-text.usetex: True
-image.origin: lower
-image.interpolation: bicubic
-axes.grid: True
-axes.formatter.limits: 0, 0
-xtick.labelbottom: False
-ytick.direction: in
-xtick.minor.visible: True
-font.size: 20
-patch.force_edgecolor: True
-path.sketch: 1, 100, 2
-"""
-
-DRAWING = """
-import course_utils as cu
-
-picture, (left, right) = cu.subplots(1, 2, alt="A map and curves")
-cu.heatmap(left, [[0.1, 0.9], [0.5, 0.5]], queries=["a", "b"], keys=["c", "d"], title="$x_t$")
-right.fill_between([1, 2, 3], [1, 3, 2], alpha=0.5)
-right.clabel(right.contour([[1, 2], [3, 5]]))
-right.loglog([1, 10, 100], [1, 2, 3])
-right.set_xticks([1, 100], ["one", "many"])
-picture.suptitle("both")
-drawn = picture.svg()
-"""
-
-
-def test_a_reader_s_matplotlibrc_changes_no_picture(tmp_path):
-    (theirs := tmp_path / "matplotlibrc").write_text(FOREIGN)
-    done = subprocess.run(
-        [sys.executable, "-c", f"{DRAWING}\nprint(drawn, end='')"],
-        cwd=ROOT, env=os.environ | {"MATPLOTLIBRC": str(theirs)}, capture_output=True, encoding="utf-8",
-    )  # fmt: skip
-    exec(DRAWING, usual := {})
-    assert done.stdout == usual["drawn"], done.stderr
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "token", ["$5-$9", "$$", r"$\foo$", "a$_$b", "你好", "नमस्ते", "👍🏽", "สวัสดี", "\x0b", "\ud800"]
@@ -141,16 +73,6 @@ def test_any_token_is_a_word_of_the_picture_and_no_formula(token):
     assert picture.png()
     photo = cu.show_images(torch.zeros(1, 1, 8, 8), alt="A title", titles=[token])
     assert escape(shown, quote=False) in drawn(photo)
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_picture_of_pixels_says_which_letters_it_lacks():
-    picture, ax = cu.subplots(alt="A bar with hatches, which the SVG does not hold")
-    ax.bar([1], [1], hatch="/")
-    assert "fonts" not in picture._repr_html_()
-    ax.set_title("今日は hi")
-    html = picture._repr_html_()
-    assert "image/png" in html and "Our fonts have no 今 日 は, so the picture shows □" in html
 
 
 def drawn(picture) -> str:
@@ -195,46 +117,6 @@ def test_what_is_drawn_has_the_page_s_colors_and_words_as_words():
         assert f"--cu-{role}:light-dark({','.join(ROLES[role])})" in svg
 
 
-def test_no_word_of_a_picture_has_less_than_eleven_pixels():
-    picture, ax = cu.subplots(alt="A line")
-    ax.plot([0, 9])
-    ax.text(4, 4, "in small", fontsize=6)
-    ax.tick_params(labelsize=5)
-    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', picture.svg())]
-    assert min(sizes) == 11
-
-
-def test_cells_of_a_map_are_as_opaque_as_their_weights():
-    weights = torch.tensor([[0.0, 0.25], [0.5, 1.0]])
-    svg = drawn(cu.show_heatmaps(weights, alt="Four cells", annotate=True))
-    cells = re.search(r'<g fill="var\(--cu-heat\)"[^>]*>(.*?)</g>', svg)[1]
-    found = {float(o): d for o, d in re.findall(r'fill-opacity="([^"]+)" d="([^"]+)"', cells)}
-    assert sorted(found) == pytest.approx([0.25, 0.5, 1.0], abs=0.02)
-    assert found[1.0] == "M1 1h1v1h-1z", "the lower right one"
-
-
-def test_large_maps_and_photos_are_pixels_and_too_large_pictures_too():
-    many = drawn(cu.show_heatmaps(torch.rand(50, 50), alt="Many cells"))
-    assert many.count("<mask") == 1 and "var(--cu-heat)" in many
-    photo = drawn(cu.show_images(torch.rand(1, 3, 8, 8), alt="Eight by eight"))
-    (image,) = re.findall(r'href="data:image/png;base64,([^"]+)"', photo)
-    assert Image.open(io.BytesIO(base64.b64decode(image))).size == (8, 8)
-    picture, ax = cu.subplots(alt="Three thousand dots")
-    ax.scatter(*torch.rand(2, 3000), alpha=0.5)
-    assert "data:image/png" in picture._repr_html_() and len(picture.svg()) > MAX_SVG
-
-
-def test_ids_differ_from_picture_to_picture():
-    def ids(high):
-        picture, ax = cu.subplots(alt="A line cut off")
-        ax.plot([0, 1], [0, high])
-        ax.set_ylim(0, 1)
-        return set(re.findall(r'id="([^"]+)"', picture.svg()))
-
-    assert ids(2) and not ids(2) & ids(3)
-    assert ids(2) == ids(2)
-
-
 def test_nbval_compares_alt_text_and_size_and_not_the_pixels(request):
     chosen = request.config.getoption("nbval_sanitize_with")
     assert chosen == "tests/nbval_sanitize.cfg"
@@ -256,24 +138,6 @@ def test_nbval_compares_alt_text_and_size_and_not_the_pixels(request):
 # What a figure says of itself -------------------------------------------------------------------
 
 
-def test_labels_stand_at_the_ends_of_their_lines_and_apart():
-    picture, ax = cu.subplots(alt="Lines that end together")
-    for index, name in enumerate(["low", "middle", "high", "_hidden"]):
-        ax.plot([0, 1, 2], [0, 1 + 0.01 * index, np.nan], label=name)
-    ax.axhline(3, label="far")
-    label_lines(ax)
-    picture.canvas.draw()
-    said = {text.get_text(): text for text in ax.texts}
-    assert set(said) == {"low", "middle", "high", "far"}
-    for line in ax.lines[:3]:
-        text = said[line.get_label()]
-        assert text.get_color() == line.get_color() and text.xy[0] == 1
-    boxes = [said[name].get_window_extent() for name in ("low", "middle", "high", "far")]
-    assert all(below.y1 < above.y0 for below, above in itertools.pairwise(boxes))
-    edge = picture.canvas.get_width_height()[0]
-    assert boxes[-1].x1 < edge
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -291,26 +155,6 @@ def test_labels_stand_at_the_ends_of_their_lines_and_apart():
 def test_bad_pictures_are_refused_in_words(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-# Images -----------------------------------------------------------------------------------------
-
-
-def test_images_of_any_scale_and_color_become_pixels_from_0_to_1():
-    grey = torch.tensor([0, 255], dtype=torch.uint8).view(1, 1, 1, 2)
-    assert image_pixels(grey).tolist() == [[[[0.0], [1.0]]]]
-    assert image_pixels(torch.tensor([-1.0, 0.0]).view(1, 1, 1, 2)).tolist() == [[[[0.0], [0.5]]]]
-    assert image_pixels(torch.zeros(2, 3, 4, 5)).shape == (2, 4, 5, 3)
-
-
-def test_weights_over_images_share_one_scale_and_are_not_blurred():
-    weights = torch.tensor([[[0.0, 0.1], [0.2, 0.4]], [[0.0, 0.0], [0.0, 0.2]]])
-    picture = cu.show_images(torch.zeros(2, 1, 8, 8), weights=weights, alt="Two with weights")
-    layers = [ax.images[1] for ax in picture.axes]
-    assert [layer.get_array()[1, 1, 3] for layer in layers] == pytest.approx([0.75, 0.375])
-    assert layers[0].get_array()[0, 0, 3] == 0
-    assert {layer.get_interpolation() for layer in layers} == {"nearest"}
-    assert tuple(layers[0].get_extent()) == tuple(picture.axes[0].images[0].get_extent())
 
 
 # Colors -----------------------------------------------------------------------------------------
@@ -359,15 +203,3 @@ def test_the_colors_of_lines_are_told_apart_by_everybody(theme, sight):
 def test_words_in_any_color_are_read_on_paper_and_on_cards(theme, role):
     for ground in ("paper", "raised"):
         assert contrast(ROLES[role][theme], ROLES[ground][theme]) >= 4.5
-
-
-def test_pages_read_the_same_colors_as_pictures():
-    for role, (light, dark) in ROLES.items():
-        assert f"--cu-{role}: light-dark({light}, {dark});" in tokens_css()
-
-
-def test_the_fonts_are_in_the_package_and_found_by_matplotlib():
-    for weight in (400, 700):
-        wanted = mpl.font_manager.FontProperties(family=["Inter"], weight=weight)
-        assert Path(mpl.font_manager.findfont(wanted, fallback_to_default=False)).parent == FONTS
-    assert fonts_css().count("@font-face") == 4

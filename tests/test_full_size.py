@@ -42,17 +42,6 @@ def small_data(monkeypatch):
     monkeypatch.setattr(gpt, "characters", lambda: ("abcdefghijkl", stream[:500], stream[500:]))
 
 
-def test_all_of_the_lectures_own_sizes_are_there():
-    assert [(one.slug, one.name, len(one.cases)) for one in LARGE] == [
-        ("bahdanau_attention", "full_size", 2),
-        ("gpt", "full_size", 1),
-        ("training_transformers", "full_size", 2),
-        ("translating", "full_size", 1),
-        ("vision_transformers", "clothes", 1),
-        ("vision_transformers", "photographs", 1),
-    ]
-
-
 @pytest.mark.parametrize(("one", "case"), CASES, ids=lambda value: getattr(value, "slug", None))
 def test_a_run_for_a_gpu_works_in_small_and_goes_on_from_its_checkpoint(
     one, case, tmp_path, monkeypatch

@@ -9,7 +9,6 @@ import dataclasses
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -53,47 +52,6 @@ def test_a_sheet_is_enough_to_answer_and_gives_all_points_or_none(page):
             if last:
                 points = eval(compile(last, name, "eval"), space)
                 assert points == (cell.metadata.nbgrader.points if kind == "right" else 0), kind
-
-
-def test_nbgrader_finds_in_each_exercise_an_answer_a_check_and_points():
-    for page in SHEETS:
-        cells = [
-            cell for cell in graders.sheet(page, "nbgrader").cells if "nbgrader" in cell.metadata
-        ]
-        entries = [cell.metadata.nbgrader for cell in cells]
-        names = [exercise.name for exercise in exercises(page.notebook)]
-        parts = [(part, name) for name in names for part in ("answer", "check", "points")]
-        assert [tuple(entry["grade_id"].split("-", 1)) for entry in entries] == parts
-        for (part, _), cell, entry in zip(parts, cells, entries, strict=True):
-            assert entry["schema_version"] == 3 and entry["cell_type"] == cell.cell_type == "code"
-            assert entry["solution"] == (part == "answer") != entry["locked"]
-            assert entry["grade"] == ("points" in entry) == (part == "points")
-            marks = re.findall(r"^### (BEGIN|END) (SOLUTION|HIDDEN TESTS)$", cell.source, re.M)
-            kind = {"answer": "SOLUTION", "points": "HIDDEN TESTS"}.get(part)
-            assert marks == ([("BEGIN", kind), ("END", kind)] if kind else [])
-
-
-def test_otter_finds_in_each_exercise_a_question_and_a_hidden_test_for_each_property():
-    parts = "BEGIN QUESTION|BEGIN SOLUTION|END SOLUTION|BEGIN TESTS|END TESTS|END QUESTION"
-    for page in SHEETS:
-        cells, asked = graders.sheet(page, "otter").cells, exercises(page.notebook)
-        raw = [cell.source.split("\n")[0] for cell in cells if cell.cell_type == "raw"]
-        assert raw == [f"# {part}" for part in parts.split("|")] * len(asked)
-        text = "\n".join(cell.source for cell in cells)
-        for exercise in asked:
-            total = graders.points(exercise)
-            assert f"name: {exercise.name}\npoints: {total}\n" in text
-            assert text.count(f"# HIDDEN\nassert cu.checks.{exercise.name}.mark(") == total
-
-
-@pytest.mark.parametrize("lacking", ["exercise", "check", "solution"])
-def test_an_exercise_without_one_of_its_cells_is_named(lacking):
-    tags = {"exercise", "check", "solution"} - {lacking}
-    call = "cu.checks.average_weights(f)"
-    cells = [nbformat.v4.new_code_cell(call, metadata={"tags": [tag]}) for tag in tags]
-    cells.insert(0, nbformat.v4.new_markdown_cell("### Exercise 1 · Weights"))
-    with pytest.raises(HandoutError, match="Exercise 1 · Weights needs three cells"):
-        graders.checked(nbformat.v4.new_notebook(cells=cells))
 
 
 @pytest.mark.parametrize("tool", graders.TOOLS)

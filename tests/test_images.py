@@ -1,14 +1,12 @@
 # ruff: noqa: E501
 """Images: the committed subset, damaged and hostile files, batches that can be resumed, uploads of every kind."""
 
-import csv
 import gzip
 import io
 import os
 import pickle
 import tracemalloc
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,16 +23,9 @@ from course_utils.data.images import (
     read_image,
     scaled,
 )
-from course_utils.files import data_path
 from course_utils.lessons.vision_transformers.real import CIFAR10, load_cifar10, read_cifar_batch
-from course_utils.lessons.vision_transformers.training import confusion_matrix, predict_classes
-from course_utils.metrics import accuracy
+from course_utils.lessons.vision_transformers.training import confusion_matrix
 from course_utils.train.losses import classification_loss
-
-
-@pytest.fixture(scope="module")
-def fashion() -> ImageSet:
-    return load_fashion_mnist()
 
 
 def toy(n: int = 20, classes: int = 4, size: int = 8) -> ImageSet:
@@ -54,42 +45,6 @@ def test_the_subset_has_as_many_images_of_each_class(split, per_class):
     assert subset.labels.bincount().tolist() == [per_class] * 10
 
 
-def indices() -> dict[str, list[int]]:
-    with data_path("fashion_mnist/indices.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    found = {"train": [], "t10k": []}
-    for row in rows:
-        assert int(row["row"]) == len(found[row["split"]])
-        found[row["split"]].append(int(row["original"]))
-    return found
-
-
-def test_the_indices_name_each_image_once():
-    for split, size, whole in (("train", 10_000, 60_000), ("t10k", 2_000, 10_000)):
-        assert len(set(indices()[split])) == size and max(indices()[split]) < whole
-
-
-def full_folder() -> Path | None:
-    """Where the full set lies on this machine: Debian's folder, or the cache that was named."""
-    cache = os.environ.get("COURSE_CACHE")
-    folders = [Path(cache) / "fashion-mnist"] if cache else []
-    folders.append(Path("/usr/share/datasets/fashion-mnist"))
-    return next((f for f in folders if (f / "train-images-idx3-ubyte.gz").is_file()), None)
-
-
-@pytest.mark.skipif(
-    full_folder() is None,
-    reason="the full Fashion-MNIST is not here; Debian's dataset-fashion-mnist has it",
-)
-@pytest.mark.parametrize(("split", "name"), [("train", "train"), ("test", "t10k")])
-def test_the_indices_point_at_equal_images_of_the_full_set(split, name):
-    full, subset = load_fashion_mnist(split, folder=full_folder()), load_fashion_mnist(split)
-    rows = indices()[name]
-    assert len(full) == {"train": 60_000, "test": 10_000}[split]
-    assert torch.equal(full.images[rows], subset.images)
-    assert torch.equal(full.labels[rows], subset.labels)
-
-
 # Sets -------------------------------------------------------------------------------------------
 
 
@@ -100,14 +55,6 @@ def test_take_draws_equally_many_of_each_class_the_same_ones_for_a_seed():
     assert torch.equal(drawn.images, data.take(10, seed=3).images)
     assert not torch.equal(drawn.images, data.take(10, seed=4).images)
     assert len({bytes(image.flatten().tolist()) for image in drawn.images}) == 10
-
-
-def test_split_parts_the_set_without_overlap():
-    data = toy(20)
-    first, second = data.split(15, seed=2)
-    keys = [{bytes(image.flatten().tolist()) for image in part.images} for part in (first, second)]
-    assert [len(key) for key in keys] == [15, 5]
-    assert not keys[0] & keys[1]
 
 
 # IDX files --------------------------------------------------------------------------------------
@@ -159,13 +106,6 @@ def cifar_batch(n: int = 3) -> bytes:
     pixels = np.arange(n * 3072).reshape(n, 3072).astype(np.uint8)
     batch = {b"data": pixels, b"labels": [i % 10 for i in range(n)]}
     return pickle.dumps(batch, protocol=2)  # as in CIFAR-10 itself
-
-
-def test_a_cifar_batch_gives_color_planes_and_labels():
-    images, labels = read_cifar_batch(cifar_batch())
-    assert images.shape == (3, 3, 32, 32)
-    assert labels.tolist() == [0, 1, 2]
-    assert images[1].flatten().tolist() == [i % 256 for i in range(3072, 6144)]
 
 
 def test_all_five_batches_are_joined(tmp_path):
@@ -238,12 +178,6 @@ def test_a_seed_gives_the_same_augmented_passes_and_each_pass_another_order():
     assert not torch.equal(first[0], first[3])  # the second pass
 
 
-def test_loading_draws_nothing_from_the_global_generator():
-    state = torch.get_rng_state()
-    passes(ImageLoader(toy(), augment=True))
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_augmentation_moves_an_image_and_keeps_its_content():
     image = torch.zeros(1, 1, 12, 12, dtype=torch.uint8)
     image[0, 0, 4:7, 3:9] = (
@@ -266,49 +200,7 @@ def test_augmentation_moves_an_image_and_keeps_its_content():
     assert {down for down, _ in places} == {-2, -1, 0, 1, 2}
 
 
-def test_augmentation_may_leave_the_direction_of_things_alone():
-    data = toy(16)
-    plain = passes(ImageLoader(data, batch_size=16, augment=True, shift=0, mirror=False, seed=1))
-    assert torch.equal(plain[0], passes(ImageLoader(data, batch_size=16, seed=1))[0])
-
-
 # Scores -----------------------------------------------------------------------------------------
-
-
-class ByBrightness(torch.nn.Module):
-    """Logits that grow with the brightness: class 0 for dark, class 1 for bright."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.ones(1))
-        self.modes = []
-
-    def forward(self, images):
-        self.modes.append(self.training)
-        brightness = images.mean(dim=(1, 2, 3))[:, None] * self.scale
-        return torch.cat([-brightness, brightness], dim=1)
-
-
-def brightness_set() -> ImageSet:
-    images = torch.tensor([0, 255, 200, 10, 250], dtype=torch.uint8)[:, None, None, None]
-    return ImageSet(images.expand(-1, 1, 4, 4), torch.tensor([0, 1, 0, 0, 1]), ("dark", "bright"))
-
-
-def test_predict_gives_classes_in_eval_mode_and_puts_the_mode_back():
-    model = ByBrightness().train()
-    predicted, true = predict_classes(
-        model, ImageLoader(brightness_set(), batch_size=2, shuffle=False)
-    )
-    assert predicted.tolist() == [0, 1, 1, 0, 1]
-    assert true.tolist() == [0, 1, 0, 0, 1]
-    assert model.training
-    assert model.modes == [False] * 3
-
-
-def test_accuracy_and_confusion_of_a_case_counted_by_hand():
-    predicted, true = torch.tensor([0, 1, 1, 0, 1]), torch.tensor([0, 1, 0, 0, 1])
-    assert accuracy(predicted, true) == pytest.approx(0.8)
-    assert confusion_matrix(predicted, true, 3).tolist() == [[2, 1, 0], [0, 2, 0], [0, 0, 0]]
 
 
 def test_the_loss_is_the_cross_entropy_of_pytorch_summed():

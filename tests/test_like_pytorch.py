@@ -32,14 +32,6 @@ EXACT = {"atol": 1e-10, "rtol": 1e-8}
 # Masks and layouts ------------------------------------------------------------------------------
 
 
-def by_definition(q, k, v, mask=None, scale=None):
-    """In float64; a query with no permitted key gets zeros."""
-    scores = q.double() @ k.double().mT * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(-1).nan_to_num(0) @ v.double()
-
-
 def some(*shape):
     return torch.rand(*shape) > 0.4
 

@@ -1,6 +1,5 @@
 """The state of a live widget or an explorer in the address: restored, copied, hidden, and bad ones without harm."""
 
-import re
 from urllib.parse import urlencode
 
 import pytest
@@ -9,7 +8,6 @@ from playwright.sync_api import expect
 from test_explore_browser import explorer
 
 import course_utils as cu
-from course_utils.files import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -57,25 +55,6 @@ def test_a_state_is_restored_in_the_widget_that_is_named_and_copied(browser, fil
         form.get_by_role("button", name="Copy link").click()
         link = form.get_by_role("textbox", name="Link to what is shown")
         expect(link).to_have_value(copied)
-
-
-def test_the_link_that_is_given_to_teachers_hides_what_it_says_and_keeps_it_hidden(browser, file):
-    told = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
-    (fragment,) = re.findall(r"^11_translating\.html(#\S+)$", told, re.M)
-    with live_page(browser, file, fragment) as page:
-        form = page.locator("form.cu-live").first
-        expect(form.get_by_role("textbox", name="English")).to_have_value("she has a red car .")
-        expect(form.locator("[data-word][aria-pressed=true]")).to_have_text("car")
-        expect(form.locator("caption").first).to_contain_text("Cross-attention, layer 0, head 2")
-        for hidden in (
-            form.get_by_role("combobox", name="Search"),
-            form.get_by_role("group", name="Attention"),
-            form.get_by_role("button", name="Take the tour"),
-        ):
-            expect(hidden).to_be_hidden()
-        expect(form.get_by_role("grid")).to_be_visible()
-        link = page.evaluate("form => live_modules.form.link(form)", form.element_handle())
-        assert re.search("hide=([^&]*)", link)[1].split("%2C") == ["tour", "kind", "search"]
 
 
 def test_a_bad_address_does_no_harm_and_one_of_another_page_changes_nothing(browser, file):

@@ -6,14 +6,13 @@ import pytest
 import torch
 from browsing import html_page, part
 from playwright.sync_api import Page, expect
-from stored_models import network, words
+from stored_models import network
 
 import course_utils as cu
 from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.interventions import intervene
 from course_utils.kit.live.widget import Live
-from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +20,6 @@ CALM = {"reduced_motion": "reduce"}
 PROMPT = "she wants to"
 TOKENS = cu.live.bundle("gpt")["vocabularies"]["tokens"]
 BEGUN = [EOS, *(TOKENS.index(f"{word}␣") for word in PROMPT.split())]
-PUT = "(node, text) => { node.value = text; node.dispatchEvent(new Event('input', { bubbles: true })); }"
 
 
 def translator(**options) -> Live:
@@ -117,22 +115,6 @@ def test_unknown_words_are_named_and_known_ones_like_them_offered(open_widget, m
         expect(unknown).to_be_empty()
 
 
-@pytest.mark.parametrize("make", [gpt, cu.live.bert])
-def test_words_that_it_never_read_are_named(open_widget, make):
-    gap, told = ("", "") if make is gpt else (" ___", " Write ___ where a word is missing.")
-    with open_widget(make()) as page:
-        unread = part(page, "unread")
-        write(page, f"the wuman{gap} <b>is</b>")
-        expect(unread).to_contain_text("It has never read wuman, and reads it in pieces: ")
-        expect(unread).to_contain_text("<b>is</b>")
-        unread.get_by_role("button", name="woman", exact=True).click()
-        expect(page.get_by_role("textbox")).to_have_value(f"the woman{gap} <b>is</b>")
-        write(page, "le")
-        expect(unread).to_contain_text("It has never read le, and reads it as one piece: le␣.")
-        write(page, "")
-        expect(unread).to_have_text(told.strip())
-
-
 @pytest.mark.parametrize(
     ("make", "name", "said", "right"),
     [
@@ -185,68 +167,6 @@ def test_a_word_is_crossed_out_and_comes_back(open_widget):
         assert link(page).endswith("line=3.4")
         car.click(modifiers=["Shift"])
         expect(said).to_have_text("elle a une voiture rouge .")
-
-
-def test_a_chapter_crosses_out_no_word_that_chapter_00_asks_for(open_widget):
-    with open_widget(translator()) as page:
-        expect(page.locator("[data-find] s")).to_have_text(["mother", "."])
-
-
-def test_the_last_look_stays_and_the_encoder_can_be_forbidden_too(open_widget):
-    with open_widget(translator()) as page:
-        for word in page.locator("[data-word]").all():
-            word.click()
-        expect(page.locator("[data-word][aria-pressed=true]")).to_have_count(6)
-        told = "It has to attend to something: the last word stays."
-        expect(part(page, "told")).to_have_text(told)
-        assert set(percents(part(page, "table").locator("tbody td:last-child")).tolist()) == {1}
-        button(page, "undo").click()
-        english(page, "car").click()
-        page.get_by_role("checkbox", name="where other words have read car").check()
-        expect(part(page, "next").locator("li").nth(1)).to_contain_text("écrivain")
-        closer(page)
-        page.get_by_role("radio", name="English to English").check()
-        assert not percents(part(page, "table").locator("tbody td:nth-child(6)")).any()
-        for find in page.locator("[data-find]").all():
-            find.click()
-            expect(page.locator("[data-word][aria-pressed=true]")).to_have_count(1)
-            expect(part(page, "before")).to_contain_text("before:")
-
-
-ENDS = """svg => {
-    const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
-    const box = (name, place) => middle(document.querySelector(`[data-${name}="${place}"]`).getBoundingClientRect());
-    const at = (path, part) => {
-        const { x, y } = path.getPointAtLength(part * path.getTotalLength()).matrixTransform(path.getScreenCTM());
-        return [x, y];
-    };
-    return [...svg.querySelectorAll(".now path.hit")].map(path => {
-        const [i, j] = path.parentNode.dataset.look.split(".");
-        return [[at(path, 0), box("word", j)], [at(path, 1), box("step", i)]];
-    });
-}"""
-
-
-def test_lines_begin_and_end_at_their_words_and_arrows_move_among_them(open_widget):
-    """Nothing is measured when they are drawn; in both layouts each end is in the middle of its word."""
-    with open_widget(translator()) as page:
-        page.locator("[data-step='3']").click()
-        for keys, place in (("→", "step='4'"), ("↑→", "word='1'"), ("↓", "step='4'")):
-            for key in keys:
-                page.keyboard.press({"→": "ArrowRight", "↑": "ArrowUp", "↓": "ArrowDown"}[key])
-            expect(page.locator(f"[data-{place}]")).to_be_focused()
-        expect(part(page, "next")).to_contain_text("Word 5 of 7: it says rouge")
-        assert page.locator(".cu-words > [tabindex='0']").count() == 2
-        for which, width, axis in (("across", 1000, 0), ("beside", 380, 1)):
-            page.evaluate("width => { document.forms[0].style.width = `${width}px`; }", width)
-            page.locator(f"svg.{which}").wait_for()
-            ends = page.locator(f"svg.{which}").evaluate(ENDS)
-            assert len(ends) >= 2
-            assert all(abs(end[axis] - word[axis]) < 4 for line in ends for end, word in line)
-    with open_widget(translator()) as page:  # line by line
-        page.wait_for_function("() => document.getAnimations().length > 5")
-    with open_widget(translator(), **CALM) as page:
-        assert page.evaluate("document.getAnimations().length") == 0
 
 
 @pytest.mark.parametrize(
@@ -324,38 +244,6 @@ def test_a_text_is_written_token_by_token_by_choice_and_at_once(open_widget):
         assert len(texts_of(page)) == 33
 
 
-AT_REST = """(word) => {
-    const { x, y, width, height } = word.getBoundingClientRect();
-    const place = { clientX: x + width / 2, clientY: y + height / 2, pointerType: "mouse", bubbles: true };
-    for (const kind of ["pointermove", "pointerover"]) word.dispatchEvent(new PointerEvent(kind, place));
-}"""
-
-
-def test_arcs_are_the_row_of_a_map_and_a_hover_that_moves_chooses_its_token(open_widget):
-    with open_widget(gpt(), **CALM) as page:
-        token, shown = slider(page, "Token"), part(page, "lines").locator("[data-word]")
-        token.fill("4")
-        shown.nth(2).evaluate(AT_REST)  # it is drawn anew under the pointer
-        page.wait_for_timeout(600)  # longer than a hover takes
-        assert token.input_value() == "4"
-        closer(page)
-        button(page, "layer 0, head 2").press("Enter")
-        row = percents(part(page, "table").locator("tr[aria-current] td"))
-        shares = shown.evaluate_all(
-            "all => all.map((w) => Number(w.style.getPropertyValue('--w')))"
-        )
-        now = shown.evaluate_all("all => all.findIndex((word) => word.ariaCurrent)")
-        torch.testing.assert_close(torch.tensor(shares[:now]), row[:now])
-        assert not any(shares[now:])
-        arcs = page.locator("svg.over .now > g")
-        assert arcs.count() == sum(share >= 0.02 for share in shares)
-        arcs.first.locator(".hit").dispatch_event("click")  # only tokens can be crossed out
-        assert page.locator("[name=forbid]").input_value() == ""
-        shown.nth(2).hover()
-        expect(token).to_have_js_property("value", "2")
-        expect(shown.nth(2)).to_have_attribute("aria-current", "true")
-
-
 def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_widget):
     model, anew = network("gpt"), "Written: she wants to choose his hat ."
     with open_widget(gpt(), **CALM) as page:
@@ -377,20 +265,6 @@ def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_wid
         assert ids_of(page) == was
         page.goto(address)
         expect(part(page, "status")).to_have_text(anew)
-
-
-def test_what_was_written_for_another_beginning_or_is_nonsense_is_ignored(open_widget):
-    with open_widget(gpt(), **CALM) as page:
-        written = page.locator("[name=written]")
-        held = written.input_value()
-        write(page, "the dog")
-        assert texts_of(page) == ["■", "the", "dog"]
-        write(page, PROMPT)
-        written.evaluate(PUT, held)
-        expect(part(page, "status")).to_have_text("Written: she wants to visit the museum .")
-        for nonsense in (f"x 1e9 -4 0.5|{PROMPT}", "7 8|another", "|||", ""):
-            written.evaluate(PUT, nonsense)
-            assert texts_of(page) == ["■", "she", "wants", "to"]
 
 
 def test_an_output_without_widgets_keeps_any_beginning_as_text(browser):
@@ -423,76 +297,6 @@ def test_gaps_are_filled_one_after_the_other_by_keys(open_widget):
         assert "___" not in page.get_by_role("textbox").input_value()
         write(page, "")
         assert part(page, "text").locator("span").all_inner_texts() == ["<bos>", "<eos>"]
-
-
-def test_a_map_colors_the_text(open_widget):
-    with open_widget(cu.live.bert()) as page:
-        button(page, "layer 0, head 2").press("Enter")
-        expect(part(page, "table").locator("caption")).to_contain_text("layer 0, head 2")
-        row = percents(part(page, "table").locator("tr[aria-current] td"))
-        spans = part(page, "text").locator("span")
-        shares = spans.evaluate_all("all => all.map(s => Number(s.style.getPropertyValue('--w')))")
-        torch.testing.assert_close(torch.tensor(shares), row)
-        spans.nth(1).click()
-        expect(part(page, "text").locator("[aria-current]")).to_have_text("she")
-
-
-# Alignments -------------------------------------------------------------------------------------
-
-FRAMED = """rows => rows.flatMap((row, t) => [...row.querySelectorAll("td")]
-    .flatMap((cell, s) => ("framed" in cell.dataset ? [[s, t]] : [])))"""
-
-
-def test_gold_links_are_framed_where_a_map_has_the_corpuss_french(open_widget):
-    packed, pair = cu.live.bundle("bahdanau_fr"), larger_world().test[0]
-    read = {" ".join(each.source) for each in larger_world().train}
-    assert not read & {sentence for sentence, _, _ in packed["gold"]}
-    assert packed["vocabularies"] == cu.live.bundle("translator_fr")["vocabularies"]
-    sides = "attention", "cross"
-    with open_widget(cu.live.alignment()) as page:
-        rows = lambda which: inside(page, which, "table").locator("tbody tr")  # noqa: E731
-        write(page, " ".join(pair.source))
-        page.get_by_role("radio", name="the corpus's").check()
-        for which in sides:
-            assert rows(which).locator("th").all_text_contents() == [*pair.target, "<eos>"]
-            assert set(map(tuple, rows(which).evaluate_all(FRAMED))) == pair.alignment
-            counted = f"of {len(pair.target)} words"
-            expect(inside(page, which, "counted")).to_contain_text(counted)
-        write(page, "he's calm .")
-        expect(part(page, "gold")).to_contain_text("gold links are not known")
-        expect(page.locator("[data-framed]")).to_have_count(0)
-        for which in sides:
-            expect(inside(page, which, "said").locator("strong")).to_have_text("il est calme .")
-            expect(inside(page, which, "counted")).to_be_empty()
-        button(page, "another sentence with gold links").click()
-        expect(page.get_by_role("textbox")).to_have_value(" ".join(pair.source))
-        page.get_by_role("radio", name="each its own").check()
-        for which in sides:
-            own = inside(page, which, "said").locator("strong").text_content()
-            assert rows(which).locator("th").all_text_contents() == [*own.split(), "<eos>"]
-
-
-def test_numbers_of_two_maps_are_explained(open_widget):
-    at = "sentence=she has a red car .&map=1.3&cell=attention:1.2"
-    with open_widget(cu.live.alignment(), at=at) as page:
-        caption = inside(page, "cross", "table").locator("caption")
-        expect(caption).to_contain_text("Cross-attention, layer 1, head 3")
-        chosen = inside(page, "attention", "table").locator("tr").nth(2).locator("td").nth(2)
-        expect(chosen).to_have_attribute("aria-selected", "true")
-        button(page, "layer 0, head 2").press("Enter")
-        expect(caption).to_contain_text("Cross-attention, layer 0, head 2")
-        for which, said in (
-            ("attention", "query and key are added"),
-            ("cross", "The products of the two"),
-        ):
-            table = inside(page, which, "table")
-            table.locator("td").first.focus()
-            page.keyboard.press("ArrowDown")
-            page.keyboard.press("Enter")
-            expect(page.locator("td[aria-selected=true]")).to_have_count(1)
-            weight_of(page, table.locator("tr").nth(2).locator("td").first)
-            page.get_by_role("radio", name="score").check()
-            expect(part(page, "work")).to_contain_text(said)
 
 
 # A number that is explained ---------------------------------------------------------------------
@@ -540,37 +344,6 @@ def test_a_number_is_chosen_by_keys_and_stepped_operation_by_operation(open_widg
         expect(page.get_by_role("group", name="Operation")).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    ("make", "masked", "mean"),
-    [
-        (gpt, "comes later: its weight is 0", ("mean of layer 1", 4)),
-        (cu.live.bert, "Nothing is masked", ("mean of all heads", 8)),
-    ],
-)
-def test_every_number_of_a_text_is_explained(open_widget, make, masked, mean):
-    """The GPT's text is read token by token as it is written: the first row is explained as well as the last."""
-    with open_widget(make()) as page:
-        if make is gpt:
-            closer(page)
-            button(page, "layer 1, head 0").click()
-            for name in ("Begin again", *["One token"] * 3):
-                button(page, name).click()
-        grid = page.get_by_role("grid")
-        tokens = grid.locator("thead th").all_text_contents()[1:]
-        assert len(tokens) == grid.locator("tbody tr").count() >= 6
-        for query, key in ((0, 0), (2, 1), (len(tokens) - 1, 3), (1, len(tokens) - 1)):
-            cell = grid.locator("tbody tr").nth(query).locator("td").nth(key)
-            cell.press("Enter")
-            weight_of(page, cell)
-            expect(part(page, "of")).to_contain_text(f"Query {tokens[query]}, key {tokens[key]}:")
-        page.get_by_role("radio", name="mask").check()
-        expect(part(page, "work")).to_contain_text(masked)
-        button(page, mean[0]).click()
-        expect(part(page, "of")).to_contain_text(f"the mean of {mean[1]} heads")
-        write(page, "go")  # there is no such place any more
-        expect(part(page, "of")).to_contain_text("Choose a number")
-
-
 # Checkpoints ------------------------------------------------------------------------------------
 
 
@@ -601,42 +374,3 @@ def test_a_checkpoint_is_loaded_when_it_is_asked_for_and_writes_by_itself(open_w
         slider(page, "Temperature").fill("0")
         button(page, "Write").click()
         assert ids_of(page) == was
-
-
-def test_an_address_of_a_checkpoint_keeps_what_was_written_or_has_that_model_write(open_widget):
-    """A text with a token of the reader's own choice is not written anew when the model has come."""
-    held = f"7 8 9|{PROMPT}"
-    with open_widget(cu.live.gpt(PROMPT, 0.0), at=f"checkpoint=1&written={held}") as page:
-        expect(part(page, "checkpoint")).to_contain_text("100 steps, perplexity")
-        assert page.locator("[name=written]").input_value() == held
-        page.evaluate("location.hash = 'live=gpt.0&checkpoint=0'")
-        expect(part(page, "checkpoint")).to_contain_text("untrained, perplexity")
-        assert len(ids_of(page)) == 33 - len(BEGUN)
-
-
-@pytest.mark.parametrize("make", [gpt, lambda: translator(checkpoints=True)])
-def test_a_bad_map_with_a_checkpoint_is_taken_back_as_a_whole(open_widget, make):
-    with open_widget(make(), at="checkpoint=0&map=9.9") as page:
-        expect(slider(page, "Trained for")).to_have_value("2")
-        assert page.locator("[name=map]").input_value() != "9.9"
-        expect(part(page, "checkpoint")).to_contain_text("steps, perplexity")
-
-
-def test_translators_say_what_they_said_earlier_in_their_training(open_widget):
-    assert translator().later == ()
-    with open_widget(cu.live.translator("oscar is at the market .", True)) as page:
-        for place, said in ((1, "oscar est à l'école ."), (2, "oscar est au marché .")):
-            trained_for(page, place)
-            expect(part(page, "said")).to_have_text(said)
-        expect(part(page, "checkpoint")).to_contain_text("618 steps")
-    sentence = "the old woman is sleeping ."
-    source = torch.tensor([[*words("source").encode(sentence.split()), EOS]])
-    with open_widget(cu.live.alignment(sentence)) as page:
-        transformer = page.locator("[data-part=cross] table")
-        before = transformer.inner_html()
-        for place, name in ((1, "bahdanau_fr_100"), (2, "bahdanau_fr")):
-            trained_for(page, place)
-            said = cu.greedy(network(name), source, torch.tensor([source.shape[1]]), max_len=40)[0]
-            french = " ".join(words("target").tokens[token] for token in said)
-            expect(inside(page, "attention", "said").locator("strong")).to_have_text(french)
-        assert transformer.inner_html() == before

@@ -3,7 +3,6 @@
 import pytest
 
 from course_utils.studio.manifest import ManifestError, Stop, load
-from course_utils.studio.tables import chapter_table
 
 BOOK = """
 [course]
@@ -46,8 +45,6 @@ notebook = "A_names"
 title = "Names elsewhere"
 """
 STEMS = ("00_start", "01_keys", "01_keys_further", "02_pooling", "A_names")
-READ = "# %% [markdown]\n# " + 450 * "word "  # five minutes
-EXERCISE = "### Exercise 1 · Keys\n# *build · 8 minutes*"
 
 
 @pytest.fixture
@@ -86,35 +83,6 @@ def test_the_manifest_gives_the_course_and_its_notebooks_in_order(book):
     assert pooling.source == path.parent / "notebooks" / "source" / "02_pooling.py"
 
 
-def test_after_a_chapter_and_its_further_page_comes_the_next_chapter(book):
-    course = load(book())
-    following = [course.after(page) for page in course.notebooks]
-    stems = [page and page.notebook for page in following]
-    assert stems == ["01_keys", "02_pooling", "02_pooling", None, None]
-
-
-def test_minutes_are_computed_from_what_there_is_to_read_and_to_do_and_are_in_the_table(book):
-    course = load(book())
-    first, second, third = course.chapters
-    first.source.write_text(READ)
-    second.source.write_text(f"{READ}\n# {EXERCISE}\n\n# %%\n" + 20 * "keys\n")
-    third.source.unlink()
-    minutes = [chapter.minutes for chapter in course.chapters]
-    assert minutes == [5, 20, 0], "20 = 5 and one and a half times 8, and 3 for the lines of code"
-    assert chapter_table(course).splitlines() == [
-        "| | Chapter | Minutes | Needs | GPU |",
-        "|---|---|---|---|---|",
-        "| 00 | [Start here](notebooks/00_start.ipynb) | 5 | – | – |",
-        "| | **Weights** | | | |",
-        "| 01 | [Keys](notebooks/01_keys.ipynb) | 20 | 00 | optional |",
-        "| | [More keys](notebooks/01_keys_further.ipynb) | – | | |",
-        "| | **Images** | | | |",
-        r"| 02 | [Pooling \| kernels](notebooks/02_pooling.ipynb) | – | 00, 01 | – |",
-        "| | **Appendices** | | | |",
-        "| A | [Names elsewhere](notebooks/A_names.ipynb) | – | – | – |",
-    ]
-
-
 STOPS = '["00_start", { chapter = "01_keys", sections = ["Widths"] }]'
 MISTAKES = {
     "syntax": ('title = "Keys"', 'title = "Keys', "not valid TOML: .*line 24"),
@@ -147,11 +115,6 @@ def test_each_mistake_is_named_by_file_and_key(book, name):
     old, new, message = MISTAKES[name]
     with pytest.raises(ManifestError, match=rf"^book\.toml: .*{message}"):
         load(book(old, new))
-
-
-def test_a_manifest_that_is_not_there_is_said_to_be_missing(tmp_path):
-    with pytest.raises(ManifestError, match=r"book\.toml: there is no such file"):
-        load(tmp_path / "book.toml")
 
 
 @pytest.mark.parametrize("folder", ["", "source/"])

@@ -6,7 +6,6 @@ import pytest
 
 from course_utils.kit.quiz import Answer, Question, all_questions
 from course_utils.studio import manifest
-from course_utils.studio.__main__ import main
 from course_utils.studio.teaching import pool
 
 COURSE = manifest.load(files=False)
@@ -60,10 +59,3 @@ def test_signs_of_the_format_and_formulas_are_kept():
     assert asked == r"Is \(a_{1} \le b = 2\): {yes} ~ <em>no</em> # <code>x = {1: 2}</code>?"
     assert [percent for percent, *_ in answers] == [50, 50, -100]
     assert answers[0][1:] == ("<em>a</em> &lt; b: a=1", "It's so.") and answers[2][2] == r"\(c\)"
-
-
-def test_a_pool_of_one_chapter_and_one_without_a_quiz(capsys, tmp_path):
-    (page,) = COURSE.chapters[2:3]
-    assert [file.name for file in pool.write([page], tmp_path)] == [f"{page.notebook}.gift"]
-    assert main(["pool", "A_"]) == 1
-    assert capsys.readouterr().err == "None of these chapters has a quiz.\n"

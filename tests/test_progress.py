@@ -13,7 +13,7 @@ import pytest
 from torch import nn
 
 import course_utils as cu
-from course_utils.files import ROOT, home
+from course_utils.files import ROOT
 from course_utils.kit import exercises, progress
 from course_utils.studio import manifest
 
@@ -123,13 +123,6 @@ for i in range(20): progress.record_pass(f'kernel_regression/{sys.argv[1]}{i}', 
     kernels = [subprocess.Popen([*command, name], env=environ) for name in "ab"]
     assert [kernel.wait() for kernel in kernels] == [0, 0]
     assert len(json.loads(reader.read_text())["passed"]) == 40
-
-
-def test_solutions_and_the_courses_own_are_not_the_readers(reader):
-    progress.record_pass(EXERCISE, cell("def weights_solution(): return 1"))
-    progress.record_pass(EXERCISE, cu.kernel_weights)
-    progress.record_pass(EXERCISE, cu.MultiHeadAttention)
-    assert progress.passed_exercises() == {} and not reader.exists()
 
 
 def test_under_strictness_nothing_is_read_written_or_taken(reader, monkeypatch, capsys, tmp_path):
@@ -309,15 +302,6 @@ def test_two_readers_of_one_read_only_installation_have_each_their_own_progress(
             assert run("cu.choose(loo_residuals, cu.kernel_weights) is loo_residuals")
 
 
-def test_the_readers_home_is_where_the_system_or_a_variable_says(monkeypatch, tmp_path):
-    monkeypatch.delenv("COURSE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert home() == tmp_path / ".attention-course"
-    monkeypatch.setenv("COURSE_HOME", "~/keep")
-    assert home() == tmp_path / "keep"
-
-
 # Whose part -------------------------------------------------------------------------------------
 
 
@@ -371,15 +355,6 @@ def test_a_passed_check_is_in_the_table_and_a_failed_one_is_not(reader):
     assert row.startswith("Kernel regression")
     assert "1 of " in row and "✓ loo_residuals" in row and "· fixed_loss" in row
     assert "✓ <strong>loo_residuals</strong>" in table._repr_html_()
-
-
-def test_the_table_lists_every_exercise_once_in_the_order_of_the_book(reader):
-    table = cu.progress()
-    listed = [name for days in table.chapters.values() for name in days]
-    assert len(listed) == len(dir(cu.checks))
-    titles = list(table.chapters)
-    assert titles.index("Queries, keys and values") < titles.index("Kernel regression")
-    assert titles.index("Kernel regression") < titles.index("Scoring functions")
 
 
 def test_an_export_holds_names_and_days_only(reader, tmp_path, monkeypatch, capsys):

@@ -7,7 +7,6 @@ import pytest
 import torch
 from PIL import Image
 
-from course_utils.data.registry import DataUnavailable
 from course_utils.lessons.vision_transformers import real
 from course_utils.models.vision import PatchEmbedding
 
@@ -42,16 +41,6 @@ def test_without_the_permute_gray_patches_are_right_and_colored_ones_are_not():
         assert torch.allclose(*found) is (channels == 1)
 
 
-def test_an_unpermuted_patch_holds_neighbors_of_one_color():
-    embedding = real.Unpermuted(2, 3, 12)
-    with torch.no_grad():
-        embedding.proj.weight.copy_(torch.eye(12))
-        embedding.proj.bias.zero_()
-        image = torch.arange(48.0).view(1, 3, 4, 4)  # red 0 to 15, green 16 to 31, blue 32 to 47
-        first = embedding(image)[0, 0].tolist()
-    assert first == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13]
-
-
 @pytest.mark.parametrize("patches", ["right", "unpermuted"])
 def test_a_run_in_small_learns_two_colors(archive, patches):
     run = real.recompressed_cifar10.function(patches=patches, epochs=12, seed=0)
@@ -77,9 +66,3 @@ def test_a_run_that_was_cut_goes_on_as_if_it_had_not_been(archive, tmp_path, mon
         real.recompressed_cifar10.function(patches="right", epochs=12, seed=0, checkpoint=place)
     again = real.recompressed_cifar10.function(patches="right", epochs=12, seed=0, checkpoint=place)
     assert again["curves"] == whole["curves"] and again["examples"] == whole["examples"]
-
-
-def test_without_the_photographs_it_is_said_what_is_needed_and_where(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_CACHE", str(tmp_path))
-    with pytest.raises(DataUnavailable, match=r"cifar10-jpeg\.tar\.xz is missing.*COURSE_CACHE"):
-        real.photos("train")

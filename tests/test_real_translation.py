@@ -6,7 +6,6 @@ import zipfile
 
 import pytest
 
-from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import Pair, load_tatoeba
 from course_utils.lessons.sequence_to_sequence import real
 from course_utils.lessons.translating import real as transformers
@@ -39,12 +38,6 @@ def test_both_layouts_of_the_archive_are_read(archive, member, third):
     ]
     assert load_tatoeba("fr") == pairs
     assert load_tatoeba("fr", max_tokens=4) == pairs[:1]
-
-
-def test_without_the_archive_the_message_says_where_to_put_it(tmp_path, archive):
-    with pytest.raises(DataUnavailable, match="or any newer release") as error:
-        load_tatoeba("fr")
-    assert f"put it at {tmp_path / 'fra-eng.zip'}" in str(error.value)
 
 
 def sentences(count):
@@ -121,17 +114,3 @@ def test_a_real_transformer_learns_in_words_and_in_pieces(tiny_transformers, tok
     assert run.result["test_bleu"] <= run.result["test_bleu_all"]
     assert len(run.examples) == 3 and json.loads(json.dumps(run.examples)) == run.examples
     assert not any("<unk>" in one["greedy"] + one["beam"] for one in run.examples)
-
-
-def test_pieces_spell_words_that_no_vocabulary_has():
-    pieces = transformers.Pieces.learned([("ab", "ba"), ("abba",)], size=30)
-    ids = pieces.encode(("abab", "b"))
-    assert pieces.decode(ids) == ["abab", "b"]
-    assert "bab" in pieces and "zebra" not in pieces
-    assert len(pieces) == len(pieces.tokens) and "".join(pieces.pieces("bb")) == "bb␣"
-
-
-def test_a_translation_memory_says_the_french_of_the_nearest_sentence(tiny_transformers):
-    run = transformers.translation_memory.make({"seed": 0})
-    assert 0 < run.result["test_bleu"] <= run.result["test_bleu_all"] < 1
-    assert len(run.examples) == 3

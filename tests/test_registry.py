@@ -5,9 +5,6 @@ import hashlib
 import http.server
 import io
 import json
-import os
-import subprocess
-import sys
 import tarfile
 import threading
 import zipfile
@@ -16,7 +13,7 @@ import pytest
 import requests
 
 from course_utils.data import registry
-from course_utils.data.registry import DataUnavailable, fetch, read_member, registered
+from course_utils.data.registry import DataUnavailable, fetch, read_member
 
 
 def zipped(members):
@@ -116,12 +113,6 @@ def test_a_file_is_downloaded_once_and_again_where_it_was_damaged(entry, server,
     assert fetch("toy", registry=file).read_bytes() == CONTENT and server.requests == 2
 
 
-def test_any_release_that_the_course_was_tested_with_is_taken(entry, server, cached):
-    cached.write_bytes(NEWER)
-    file = entry(sha256=[sha256(CONTENT), sha256(NEWER)])
-    assert fetch("toy", registry=file).read_bytes() == NEWER and server.requests == 0
-
-
 @pytest.mark.parametrize("path", ["/wrong", "/truncated", "/missing"])
 def test_what_arrives_damaged_is_not_kept_and_the_message_says_what_to_do(entry, cached, path):
     with pytest.raises(DataUnavailable) as error:
@@ -155,23 +146,6 @@ def test_a_newer_release_of_a_moving_set_is_taken_and_announced(entry, server, c
     assert capsys.readouterr().err == "" and server.requests == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (NEWER.replace(b"Va !", b"Vb !", 1), "is damaged: fra.txt differs from its checksum"),
-        (NEWER[:-30], "is no whole .zip archive"),
-        (b"<html>Please log in</html>", "is no whole .zip archive"),
-    ],
-)
-def test_what_can_be_no_release_of_a_moving_set_is_not_kept(
-    entry, server, cached, content, problem
-):
-    server.content = content
-    with pytest.raises(DataUnavailable, match=f"what arrived {problem}"):
-        fetch("toy", registry=entry(moving=True))
-    assert not any(cached.parent.iterdir())
-
-
 def test_a_read_only_cache_is_named_and_read(entry, cached, monkeypatch):
     def refused(path):  # what the system answers; it lets root write anywhere
         raise PermissionError(13, "Permission denied", str(path))
@@ -202,67 +176,6 @@ def test_https_is_not_left_for_plain_http(entry, cached, monkeypatch, scheme):
     with pytest.raises(DataUnavailable, match=r"leads to http://b.org/toy, which is not HTTPS"):
         fetch("toy", registry=file)
     assert not cached.exists()
-
-
-def fetching(file, cache, *, processes=1, before=""):
-    """Other processes that fetch the set, all at the same moment."""
-    script = f"""
-import pathlib
-{before}
-from course_utils.data.registry import fetch
-print("ready", flush=True)
-input()
-print(fetch("toy", registry=pathlib.Path({str(file)!r})))
-"""
-    environment = os.environ | {"COURSE_CACHE": str(cache), "PYTHONPATH": os.getcwd()}
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command = [sys.executable, "-c", script]
-    started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(processes)]
-    for process in started:
-        assert process.stdout.readline() == b"ready\n"
-    for process in started:
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-    return started
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limits")
-def test_a_full_disk_leaves_nothing_behind(entry, cached):
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))"
-    (process,) = fetching(entry(), cached.parent, before=limit)
-    _, error = process.communicate(timeout=600)
-    assert process.returncode == 1 and b"the download failed: [Errno 27] File too large" in error
-    assert not any(cached.parent.iterdir())
-
-
-@pytest.mark.slow
-def test_two_processes_at_once_both_get_the_whole_file(entry, cached):
-    for process in fetching(entry("/paused"), cached.parent, processes=2):
-        output, _ = process.communicate(timeout=600)
-        assert process.returncode == 0 and output.decode().strip().endswith("toy.bin")
-    assert cached.read_bytes() == CONTENT
-
-
-def test_an_unknown_name_lists_the_known_ones(entry):
-    with pytest.raises(KeyError, match=r"'tyo' is not in registry.toml; there are toy"):
-        fetch("tyo", registry=entry())
-
-
-def test_every_entry_of_our_registry_is_complete():
-    entries = registered().values()
-    assert len({data.file for data in entries}) == len(entries)
-    for data in entries:
-        assert data.url.startswith("https://") and data.file.endswith(".zip") >= data.moving
-        assert data.sha256 and all(len(sha256) == 64 and int(sha256, 16) for sha256 in data.sha256)
-        assert data.licence and data.source and data.megabytes > 0
-
-
-def test_the_cache_has_a_place_of_its_own(monkeypatch):
-    monkeypatch.delenv("COURSE_CACHE", raising=False)
-    assert registry.cache_folder().name == "attention-course"
-    monkeypatch.setenv("COURSE_CACHE", "~/elsewhere")
-    assert registry.cache_folder() == registry.Path.home() / "elsewhere"
 
 
 # Archives ---------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import types
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.kit import release
 from course_utils.studio import manifest
@@ -59,13 +58,6 @@ def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(course
     compile(TransformerManager().transform_cell(text), "cell", "exec")
 
 
-def test_without_a_repository_it_only_compares_releases(course, capsys):
-    text = setup_cell(dataclasses.replace(course, repository="")).source
-    assert "pip" not in text
-    exec(text, {})
-    assert not capsys.readouterr().out, "the releases are the same"
-
-
 def test_a_notebook_of_another_release_says_so(capsys):
     release.meet("0.0.1")
     said = capsys.readouterr().out
@@ -78,10 +70,3 @@ def test_on_colab_widgets_are_switched_on(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(output=output))
     release.meet(release.release())
     assert asked == [True]
-
-
-def test_what_stands_still_says_why_and_where_it_moves(monkeypatch):
-    monkeypatch.setitem(sys.modules, "course_utils.kit.panel", None)
-    data, _ = cu.explore.first_slider()._repr_mimebundle_()
-    assert set(data) == {"text/plain", "text/html"}
-    assert "anywidget" in data["text/html"] and "book" in data["text/html"]

@@ -4,12 +4,10 @@ import dataclasses
 import hashlib
 import multiprocessing
 import random
-import re
 import shutil
 import sys
 from pathlib import Path
 
-import jupytext
 import pytest
 import torch
 
@@ -139,11 +137,6 @@ def test_what_stood_in_a_commit_and_needs_the_same_statements_is_stamped(
     assert ("-OFFSET, WORD = (0.5, '.')\n+OFFSET, WORD = (0.0, '.')" in said) is bool(offset_then)
 
 
-def test_a_commit_that_is_not_there_is_said(capsys):
-    assert main(["--unchanged-since", "0123abcd"]) == 1
-    assert "0123abcd" in capsys.readouterr().err
-
-
 def store_thirty(seeds):
     for seed in seeds:
         write("somewhere", dataclasses.replace(RUN, config={"seed": seed}))
@@ -157,14 +150,6 @@ def test_two_processes_that_store_thirty_runs_each_keep_sixty(folder):
     for other in others:
         other.join()
     assert {run.config["seed"] for run in stored_runs("somewhere")} == set(range(60))
-
-
-def test_of_processes_that_train_together_the_first_one_stores(folder, monkeypatch):
-    monkeypatch.setenv("RANK", "1")
-    write("somewhere", RUN)
-    monkeypatch.setattr(live.stored, "MODELS", folder)
-    live.save_model("kept", torch.nn.Linear(1, 1), {})
-    assert not list(folder.iterdir())
 
 
 # What the course brings along -------------------------------------------------------------------
@@ -230,12 +215,6 @@ def test_a_small_run_can_be_made_again_and_calls_only_what_its_digest_sees():
     assert called and called <= seen
 
 
-def test_the_data_that_a_run_reads_count():
-    reads = next(one for found in DECLARED.values() for one in found.values() if one.data)
-    content = (ROOT / "data" / reads.data[0]).read_bytes()
-    assert (reads.data[0], hashlib.sha256(content).hexdigest()) in reads.statements(SOURCES)
-
-
 def test_data_and_stored_models_are_what_the_checksums_say():
     lines = (ROOT / "data" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     sums = {name: sha for sha, name in (line.split() for line in lines)}
@@ -271,33 +250,3 @@ def test_asked_for_it_says_the_minutes_trains_and_stores(large, capsys):
     assert said.index("about 90 minutes") < said.index("Some GPU") and made == [7]
     assert stored_run("gpt", "training", seed=7).result == {"score": 7.0}
     assert main(["--gpu", "13_gpt"]) == 0 and made == [7]
-
-
-def test_without_a_gpu_the_command_lists_what_it_would_train_and_fails(large, monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert main(["--gpu", "13_gpt"]) == 1 and not made
-    told = capsys.readouterr()
-    assert "{'seed': 7}: about 90 minutes" in told.out and "There is no GPU here" in told.err
-
-
-def test_one_stored_run_is_meant(folder):
-    for seed in (0, 1):
-        write("somewhere", dataclasses.replace(RUN, config={"seed": seed}))
-    assert stored_run("somewhere", "train", seed=1).config == {"seed": 1}
-    with pytest.raises(ValueError, match="2 stored runs of 'somewhere' are 'train'"):
-        stored_run("somewhere", "train")
-
-
-@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.slug)
-def test_the_manifest_says_which_chapters_have_runs_for_a_gpu(chapter):
-    assert chapter.gpu is any(one.minutes for one in DECLARED.get(chapter.slug, {}).values())
-
-
-def test_each_run_for_a_gpu_is_shown_by_a_cell():
-    shown = set()
-    for page in COURSE.notebooks:
-        cells = jupytext.read(page.source, fmt="py:percent").cells if page.source.is_file() else []
-        code = [cell.source for cell in cells if "gpu" in cell.metadata.get("tags", [])]
-        shown |= set(re.findall(r'stored_run\("(\w+)", "(\w+)"', "\n".join(code)))
-    found = (one for found in DECLARED.values() for one in found.values() if one.minutes)
-    assert shown == {(one.slug, one.name) for one in found}

@@ -86,13 +86,6 @@ def test_a_sound_model_has_no_question_mark(capsys, batch):
     assert "all 7 parts" in found["what learns"]
 
 
-def test_operations_are_counted_and_compared(capsys, batch):
-    by_hand = batch.target_in.numel() * (16 * 16 + 16 * WORDS)
-    found = lines(capsys, Model(), batch, loss, operations=by_hand)
-    assert f"{by_hand:,} multiply-adds for this batch as counted" in found["operations"]
-    assert questions(lines(capsys, Model(), batch, loss, operations=by_hand + 1)) == ["operations"]
-
-
 def test_an_unregistered_parameter_is_missing_from_the_count(capsys, batch):
     class Unregistered(Model):
         def __init__(self):
@@ -148,19 +141,6 @@ def test_a_layer_that_does_not_learn_is_named(capsys, batch, how):
     assert questions(found) == ["what learns"]
     assert "hidden.weight, hidden.bias" in found["what learns"]
     assert model.hidden.weight.requires_grad == (how == "detached")
-
-
-@pytest.mark.parametrize(("lr", "asked"), [(0.003, []), (0.3, ["update"])])
-def test_behind_an_output_layer_of_zeros_the_step_is_that_of_a_layer_that_moves(
-    capsys, batch, lr, asked
-):
-    model = Model()
-    with torch.no_grad():
-        model.output.weight.zero_()
-        model.output.bias.zero_()
-    found = lines(capsys, model, batch, loss, lr=lr)
-    assert "in step 2, the first that moves it" in found["update"]
-    assert [row for row in questions(found) if row == "update"] == asked
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,14 @@
 """A course of chosen chapters: what follows from one line of book.toml, and what the line may not say."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_markdown_cell, new_notebook
 
-import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.kit import contents, progress
-from course_utils.studio import handout, manifest, subset, tables
-from course_utils.studio.course_map import CourseMap
+from course_utils.studio import handout, manifest, subset
 from course_utils.studio.links import places, targets, texts
 from course_utils.studio.manifest import Manifest, ManifestError
 
@@ -53,27 +49,6 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
     assert six.after(six.chapters[1]).notebook == "03_scoring_functions"
     assert [page.notebook for page in six.chosen(["04"])] == ["04_masks", "04_masks_further"]
     assert len(six.chosen([])) == len(six.notebooks)
-
-
-def test_paths_map_and_tables_keep_what_is_chosen_and_the_readme_shows_all(six, tmp_path):
-    (path,) = six.paths
-    numbers = ["00", "01", "03", "07", "10", "15"]
-    assert path.title == "To images" and [stop.chapter[:2] for stop in path.stops] == numbers
-    shown = CourseMap(six)._repr_html_()
-    assert re.findall(r'data-number="(\w+)"', shown) == numbers
-    assert not re.search(r'href="(0[245689]|1[1-46-9])_', shown)
-    for table in (tables.chapter_table(six), tables.paths_table(six)):
-        assert not re.search(r"\b(0[24]|13)\b[ _]", table)
-    readme = tmp_path / "README.md"
-    marks = [f"<!-- {end}{name} -->\n" for name in ("chapters", "paths") for end in ("", "/")]
-    readme.write_text("\n".join(marks))
-    tables.write_tables(replace(six, path=tmp_path / "book.toml"))
-    assert "04_masks" in readme.read_text() and "| To GPT | 00 → 01 → 03 " in readme.read_text()
-
-
-def test_all_chapters_named_are_the_whole_course(choose):
-    course = manifest.load(choose(*(f"{number:02}" for number in range(18))))
-    assert course.whole is course and not course.left_out and not course.lacking
 
 
 @pytest.mark.parametrize(
@@ -126,25 +101,6 @@ def test_links_to_chapters_left_out_lead_to_the_full_course_where_there_is_one(c
     text = fitted(course, new_markdown_cell(TEXT))[1].source
     assert "[in their chapter](https://a.org/course/04_masks.html#padding-gets-weight)" in text
     assert "*Taught in* [a](https://a.org/course/04_masks.html)." in text
-
-
-def test_map_and_recalls_show_chosen_chapters_and_nothing_else(six):
-    cells = [
-        new_code_cell(source, outputs=[new_output("display_data", data={"text/html": "old"})])
-        for source in ("course_map()", 'cu.recall("masks", "start_here")', 'cu.recall("masks")')
-    ]
-    _, drawn, recalled = fitted(six, *cells)
-    assert 'data-number="07"' in drawn.outputs[0].data["text/html"]
-    assert recalled.source == 'cu.recall("start_here")'
-    assert recalled.outputs[0].data["text/plain"] == repr(cu.recall("start_here"))
-    assert cells[1].source == 'cu.recall("masks", "start_here")', "what is given stays"
-
-
-def test_progress_lists_the_exercises_of_chosen_chapters(choose, monkeypatch):
-    path = choose(*SIX)
-    monkeypatch.setattr(progress, "left_out", lambda: contents.left_out(path))
-    titles = progress.progress().chapters
-    assert "Self-attention" in titles and "PyTorch in an hour" in titles and "Masks" not in titles
 
 
 @pytest.mark.slow

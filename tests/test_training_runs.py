@@ -1,28 +1,17 @@
 """*Training transformers*'s recorded trainings and small corpus, and the shortcuts that it measures."""
 
-import math
-
 import pytest
 import torch
 
-from course_utils.attention import MultiHeadAttention, padding_mask
+from course_utils.attention import padding_mask
 from course_utils.data.text import EOS
-from course_utils.data.translation import load_grammar
-from course_utils.lessons.training_transformers.explorer import RATES, WARMUPS, factor, warmup
-from course_utils.lessons.training_transformers.runs import load_training_runs, rate
-from course_utils.lessons.training_transformers.small_spanish import (
-    common_pairs,
-    entropy_given,
-    small_spanish,
-    spanish_world,
-)
+from course_utils.lessons.training_transformers.runs import load_training_runs
 from course_utils.lessons.training_transformers.variants import (
     SHORTCUTS,
     FirstGeneration,
     take_shortcut,
 )
 from course_utils.models.transformer import Transformer
-from course_utils.train.schedules import inverse_sqrt
 
 
 def small_model(norm_first: bool = False) -> Transformer:
@@ -35,35 +24,6 @@ def sentences() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(1)
     source, target = torch.randint(4, 20, (3, 6)), torch.randint(4, 20, (3, 5))
     return source, torch.tensor([6, 4, 2]), target
-
-
-# The small corpus -------------------------------------------------------------------------------
-
-
-def test_the_small_corpus_holds_common_words_and_short_sentences():
-    parts = small_spanish()
-    assert [len(part) for part in parts] == [3253, 200, 200]
-    assert len({token for part in parts for pair in part for token in pair.source}) <= 200
-    assert max(len(pair.target) for part in parts for pair in part) <= 8
-    sources = [pair for part in parts for pair in {pair.source for pair in part}]
-    assert len(sources) == len(set(sources)), "a sentence stands in two parts"
-
-
-def test_too_narrow_a_choice_of_words_is_refused():
-    with pytest.raises(ValueError, match="words=1, max_tokens=3 leave no pair"):
-        common_pairs(load_grammar("es"), words=1, max_tokens=3)
-
-
-def test_the_worlds_batches_go_on_pass_after_pass():
-    world = spanish_world()
-    batches = list(world.batches(57))
-    assert sum(len(batch.source) for batch in batches[:56]) == len(world.train)
-    assert len(list(world.batches(3))) == 3 and len(world.whole(world.val).source) == 200
-
-
-def test_a_context_tells_what_its_counts_say():
-    assert entropy_given([0, 0], ["a", "b"]) == pytest.approx(math.log(2))
-    assert entropy_given(list("xxxy"), list("aabb")) == pytest.approx(0.4774, abs=1e-4)
 
 
 # The first generation ---------------------------------------------------------------------------
@@ -102,21 +62,6 @@ def test_post_norm_fails_without_warmup_and_learns_with_it_for_three_seeds():
         assert bleu[0] < 0.1 and bleu[50] >= 0.8
 
 
-def test_the_runs_the_explorer_and_the_library_have_one_schedule():
-    for steps in WARMUPS:
-        assert all(math.isclose(rate(step, steps), factor(step, steps)) for step in range(1, 281))
-    for steps in (50, 100):
-        library = inverse_sqrt(steps)
-        assert all(math.isclose(library(step), factor(step, steps)) for step in range(1, 281))
-    assert factor(1, 0) == factor(50, 0) == 1
-
-
-def test_an_explorer_without_all_its_runs_says_which_is_missing():
-    runs = [run for run in load_training_runs() if run["lr"] != RATES[0]]
-    with pytest.raises(ValueError, match=f"lacks .* = \\(False, {RATES[0]}"):
-        warmup(runs)
-
-
 # The shortcuts ----------------------------------------------------------------------------------
 
 
@@ -134,16 +79,6 @@ def test_a_shortcut_changes_the_outputs_decodes_as_it_was_trained_and_still_lear
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("shortcut", ["scaled after softmax", "zeroed mask"])
-def test_a_shortcut_puts_another_attention_in_the_place_of_the_old_with_its_weights(shortcut):
-    model = small_model()
-    old = model.decoder[0].cross_attention
-    new = take_shortcut(model, shortcut).decoder[0].cross_attention
-    assert type(old) is MultiHeadAttention and type(new) is not MultiHeadAttention
-    for mine, theirs in zip(new.parameters(), old.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
-
-
 def test_zeroed_padding_takes_part():
     model, lens = take_shortcut(small_model(), "zeroed mask"), torch.tensor([3])
     attention = model.encoder[0].attention
@@ -153,8 +88,3 @@ def test_zeroed_padding_takes_part():
     torch.testing.assert_close(attention(x, changed, changed, padding_mask(lens, 5)), masked)
     shorter = attention(x, x[:, :3], x[:, :3], padding_mask(lens, 3))
     assert not torch.allclose(shorter, masked, atol=1e-4)
-
-
-def test_an_unknown_shortcut_is_refused():
-    with pytest.raises(ValueError, match="shortcut='none' is unknown"):
-        take_shortcut(small_model(), "none")

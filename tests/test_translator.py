@@ -1,11 +1,9 @@
 """What *Start here* quotes of its translator, tables and slider."""
 
 import pytest
-import torch
 from stored_models import network, words
 
 import course_utils as cu
-from course_utils.lessons.pytorch.shapes import shapes
 from course_utils.lessons.start_here.translation import LONGEST, forbid, translate
 
 
@@ -69,9 +67,3 @@ def test_what_the_page_takes_the_cells_take(sentence, word):
 )
 def test_the_first_slider_gives_the_weights_that_the_chapter_quotes(bird, weights):
     assert weights in cu.explore.first_slider().frame(bird=bird)[1]
-
-
-def test_shapes_and_entries_of_expressions_stand_in_a_table():
-    table = shapes("x", "x.sum(dim=1, keepdim=True) / 3", x=torch.tensor([[1, 1], [1, 0]]))
-    assert table["shape"].tolist() == [(2, 2), (2, 1)]
-    assert table["entries"].tolist() == [[[1, 1], [1, 0]], [[0.67], [0.33]]]

@@ -26,12 +26,6 @@ MADE = [
 ]
 
 
-def test_each_case_is_run_at_each_rate_with_each_seed():
-    assert len(declared().cases) == 12
-    assert declared().cases[1] == {"kind": "a", "rate": 0.1, "seed": 1}
-    assert stored(cases=[{"size": 3}])(print).cases == ({"size": 3},)
-
-
 def test_each_side_is_shown_at_its_own_best_rate_with_all_seeds(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RUNS", tmp_path)
     runs.write("somewhere", *MADE)
@@ -60,8 +54,3 @@ def test_where_less_is_better_the_lowest_mean_is_chosen_and_no_number_never_is()
 def test_a_share_has_the_interval_of_wilson(count, of, shown):
     """Values of Newcombe (1998), table I: 81 of 263 is 0.2553 to 0.3662."""
     assert repr(Share(count, of)) == shown
-
-
-def test_a_share_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="one try or more"):
-        Share(0, 0)
