@@ -25,6 +25,13 @@ def panels(picture):
     return [ax for ax in picture.axes if ax.images]
 
 
+def test_every_panel_shares_one_color_scale():
+    matrices = torch.stack([torch.full((3, 4), v) for v in (0.1, 0.5, 0.9)])
+    picture = cu.show_heatmaps(matrices, alt="Three flat maps, from pale to dark")
+    norms = [(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in panels(picture)]
+    assert norms == 3 * [(0.0, 1.0)]
+
+
 def test_queries_run_down_and_keys_to_the_right():
     matrix = torch.tensor([[0.1, 0.2, 0.7], [1.0, 0.0, 0.0]])
     picture = cu.show_heatmaps(

@@ -86,12 +86,8 @@ def test_the_manifest_gives_the_course_and_its_notebooks_in_order(book):
 STOPS = '["00_start", { chapter = "01_keys", sections = ["Widths"] }]'
 MISTAKES = {
     "syntax": ('title = "Keys"', 'title = "Keys', "not valid TOML: .*line 24"),
-    "unknown table": ("[course]", "[extra]\n[course]", "at the top: .*'extra' was.* course, chap"),
     "no course": (BOOK.split("[[")[0], "", "at the top: 'course' is a required property"),
     "missing key": ('license = "MIT"', "", "course: 'license' is a required .* keys are title,"),
-    "no list": ('["One", "Two"]', '"One"', "course.authors: 'One' is not of type 'array'"),
-    "empty": ('"Two"]', '""]', r"course.authors\[1\]: '' does not match"),
-    "address": ('repository = ""', 'repository = "x.org"', "course.repository: .*https://"),
     "unknown key": ("gpu = false", "gup = false", r"chapter\[2\]: .*'gup' was.* keys are .* gpu"),
     "suffix": (
         'notebook = "01_keys"',
@@ -99,14 +95,11 @@ MISTAKES = {
         r"chapter\[1\].notebook: '01_keys.ipynb'",
     ),
     "unknown part": ('part = "Images"', 'part = "Imgs"', r"chapter\[2\].part: 'Imgs' is none of"),
-    "torn part": ('title = "Start here"', 'title = "S"\npart = "Images"', "chapter: .*together"),
     "slug": ('= "02_pooling"', '= "02_keys"', "02_keys: 'keys' is the name"),
     "unknown need": ('= ["00_start"]', '= ["00_strt"]', r"\[1\].prerequisites: '00_strt' is no"),
-    "later need": ('= ["00_start"]', '= ["02_pooling"]', "'02_pooling' is no earlier chapter"),
     "unknown stop": (STOPS, '["01_kexs"]', r"path\[0\].chapters: no chapter .* '01_kexs'"),
     "backwards": (STOPS, '["01_keys", "00_start"]', r"path\[0\].chapters: .* not in the order"),
     "no stop": (STOPS, '[{ sections = ["Widths"] }]', r"path\[0\].chapters\[0\]: {'sections'"),
-    "goal": (STOPS, f'{STOPS}\ngoal = "02_pooling"', r"path\[0\].goal: '02_pooling' is no chap"),
 }
 
 

@@ -1,6 +1,5 @@
 """What has passed is remembered in the reader's home, whatever happens to its file, and answers are kept there."""
 
-import errno
 import json
 import linecache
 import os
@@ -13,9 +12,7 @@ import pytest
 from torch import nn
 
 import course_utils as cu
-from course_utils.files import ROOT
 from course_utils.kit import exercises, progress
-from course_utils.studio import manifest
 
 STUB = 'def loo_residuals(weights, values):\n    """(n, n), (n,) → (n,)."""\n    ...'
 ANSWER = STUB.replace("...", "return (values - weights @ values) / (1 - weights.diagonal())")
@@ -96,17 +93,6 @@ def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
     assert "until this session ends" in line and str(tmp_path / "file") in line
     assert list(progress.passed_exercises()) == [EXERCISE]
     assert cu.progress().headline.startswith("1 of ")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows locks in another way")
-def test_what_passed_is_kept_on_a_drive_without_locks(reader, monkeypatch, capsys):
-    def no_lock(*_):
-        raise OSError(errno.ENOLCK, "no locks here")
-
-    monkeypatch.setattr("fcntl.flock", no_lock)
-    progress.record_pass(EXERCISE, one())
-    restart(monkeypatch)
-    assert list(progress.passed_exercises()) == [EXERCISE] and not capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -264,42 +250,6 @@ def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkep
 def test_every_exercise_has_its_stub_in_the_repository():
     names = {check.name for check in (getattr(cu.checks, name) for name in dir(cu.checks))}
     assert {name for name in names if name.isidentifier()} <= set(exercises.of_the_repository())
-
-
-@contextmanager
-def read_only(folder):
-    """Whatever this process would write into a folder is an error."""
-    active = True
-
-    def look(event, given):
-        writes = event == "open" and given[1] and set(str(given[1])) & set("wax+")
-        if active and (writes or event in ("os.mkdir", "os.rename", "os.remove")):
-            assert not str(given[0]).startswith(str(folder)), (event, given[0])
-
-    sys.addaudithook(look)
-    try:
-        yield
-    finally:
-        active = False
-
-
-@pytest.mark.skipif(
-    "kernel_regression" not in {one.slug for one in manifest.load(files=False).chapters},
-    reason="its exercise is in a chapter that is left out",
-)
-def test_two_readers_of_one_read_only_installation_have_each_their_own_progress(
-    monkeypatch, tmp_path
-):
-    with read_only(ROOT):
-        with kernel(monkeypatch, tmp_path / "a") as run:
-            assert run(ANSWER, CHECK).passed
-        with kernel(monkeypatch, tmp_path / "b") as run:
-            assert run("cu.progress()").headline.startswith("0 of ")
-            assert run("cu.checks.loo_residuals.answers()").all == ()
-        with kernel(monkeypatch, tmp_path / "a") as run:
-            assert run("cu.progress()").headline.startswith("1 of ")
-            run(ANSWER)
-            assert run("cu.choose(loo_residuals, cu.kernel_weights) is loo_residuals")
 
 
 # Whose part -------------------------------------------------------------------------------------

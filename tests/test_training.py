@@ -308,6 +308,20 @@ def test_warmup_hold_decay_rises_holds_and_falls(warmup, hold, decay):
     assert factors == pytest.approx([*rising, *[1.0] * (hold + 1), *falling])
 
 
+def test_the_rate_follows_the_schedule_step_by_step():
+    rates = []
+
+    def recording(step):
+        rates.append(step)
+        return 1 / step
+
+    history = Trainer(translation_loss(), epochs=2, lr=0.01, schedule=recording).fit(
+        small_model(), loader()
+    )
+    assert rates == list(range(1, 2 * len(loader()) + 1))
+    assert history.rows[-1]["lr"] == pytest.approx(0.01 / rates[-1])
+
+
 def fit(train, model=None, **settings):
     return Trainer(translation_loss(), **settings).fit(model or small_model(), train)
 
