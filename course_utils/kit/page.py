@@ -29,6 +29,10 @@ MAX_BYTES = 1_150_000
 NUM_COLORS = 96
 """Of all frames together. Lines with their soft edges, and one scale of a map, need no more; it saves a quarter."""
 
+MARGIN = 4
+"""Pixels by which a layer reaches beyond what differs: where a browser makes it a third as large, no other frame shines
+through at its edges."""
+
 MAX_RADIOS = 5
 """Up to so many options stand side by side; more go into a list to choose from."""
 
@@ -181,8 +185,8 @@ def _layers(
 
     def layer(frame: np.ndarray) -> np.ndarray:
         differs = frame != background
-        # One pixel more on each side: where a browser scales the layers, no background shows at the edges.
-        differs = _grown(_grown(differs).T).T
+        for _ in range(MARGIN):
+            differs = _grown(_grown(differs).T).T
         # The index after the last color is transparent; four bytes are looked up as one number.
         return rgba[np.where(differs, frame, len(colors))].view(np.uint8).reshape(*frame.shape, 4)
 
