@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from browsing import html_page, part
+from browsing import CONTRAST, html_page, in_theme, part
 from playwright.sync_api import Page, expect
 from stored_models import network
 
@@ -158,7 +158,7 @@ def test_a_word_is_crossed_out_and_comes_back(open_widget):
         expect(part(page, "next")).to_contain_text("It has read other words than before")
         page.locator("[data-step='4']").press("Escape")
         expect(said).to_have_text("elle a une voiture rouge .")
-        expect(before).to_be_empty()
+        expect(before).to_contain_text("Press an English word")
         expect(page.locator(".fresh, [aria-pressed=true][data-word]")).to_have_count(0)
         page.locator("[data-step='3']").click()  # one look, at its step only
         page.locator(".across [data-look='3.4'] .hit").dispatch_event("click")
@@ -169,9 +169,86 @@ def test_a_word_is_crossed_out_and_comes_back(open_widget):
         expect(said).to_have_text("elle a une voiture rouge .")
 
 
+# The width of the line below a word; a sample is written in its color.
+LINE = """word => {
+    const { borderBottomColor, borderBottomWidth } = getComputedStyle(word, "::after");
+    const sample = word.closest("form").appendChild(document.createElement("div"));
+    sample.innerHTML = `<p style="color: ${borderBottomColor}">sample</p>`;
+    return parseFloat(borderBottomWidth);
+}"""
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_look_pressable_before_they_are_hovered(open_widget, theme):
+    with open_widget(translator()) as page:
+        in_theme(page, theme)
+        expect(part(page, "before")).to_contain_text("Press an English word")
+        assert english(page, "car").evaluate(LINE) >= 1
+        assert page.locator("form > div", has_text="sample").evaluate(CONTRAST) >= 3
+
+
+@pytest.mark.smoke
+def test_weights_have_a_unit_and_what_is_no_word_is_named(open_widget):
+    with open_widget(translator()) as page:
+        unit = "word => getComputedStyle(word, '::before').content"
+        assert re.fullmatch(r'"93\W+%"', english(page, "car").evaluate(unit))
+        end = page.locator("[data-word]").last
+        expect(end).to_have_text("end")
+        expect(end.get_by_role("img", name="the end")).to_be_visible()
+        heads = part(page, "maps")
+        expect(heads).to_contain_text("the first is the mean of the last layer's")
+        texts = [" ".join(text.split()) for text in heads.get_by_role("button").all_inner_texts()]
+        assert texts[:2] == ["mean of layer 1", "layer 0, head 0"]
+
+
+@pytest.mark.smoke
+def test_a_sentence_of_nine_words_stays_in_rows_and_the_page_does_not_move(open_widget):
+    with open_widget(translator(), viewport={"width": 876, "height": 900}, **CALM) as page:
+        height = "document.forms[0].offsetHeight"
+        before, field = page.evaluate(height), page.get_by_role("textbox")
+        for text in ("", "she", "she has a", "my mother has a big red car in the house ."):
+            write(page, text)
+            page.keyboard.press("Enter")
+            assert page.evaluate(height) == before, text
+        assert len(field.input_value().split()) == 11
+        expect(page.locator("svg.across")).to_be_visible()
+        stage = part(page, "lines").evaluate("stage => stage.scrollWidth - stage.clientWidth")
+        assert stage == 0
+
+
+@pytest.mark.smoke
+def test_what_is_written_is_translated_after_a_rest_or_at_once_at_a_space_or_enter(open_widget):
+    with open_widget(translator(), **CALM) as page:
+        page.clock.install()
+        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        said, keys = part(page, "said"), page.keyboard
+        old = said.text_content()
+        page.get_by_role("textbox").focus()
+        keys.press("Control+a")
+        keys.type("he")
+        page.clock.run_for(249)
+        keys.type("r")
+        page.clock.run_for(249)
+        assert said.text_content() == old
+        page.clock.run_for(1)
+        assert (rested := said.text_content()) != old
+        keys.press("Backspace")
+        assert said.text_content() == rested
+        keys.press("Enter")
+        assert (entered := said.text_content()) != rested
+        keys.type(" wants")
+        assert said.text_content() == entered
+        keys.type(" ")
+        assert said.text_content() != entered
+
+
 @pytest.mark.parametrize(
     ("width", "at"),
-    [(320, ""), (1280, "sentence=the old woman is in the house near the church .")],
+    [
+        (320, ""),
+        (1280, "sentence=the old woman and the young man are in the house near the small church ."),
+    ],
 )
 def test_on_a_phone_and_where_it_is_long_the_rows_are_columns(open_widget, width, at):
     with open_widget(translator(), at=at, viewport={"width": width, "height": 700}) as page:
@@ -190,6 +267,7 @@ def test_the_larger_model_answers_when_it_has_come_and_its_pieces_are_words(open
         expect(page.get_by_role("combobox", name="Model")).to_have_value("everyday")
         asked = page.locator("[data-word]")
         read = ["my", "grandmother's", "neighbour", "forgot", "my", "umbrella"]
+        expect(asked.nth(1)).to_have_text("grandmother's")
         assert asked.all_inner_texts()[:-1] == read
         pieces = part(page, "table").locator("thead th").count() - 2
         assert pieces > asked.count(), "no word is in pieces: another sentence is needed"
@@ -203,6 +281,46 @@ def test_the_larger_model_answers_when_it_has_come_and_its_pieces_are_words(open
         expect(part(page, "unknown")).to_have_text("It has no sign for ж.")
         page.locator("[data-find]").first.click()
         expect(part(page, "said")).to_have_text("ma robe aime la robe bleue .")
+
+
+REFUSED_LATER = """globalThis.Worker = class {
+    constructor() { setTimeout(() => this.onerror()); }
+    postMessage() {}
+};"""
+
+
+@pytest.mark.smoke
+def test_the_larger_model_answers_from_a_worker_and_in_the_page_where_workers_are_refused(
+    open_widget,
+):
+    """The page unpacks its weights only when a number of a table is asked for."""
+    answers, unpacked = [], "() => live_unpacked"
+    count = """() => {
+        const make = live_modules.models.Transformer.prototype, start = make.start;
+        globalThis.live_unpacked = 0;
+        make.start = function (ids) { live_unpacked += this.config.embed_dim > 200; return start.call(this, ids); };
+    }"""
+    with open_widget(translator(everyday=True), **CALM) as page:
+        for refuse in ("", "delete globalThis.Worker", REFUSED_LATER):
+            if refuse:
+                page.add_init_script(refuse)
+                page.reload()
+            page.wait_for_function("() => globalThis.live_bundles?.everyday_fr")
+            page.evaluate(count)
+            assert len(page.workers) == (not refuse)
+            write(page, "My grandmother forgot my umbrella.")
+            page.keyboard.press("Enter")
+            expect(part(page, "said")).to_contain_text("grand-mère")
+            english(page, "umbrella").click()
+            expect(part(page, "before")).to_contain_text("without umbrella — before:")
+            answers.append(part(page, "table").inner_html() + part(page, "next").inner_html())
+            assert (page.evaluate(unpacked) > 0) == bool(refuse)
+            if not refuse:
+                closer(page)
+                part(page, "table").locator("td").first.click()
+                expect(part(page, "of")).to_contain_text("the weight is")
+                assert page.evaluate(unpacked) == 1
+    assert len(set(answers)) == 1
 
 
 # GPT --------------------------------------------------------------------------------------------
@@ -265,6 +383,25 @@ def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_wid
         assert ids_of(page) == was
         page.goto(address)
         expect(part(page, "status")).to_have_text(anew)
+
+
+GAPS = """all => all.slice(1).map((word, i) => {
+    const box = (node) => {
+        const text = document.createRange();
+        text.selectNodeContents(node);
+        return text.getBoundingClientRect();
+    };
+    return [all[i].textContent + "|" + word.textContent, box(word).left - box(all[i]).right];
+})"""
+
+
+@pytest.mark.smoke
+def test_pieces_of_a_word_touch_and_words_do_not(open_widget):
+    with open_widget(cu.live.gpt("she wants to visit a museum", 0.7, 1), **CALM) as page:
+        gaps = dict(part(page, "lines").locator("[data-word]").evaluate_all(GAPS))
+        inside = {"vis|it", "mu|se", "se|u", "u|m"}
+        assert all(abs(gaps[pair]) < 2 for pair in inside)
+        assert min(gap for pair, gap in gaps.items() if pair not in inside) > 4
 
 
 def test_an_output_without_widgets_keeps_any_beginning_as_text(browser):

@@ -8,11 +8,11 @@ const LEAST_NOW = 0.02; // but for the word that is now
 const EM = 20; // units of a drawing
 const HEIGHT = 100; // between two rows
 const ROW = 44; // pixels, of a word in a column
-const [MOST, WIDEST] = [9, 28]; // words, and em, of a row: what is longer stands in columns on any screen
+const [MOST, WIDEST] = [14, 44]; // words, and em, of a row: what is longer stands in columns on any screen
 const WAIT = 120; // ms: a hand on its way to somewhere else changes nothing
 
 // About how many em a word takes, with the space around it.
-const roomOf = (text) => (text === "<eos>" ? 1.4 : 0.9) + [...text.replace("<eos>", "")].reduce(
+const roomOf = (text) => (text === "<eos>" ? 2.1 : 0.9) + [...text.replace("<eos>", "")].reduce(
   (sum, letter) => sum + (/[.,!?':;iIjlrtf]/.test(letter) ? 0.34 : /[mwMW…]/.test(letter) ? 0.88 : 0.55), 0);
 
 // The middles of words in a row that is centered in `width`.
@@ -43,14 +43,16 @@ function drawing({ weights, now, crossed }, path, box) {
 
 const faint = (text) => (/^([.,!?;:…]|<\w+>)$/.test(text) ? "faint" : "");
 const END = "␣"; // of a word, in its last piece
-const shown = (text) => (text === "<eos>" ? '<span aria-label="the end" role="img">■</span>' : safe(text.replace(END, "")));
+// The end of a sentence, with which a GPT also begins, is no word of it.
+const sign = (text) => `<span class="cu-sign" aria-label="the ${text}" role="img">${text}</span>`;
+const shown = (text, begins) => (text === "<eos>" ? sign(begins ? "start" : "end") : safe(text.replace(END, "")));
 
-function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight }, i) {
+function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight, begins }, i) {
   const sort = [faint(text), ...sorts].filter(Boolean).join(" ");
   const given = (name, value) => (value === undefined || value === "" ? "" : ` ${name}="${value}"`);
   const style = `--room: ${room.toFixed(2)}; --i: ${i}${weight === undefined ? "" : `; --w: ${percent(weight) / 100}`}`;
   return button(`${data} style="${style}"${given("class", sort)}${given("aria-pressed", pressed)}` +
-    `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shown(text));
+    `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shown(text, begins));
 }
 
 // Two rows of words and the lines between them. above: of [{ text, pressed }] each can be crossed out; below: of
@@ -82,9 +84,12 @@ function rows(looks, [above, below], labels, languages) {
 
 // One row of tokens: arcs lead from the token `now` to those before it, by the weights of the token that was read last. A
 // text that is too long for a line, or on a phone, has washes behind its tokens instead. tokens: [{ text, pressed, sorts }].
+// Pieces of a word touch, each with a line of its own below; between words there is a space.
 function arcs({ weights, now }, tokens, label) {
-  const rooms = tokens.map(({ text }) =>
-    roomOf(text.replace(END, "")) - (text.endsWith(END) || text.startsWith("<") ? 0.4 : 0.8));
+  const isWhole = (text) => text.endsWith(END) || text.startsWith("<");
+  const goesOn = tokens.map(({ text }, i) => !isWhole(text) && i < tokens.length - 1 && text !== "…");
+  const rooms = tokens.map(({ text }, i) =>
+    roomOf(text.replace(END, "")) - 0.3 * (1 + goesOn[i] + (goesOn[i - 1] ?? false)));
   const width = total(rooms) + 1;
   const xs = middles(rooms, width).map((x) => EM * x);
   const path = (i, j) => {
@@ -92,7 +97,8 @@ function arcs({ weights, now }, tokens, label) {
     return `M${xs[j].toFixed(1)} ${HEIGHT}C${xs[j].toFixed(1)} ${high} ${xs[i].toFixed(1)} ${high} ${xs[i].toFixed(1)} ${HEIGHT}`;
   };
   const words = tokens.map((token, i) => wordHTML(rooms[i], {
-    ...token, data: `data-word="${i}" data-hover="${i}"`, current: i === now, weight: weights[i] ?? 0,
+    ...token, data: `data-word="${i}" data-hover="${i}"`, current: i === now, weight: weights[i] ?? 0, begins: !i,
+    sorts: [...(token.sorts ?? []), goesOn[i] && "goes-on", goesOn[i - 1] && "piece"],
     share: i < now && percent(weights[i]) > 1 ? percent(weights[i]) : "",
   }, i));
   const looks = { weights: tokens.map((_, i) => (i === now ? weights.slice(0, now) : [])), now, crossed: [] };
@@ -118,7 +124,7 @@ function headButtons(maps, chosen, over = false) {
   const last = String(maps.length - 1);
   const drawn = (place, text) => mapButton(place, chosen, glyph(mapAt(maps, place), over) + text);
   const each = maps.flatMap((layer, l) => layer.map((_, h) =>
-    drawn(`${l}.${h}`, `<span class="cu-heard">${named(`${l}.${h}`)}</span><span aria-hidden="true">${l}.${h}</span>`)));
+    drawn(`${l}.${h}`, `layer ${l},<br>head ${h}`)));
   return drawn(last, named(last)) + each.join("");
 }
 
@@ -215,8 +221,10 @@ function moved(stage, word, key) {
 // Lines appear word by word, once, when they are first seen; where there is less room than a row takes, as on a phone.
 const NARROW = 580; // pixels
 function appear(stage) {
-  const sized = new ResizeObserver(([{ contentRect: { width } }]) =>
-    stage.closest("form").toggleAttribute("data-narrow", width > 0 && width < NARROW));
+  const sized = new ResizeObserver(([{ contentRect: { width } }]) => {
+    stage.closest("form").toggleAttribute("data-narrow", width > 0 && width < NARROW);
+    if (width) stage.style.setProperty("--stage", `${width}px`);
+  });
   sized.observe(stage);
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some(({ isIntersecting }) => isIntersecting)) return;

@@ -29,7 +29,8 @@ def modules(path: str) -> dict[str, str]:
     """The JavaScript module at a path in this folder, after all that it imports: name → its text as a classic script.
 
     Pages that are opened from a file cannot load modules. So each becomes a function that runs once and leaves what it
-    exports in `live_modules`, by the module's name; indents and lines that are comments are left out.
+    exports in `live_modules`, by the module's name; indents and lines that are comments are left out. The function
+    stays in `live_sources`: a worker is given it as text.
     """
     text, found = asset(f"live/{path}"), {}
     for _, name in IMPORT.findall(text):
@@ -43,8 +44,11 @@ def modules(path: str) -> dict[str, str]:
 def classic(path: str) -> str:
     """A module and all that it imports, as one script; what two scripts of a page share runs once."""
     each = modules(path).items()
-    runs = (f"live_modules.{name} ??= (() => {{\n{text}\n}})();\n" for name, text in each)
-    return "globalThis.live_modules ??= {};\n" + "".join(runs)
+    runs = (
+        f"live_modules.{name} ??= (live_sources.{name} = () => {{\n{text}\n}})();\n"
+        for name, text in each
+    )
+    return "globalThis.live_modules ??= {}, globalThis.live_sources ??= {};\n" + "".join(runs)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ import { button, input, largest, mapAt, named, needMap, radios, safe, select, se
 import { correct, language as languageOf, Reading, unknownWord } from "../text.js";
 
 const SHOWN = 5; // candidates for the next word
+const REST = 250; // ms without a key: what a reader writes is then translated
+const INVITATION = "Press an English word to cross it out, or choose a French word to see where it looks.";
+const NOTHING = { words: [], looks: [] };
 const LARGER = "everyday_fr"; // a model of pieces of words
 const LONGEST = 40; // tokens of a translation
 const UNSURE = 0.5; // a word that is less probable is marked
@@ -57,6 +60,13 @@ function forbid(model, source, { words, looks }, deeper) {
 // A sentence ends with a sign, also where a reader has not written it yet; the larger model has learned to do without.
 function heard({ language, bundle }, text) {
   return language.read(bundle.pieces || /[.?!…]\s*$/.test(text) || !text.trim() ? text : `${text} .`);
+}
+
+// A question: asked, what a language has read of a sentence; beams; away, what it may not look at, and whether the
+// encoder may not either.
+function translate(who, { asked, beams, away, deeper }) {
+  forbid(who.model, asked.words, away, deeper);
+  return translated(who, asked, beams);
 }
 
 // asked: what a language has read of a sentence.
@@ -137,7 +147,7 @@ function linesHTML(trace, before, { map, step }, { words, looks }) {
 }
 
 function beforeHTML(trace, before, { words, looks }) {
-  if (!words.length && !looks.length) return "";
+  if (!words.length && !looks.length) return INVITATION;
   const names = [
     ...words.map((j) => `<em>${safe(trace.source[j].text)}</em>`),
     ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
@@ -180,8 +190,59 @@ function tableHTML(trace, { kind, map, step }) {
   });
 }
 
-const answering = (bundle) =>
-  ({ bundle, model: new Transformer(bundle), language: languageOf(bundle) });
+// Who answers in the page itself, at once.
+function answering(bundle) {
+  const who = { bundle, model: new Transformer(bundle), language: languageOf(bundle) };
+  return { ...who, here: () => who, answer: (question) => translate(who, question) };
+}
+
+// A worker answers as the page would: it is given a bundle, then questions. What it cannot send, the page has.
+function serve() {
+  let who = null;
+  globalThis.onmessage = ({ data: { bundle, question } }) => {
+    if (bundle) {
+      who = answering(bundle);
+      who.answer({ asked: heard(who, "a"), beams: 1, away: NOTHING }); // unpacks the weights before a reader asks
+    } else {
+      const { language, reading, ...trace } = who.answer(question);
+      globalThis.postMessage(trace);
+    }
+  };
+}
+
+// Its program is text, so that it runs from a file, too.
+const program = () => `globalThis.live_modules = {};
+${Object.entries(live_sources).map(([name, source]) => `live_modules.${name} = (${source})();\n`).join("")}
+live_modules.translator.serve();`;
+
+// Who answers in a worker, with a promise, so that the page stays free; where workers are refused, in the page.
+function employed(bundle) {
+  const language = languageOf(bundle);
+  let own = null;
+  const here = () => (own ??= answering(bundle));
+  const onPage = (question) => here().answer(question);
+  const waiting = []; // { question, done } of those that the worker has
+  let worker = null;
+  const refused = () => {
+    worker = null;
+    for (const { question, done } of waiting.splice(0)) done(onPage(question));
+  };
+  try {
+    worker = new Worker(URL.createObjectURL(new Blob([program()], { type: "text/javascript" })));
+    worker.onmessage = ({ data }) => waiting.shift().done({ ...data, language });
+    worker.onerror = refused;
+    worker.postMessage({ bundle });
+  } catch {
+    refused();
+  }
+  const answer = (question) => (worker ? new Promise((done) => {
+    waiting.push({ question, done });
+    worker.postMessage({ question });
+  }) : onPage(question));
+  return { bundle, language, here, answer };
+}
+
+const after = (answer, then) => (answer instanceof Promise ? answer.then(then) : then(answer));
 
 // What is shown first, of a sentence whose words it knows.
 function state([bundle], options) {
@@ -198,15 +259,18 @@ function examplesHTML(bundle, compact) {
   return line("Try", FINDS.map(cut).slice(compact ? 0 : 2)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
 }
 
+const headsHTML = ({ maps }, chosen) => "<p>Each picture is one of the network's heads. Choose one to see its lines; the first " +
+  `is the mean of the last layer's.</p>${headButtons(maps.cross, chosen)}`;
+
 function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
   const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
   const [right, count] = bundle.score;
-  const none = { words: [], looks: [] };
-  const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to. " +
-    "Press an English word to forbid attention to it.</p>\n";
+  const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to.</p>\n";
+  const heads = '<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">' +
+    `${headsHTML(trace, view.map)}</div>\n`;
   const more = '<div class="cu-live-ask"><fieldset class="cu-live-kinds"><legend>Attention</legend> ' +
     `${radios("kind", LABELS, view.kind)}</fieldset>\n${select("Search", "search", [["1", "greedy"], ["4", "beam of 4"]])}` +
-    '</div>\n<div data-part="tree"></div>\n';
+    `</div>\n<div data-part="tree"></div>\n${compact ? heads : ""}`;
   return `${lede}<div class="cu-live-ask">
 ${sentenceField("English", "sentence", sentence)}
 ${everyday ? select("Model", "model", [["", "small"], ["everyday", "everyday"]]) : ""}
@@ -217,17 +281,16 @@ ${checkpoints ? checkpointSlider(bundle) : ""}
 <div data-part="inside">
 <input type="hidden" name="forbid" value=""><input type="hidden" name="line" value="">\
 <input type="hidden" name="step" value="${view.step + 1}">
-<div class="cu-live-stage" data-part="lines">${linesHTML(trace, trace, view, none)}</div>
+<div class="cu-live-stage" data-part="lines">${linesHTML(trace, trace, view, NOTHING)}</div>
 <p class="cu-heard" role="status" lang="fr" data-part="said">${safe(trace.text)}</p>
-<p class="cu-live-before" data-part="before"></p>
+<p class="cu-live-before" data-part="before">${INVITATION}</p>
 <p role="status" data-part="told"></p>
 <p class="cu-live-aside" data-part="right"></p>
 <p class="cu-live-aside" data-part="unsure">${unsureHTML(trace)}</p>
 <p class="cu-live-aside" data-part="deeper" hidden=""><label>${input("checkbox", 'name="encoder"')} <span></span></label></p>
 <div class="cu-live-next" data-part="next">${nextHTML(trace, trace, view.step)}</div>
 <input type="hidden" name="map" value="${view.map}">
-<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${headButtons(trace.maps.cross, view.map)}</div>
-${closer(tableHTML(trace, view), more)}
+${compact ? "" : heads}${closer(tableHTML(trace, view), more)}
 </div>
 ${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words. Of \
 ${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. Expect less of your own \
@@ -303,9 +366,12 @@ function mount(form, [bundle]) {
   const chosen = checkpoint(form, bundle, answering);
   const { field, part, show, write } = partsOf(form);
   let who = null; // answers
-  let before = null; // what it says when it may look everywhere
+  let whole = null; // the answer when it may look everywhere, or its promise
+  let before = null; // the same, as it is drawn
   let trace = null;
-  let away = { words: [], looks: [] };
+  let away = NOTHING;
+  let asking = 0; // number of the latest question: what comes later to an earlier one is not drawn
+  let inside = null; // what the page itself has read of the trace, where a reader looks closer
   const view = () => ({
     kind: field.kind.value,
     map: field.map.value,
@@ -317,7 +383,7 @@ function mount(form, [bundle]) {
   async function loadLarger(ready) {
     try {
       const bundle = await bundleOf(LARGER);
-      larger ??= answering(bundle);
+      larger ??= employed(bundle);
     } catch {
       field.model.value = "";
     }
@@ -329,7 +395,8 @@ function mount(form, [bundle]) {
     return larger;
   }
 
-  function ask(changed) {
+  // Then `then` is called, if there is an answer.
+  function ask(changed, then) {
     const { language, bundle: { pieces, vocabularies } } = who;
     const asked = heard(who, field.sentence.value);
     const none = asked.words.every(({ text }) => asked.unknown.includes(text) || /^([.?!…]|<eos>)$/.test(text));
@@ -337,17 +404,33 @@ function mount(form, [bundle]) {
       ? asked.unknown.map((letter) => `<span>It has no sign for <q>${safe(letter)}</q>.</span>`)
       : asked.unknown.map((token) => unknownWord(token, vocabularies.source));
     show("unknown", unknown.join(" ") + (field.sentence.value.trim() ? "" : "Write an English sentence."));
-    part("inside").hidden = none;
+    part("inside").style.visibility = none ? "hidden" : ""; // it keeps its room
+    asking += 1;
     if (none) return;
     if (changed === "sentence" || changed === "model") field.forbid.value = field.line.value = "";
-    const translate = () => translated(who, asked, Number(field.search.value));
-    const isNew = !["forbid", "line", "encoder"].includes(changed);
-    who.model.forbidden = [];
-    if (isNew || !before) before = translate();
-    away = crossedOut(field.forbid.value, field.line.value, before.source.length);
-    forbid(who.model, asked.words, away, field.encoder.checked);
-    trace = away.words.length || away.looks.length ? translate() : before;
-    show("tree", trace.tree ? treeHTML(trace.tree, language.token) : "");
+    const number = asking;
+    const looks = crossedOut(field.forbid.value, field.line.value, asked.words.length);
+    const plain = { asked, beams: Number(field.search.value), away: NOTHING, deeper: false };
+    const question = { ...plain, away: looks, deeper: field.encoder.checked };
+    const isCut = looks.words.length || looks.looks.length;
+    if (!whole || !["forbid", "line", "encoder"].includes(changed)) whole = who.answer(plain);
+    after(whole, (everywhere) => after(isCut ? who.answer(question) : everywhere, (now) => {
+      if (number !== asking) return;
+      before = { ...everywhere, question: plain };
+      trace = isCut ? { ...now, question } : before;
+      [away, inside] = [looks, null];
+      show("tree", trace.tree ? treeHTML(trace.tree, language.token) : "");
+      then();
+    }));
+  }
+
+  // How the chosen number was computed: the page itself reads the sentence again.
+  function explainCell({ kind, map }) {
+    const words = wordsOf(trace, kind);
+    if (!field.cell.value) return explain(form, { maps: {} }, [], map, words);
+    inside ??= translate(who.here(), trace.question).reading;
+    inside.again();
+    explain(form, inside.model, namesOf(inside.model, KINDS[kind]), map, words);
   }
 
   // What an example should have been, where the model is wrong.
@@ -363,16 +446,21 @@ function mount(form, [bundle]) {
     needMap(form);
     const now = answers(() => draw(changed, filled));
     if (!now) return; // it is loaded, and then drawn
-    if (who && now !== who) who.model.forbidden = [];
     who = now;
-    if (!["tour", "closer"].includes(changed)) drawAll(changed, filled);
-    tour.draw();
+    const anew = !["kind", "map", "step", "cell", "operation"].includes(changed);
+    const drawAnswer = () => {
+      drawAll(changed, filled, anew);
+      tour.draw();
+    };
+    if (["tour", "closer"].includes(changed)) tour.draw();
+    else if (trace && !anew) drawAnswer();
+    else {
+      ask(changed, drawAnswer);
+      tour.draw();
+    }
   }
 
-  function drawAll(changed, filled) {
-    const anew = !["kind", "map", "step", "cell", "operation"].includes(changed);
-    if (anew || !trace) ask(changed);
-    if (part("inside").hidden) return;
+  function drawAll(changed, filled, anew) {
     if (!filled.includes("step")) {
       if (changed === "sentence") field.step.value = farthest(trace) + 1;
       const isCut = filled.includes("forbid") || filled.includes("line");
@@ -388,10 +476,9 @@ function mount(form, [bundle]) {
     part("deeper").hidden = !away.words.length;
     part("deeper").querySelector("span").innerHTML = deeperHTML(trace, away);
     show("next", nextHTML(trace, before, step));
-    if (anew) become(part("maps"), headButtons(trace.maps.cross, map));
+    if (anew) become(part("maps"), headsHTML(trace, map));
     if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
-    if (field.cell.value) trace.reading.again();
-    explain(form, who.model, namesOf(who.model, KINDS[kind]), map, wordsOf(trace, kind));
+    explainCell({ kind, map });
   }
 
   // Crosses places out, or lets them be; the last look stays.
@@ -420,23 +507,40 @@ function mount(form, [bundle]) {
     now: (i) => String(i + 1) !== field.step.value && set("step", String(i + 1)),
     cross(j) {
       if (!trace) draw();
-      toggle("forbid", [String(j)]);
+      if (trace) toggle("forbid", [String(j)]);
     },
     crossLook(look) {
       if (!trace) draw();
+      if (!trace) return;
       const [i, j] = look.split(".");
       toggle("line", trace.says[i].places.map((row) => `${row}.${j}`));
     },
     undo,
   });
-  if (field.model) { // what a reader writes, the larger one answers when it has come, unless the reader chose
-    requestIdleCallback(() => loadLarger(() => {}));
-    let isChosen = false;
-    form.addEventListener("input", ({ target, isTrusted }) => {
-      isChosen ||= isTrusted && target === field.model;
-      if (isTrusted && target === field.sentence && larger && !isChosen) field.model.value = "everyday";
-    }, { capture: true });
+  // What a reader writes is translated after a rest, and at once at a space, at Enter, or where something else is moved.
+  let rest = 0;
+  function flush() {
+    if (!rest) return;
+    clearTimeout(rest);
+    rest = 0;
+    set("sentence", field.sentence.value);
   }
+  let isChosen = false; // the model, by the reader; otherwise the larger one answers what a reader writes, once it has come
+  form.addEventListener("input", (event) => {
+    const { target, isTrusted, data } = event;
+    if (target !== field.sentence) flush();
+    if (!isTrusted) return;
+    isChosen ||= target === field.model;
+    if (target !== field.sentence) return;
+    clearTimeout(rest);
+    rest = 0;
+    if (field.model && larger && !isChosen) field.model.value = "everyday";
+    if (data === " ") return;
+    event.stopPropagation();
+    rest = setTimeout(flush, REST);
+  }, { capture: true });
+  field.sentence.addEventListener("change", flush);
+  if (field.model) requestIdleCallback(() => loadLarger(() => {}));
   function take(sentence) {
     if (field.model) field.model.value = ""; // it is the small model's
     set("sentence", sentence);
@@ -451,4 +555,4 @@ function mount(form, [bundle]) {
   });
 }
 
-export { state, html, mount };
+export { state, html, mount, serve };
