@@ -282,6 +282,32 @@ def test_at_the_end_questions_come_one_at_a_time_and_two_right_answers_are_count
     expect(second.locator(".reason")).to_be_empty()
 
 
+@pytest.mark.smoke
+def test_after_the_last_answer_of_a_chapter_s_quiz_the_next_chapter_is_linked(
+    page: Page,
+):
+    onward = page.locator("main").get_by_role("link", name="Next: 05 · Sequence to sequence")
+    first, second = page.locator("main fieldset").all()
+    first.get_by_text("To 0").click()
+    expect(onward).to_be_hidden()
+    page.locator("main").get_by_role("button", name="Next question").click()
+    second.get_by_label("Doubling").check()
+    expect(onward).to_be_visible()
+    assert onward.get_attribute("href") == "05_sequence_to_sequence.ipynb"
+
+
+def test_the_next_chapter_is_the_next_chosen_one_and_the_last_leads_nowhere(tmp_path):
+    book = tmp_path / "book.toml"
+    chapters = "".join(
+        f'[[chapter]]\nnotebook = "0{i}_{slug}"\ntitle = "{slug}"\n'
+        for i, slug in enumerate(["start_here", "masks", "positions"])
+    )
+    book.write_text(f'[course]\nchapters = ["start_here", "positions"]\n{chapters}')
+    assert quiz("start_here", book=book).onward == ("02_positions", "positions")
+    assert quiz("positions", book=book).onward == ("", "")
+    assert "Next: 0" not in _html(quiz("positions", book=book))
+
+
 def test_the_keyboard_gives_answers_and_a_screen_reader_hears_question_and_reason(page: Page):
     expect(page.get_by_role("group").first).to_have_accessible_name(
         "What do the rows of softmax(S) sum to?"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_utils.files import ROOT
 from course_utils.studio import handout, manifest, subset
@@ -101,6 +101,12 @@ def test_links_to_chapters_left_out_lead_to_the_full_course_where_there_is_one(c
     text = fitted(course, new_markdown_cell(TEXT))[1].source
     assert "[in their chapter](https://a.org/course/04_masks.html#padding-gets-weight)" in text
     assert "*Taught in* [a](https://a.org/course/04_masks.html)." in text
+
+
+def test_a_quiz_leads_on_to_the_next_chosen_chapter(six):
+    old = new_output("display_data", data={"text/html": "old"})
+    asked = fitted(six, new_code_cell('cu.quiz("scoring_functions")', outputs=[old]))[1]
+    assert "Next: 07 · Self-attention" in asked.outputs[0].data["text/html"]
 
 
 @pytest.mark.slow

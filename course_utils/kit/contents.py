@@ -44,5 +44,20 @@ def left_out(book: Path = ROOT / "book.toml") -> set[str]:
     }
 
 
+def following(name: str, book: Path = ROOT / "book.toml") -> tuple[str, str]:
+    """Notebook and title of the chosen chapter after the one of this slug; empty texts where there is none.
+
+    Raises:
+        ValueError: the file is not TOML.
+    """
+    absent = left_out(book)
+    chapters = [chapter["notebook"] for chapter in _table(book).get("chapter", ())]
+    later = iter(chapters)
+    if not any(slug(notebook) == name for notebook in later):
+        return "", ""
+    notebook = next((notebook for notebook in later if notebook not in absent), "")
+    return notebook, titles(book).get(notebook, "")
+
+
 def _table(book: Path) -> dict:
     return tomllib.loads(book.read_text(encoding="utf-8")) if book.is_file() else {}

@@ -1,5 +1,5 @@
 // A quiz: an answer is marked, and its reason opens below it, as soon as it is chosen, and it is remembered. What was
-// missed is asked again in a recall. The questions at a chapter's end come one at a time.
+// missed is asked again in a recall. The questions at a chapter's end come one at a time, and then a link to the next one.
 for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) {
   const name = (question) => `course-quiz/${question.dataset.key}`;
   const stored = (key) => { try { return localStorage.getItem(key); } catch { return null; } }; // a private window may refuse
@@ -43,6 +43,12 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
     return made;
   }
 
+  // When all questions are answered, the next chapter is a click away.
+  const answered = new Set();
+  const onward = quiz.querySelector(".onward");
+  if (onward) quiz.append(onward); // below the steps
+  const lead = (question) => { if (onward && answered.add(question).size === questions.length) onward.hidden = false; };
+
   // A recall asks anew; elsewhere the answers of last time stand there.
   const answersOf = (question) => `course-answers/${question.dataset.key}`;
   const rememberAnswers = (question) => {
@@ -83,7 +89,9 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
       if (answer.className === "wrong" && !restoring) note(question);
       else if (recall && right.every(chosen)) forget(question);
       judged = answer.className === "wrong" || right.every(chosen);
-      if (judged && dots.length) dots[place].className = answer.className;
+      if (!judged) return;
+      if (dots.length) dots[place].className = answer.className;
+      lead(question);
     });
     restoreAnswers(question);
   });

@@ -17,8 +17,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
+from course_utils.kit.contents import following, titles
 from course_utils.kit.contents import slug as slug_of
-from course_utils.kit.contents import titles
 from course_utils.kit.page import asset
 from course_utils.kit.rich_text import attribute, marked, quiz_file
 
@@ -72,12 +72,14 @@ class Quiz:
         kind: "quiz" at a chapter's end, "section" within it, "recall" at its start.
         questions: those that are shown.
         spare: others that a recall may show instead, because the reader has missed them.
+        onward: notebook and title of the next chapter, linked when all questions are answered.
     """
 
     title: str
     kind: str
     questions: tuple[Question, ...]
     spare: tuple[Question, ...] = ()
+    onward: tuple[str, str] = ("", "")
 
     def __repr__(self) -> str:
         return self.title
@@ -86,11 +88,17 @@ class Quiz:
         return {"text/plain": repr(self), "text/html": _form(self)}
 
 
-def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
+def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book.toml") -> Quiz:
     """Show the quiz at the end of a chapter, or within it the questions of these names.
 
         cu.quiz("kernel_regression")            # all but the section questions
         cu.quiz("kernel_regression", "window")  # this one
+
+    Args:
+        slug: the chapter.
+        ids: of its questions; without any, those of the chapter's end, and then a link to the next chapter.
+        folder: where the lessons lie.
+        book: the manifest, which knows the next chapter.
 
     Raises:
         QuizError: naming the file, the question and what to write instead.
@@ -98,7 +106,8 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS) -> Quiz:
     questions = all_questions(slug, folder)
     if not ids:
         end = tuple(question for question in questions if not question.section)
-        return Quiz(f"Quiz {slug}: {len(end)} questions", "quiz", end)
+        title = f"Quiz {slug}: {len(end)} questions"
+        return Quiz(title, "quiz", end, onward=following(slug, book))
     named = {question.id: question for question in questions if question.id}
     for unknown in (name for name in ids if name not in named):
         close = get_close_matches(unknown, named, n=1)
@@ -208,8 +217,18 @@ def _form(shown: Quiz) -> str:
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
         f"<style>{asset('quiz.css')}</style>{''.join(asked)}{more if spare else ''}"
-        f'<p class="plain">Run this cell to answer.</p><script>{{{asset("quiz.js")}}}</script></form>'
+        f'{_link(shown.onward)}<p class="plain">Run this cell to answer.</p>'
+        f"<script>{{{asset('quiz.js')}}}</script></form>"
     )
+
+
+def _link(onward: tuple[str, str]) -> str:
+    """A link to the next chapter, which the script shows at the end; empty without one."""
+    notebook, title = onward
+    if not notebook:
+        return ""
+    text = f"Next: {notebook.partition('_')[0]} · {html.escape(title)}"
+    return f'<p class="onward" hidden><a href="{notebook}.ipynb">{text}</a></p>'
 
 
 def _field(number: int, question: Question, sources: dict[str, str] | None) -> str:

@@ -4,6 +4,7 @@ Sources and notebooks on disk are those of all chapters; nothing is written ther
 """
 
 import copy
+import dataclasses
 import re
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from course_utils.studio.links import LINK, outside_code, places, texts
 from course_utils.studio.manifest import Chapter, Manifest
 
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
+QUIZ = re.compile(r'^cu\.quiz\("(\w+)"\)$', re.MULTILINE)
 TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
 ONWARD = re.compile(r"^(Next|On the way .*): .*\n?", re.MULTILINE)
 
@@ -34,6 +36,8 @@ def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookN
     if chapter.kind == "chapter":
         paths.introduce(notebook, course, chapter.notebook)
     for cell in notebook.cells:
+        if cell.cell_type == "code" and (match := QUIZ.search(cell.source)):
+            _show(cell, _quiz(match[1], course.after(chapter)))
         if cell.cell_type == "markdown":
             text = cell.source
             if cell is not notebook.cells[0]:
@@ -70,6 +74,14 @@ def _recalls(cell: NotebookNode, course: Manifest) -> bool:
         cell.source = cell.source.replace(match[0], f"cu.recall({arguments})")
         _show(cell, recall(*chosen))
     return bool(chosen)
+
+
+def _quiz(slug: str, after: Chapter | None) -> Any:
+    """The quiz at a chapter's end, which leads on to the next of the chosen chapters."""
+    from course_utils.kit.quiz import quiz  # slow to import
+
+    onward = (after.notebook, after.title) if after else ("", "")
+    return dataclasses.replace(quiz(slug), onward=onward)
 
 
 def _onward(line: re.Match, course: Manifest, chapter: Chapter) -> str:
