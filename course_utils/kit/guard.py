@@ -1,7 +1,7 @@
-"""Claims that a page makes, each with the conditions that it stands on.
+"""Claims that a page makes, each with the conditions that it depends on.
 
-They are gentle with a reader, who may change any number above them, and strict under the tests and
-`make notebooks`, which set COURSE_STRICT=1.
+A reader may change any number above a claim, so a claim that fails shows a sentence and stops nothing. Under the tests
+and `make notebooks`, which set COURSE_STRICT=1, it raises.
 """
 
 import ast
@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from types import TracebackType
 
-NO_LONGER = "With the numbers on this page now, this does not hold"
-"""How a reader is told; `studio.parameter_sweep` looks for it."""
+NO_LONGER = "With the numbers that are on this page now, one of its claims no longer holds"
+"""How the sentence for a reader begins; `studio.parameter_sweep` looks for it."""
 
 LONGEST = 160  # characters of code or of an error, in a sentence
 
@@ -25,14 +25,13 @@ def strict() -> bool:
 
 
 class guard:  # lower case: it is read as a verb, with cu.guard("…")
-    """A claim with the conditions that it stands on, each a plain `assert` in the block.
+    """A claim with the conditions that it depends on, each a plain `assert` in the block.
 
         with cu.guard("A narrow window follows the noise."):
             assert error[0.05] > 2 * error[0.5]
 
-    While all hold, nothing is shown. A condition that does not hold, or anything that goes wrong in the
-    block, is said in one sentence and stops nothing: the reader may have changed a number above. With
-    COURSE_STRICT=1 it raises.
+    While all conditions hold, nothing is shown. If one fails, or anything else goes wrong in the block, the reader
+    sees one sentence and goes on. With COURSE_STRICT=1 it raises.
 
     A claim about the page's own numbers says which, and is silent where the reader tries others:
 
@@ -40,15 +39,15 @@ class guard:  # lower case: it is read as a verb, with cu.guard("…")
             assert after < before / 2
 
     Args:
-        claim: what the page says, in one sentence.
-        given: whether the numbers are those that the claim is about; as committed, they are.
+        claim: one sentence, as the page says it.
+        given: whether the page's numbers are those that the claim is about, as they are when it is committed.
 
     Attributes:
         claim: the same.
         held: True or False after the block; None before, and where the claim is about other numbers.
 
     Raises:
-        TypeError: `claim` is no text, as where the parentheses were forgotten.
+        TypeError: `claim` is not a text, as in `@guard` without parentheses.
         ValueError: it is empty.
         AssertionError: with COURSE_STRICT=1, a condition does not hold or cannot be computed, or `given` is false.
     """
@@ -56,9 +55,11 @@ class guard:  # lower case: it is read as a verb, with cu.guard("…")
     def __init__(self, claim: str, *, given: bool = True) -> None:
         """Nothing happens before the block."""
         if not isinstance(claim, str):
-            raise TypeError(f"claim={claim!r} is no text; write guard('one sentence')")
+            raise TypeError(f"got claim={claim!r}, expected a text; write guard('one sentence')")
         if not claim.strip():
-            raise ValueError("claim is empty; say in one sentence what the conditions are for")
+            raise ValueError(
+                "got an empty claim, expected one sentence that says what the conditions are for"
+            )
         self.claim, self.given = " ".join(claim.split()), given
         self.held: bool | None = None
 
@@ -72,32 +73,36 @@ class guard:  # lower case: it is read as a verb, with cu.guard("…")
             return False  # an interrupt stays one
         if not self.given:
             if strict():
-                raise AssertionError(f"{self.claim} Its numbers are not given, so nothing is held.")
+                raise AssertionError(
+                    f"{self.claim} Its numbers are not those on the page, so nothing was checked."
+                )
             return True
         self.held = error is None
         if error is None:
             return False
-        what = _condition(error, trace)
+        condition, result = _condition(error, trace)
         if strict():
-            raise AssertionError(f"{self.claim} {what[0].upper()}{what[1:]}") from error
+            raise AssertionError(
+                f"{self.claim} We checked that {condition}, but {result}."
+            ) from error
         print(
-            f"{NO_LONGER}: “{self.claim}” (it needs "
-            f"{what}); if you changed something above, that may be why, and nothing has stopped."
+            f"{NO_LONGER}: “{self.claim}” We checked that {condition}, but {result}. "
+            "If you changed something above, that is probably why. You can simply go on."
         )
         return True
 
 
-def _condition(error: Exception, trace: TracebackType | None) -> str:
-    """The line of the block that failed, and how."""
+def _condition(error: Exception, trace: TracebackType | None) -> tuple[str, str]:
+    """The line of the block that failed, "`a > b`", and how, "it is false"; each reads within a sentence."""
     code = _statement(trace)
-    named = f"`{one_line(code)}`" if code else "one of its conditions"
+    named = f"`{one_line(code)}`" if code else "each of its conditions holds"
     if isinstance(error, AssertionError):
-        return f"{named}, which is false"
+        return named, "it is false" if code else "one is false"
     try:
         detail = str(error)
     except Exception:  # somebody's exception that cannot be shown
         detail = ""
-    return f"{named}, which gives {one_line(f'{type(error).__name__}: {detail}')}"
+    return named, f"it raised {one_line(f'{type(error).__name__}: {detail}')}"
 
 
 def _statement(trace: TracebackType | None) -> str:
