@@ -196,7 +196,7 @@ ONES = [torch.ones(2, 3)]
         (lambda x: [], torch.clone, ONES, "yours gives nothing back"),
         (lambda x: x.T, torch.clone, ONES, "the output has shape (3, 2), PyTorch's (2, 3)"),
         (lambda x: (x, x), torch.clone, ONES, "yours gives 2 tensors, PyTorch 1"),
-        (lambda x: "x", torch.clone, ONES, "yours stops with TypeError: tensors are expected, not str"),
+        (lambda x: "x", torch.clone, ONES, "yours stops with TypeError: got str, expected tensors"),
         (lambda x: x.add_(1), torch.clone, ONES, "yours stops with RuntimeError: a leaf Variable"),
         (lambda x: x * float("nan"), torch.clone, ONES, "the output is off by inf at [0, 0] (yours nan, PyTorch 1)"),
     ],

@@ -276,7 +276,7 @@ def test_without_a_passed_check_it_is_the_courses_and_says_why(reader, capsys):
         "FeedForward: the course's",
         "FeedForward: the course's; len has not passed its check yet",
     ]
-    with pytest.raises(TypeError, match="the course's class or function is needed"):
+    with pytest.raises(TypeError, match="expected the course's class or function"):
         cu.choose(cell(BLOCK), None)
 
 

@@ -93,7 +93,7 @@ def test_a_mistake_in_a_quiz_is_named_with_its_place_and_remedy(written, old, ne
 
 def test_a_quiz_that_does_not_exist_lists_those_that_do(written, tmp_path):
     written(GOOD)
-    with pytest.raises(QuizError, match=r"^heads: there is no such quiz; there are: masks\.$"):
+    with pytest.raises(QuizError, match=r"^no quiz 'heads'; available: masks\.$"):
         quiz("heads", folder=tmp_path)
 
 

@@ -150,7 +150,7 @@ def _tensors(answer: Any) -> Iterator[Tensor]:
         for part in answer:
             yield from _tensors(part)
     elif answer is not None and answer is not ...:
-        raise TypeError(f"tensors are expected, not {type(answer).__name__}")
+        raise TypeError(f"got {type(answer).__name__}, expected tensors")
 
 
 def _gradients(outputs: list[Tensor], leaves: dict[str, Any]) -> dict[str, Tensor | None]:

@@ -70,7 +70,7 @@ def _answers(candidate: Callable[[], Any], asked: Mapping[str, Asked]) -> list[A
 
     Raises:
         NotDone: if no answer is filled in.
-        WrongKind: if it is no list, or one of another length.
+        WrongKind: if it is not a list of this length.
     """
     answers = candidate()
     answers = answers.tolist() if hasattr(answers, "tolist") else answers

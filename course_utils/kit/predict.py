@@ -78,13 +78,15 @@ def predict(
     """
     for name, text in (("question", question), ("why", why)):
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{name}={text!r}; a sentence is needed")
+            raise ValueError(f"got {name}={text!r}, expected a sentence")
     if options and all(isinstance(option, str) for option in options):
         task = _choice(options, answer, wrong)
     elif len(options) == 2 and all(map(_is_number, options)):
         task = _number(*options, answer, wrong, within)
     else:
-        raise TypeError(f"options={options!r}; several texts or the two ends of a range are needed")
+        raise TypeError(
+            f"got options={options!r}, expected several texts or the two ends of a range"
+        )
     task |= {"question": marked(question), "why": marked(why)}
     if shows:
         task["shows"] = dict(shows)
@@ -93,7 +95,7 @@ def predict(
 
 def _choice(choices: Sequence[str], answer: Any, wrong: Mapping) -> dict[str, Any]:
     if len(set(choices)) < max(len(choices), 2):
-        raise ValueError(f"options={choices!r}; two or more different ones are needed")
+        raise ValueError(f"got options={choices!r}, expected two or more that differ")
     if answer not in choices:
         raise ValueError(f"answer={answer!r} is not among the options {choices!r}")
     _check_reasons(wrong, set(choices) - {answer})
@@ -142,7 +144,7 @@ def _check_reasons(wrong: Mapping, expected: set) -> None:
     for key in sorted(expected | set(wrong), key=str):
         if key not in expected:
             known = sorted(expected, key=str)
-            raise ValueError(f"wrong[{key!r}] is no wrong answer; they are {known}")
+            raise ValueError(f"got wrong[{key!r}], expected reasons for {known} only")
         if not isinstance(wrong.get(key), str) or not wrong[key].strip():
             raise ValueError(f"wrong[{key!r}] is missing; say why this answer is wrong")
 

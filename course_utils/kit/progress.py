@@ -117,7 +117,7 @@ def choose(mine: Any, theirs: Callable[..., Any]) -> Any:
         TypeError: `theirs` is neither a class nor a function.
     """
     if not callable(theirs):
-        raise TypeError(f"theirs={theirs!r}; the course's class or function is needed")
+        raise TypeError(f"got theirs={theirs!r}, expected the course's class or function")
     title = getattr(theirs, "__name__", type(theirs).__name__)
     name = getattr(mine, "__name__", "")
     reason = ""

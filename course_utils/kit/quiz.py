@@ -166,9 +166,7 @@ def all_questions(slug: str, folder: Path = LESSONS) -> tuple[Question, ...]:
         entries = tomllib.loads(quiz_file(slug, folder)).get("question", [])
     except FileNotFoundError:
         known = ", ".join(sorted(file.parent.name for file in Path(folder).glob("*/quiz.toml")))
-        raise QuizError(
-            f"{slug}: there is no such quiz; there are: {known or 'none yet'}."
-        ) from None
+        raise QuizError(f"no quiz {slug!r}; available: {known or 'none yet'}.") from None
     except ValueError as error:
         raise QuizError(f"{slug}/quiz.toml: not valid TOML: {error}") from None
     if not entries:

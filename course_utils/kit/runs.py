@@ -268,7 +268,9 @@ def source(slug: str, root: Path = ROOT) -> Path:
     """
     files = sorted((root / "notebooks" / "source").glob(f"[0-9][0-9]_{slug}.py"))
     if not files:
-        raise ValueError(f"{slug!r} is no chapter; a slug is a file's name without its number")
+        raise ValueError(
+            f'no chapter {slug!r}; write a notebook\'s name without its number, such as "masks"'
+        )
     return files[0]
 
 
