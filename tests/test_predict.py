@@ -34,8 +34,12 @@ def shown(task: dict) -> str:
     [
         (CHOICE, {"answer": "thin"}, "answer='thin' is not among the options"),
         (CHOICE, {"wrong": {"middle": " ", "wide": "No."}}, r"wrong\['middle'\] is missing"),
-        (CHOICE, {"wrong": CHOICE["wrong"] | {"thin": "No."}}, r"got wrong\['thin'\], expected reasons for"),
-        (CHOICE, {"wrong": CHOICE["wrong"] | {"narrow": "No."}}, r"got wrong\['narrow'\], expected reasons for"),
+        (CHOICE, {"wrong": CHOICE["wrong"] | {"thin": "No."}}, r"got wrong\['thin'\], expected"),
+        (
+            CHOICE,
+            {"wrong": CHOICE["wrong"] | {"narrow": "No."}},
+            r"got wrong\['narrow'\], expected",
+        ),
         (CHOICE, {"options": ["narrow"], "wrong": {}}, "expected two or more that differ"),
         (CHOICE, {"why": " "}, "got why=' ', expected a sentence"),
         (NUMBER, {"answer": 11}, "answer=11 is not a number from 0 to 10"),
