@@ -22,7 +22,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from PIL import Image
@@ -49,6 +49,7 @@ class Control:
     """One value out of a few: `values` in order, the `value` to start from, and what to call it.
 
     Attributes:
+        kind: how the form shows it: "slider", "choice" or "toggle".
         values: a sequence, or a dict from what to show to its value; afterwards a tuple of values.
         value: one of them.
         label: the name that stands beside the control.
@@ -58,6 +59,7 @@ class Control:
         ValueError: another start, two values that read the same, or no label.
     """
 
+    kind: ClassVar[str] = "slider"
     values: Sequence[Hashable] | Mapping[str, Hashable]
     value: Hashable
     label: str
@@ -107,9 +109,13 @@ class Slider(Control):
 class Choice(Control):
     """One of several options: a list of values, or a dict from what to show to its value."""
 
+    kind = "choice"
+
 
 class Toggle(Control):
     """Off or on."""
+
+    kind = "toggle"
 
     def __init__(self, value: bool, label: str):
         """`value` is where it starts."""

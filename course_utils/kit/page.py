@@ -80,8 +80,6 @@ style="max-width: {image["width"]}px; background-image: {background}"><img {pict
 
 def _control(key: str, control: "Control", position: int) -> str:
     """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
-    from course_utils.kit.explorer import Choice, Toggle  # which imports this file
-
     label, count = html.escape(control.label), len(control.values)
     named = f'<span class="cu-label">{label}</span>'
     texts = [html.escape(text) for text in control.texts]
@@ -92,13 +90,13 @@ def _control(key: str, control: "Control", position: int) -> str:
             for i, text in enumerate(texts)
         )
 
-    if isinstance(control, Toggle):
+    if control.kind == "toggle":
         tick = " checked" if position else ""
         return f'<label data-count="2"><input type="checkbox" value="1"{tick}> {named}</label>'
-    if isinstance(control, Choice) and count > MAX_RADIOS:
+    if control.kind == "choice" and count > MAX_RADIOS:
         listed = options('<option value="{i}"{chosen}>{text}</option>', " selected")
         return f'<label data-count="{count}">{named} <select>{listed}</select></label>'
-    if isinstance(control, Choice):
+    if control.kind == "choice":
         radio = f'<label><input type="radio" name="{key}" value="{{i}}"{{chosen}}> {{text}}</label>'
         radios = options(radio, " checked")
         return f'<fieldset data-count="{count}"><legend>{label}</legend>{radios}</fieldset>'
