@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections import Counter, defaultdict
 
 import pytest
 import torch
@@ -17,6 +16,7 @@ from course_utils.data.text import BOS, EOS
 from course_utils.interventions import intervene
 from course_utils.kit.live.widgets import DRAWERS
 from course_utils.lessons.bahdanau_attention.alignment import links_of
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.lessons.vision_transformers.analysis import attention_rollout
 from course_utils.pooling import kernel_weights, leave_one_out_error
@@ -286,26 +286,43 @@ def test_twenty_steps_are_those_of_pytorch_from_the_same_seed(training, sizes, r
         assert said == pytest.approx(loss.item(), abs=CLOSE), f"step {step}"
 
 
-def test_counting_is_that_of_witten_and_bell(training):
-    text = story_text()
-    read, held = text[: math.ceil(0.9 * len(text))], text[math.ceil(0.9 * len(text)) :]
-    follows = defaultdict(Counter)
-    for n in range(6):
-        for i in range(n, len(read)):
-            follows[read[i - n : i]][read[i]] += 1
-
-    def p(letter: str, context: str) -> float:
-        counts = follows[context]
-        shorter = p(letter, context[1:]) if context else 1 / len(set(text))
-        kinds = len(counts)
-        return (counts[letter] + kinds * shorter) / (counts.total() + kinds) if kinds else shorter
-
-    places = range(1, len(held))
-    logs = [[math.log(p(held[i], held[max(0, i - n) : i])) for i in places] for n in range(6)]
-    losses = [-sum(each) / len(each) for each in logs]
+@pytest.mark.parametrize("text", [story_text(), "to be or not to be " * 40, "ab" * 300])
+def test_counting_is_that_of_kneser_and_ney(training, text):
+    letters = sorted(set(text))
+    ids = [letters.index(letter) for letter in text]
+    cut = math.ceil(0.9 * len(ids))
+    losses = kneser_ney_losses(ids[:cut], ids[cut:], 7, len(letters))
     found = ask("text => new Training(text).counted()", text)
-    assert found == {"loss": pytest.approx(min(losses)), "letters": losses.index(min(losses))}
-    assert sum(p(letter, "the ") for letter in set(text)) == pytest.approx(1)
+    assert found["loss"] == pytest.approx(min(losses))
+    assert losses[found["letters"]] == pytest.approx(min(losses))
+
+
+@torch.no_grad()
+def test_it_goes_on_from_a_beginning_with_the_letters_that_are_likeliest_for_pytorch(training):
+    text, sizes = story_text(), {"embedDim": 16, "numHeads": 2, "numLayers": 1, "maxLen": 7}
+    begun, letters = ask(
+        """(text, sizes) => {
+            globalThis.mine = new Training(text, { rate: 0.01, sizes });
+            for (let step = 0; step < 30; step += 1) mine.step();
+            return [mine.model.p, mine.letters];
+        }""",
+        text, sizes,
+    )  # fmt: skip
+    model = cu.GPT(
+        len(letters), embed_dim=16, num_heads=2, num_layers=1, max_len=7, dropout=0.0
+    ).eval()
+    state = {}
+    for name, own in model.state_dict().items():
+        stored = torch.tensor(begun[name.replace("output", "embedding")]["data"])
+        state[name] = stored[: own.numel()].view_as(own)
+    model.load_state_dict(state)
+    ids = [letters.index(letter) for letter in "The old"]
+    for _ in range(20):
+        ids.append(int(model(torch.tensor([ids[-7:]]))[0, -1].argmax()))
+    write = "(beginning, temperature, seed) => mine.write(20, { beginning, temperature, seed })"
+    assert ask(write, "The →old", 0, 1) == "".join(letters[i] for i in ids)
+    first, again, other = (ask(write, "The old", 1, seed) for seed in (1, 1, 2))
+    assert first == again != other and first.startswith("The old") and len(first) == 27
 
 
 # The vision transformer -------------------------------------------------------------------------

@@ -304,19 +304,22 @@ function learning(erf) {
       return this.model.loss(this.held.slice(0, count), this.held.slice(1, count + 1), length);
     }
 
-    // Goes on from a line break, or from the first letter.
-    write(count, { temperature = 0.8, seed = 0 } = {}) {
+    // Goes on from a beginning, from a line break without one; letters that the text does not have are left out. Towards
+    // temperature 0 the likeliest letter follows.
+    write(count, { beginning = "\n", temperature = 0.8, seed = 0 } = {}) {
       const random = dice(seed);
-      const said = [Math.max(0, this.letters.indexOf("\n"))];
-      while (said.length <= count) {
+      const said = [...beginning].map((letter) => this.letters.indexOf(letter)).filter((id) => id >= 0);
+      if (!said.length) said.push(0);
+      const begun = beginning === "\n" ? 1 : 0; // the line break is not written
+      for (let more = 0; more < count; more += 1) {
         const window = said.slice(-this.maxLen);
         const logits = this.model.logits(window, window.length);
         const last = logits.data.slice(-logits.columns).subarray(0, this.letters.length);
-        const p = softmax(last.map((logit) => logit / temperature));
+        const p = softmax(last.map((logit) => logit / Math.max(temperature, 1e-3)));
         let left = random();
         said.push(Math.max(0, p.findIndex((each) => (left -= each) < 0)));
       }
-      return said.slice(1).map((id) => this.letters[id]).join("");
+      return said.slice(begun).map((id) => this.letters[id]).join("");
     }
 
     seen() {
@@ -327,32 +330,67 @@ function learning(erf) {
       return { letters: this.letters.length, counted: this.counted() };
     }
 
-    // The least loss on what was held out by counting: p(letter | the n before it), n from 0 to 5, each mixed with the
-    // shorter one as Witten and Bell (1991) do.
+    // The least loss on what was held out by counting: p(letter | the n before it), n from 0 to 6, with modified Kneser–Ney
+    // smoothing, as kneser_ney_losses of course_utils.lessons.gpt.ngrams computes it.
     counted() {
-      const [contexts, most] = [new Map(), 5];
-      const follows = (context) => contexts.get(context.join()) ?? { sum: 0, next: new Map() };
-      this.ids.forEach((id, i) => {
-        for (let n = 0; n <= Math.min(most, i); n += 1) {
-          const context = this.ids.slice(i - n, i);
-          const { sum, next } = follows(context);
-          contexts.set(context.join(), { sum: sum + 1, next: next.set(id, (next.get(id) ?? 0) + 1) });
-        }
-      });
-      const p = (id, context) => {
-        const { sum, next } = follows(context);
-        const shorter = context.length ? p(id, context.slice(1)) : 1 / this.letters.length;
-        return sum ? ((next.get(id) ?? 0) + next.size * shorter) / (sum + next.size) : shorter;
-      };
-      const losses = Array.from({ length: most + 1 }, (_, n) => this.held.slice(1).reduce((loss, id, i, rest) =>
-        loss - Math.log(p(id, this.held.slice(Math.max(0, i + 1 - n), i + 1))) / rest.length, 0));
+      const { ids, held } = this;
+      const most = 6;
+      const grams = Array.from({ length: most + 2 }, (_, n) => countsOf(ids.map((_, i) => ids.slice(i, i + n)), n));
+      let lower = held.map(() => 1 / this.letters.length);
+      const losses = [];
+      for (let n = 1; n <= most + 1; n += 1) {
+        const p = leaning(grams[n], n, held, lower);
+        losses.push(p.reduce((loss, each) => loss - Math.log(each) / p.length, 0));
+        if (n > most) break;
+        const after = [...grams[n + 1]].flatMap(([history, next]) => // each longer n-gram once, without its first letter
+          [...next.keys()].map((id) => [...history.split(" ").slice(1).map(Number), id]));
+        lower = leaning(countsOf(after, n), n, held, lower);
+      }
       const least = Math.min(...losses);
       return { loss: least, letters: losses.indexOf(least) };
     }
   }
 
-  // What a worker does, and a page that has none: `hear` takes { begin: text and options } and { run: yes or no }; `tell` is
-  // told about the text, then the loss before each step, and now and then what there is to see.
+  // How often each letter follows each n − 1 letters, by these as a text: n-grams of other lengths are left out.
+  function countsOf(grams, n) {
+    const counts = new Map();
+    for (const gram of grams) {
+      if (gram.length !== n || !n) continue;
+      const history = gram.slice(0, -1).join(" ");
+      if (!counts.has(history)) counts.set(history, new Map());
+      const next = counts.get(history);
+      next.set(gram[n - 1], (next.get(gram[n - 1]) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  // What a count of 1, of 2, and of 3 or more gives up; half of it where a text is too short to estimate that.
+  function discounts(counts) {
+    const times = [0, 0, 0, 0, 0];
+    for (const next of counts.values()) for (const count of next.values()) if (count < 5) times[count] += 1;
+    const [, once, twice, thrice, often] = times;
+    const y = once / (once + 2 * twice);
+    const estimated = [1 - (2 * y * twice) / once, 2 - (3 * y * thrice) / twice, 3 - (4 * y * often) / thrice];
+    return estimated.every((discount, i) => discount > 0 && discount < i + 1) ? estimated : [0.5, 1, 1.5];
+  }
+
+  // The probability of each letter of a text, where n-grams lean on shorter ones.
+  function leaning(counts, n, text, lower) {
+    const discount = discounts(counts);
+    const given = (count) => (count ? discount[Math.min(count, 3) - 1] : 0);
+    return text.map((id, i) => {
+      const next = i < n - 1 ? null : counts.get(text.slice(i - n + 1, i).join(" "));
+      if (!next) return lower[i];
+      let [sum, saved] = [0, 0];
+      for (const count of next.values()) [sum, saved] = [sum + count, saved + given(count)];
+      const count = next.get(id) ?? 0;
+      return (count - given(count) + saved * lower[i]) / sum;
+    });
+  }
+
+  // What a worker does, and a page that has none: `hear` takes { begin: text and options }, { run: yes or no } and { write:
+  // options }; `tell` is told about the text, then the loss before each step, now and then what there is to see, and what
+  // was written.
   function learner(tell) {
     let [training, running, step] = [null, false, 0];
     function work() {
@@ -362,7 +400,8 @@ function learning(erf) {
       tell({ step, loss, ...(step % 25 ? {} : training.seen()) });
       setTimeout(work);
     }
-    return ({ begin, run }) => {
+    return ({ begin, run, write }) => {
+      if (write) return tell({ written: training.write(200, write) });
       if (begin) {
         [training, step] = [new Training(begin.text, begin), 0];
         tell({ step, ...training.seen(), about: training.about() });

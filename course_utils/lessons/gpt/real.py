@@ -5,140 +5,28 @@ the last tenth for validation, as there. nanoGPT says a validation loss of 1.88 
 run takes more steps, with a larger rate. Both were set before it, and there is one seed.
 """
 
+import argparse
+import functools
+import inspect
 import math
 import time
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from pydoc_data import topics
 
 import torch
 from torch import Tensor
 
 from course_utils.data.loading import Loader
-from course_utils.data.prose import Subwords, TextBatch, TextLoader, cut_windows, next_token
+from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_token, story_text
 from course_utils.data.registry import fetch
-from course_utils.data.text import EOS
 from course_utils.decoding import next_token_probs
 from course_utils.kit.runs import StoredRun, stored, stored_runs
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import language_model_loss
 from course_utils.train.trainer import Trainer
-
-
-def ngram_losses(
-    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
-) -> list[float]:
-    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, in nats per token.
-
-    With c(h, w) how often w follows the history h, c(h) how often h is followed at all and u(h) by how many different
-    tokens, P_n(w | h) = (c(h, w) + u(h) P_(n−1)(w)) / (c(h) + u(h)); P_0 is uniform. Witten and Bell (1991), "The
-    zero-frequency problem".
-    """
-    probs, losses = [1 / vocab_size] * len(test), []
-    for n in range(1, order + 1):
-        grams = Counter(zip(*(train[start:] for start in range(n)), strict=False))
-        total: Counter[tuple] = Counter()
-        kinds: Counter[tuple] = Counter()
-        for gram, count in grams.items():
-            total[gram[:-1]] += count
-            kinds[gram[:-1]] += 1
-        for position in range(n - 1, len(test)):
-            gram = tuple(test[position - n + 1 : position + 1])
-            if h := total[gram[:-1]]:
-                u = kinds[gram[:-1]]
-                probs[position] = (grams[gram] + u * probs[position]) / (h + u)
-        losses.append(-sum(map(math.log, probs)) / len(probs))
-    return losses
-
-
-def kneser_ney_losses(
-    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
-) -> list[float]:
-    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, smoothed as Kneser and Ney do, in nats per token.
-
-    Each count gives up a discount D, by whether it is 1, 2 or more, and the shorter history shares out what was given
-    up: P_n(w | h) = (c(h, w) − D(c(h, w)) + d(h) P_(n−1)(w)) / c(h). All but the longest n-grams count not how often
-    they stand there, but after how many different tokens. Chen and Goodman (1999), "An empirical study of smoothing
-    techniques for language modeling", section 3.
-    """
-    grams = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(order + 1)]
-    kinds = [Counter(gram[1:] for gram in longer) for longer in grams[1:]]  # of tokens before
-    lower, losses = [1 / vocab_size] * len(test), []
-    for n in range(1, order + 1):
-        probs = _leaning(grams[n], n, test, lower)
-        losses.append(-sum(map(math.log, probs)) / len(probs))
-        lower = _leaning(kinds[n], n, test, lower) if n < order else lower
-    return losses
-
-
-def _leaning(
-    counts: Counter[tuple], n: int, test: Sequence[int], lower: list[float]
-) -> list[float]:
-    """The probability of each token of `test`, where the n-grams lean on those of n − 1 tokens."""
-    once, twice, thrice, often = (sum(c == k for c in counts.values()) for k in (1, 2, 3, 4))
-    y = once / (once + 2 * twice)
-    discount = [1 - 2 * y * twice / once, 2 - 3 * y * thrice / twice, 3 - 4 * y * often / thrice]
-    total: Counter[tuple] = Counter()
-    given: Counter[tuple] = Counter()
-    for gram, count in counts.items():
-        total[gram[:-1]] += count
-        given[gram[:-1]] += discount[min(count, 3) - 1]
-    probs = list(lower)
-    for position in range(n - 1, len(test)):
-        gram = tuple(test[position - n + 1 : position + 1])
-        if whole := total[gram[:-1]]:
-            count = counts[gram]
-            discounted = count - discount[min(count, 3) - 1] if count else 0.0
-            probs[position] = (discounted + given[gram[:-1]] * lower[position]) / whole
-    return probs
-
-
-# Losses with different tokens, brought to bits per character of the text --------------------------
-
-ORDER = 8  # of the longest n-grams
-HELD_OUT = 10  # every tenth sentence
-
-
-def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
-    """A table of the best n-grams on characters, and on subwords of each size.
-
-    Args:
-        sentences: every tenth is held out, the others are counted.
-        sizes: of the vocabularies of subwords.
-
-    Returns:
-        A pandas.DataFrame, a row for each kind of token: the best n, loss and perplexity per token, bits per character.
-    """
-    import pandas as pd
-
-    unread = sentences[::HELD_OUT]
-    read = [text for index, text in enumerate(sentences) if index % HELD_OUT]
-    letters = sum(len(text) + 1 for text in unread)  # and the sentence's end
-    rows = {}
-    for size in (0, *sizes):
-        name, encode, vocab_size = _tokens(read, size)
-        streams = [[i for text in texts for i in [*encode(text), EOS]] for texts in (read, unread)]
-        losses = ngram_losses(*streams, ORDER, vocab_size)
-        best = min(losses)
-        rows[name] = {
-            "best n": losses.index(best) + 1,
-            "loss per token": best,
-            "perplexity": math.exp(best),
-            "bits per character": best * len(streams[1]) / letters / math.log(2),
-        }
-    return pd.DataFrame(rows).T.astype({"best n": int})
-
-
-def _tokens(read: Sequence[str], size: int) -> tuple[str, Any, int]:
-    """The name of a kind of token, how a text is encoded, and how many tokens there are; 0 stands for characters."""
-    if size:
-        subwords = Subwords(read, size=size)
-        return f"{size} subwords", subwords.encode, len(subwords)
-    alphabet = {letter: 5 + index for index, letter in enumerate(sorted(set("".join(read))))}
-    return "characters", lambda text: [alphabet.get(c, 1) for c in text], 5 + len(alphabet)
 
 
 # GPT on whole Shakespeare -------------------------------------------------------------------------
@@ -209,6 +97,120 @@ def shakespeare_ngrams() -> dict:
     alphabet, training, validation = characters()
     losses = ngram_losses(training.tolist(), validation.tolist(), ORDERS, len(alphabet))
     return {"result": {str(order): round(loss, 4) for order, loss in enumerate(losses, 1)}}
+
+
+@stored(cases=[{}])
+def shakespeare_kneser_ney() -> dict:
+    """The same with modified Kneser–Ney smoothing, up to one character more: the number to beat."""
+    alphabet, training, validation = characters()
+    losses = kneser_ney_losses(
+        training.tolist(), validation.tolist(), ORDERS + 1, len(alphabet)
+    )
+    return {"result": {str(order): round(loss, 4) for order, loss in enumerate(losses, 1)}}
+
+
+# A text of one's own ------------------------------------------------------------------------------
+
+OWN = {"story": (300, 4_000), "topics": (600, 26_000), "argparse": (1000, 100_000)}
+"""Steps and characters of three texts: the course's story, pages of Python's documentation, and code."""
+
+
+def own_text(name: str) -> str:
+    """The first characters of a text that every installation of the course has, as in `OWN`."""
+    if name == "story":
+        return story_text()
+    module = {"topics": topics, "argparse": argparse}[name]
+    text = "\n".join(module.topics.values()) if name == "topics" else inspect.getsource(module)
+    return text[: OWN[name][1]]
+
+
+@functools.cache
+def started() -> tuple[str, dict[str, Tensor]]:
+    """A GPT of the chapter's size that has read Shakespeare: its alphabet, which has that of the three texts, too."""
+    plays = fetch("tinyshakespeare").read_text(encoding="utf-8")
+    alphabet = "".join(sorted(set(plays).union(*map(own_text, OWN))))
+    model, stream = own_model(alphabet), ids(plays, alphabet)
+    train(model, lambda generator: windows(stream, LENGTH, 32, generator), steps=1200, lr=1e-2)
+    return alphabet, model.state_dict()
+
+
+def ids(text: str, alphabet: str) -> Tensor:
+    """(characters,) numbers of the characters of a text."""
+    number = {character: index for index, character in enumerate(alphabet)}
+    return torch.tensor([number[character] for character in text])
+
+
+def own_model(alphabet: str) -> GPT:
+    """The chapter's GPT for these characters, untrained."""
+    torch.manual_seed(0)
+    sizes = {"embed_dim": 64, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
+    return GPT(len(alphabet), **sizes, dropout=0.0)
+
+
+def own_parts(name: str, alphabet: str) -> tuple[Tensor, Tensor]:
+    """The first nine tenths of a text, and the rest with half a window before it: whole half windows."""
+    whole, half = ids(own_text(name), alphabet), LENGTH // 2
+    cut = int(0.9 * len(whole))
+    asked = (len(whole) - cut) // half * half
+    return whole[:cut], whole[cut - half - 1 : cut + asked]
+
+
+@stored(
+    cases=[
+        {"text": text, "start": start, "lr": lr}
+        for text, start, lr in (
+            ("story", "nothing", 3e-3),
+            ("story", "nothing", 1e-2),
+            ("story", "Shakespeare", 3e-3),
+            ("story", "Shakespeare", 1e-2),
+            ("topics", "nothing", 1e-2),
+            ("topics", "Shakespeare", 3e-3),
+            ("argparse", "nothing", 1e-2),
+            ("argparse", "Shakespeare", 3e-3),
+        )
+    ],
+    data=["prose/story.txt"],
+)
+def own_texts(*, text: str, start: str, lr: float) -> dict:
+    """Loss on the last tenth of a text, with a GPT that has the chapter's size and is kept at its best.
+
+    It begins with random weights, or with those that have read Shakespeare's plays (`started`). Each character is
+    asked once, with half a window or more before it.
+    """
+    alphabet = started()[0] if start == "Shakespeare" else "".join(sorted(set(own_text(text))))
+    model, (read, unread) = own_model(alphabet), own_parts(text, alphabet)
+    if start == "Shakespeare":
+        model.load_state_dict(started()[1])
+    steps, curve = OWN[text][0], []
+
+    def watch(step: int, _: float) -> None:
+        if step % (steps // 20) == 0:
+            curve.append([step, round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)])
+
+    train(
+        model, lambda generator: windows(read, LENGTH, 16, generator), steps=steps, lr=lr, watch=watch
+    )
+    return {"result": {"loss": min(loss for _, loss in curve)}, "curves": {"held_out": curve}}
+
+
+@stored(
+    cases=[{"text": text, "before": before} for text in OWN for before in ("nothing", "Shakespeare")],
+    data=["prose/story.txt"],
+)
+def own_texts_counted(*, text: str, before: str) -> dict:
+    """The least loss of counting on the same characters, in a text alone or after Shakespeare's plays."""
+    plays = fetch("tinyshakespeare").read_text(encoding="utf-8") if before == "Shakespeare" else ""
+    alphabet = "".join(sorted(set(plays + own_text(text))))
+    read, unread = own_parts(text, alphabet)
+    counts = ids(plays + own_text(text)[: len(read)], alphabet).tolist()
+    asked = unread[LENGTH // 2 + 1 :].tolist()
+    kinds = {"Witten–Bell": ngram_losses, "Kneser–Ney": kneser_ney_losses}
+    return {
+        "result": {
+            kind: round(min(losses(counts, asked, ORDERS, len(alphabet))), 4)
+            for kind, losses in kinds.items()
+        }
+    }
 
 
 @torch.no_grad()

@@ -14,8 +14,11 @@ from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.real import full_size as full_size
-from course_utils.lessons.gpt.real import kneser_ney_losses, ngram_losses
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
+from course_utils.lessons.gpt.real import own_texts as own_texts
+from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
+from course_utils.lessons.gpt.real import shakespeare_kneser_ney as shakespeare_kneser_ney
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
@@ -184,6 +187,33 @@ def counted_better() -> dict:
     stream, unread = streams()
     losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)
     return {"result": {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}}
+
+
+@stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS], data=DATA)
+def longer(*, steps: int, seed: int) -> dict:
+    """The chapter's training of its GPT on the characters of the sentences, with three times as many steps."""
+    sentences = load_english()
+    random.Random(0).shuffle(sentences)
+    texts = ["".join(text + "\n" for text in part) for part in (sentences[1000:], sentences[:1000])]
+    number = {letter: index for index, letter in enumerate(sorted(set("".join(texts))))}
+    stream, unread = (torch.tensor([number[letter] for letter in text]) for text in texts)
+    torch.manual_seed(seed)
+    sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": 64}
+    model, curve = GPT(len(number), **sizes, dropout=0.0), []
+
+    def watch(step: int, _: float) -> None:
+        if step % 250 == 0:
+            curve.append([step, round(evaluate(model, unread, 64, read=32), 4)])
+
+    train(
+        model,
+        lambda generator: windows(stream, 64, 16, generator),
+        steps=steps,
+        lr=RATE,
+        seed=seed,
+        watch=watch,
+    )
+    return {"result": {"loss": curve[-1][1]}, "curves": {"held_out": curve}}
 
 
 @stored(cases=[{"steps": 3 * STEPS, "seed": 0}], data=DATA)

@@ -2,7 +2,9 @@
 import { erf } from "../engine.js";
 import { clicks, follow, partsOf } from "../form.js";
 import { learning } from "../learning.js";
-import { OURS, button, columnHeads, fixed, line, numberField, plot, range, safe, select, textAt } from "../parts.js";
+import {
+  OURS, button, columnHeads, fixed, line, numberField, plot, range, safe, select, sentenceField, slider, textAt,
+} from "../parts.js";
 
 const { Training, learner } = learning(erf);
 const RATES = ["0.001", "0.003", "0.01"];
@@ -34,7 +36,11 @@ function state(_, { text, rate, seed }) {
 }
 
 // The least loss that counting reaches, and by how many letters before.
-const countedSaid = ({ loss, letters }) => `counting, ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
+const countedSaid = ({ loss, letters }) => `counted, ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
+
+// What the lines are, each with a piece of it.
+const LEGEND = [["cu-live-errors", "read", 232], ["cu-live-fit", "unread", 322]].map(([sort, text, x]) =>
+  `<path class="${sort}" d="M${x} 17h20"></path>${textAt(x + 26, 22, "start", text)}`).join("");
 
 const mostOf = ({ letters }) => Math.ceil(Math.log(letters) + 0.5);
 
@@ -46,19 +52,20 @@ function plotHTML(about) {
     textAt(across(step), 188, step === STEPS ? "end" : "middle", step === STEPS ? `${step} steps` : step));
   const losses = range(most + 1).map((loss) => textAt(32, height(loss) + 5, "end", loss));
   const least = height(counted.loss);
-  const label = `Loss over ${STEPS} steps, on the text and on what is held out; a line for the least loss by counting, ` +
+  const label = `Loss over ${STEPS} steps, of what is read and of what is unread; a dashed line for the least loss by counting, ` +
     fixed(counted.loss, 2);
   return plot(label, "440 194", `<path class="cu-live-axis" d="M40 14V170H412"></path>${steps.join("")}${losses.join("")}
 <path class="cu-live-truth" d="M40 ${least.toFixed(1)}H410"></path>
 ${textAt(410, (least - 6).toFixed(1), "end", countedSaid(counted))}
-<path class="cu-live-errors" data-part="loss" stroke-opacity="0.35" d=""></path>
+${LEGEND}
+<path class="cu-live-errors" data-part="loss" d=""></path>
 <path class="cu-live-fit" data-part="held" d=""></path>`);
 }
 
 const lineHTML = ({ step, text }) => `<tr><th scope="row">${step}</th><td>${safe(text.replace(/\s+/g, " "))}</td></tr>`;
 
 const saidOf = ({ step, heldOut, loss }) =>
-  `Step ${step}: loss ${loss === undefined ? "" : `${fixed(loss, 2)} on the text, `}${fixed(heldOut, 2)} on what is held out.`;
+  `Step ${step}: loss ${loss === undefined ? "" : `${fixed(loss, 2)} read, `}${fixed(heldOut, 2)} unread.`;
 
 function html({ text, rate, seed, begun, about }) {
   return `<label class="cu-live-own"><span class="cu-live-label">Your text</span>
@@ -71,15 +78,21 @@ ${numberField("Seed", "seed", 99, seed)}</div>
 <div class="cu-live-beside"><div data-part="plot">${plotHTML(about)}</div>
 <table class="cu-live-verse"><caption>What it writes</caption><thead><tr>${columnHeads(["step", "text"])}</tr></thead>\
 <tbody data-part="lines">${lineHTML(begun)}</tbody></table></div>
-<p class="cu-live-note">Pale: the loss of each step, orange: the loss on the last tenth of the text, which is held out, in \
-nats per letter. A GPT of two layers, 48 wide, with 32 letters of context. When the orange line turns up, it learns \
-your text by heart. Your text does not leave this page.</p>`;
+<div class="cu-live-ask">${sentenceField("Beginning", "beginning", "")}
+${slider("Temperature", 'name="temperature" min="0" max="2" step="0.1" value="0.8"', "temperature", "0.8")}
+${button('data-part="write"', "Write")}</div>
+<p class="cu-live-written" aria-live="polite" data-part="written"></p>
+<p class="cu-live-note">Losses in nats per letter. The GPT reads nine tenths of the text and never the last tenth, by which it \
+is judged; the dashed line is the best n-gram of the same nine tenths (modified Kneser–Ney). When the line of the unread \
+turns up, the GPT memorizes your text. It has two layers, is 48 wide, and looks 32 letters back. Your text does not leave \
+this page.</p>`;
 }
 
 function mount(form) {
   const { field, part, show, write, put } = partsOf(form);
   let [worker, height, drawn] = [null, null, false];
   let told = { steps: [], seen: [] };
+  let tries = 0; // each "Write" draws anew
   const running = () => part("learn").getAttribute("aria-pressed") === "true";
 
   const press = (yes) => {
@@ -101,7 +114,8 @@ function mount(form) {
   }
 
   function hear(message) {
-    const { step, loss, text, about } = message;
+    const { step, loss, text, about, written } = message;
+    if (written !== undefined) return write("written", written);
     if (about) {
       told = { steps: [], seen: [] };
       height = lossHeight(mostOf(about));
@@ -136,8 +150,16 @@ function mount(form) {
     worker.send({ begin: { text, seed, rate } });
   }
 
+  function compose() {
+    if (!worker) begin();
+    if (part("learn").disabled) return;
+    const [beginning, temperature] = [field.beginning.value || undefined, Number(field.temperature.value)];
+    worker.send({ write: { beginning, temperature, seed: (tries += 1) } });
+  }
+
   clicks(form, {
     part(act) {
+      if (act === "write") return compose();
       if (act === "again" || !worker) begin();
       if (act === "learn") run(!running());
     },
@@ -147,7 +169,10 @@ function mount(form) {
     clearTimeout(waiting);
     waiting = setTimeout(begin, 400); // not at each key
   });
-  follow(form, begin);
+  follow(form, (name) => {
+    write("temperature", Number(field.temperature.value).toFixed(1));
+    if (!["beginning", "temperature"].includes(name)) begin();
+  });
 }
 
 export { state, html, mount };

@@ -1,0 +1,135 @@
+"""Counted n-grams: Witten–Bell, modified Kneser–Ney, and their losses in bits per character."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from course_utils.data.prose import Subwords
+from course_utils.data.text import EOS
+
+
+def ngram_losses(
+    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
+) -> list[float]:
+    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, in nats per token.
+
+    With c(h, w) how often w follows the history h, c(h) how often h is followed at all and u(h) by how many different
+    tokens, P_n(w | h) = (c(h, w) + u(h) P_(n−1)(w)) / (c(h) + u(h)); P_0 is uniform. Witten and Bell (1991), "The
+    zero-frequency problem".
+    """
+    probs, losses = [1 / vocab_size] * len(test), []
+    for n in range(1, order + 1):
+        grams = Counter(zip(*(train[start:] for start in range(n)), strict=False))
+        total: Counter[tuple] = Counter()
+        kinds: Counter[tuple] = Counter()
+        for gram, count in grams.items():
+            total[gram[:-1]] += count
+            kinds[gram[:-1]] += 1
+        for position in range(n - 1, len(test)):
+            gram = tuple(test[position - n + 1 : position + 1])
+            if h := total[gram[:-1]]:
+                u = kinds[gram[:-1]]
+                probs[position] = (grams[gram] + u * probs[position]) / (h + u)
+        losses.append(-sum(map(math.log, probs)) / len(probs))
+    return losses
+
+
+def kneser_ney_losses(
+    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
+) -> list[float]:
+    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, smoothed as Kneser and Ney do, in nats per token.
+
+    Each count gives up a discount D, by whether it is 1, 2 or more, and the shorter history shares out what was given
+    up: P_n(w | h) = (c(h, w) − D(c(h, w)) + d(h) P_(n−1)(w)) / c(h). All but the longest n-grams count not how often
+    they stand there, but after how many different tokens. Chen and Goodman (1999), "An empirical study of smoothing
+    techniques for language modeling", section 3 (modified Kneser–Ney).
+    """
+    grams = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(order + 1)]
+    kinds = [Counter(gram[1:] for gram in longer) for longer in grams[1:]]  # of tokens before
+    lower, losses = [1 / vocab_size] * len(test), []
+    for n in range(1, order + 1):
+        probs = _leaning(grams[n], n, test, lower)
+        losses.append(-sum(map(math.log, probs)) / len(probs))
+        lower = _leaning(kinds[n], n, test, lower) if n < order else lower
+    return losses
+
+
+def discounts(counts: Counter[tuple]) -> tuple[float, float, float]:
+    """What a count of 1, of 2, and of 3 or more gives up, estimated from how many n-grams occur 1, 2, 3 and 4 times.
+
+    In a short text or a small alphabet no n-gram may occur, say, exactly twice, or the estimate may give up more than
+    the count or less than nothing; then half of each count up to 3 is given up.
+    """
+    once, twice, thrice, often = (sum(c == k for c in counts.values()) for k in (1, 2, 3, 4))
+    if once and twice and thrice:
+        y = once / (once + 2 * twice)
+        estimated = (1 - 2 * y * twice / once, 2 - 3 * y * thrice / twice, 3 - 4 * y * often / thrice)
+        if all(0 < discount < count for count, discount in enumerate(estimated, start=1)):
+            return estimated
+    return 0.5, 1.0, 1.5
+
+
+def _leaning(
+    counts: Counter[tuple], n: int, test: Sequence[int], lower: list[float]
+) -> list[float]:
+    """The probability of each token of `test`, where the n-grams lean on those of n − 1 tokens."""
+    discount = discounts(counts)
+    total: Counter[tuple] = Counter()
+    given: Counter[tuple] = Counter()
+    for gram, count in counts.items():
+        total[gram[:-1]] += count
+        given[gram[:-1]] += discount[min(count, 3) - 1]
+    probs = list(lower)
+    for position in range(n - 1, len(test)):
+        gram = tuple(test[position - n + 1 : position + 1])
+        if whole := total[gram[:-1]]:
+            count = counts[gram]
+            discounted = count - discount[min(count, 3) - 1] if count else 0.0
+            probs[position] = (discounted + given[gram[:-1]] * lower[position]) / whole
+    return probs
+
+
+# Losses with different tokens, brought to bits per character of the text --------------------------
+
+ORDER = 8  # of the longest n-grams
+HELD_OUT = 10  # every tenth sentence
+
+
+def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
+    """A table of the best n-grams on characters, and on subwords of each size.
+
+    Args:
+        sentences: every tenth is held out, the others are counted.
+        sizes: of the vocabularies of subwords.
+
+    Returns:
+        A pandas.DataFrame, a row for each kind of token: the best n, loss and perplexity per token, bits per character.
+    """
+    import pandas as pd
+
+    unread = sentences[::HELD_OUT]
+    read = [text for index, text in enumerate(sentences) if index % HELD_OUT]
+    letters = sum(len(text) + 1 for text in unread)  # and the sentence's end
+    rows = {}
+    for size in (0, *sizes):
+        name, encode, vocab_size = _tokens(read, size)
+        streams = [[i for text in texts for i in [*encode(text), EOS]] for texts in (read, unread)]
+        losses = ngram_losses(*streams, ORDER, vocab_size)
+        best = min(losses)
+        rows[name] = {
+            "best n": losses.index(best) + 1,
+            "loss per token": best,
+            "perplexity": math.exp(best),
+            "bits per character": best * len(streams[1]) / letters / math.log(2),
+        }
+    return pd.DataFrame(rows).T.astype({"best n": int})
+
+
+def _tokens(read: Sequence[str], size: int) -> tuple[str, Any, int]:
+    """The name of a kind of token, how a text is encoded, and how many tokens there are; 0 stands for characters."""
+    if size:
+        subwords = Subwords(read, size=size)
+        return f"{size} subwords", subwords.encode, len(subwords)
+    alphabet = {letter: 5 + index for index, letter in enumerate(sorted(set("".join(read))))}
+    return "characters", lambda text: [alphabet.get(c, 1) for c in text], 5 + len(alphabet)
