@@ -128,7 +128,7 @@ with cu.guard("A right translation has 0.00, and one that lost a word more than 
 # ## Words or pieces?
 #
 # 73 of the 500 test sentences have a word that the network reads as `<unk>`.
-# **Subwords** have no such words: rare ones are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909); how the pieces are found: [GPT](13_gpt.ipynb#Pieces-of-words)).
+# **Subwords** have no such words: rare ones are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909); how the pieces are found: [GPT](13_gpt_further.ipynb#Pieces-of-words)).
 # The same network, the same pairs, the same number of steps; each language has up to 4,000 pieces.
 # (*One*, *all*: translations that BLEU compares with.)
 

@@ -7,12 +7,15 @@
 # ---
 
 # %% [markdown]
-# # GPT: bytes, bits and the nucleus
+# # GPT: pieces of words, bits and the nucleus
 #
-# Optional, about half an hour.
-# It belongs to [GPT](13_gpt.ipynb), and needs nothing that comes later.
+# Optional, about an hour.
+# It belongs to [GPT](13_gpt.ipynb) and needs nothing that comes later.
+# Each section stands on its own, so take what interests you.
 
 # %%
+import math
+import random
 from collections import Counter
 
 import pandas as pd
@@ -20,24 +23,83 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import course_utils as cu
-from course_utils.data.prose import Subwords, load_english
+from course_utils.data.prose import Subwords, load_english, load_story
 from course_utils.data.text import UNK
-from course_utils.lessons.gpt import real, training
+from course_utils.lessons.gpt import ngrams, real, repeats, training
+from course_utils.models.language import GPT
 
 cu.seed_everything(0)
 
 # %% [markdown]
-# ## Encode a word
+# ## Pieces of words
 #
-# [The chapter](13_gpt.ipynb#Pieces-of-words) found merges by hand and left the cutting of a new word to a library.
-# It takes ten lines.
+# The chapter reads characters, which makes texts long.
+# With one token for each word they'd be short, but a word that was never seen would have no token at all.
+# **Subwords** are a way between the two: frequent words stay whole, and rare words fall into pieces.
+# **[Byte-pair encoding](C_glossary.ipynb#byte-pair-encoding)** ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)) finds the pieces by counting.
+# We begin with characters and an end mark `␣` after each word, and then do one thing again and again: *count all pairs of neighbors and **merge** the most frequent pair.*
 #
+# Let's do it by hand for a text that has *play* 6 times, *played* 4, *lay* 3, *stay* 5 and *stayed* 2 times.
+#
+# | pair | occurs in | count |
+# |---|---|---|
+# | `a y` | all five | 6 + 4 + 3 + 5 + 2 = 20 |
+# | `y ␣` | play, lay, stay | 6 + 3 + 5 = 14 |
+# | `l a` | play, played, lay | 6 + 4 + 3 = 13 |
+# | `p l` | play, played | 6 + 4 = 10 |
+#
+# The first merge makes `ay`.
+# Now `ay ␣` has 14 and comes next, so that `ay␣` is an ending and `ay` a stem that can go on, and after it come `p l` and `s t`.
+# A **tokenizer** is the list of these merges, and a new word is cut by applying them *in this order*.
+
+# %%
+five = ["play"] * 6 + ["played"] * 4 + ["lay"] * 3 + ["stay"] * 5 + ["stayed"] * 2
+print("merges of the five words:", Subwords(five, size=100).merges[:4])
+
+sentences = load_english()
+random.Random(0).shuffle(sentences)
+held_out, read = sentences[:1000], sentences[1000:]
+vocab_size = 512  # try 128 | 256 | 512 | 800
+subwords = Subwords(read, size=vocab_size)
+print(*subwords.pieces("she walked to the overparameterized bakery ."))
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+words = Counter(" ".join(read).split())
+story = " ".join(load_story()).split()
+letters = set("".join(words))
+cuts = {
+    "characters": (len(letters) + 1, lambda word: len(word) + 1, lambda word: set(word) - letters),
+    "subwords": (
+        len(subwords),
+        lambda word: len(subwords.pieces(word)),
+        lambda word: set(word) - letters,
+    ),
+    "words": (len(words), lambda word: 1, lambda word: word not in words),
+}
+test_words = " ".join(held_out).split()
+pd.DataFrame(
+    {
+        name: {
+            "vocabulary": f"{size:,}",
+            "tokens per word": f"{sum(map(number, test_words)) / len(test_words):.2f}",
+            "unknown words of a story": f"{sum(map(bool, map(unknown, story))) / len(story):.0%}",
+        }
+        for name, (size, number, unknown) in cuts.items()
+    }
+).T
+
+# %% [markdown]
+# `Subwords` learns its merges with the library `tokenizers`, and the first line shows those of our example.
+# With 512 subwords a text is a third as long as with characters, and hardly a word of a new story is unknown.
+
+# %% [markdown]
 # ### Exercise 1 · Encode a word
 #
 # *build · 7 minutes*
 #
-# Write it: begin with the characters and the end mark, and apply each merge wherever its pair stands, from left to right.
-# (Do not look for the longest pieces: that is another algorithm.)
+# Cutting a new word takes ten lines.
+# Begin with the characters and the end mark, and apply each merge wherever its pair occurs, from left to right.
+# (Don't look for the longest pieces, that is another algorithm.)
 
 
 # %% tags=["exercise", "build"]
@@ -67,21 +129,26 @@ cu.checks.encode_word(encode_word_solution)
 
 # %%
 encode = cu.choose(encode_word, training.encode_word)
-sentences = load_english()
-size = 512  # try 300 | 512 | 800
-subwords = Subwords(sentences, size=size)
+size = vocab_size
 asked = sorted(Counter(" ".join(sentences).split()))[::5]
 same = sum(encode(word, subwords.merges) == subwords.pieces(word) for word in asked)
 print(f"{len(subwords.merges)} merges; as the library in {same} of {len(asked)} words")
 print(encode("overparameterized", subwords.merges))
 
 # %% [markdown]
-# Every fifth word of the course's sentences is cut as the library cuts it.
+# Your function should agree with the library in all of them.
+# Here is a GPT that reads and writes such pieces, the chapter's class after 1,200 steps on our sentences.
+# The bars show what a token is drawn from.
+# Write with the temperature at both ends, and then with top-k.
+# Press *wants* to forbid later tokens to look at it, and see what the same seed writes now.
+
+# %% jupyter={"source_hidden": true}
+cu.live.gpt("she wants to", 0.7, 1)
 
 # %% [markdown]
 # ## Bytes instead of characters
 #
-# The pieces of [the chapter](13_gpt.ipynb#Pieces-of-words) begin with the characters of the training text, and any other character is unknown.
+# The pieces above begin with the characters of the training text, and any other character is unknown.
 # [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes, and there are 256 of them.
 # The merges are found as before.
 # There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next.
@@ -131,7 +198,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # Perplexities of different tokens cannot be compared: a character is easier to guess than a word.
 # But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters.
 # Divided by $\ln 2$, too, it is in **bits per character**.
-# Here are the n-grams of the chapter, with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
+# Here are n-grams (Witten–Bell), with characters and with subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -147,7 +214,7 @@ cu.predict(
 
 # %%
 share = 4  # try 4 | 8
-compared = real.compare(sentences[::share], sizes=(128, 512, 1024))
+compared = ngrams.compare(sentences[::share], sizes=(128, 512, 1024))
 compared.round(2)
 
 # %% [markdown]
@@ -215,6 +282,148 @@ with cu.guard(
     given=p == 0.9,
 ):
     assert kept == {"sure": 1, "unsure": 8}
+
+# %% [markdown]
+# ## What each part is good for
+#
+# We take the GPT of the last sections apart and train it again with fewer parts, from a single head up, for 400 steps and for 1,200.
+# The first two models have only attention between the embedding and the output.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Attention alone between embedding and output. After 400 steps four heads have a larger held-out loss than one head, in three seeds. And after 1,200?",
+    ["four heads are better", "one head stays better", "both are alike"],
+    answer="four heads are better",
+    wrong={
+        "one head stays better": "More parts may learn more slowly. Do they learn less?",
+        "both are alike": "Several questions a token can say more than one, once they are learned.",
+    },
+    why="2.1 against 2.4: what looked useless was slow.",
+)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+counted_all = cu.stored_run("gpt", "counted", share=1).result
+bigrams = counted_all["2"]
+best_counting = min(cu.stored_run("gpt", "counted_better").result.values())
+ladder = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "ladder"))
+parts = list(ladder["parts"].unique())
+fig, ax = cu.subplots(
+    width=7.0, height=3.0,
+    alt="Held-out losses of six models after 400 and 1,200 steps. After 400, about 3.0 for one head, more for four heads and "
+    "with the network, then falling to 2.1. After 1,200, falling from 2.4 for one head to 1.8 for two blocks. Lines mark "
+    "bigrams and the best counting.",
+)  # fmt: skip
+for steps_made, color in ((400, "query"), (1200, "key")):
+    made = ladder[ladder["steps"] == steps_made]
+    rows = made["parts"].map(parts.index)
+    look = {"color": cu.COLORS[color], "alpha": 0.7, "label": f"{steps_made:,} steps"}
+    ax.plot(made["loss"], rows, "o", **look)
+for name, loss, look in (("2-grams", bigrams, ":"), ("best counting", best_counting, "--")):
+    ax.axvline(loss, color="0.5", linestyle=look, linewidth=1)
+    ax.text(loss, -0.8, f" {name}", fontsize=8, va="bottom")
+ax.set_yticks(range(len(parts)), parts)
+ax.set(xlabel="Held-out loss (nats per token)", ylim=(len(parts) - 0.5, -0.9))
+ax.legend(loc="lower right")
+fig
+
+# %% [markdown]
+# After 400 steps four heads look worse than one, and all the small models are worse than counted bigrams.
+# After 1,200 steps each further part is level or better, and residuals and norms help most when the time is short.
+# All were trained at one rate, and a comparison that stops early compares speeds.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "After 400 steps four heads are worse than one and than bigrams, and after 1,200 better than both."
+):
+    by_steps = ladder.groupby(["steps", "parts"])["loss"]
+    least, most = by_steps.min(), by_steps.max()
+    assert bigrams < most[400, "one head"] < least[400, "four heads"]
+    assert most[1200, "four heads"] < least[1200, "one head"] - 0.1 < bigrams - 0.1
+    assert most[1200, "+ residual"] < least[1200, "+ network"]
+    assert most[1200, "+ second block"] < 1.9 < best_counting < least[400, "+ second block"]
+
+# %% [markdown]
+# ## What the heads look at
+#
+# What a head is *for* can hardly be read off the maps of a few sentences, so we need a task whose answer we know.
+# Here a block of 5 to 8 different random letters comes again and again, and everything that helps is earlier in the same text.
+# Using it is called **in-context learning**.
+# A GPT of our class, with 26 letters for tokens, was trained on such texts.
+
+# %%
+stored = cu.load_model("gpt_copier")
+copier = GPT(**stored.config, dropout=0.0)
+copier.load_state_dict(stored.state)
+some_texts, _ = repeats.repeated(1, torch.Generator().manual_seed(4))
+spelled = [repeats.LETTERS[i] for i in some_texts[0].tolist()]
+print("".join(spelled))
+first_block, again = repeats.losses(copier)
+print(f"first {first_block:.2f}, again {again:.2f}; ln 26 = {math.log(26):.2f}")
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+with cu.record_attention(copier) as copier_maps:
+    copier(some_texts[:, :-1])
+cu.show_heatmaps(
+    copier_maps["layers.0.attention"][0].unflatten(0, (2, 2)),
+    queries=spelled[:-1], keys=spelled[:-1], width=8.0, height=7.0, xlabel="", ylabel="",
+    titles=[f"block 0, head {head}" for head in range(4)],
+    alt="Four maps of 24 letters, a block of seven repeated. In each head most weight lies on pieces of lines "
+    "parallel to the diagonal, a few places below it.",
+)  # fmt: skip
+
+# %% [markdown]
+# In the first block the model can only guess, and in the repetitions it copies.
+# Has it learned the rule "find the same letter, and take what came after it"?
+# We test it with blocks of lengths that it has never read, and with texts in which only a single letter comes again.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Trained with blocks of 5 to 8 letters, the model gets blocks of 9. Does it copy them as well, with a loss of about 0.1?",
+    ["yes", "no"],
+    answer="no",
+    wrong={
+        "yes": "So it is if the model finds the same letter wherever it stands. How far back did it have to look in training?",
+    },
+    why="No copier that we trained does, at either rate: the loss is 1.6 or more. How wrong it is hangs on the rate.",
+)
+
+# %%
+longest = 9  # try 9 | 10 | 11 | 12
+print(f"blocks of {longest}: {repeats.block_loss(copier, longest):.2f}")
+matches = repeats.match_table(copier, range(4, 11))
+matches.round(2)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+slower = pd.DataFrame(
+    {f"seed {run.config['seed']}": run.result for run in cu.stored_runs("gpt", "copying_slower")}
+)
+slower.round(2)
+
+# %% [markdown]
+# The rule as we said it was not learned, because blocks of 9 have a large loss.
+# In the first table one match 6 or 7 places back raises the probability of what came after it, and the others hardly do.
+# But **this is a fact about one training**.
+# The second table has the same steps at a third of the rate, which makes a *better* copier that hardly minds a single match.
+# What all of them share is that none copies blocks longer than it has read.
+#
+# Large models have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# They take two layers: one brings to each place what came before it, and the next finds a place by that.
+#
+# ### Exercise 3 · No other way
+#
+# *open · 5 minutes*
+#
+# Change the training texts so that comparing letters at a few fixed distances no longer works.
+# Which loss would a model reach that knows only *which* letters are in the block?
+# And which test, with which result, would make you believe in an induction head?
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "At two rates the copier copies what is like its training, and blocks of 9 and 10 far worse."
+):
+    assert again < 0.15 and repeats.block_loss(copier, 9) > 1
+    assert slower.loc["repetitions"].max() < again
+    assert slower.loc[["blocks of 9", "blocks of 10"]].min(axis=None) > 1
 
 # %% [markdown]
 # ## Size and data
@@ -331,22 +540,63 @@ pd.DataFrame(weighs).T
 # %% [markdown]
 # A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB).
 # For long texts the cache is what fills the memory.
-#
-# Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
-# ### A larger run
+# ## Shakespeare on a GPU
 #
-# The chapter's run on Shakespeare has the size that [nanoGPT](https://github.com/karpathy/nanoGPT) takes for a CPU.
-# For a GPU it takes 6 layers, 6 heads, 384 features, windows of 256 characters, 64 of them a step, dropout 0.2 and 5,000 steps, and reports a validation loss of 1.47.
-# `make gpu CHAPTER=13` trains this where there is a GPU; it fetches the plays, and says where to put the file if there is no network.
-# The cell shows the run that is stored, or says that there is none.
+# How far does the chapter's class get with more of everything?
+# [nanoGPT](https://github.com/karpathy/nanoGPT) reads Shakespeare's plays, character by character, at two sizes.
+# At the size for a CPU, with four blocks and 128 features, we trained it for 3,000 steps.
+# This is what it wrote on the way, after the step and, where it was measured, the loss on the last tenth:
+
+# %%
+small = real.real_run()
+measured = dict(small.curves["val_loss"])
+for example in small.examples:
+    line = example["text"].strip().replace("\n", " / ")[:88]
+    print(f"{example['step']:5} {measured.get(example['step'], ''):5.3}", line)
+
+# %% [markdown]
+# It ends in the manner of a play, and still it is worse than counting.
+# With half a window or more to look at it reaches 1.62, while modified Kneser–Ney reaches 1.52 with 7-grams.
+# At the size for a GPU the model has six layers, six heads, 384 features and windows of 256 characters, and it trains for 5,000 steps with dropout 0.2.
+# `make gpu CHAPTER=13` trains it where there is a GPU, and on an H200 it took three minutes:
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
-cu.stored_run("gpt", "full_size")
+large = cu.stored_run("gpt", "full_size")
+large
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+plays = cu.stored_run("gpt", "shakespeare_kneser_ney").result
+fig, ax = cu.subplots(
+    width=6.6, height=3.0,
+    alt="Losses over 5,000 steps. The loss on the text that is read falls from 2.5 to 0.84 throughout. The loss on unread text falls to "
+    "1.49 at step 1,500, just below the dashed line of counting at 1.52, and then rises to 1.71.",
+)  # fmt: skip
+for name, color, label in (("train_loss", "key", "read"), ("val_loss", "query", "unread")):
+    ax.plot(*zip(*large.curves[name], strict=True), color=cu.COLORS[color], label=label)
+best_step, best_loss = min(large.curves["val_loss"], key=lambda point: point[1])
+ax.plot(best_step, best_loss, "o", color=cu.COLORS["query"])
+ax.axhline(min(plays.values()), color="0.5", linestyle="--", linewidth=1, label="counted")
+ax.set(xlabel="Step", ylabel="Loss (nats per character)", ylim=(0.7, 2.6))
+ax.legend()
+fig
 
 # %% [markdown]
-# With 10.8 million parameters it is thirteen times as large as the run of the chapter, and reads four times as far.
+# The best loss on unread text is 1.486, at step 1,500 (nanoGPT publishes 1.47), and here at last a GPT knows more than counting.
+# After that it **overfits**: it goes on learning what it reads by heart, and gets worse on everything else.
+# So keep the weights of the best step, as the chapter does, and don't trust the last ones.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "On Shakespeare the GPT for a CPU is worse than counting; the one for a GPU is better at its best, and then overfits."
+):
+    assert best_step == 1500 and best_loss == large.result["best_val_loss"] < min(plays.values())
+    assert min(plays.values()) == plays["7"] < small.result["val_loss_read"]
+    assert large.result["val_loss"] > best_loss + 0.2
+
+# %% [markdown]
+# Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
 # ## References
@@ -371,3 +621,10 @@ cu.stored_run("gpt", "full_size")
 # - Wu, Y. et al. (2016).
 #   [Google's neural machine translation system: bridging the gap between human and machine translation](https://arxiv.org/abs/1609.08144).
 #   Section 4.1: wordpieces.
+# - Olsson, C. et al. (2022).
+#   [In-context learning and induction heads](https://arxiv.org/abs/2209.11895).
+#   Transformer Circuits Thread.
+# - Sennrich, R., Haddow, B. and Birch, A. (2016).
+#   [Neural machine translation of rare words with subword units](https://arxiv.org/abs/1508.07909).
+#   ACL.
+#   Section 3.2.

@@ -148,7 +148,7 @@
 #
 # A method that finds subwords by merging the most frequent pair of neighbors, again and again.
 # For example, *a* and *y* become *ay*, and later *pl* and *ay* become *play*.
-# *Taught in* [Pieces of words](13_gpt.ipynb#Pieces-of-words).
+# *Taught in* [Pieces of words](13_gpt_further.ipynb#Pieces-of-words).
 
 # %% [markdown]
 # ## C
@@ -400,7 +400,7 @@
 #
 # The use of what is in the input, without any change of the parameters.
 # For example, a network that reads noisy points of a new curve predicts a value between them, although it was never trained on this curve.
-# *Taught in* [Nobody told it](02_kernel_regression.ipynb#Nobody-told-it), [What the heads look at](13_gpt.ipynb#What-the-heads-look-at).
+# *Taught in* [Nobody told it](02_kernel_regression.ipynb#Nobody-told-it), [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at).
 #
 # ### <a id="inductive-bias"></a>inductive bias
 #
@@ -782,7 +782,7 @@
 #
 # A piece of a word, frequent enough to be a token of its own.
 # For example, *played* may be read as *play* and *ed*.
-# *Taught in* [Pieces of words](13_gpt.ipynb#Pieces-of-words).
+# *Taught in* [Pieces of words](13_gpt_further.ipynb#Pieces-of-words).
 
 # %% [markdown]
 # ## T
@@ -810,7 +810,7 @@
 #
 # A piece that a model reads as one: a word, a part of a word or a sign, and for a vision transformer a patch.
 # For example, *She has a red car.* may be six tokens, five words and the full stop.
-# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [Pieces of words](13_gpt.ipynb#Pieces-of-words).
+# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [Pieces of words](13_gpt_further.ipynb#Pieces-of-words).
 #
 # ### <a id="top-k-sampling"></a>top-k sampling
 #
@@ -822,7 +822,7 @@
 #
 # A way of writing, also called nucleus sampling, in which the next token is drawn from the smallest set of best tokens whose probabilities sum to at least p.
 # For example, with 0.6, 0.3 and 0.1, and p = 0.8, the first two tokens are left.
-# *Taught in* [The nucleus](13_gpt_further.ipynb#The-nucleus).
+# *Taught in* [Writing](13_gpt.ipynb#Writing), [The nucleus](13_gpt_further.ipynb#The-nucleus).
 #
 # ### <a id="transformer"></a>Transformer
 #

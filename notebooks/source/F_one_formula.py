@@ -143,7 +143,7 @@ pd.DataFrame(
 # | [The Transformer](10_transformer.ipynb) | encoder block, decoder block and the whole model; who can see whom; what a residual connection keeps |
 # | [Translating](11_translating.ipynb) | a translator; beam search; a decoder with a cache; what its maps can show |
 # | [Training transformers](12_training_transformers.ipynb) | norm after and before; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
-# | [GPT](13_gpt.ipynb) | subwords, n-grams, a GPT written, trained and sampled, and the rule that it did not learn |
+# | [GPT](13_gpt.ipynb) | counting as the number to beat; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT written and trained; against a CNN with equal budgets; what its maps show, and their controls |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; what group norm and dilated filters can do instead |

@@ -100,8 +100,8 @@ counted_on_paper = on_paper(
         "d": (4, "the perplexity",
              "Take the mean of the three losses first, then the exponential.",
              "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens."),
-        "e": (512, "the perplexity of a model that knows nothing",
-             "If all 512 probabilities are equal, what is the loss of each token, and its exponential?"),
+        "e": (33, "the perplexity of a model that knows nothing",
+             "If all 33 probabilities are equal, what is the loss of each token, and its exponential?"),
     }, within=0.0051,
 )  # fmt: skip
 

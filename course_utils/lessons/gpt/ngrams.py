@@ -64,7 +64,11 @@ def discounts(counts: Counter[tuple]) -> tuple[float, float, float]:
     once, twice, thrice, often = (sum(c == k for c in counts.values()) for k in (1, 2, 3, 4))
     if once and twice and thrice:
         y = once / (once + 2 * twice)
-        estimated = (1 - 2 * y * twice / once, 2 - 3 * y * thrice / twice, 3 - 4 * y * often / thrice)
+        estimated = (
+            1 - 2 * y * twice / once,
+            2 - 3 * y * thrice / twice,
+            3 - 4 * y * often / thrice,
+        )
         if all(0 < discount < count for count, discount in enumerate(estimated, start=1)):
             return estimated
     return 0.5, 1.0, 1.5

@@ -28,7 +28,6 @@ from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import language_model_loss
 from course_utils.train.trainer import Trainer
 
-
 # GPT on whole Shakespeare -------------------------------------------------------------------------
 
 LENGTH = 64  # characters of a window
@@ -103,16 +102,14 @@ def shakespeare_ngrams() -> dict:
 def shakespeare_kneser_ney() -> dict:
     """The same with modified Kneser–Ney smoothing, up to one character more: the number to beat."""
     alphabet, training, validation = characters()
-    losses = kneser_ney_losses(
-        training.tolist(), validation.tolist(), ORDERS + 1, len(alphabet)
-    )
+    losses = kneser_ney_losses(training.tolist(), validation.tolist(), ORDERS + 1, len(alphabet))
     return {"result": {str(order): round(loss, 4) for order, loss in enumerate(losses, 1)}}
 
 
 # A text of one's own ------------------------------------------------------------------------------
 
-OWN = {"story": (300, 4_000), "topics": (600, 26_000), "argparse": (1000, 100_000)}
-"""Steps and characters of three texts: the course's story, pages of Python's documentation, and code."""
+OWN = {"story": 5_000, "topics": 26_000, "argparse": 100_000}
+"""The characters taken of three texts: the course's story, pages of Python's documentation, and code."""
 
 
 def own_text(name: str) -> str:
@@ -121,7 +118,7 @@ def own_text(name: str) -> str:
         return story_text()
     module = {"topics": topics, "argparse": argparse}[name]
     text = "\n".join(module.topics.values()) if name == "topics" else inspect.getsource(module)
-    return text[: OWN[name][1]]
+    return text[: OWN[name]]
 
 
 @functools.cache
@@ -157,21 +154,22 @@ def own_parts(name: str, alphabet: str) -> tuple[Tensor, Tensor]:
 
 @stored(
     cases=[
-        {"text": text, "start": start, "lr": lr}
-        for text, start, lr in (
-            ("story", "nothing", 3e-3),
-            ("story", "nothing", 1e-2),
-            ("story", "Shakespeare", 3e-3),
-            ("story", "Shakespeare", 1e-2),
-            ("topics", "nothing", 1e-2),
-            ("topics", "Shakespeare", 3e-3),
-            ("argparse", "nothing", 1e-2),
-            ("argparse", "Shakespeare", 3e-3),
+        {"text": text, "start": start, "lr": lr, "steps": steps}
+        for text, start, lr, steps in (
+            ("story", "nothing", 3e-3, 300),
+            ("story", "nothing", 1e-2, 300),
+            ("story", "Shakespeare", 3e-3, 300),
+            ("story", "Shakespeare", 1e-2, 300),
+            ("topics", "nothing", 1e-2, 600),
+            ("topics", "Shakespeare", 3e-3, 600),
+            ("argparse", "nothing", 1e-2, 1000),
+            ("argparse", "nothing", 1e-2, 3000),
+            ("argparse", "Shakespeare", 3e-3, 1000),
         )
     ],
     data=["prose/story.txt"],
 )
-def own_texts(*, text: str, start: str, lr: float) -> dict:
+def own_texts(*, text: str, start: str, lr: float, steps: int) -> dict:
     """Loss on the last tenth of a text, with a GPT that has the chapter's size and is kept at its best.
 
     It begins with random weights, or with those that have read Shakespeare's plays (`started`). Each character is
@@ -181,20 +179,26 @@ def own_texts(*, text: str, start: str, lr: float) -> dict:
     model, (read, unread) = own_model(alphabet), own_parts(text, alphabet)
     if start == "Shakespeare":
         model.load_state_dict(started()[1])
-    steps, curve = OWN[text][0], []
+    curve = []
 
     def watch(step: int, _: float) -> None:
         if step % (steps // 20) == 0:
             curve.append([step, round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)])
 
     train(
-        model, lambda generator: windows(read, LENGTH, 16, generator), steps=steps, lr=lr, watch=watch
+        model,
+        lambda generator: windows(read, LENGTH, 16, generator),
+        steps=steps,
+        lr=lr,
+        watch=watch,
     )
     return {"result": {"loss": min(loss for _, loss in curve)}, "curves": {"held_out": curve}}
 
 
 @stored(
-    cases=[{"text": text, "before": before} for text in OWN for before in ("nothing", "Shakespeare")],
+    cases=[
+        {"text": text, "before": before} for text in OWN for before in ("nothing", "Shakespeare")
+    ],
     data=["prose/story.txt"],
 )
 def own_texts_counted(*, text: str, before: str) -> dict:

@@ -13,8 +13,8 @@ from course_utils.kit.live import checkpoints_of, network_of, packed, save_model
 from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
-from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
+from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.real import own_texts as own_texts
 from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
@@ -189,7 +189,7 @@ def counted_better() -> dict:
     return {"result": {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}}
 
 
-@stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS], data=DATA)
+@stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS[:2]], data=DATA)
 def longer(*, steps: int, seed: int) -> dict:
     """The chapter's training of its GPT on the characters of the sentences, with three times as many steps."""
     sentences = load_english()
