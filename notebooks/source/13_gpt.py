@@ -390,10 +390,10 @@ def train(model, stream, done, lr=1e-2, batch=16, watch=None):
 
 # %% [markdown]
 # Before we train, we ask a few questions, each of which catches a mistake that would cost hours later.
-# One of them is whether we know our model: by hand, a block has $12 d^2 + 13 d$ parameters, $4d^2 + 4d$ of them in attention, $8d^2 + 5d$ in the network and $4d$ in two norms.
+# For the first one we count by hand: a block has $12 d^2 + 13 d$ parameters, $4d^2 + 4d$ of them in attention, $8d^2 + 5d$ in the network and $4d$ in two norms.
 
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 def summed_loss(model, batch):
     loss = F.cross_entropy(model(batch.tokens).mT, batch.targets, reduction="sum")
     return loss, batch.targets.numel()
