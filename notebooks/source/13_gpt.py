@@ -55,7 +55,7 @@ cu.live.character_gpt()
 # You will need [The Transformer](10_transformer.ipynb), and from [Masks](04_masks.ipynb) the causal one.
 
 # %% jupyter={"source_hidden": true}
-cu.recall("transformer", "positions")
+cu.recall("transformer", "masks")
 
 # %% [markdown]
 # ## What counting knows

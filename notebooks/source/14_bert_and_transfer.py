@@ -256,7 +256,7 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
 # | is asked | the picked tokens, and at `[CLS]` whether B follows A in the text (**next-sentence prediction**) | the picked tokens |
 # | norm | after each residual, and after the embedding | before each sublayer, and at the end |
 # | output layer | a dense layer, GELU and a norm, then the embedding's transpose and a bias | the embedding's transpose |
-# | tokens | 30,522 WordPieces (as published) | 512 subwords |
+# | tokens | 30,522 WordPieces (as published) | 512 [subwords](C_glossary.ipynb#subword) |
 # | places | a table of 512 | rotary |
 # | blocks, features, heads | 12, 768, 12 | 2, 64, 4 |
 # | text | 3.3 billion words of books and Wikipedia | 18,748 sentences |
@@ -275,7 +275,7 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
 # ## Training it
 #
 # The text is that of [GPT](13_gpt.ipynb), the course's English sentences.
-# 2,500 are kept apart for what follows, and the subwords are learned from the rest.
+# 2,500 are kept apart for what follows, and from the rest we learn [pieces of words](13_gpt_further.ipynb#Pieces-of-words) to read instead of characters.
 # A batch is 64 sentences of nearly the same length.
 # They are short, and 15 % of nine tokens is one question; we pick 40 %, a share that [Wettig et al. (2023)](https://arxiv.org/abs/2202.08005) found to work for large models, too.
 
