@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Attention against PyTorch's operator and against its own laws: shapes, masks, dtypes, gradients."""
 
+import copy
+import io
 import math
 from functools import partial
 
@@ -11,8 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from peers import same_gradients
 from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import course_utils as cu
+from course_utils.arguments import mask_for_heads
 from course_utils.attention import (
     MultiHeadAttention,
     causal_mask,
@@ -20,6 +26,7 @@ from course_utils.attention import (
     split_heads,
 )
 from course_utils.cache import KVCache
+from course_utils.positions import rotate
 
 TOLERANCE = {
     torch.float16: {"atol": 4e-3, "rtol": 4e-3},
@@ -77,6 +84,19 @@ def test_averages_and_gradients_are_those_of_the_definition(problem, empty_row, 
         same_gradients(mine, exact, tensors)
     for tensor, clone in zip((*tensors, mask), before, strict=True):  # nothing is changed in place
         assert tensor is clone or torch.equal(tensor, clone)
+
+
+def test_attention_without_heads_keeps_no_scores_in_memory():
+    kept = []
+
+    def keep(tensor):
+        kept.append(tensor.numel())
+        return tensor
+
+    queries, keys, values = (torch.randn(2, 256, 8, requires_grad=True) for _ in range(3))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        cu.scaled_dot_product_attention(queries, keys, values)
+    assert max(kept) < 2 * 256 * 256
 
 
 DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
@@ -144,6 +164,43 @@ def test_forbidden_scores_leave_no_trace_even_when_not_finite(forbidden):
     assert scores.grad.isfinite().all() and (scores.grad[~mask] == 0).all()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"is_causal": True},
+        {"attn_mask": torch.tensor([True, False, True])},
+        {"attn_mask": torch.tensor([[True, False, True], [False] * 3, [True] * 3])},
+    ],
+)
+def test_derivatives_are_right_also_in_forward_mode_and_for_second_ones_it_is_said_what_to_do(
+    options,
+):
+    given = [torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    attend = partial(cu.scaled_dot_product_attention, **options)
+    assert gradcheck(attend, given, check_forward_ad=True)
+    with pytest.raises(RuntimeError, match=r"second derivative .*SDPBackend.MATH"):
+        gradgradcheck(attend, given)
+    of_all = torch.func.hessian(lambda x: attend(x, x, x).square().sum())
+    found, x = of_all(given[0].detach()), given[0].detach()
+    with sdpa_kernel(SDPBackend.MATH):
+        assert gradgradcheck(attend, given)
+        torch.testing.assert_close(found, of_all(x))
+
+
+def test_derivatives_of_masked_softmax_and_of_additive_attention_are_right():
+    mask = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
+    scores = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda s: cu.masked_softmax(s, mask), scores)
+    attention, padding = (
+        cu.AdditiveAttention(3, 4, 5).double(),
+        cu.padding_mask(torch.tensor([0, 3]), 4),
+    )
+    sizes = ((2, 3), (4, 4), (4, 6))
+    given = [torch.randn(2, n, d, dtype=torch.float64, requires_grad=True) for n, d in sizes]
+    assert gradcheck(lambda *inputs: attention(*inputs, padding), given)
+
+
 def test_additive_attention_equals_its_formula():
     attention = cu.AdditiveAttention(3, 4, 5)
     q, k = torch.randn(2, 2, 3), torch.randn(2, 6, 4)
@@ -172,6 +229,15 @@ def test_padding_mask_takes_one_length_per_query():
     assert (weights > 0).sum(-1).tolist() == [[1, 3], [0, 2]]
 
 
+def test_masks_on_another_device_are_not_waited_for():
+    mask = causal_mask(3, device="meta")  # reading a value would fail
+    assert mask_for_heads(mask, torch.Size((3, 2, 3, 3)), is_causal=False) is mask and mask.is_meta
+    lengths = torch.empty(3, dtype=torch.long, device="meta")
+    mask, x = cu.padding_mask(lengths, 5), torch.empty(3, 2, 5, 4, device="meta")
+    assert mask.shape == (3, 1, 1, 5)
+    assert cu.scaled_dot_product_attention(x, x, x, mask).shape == x.shape
+
+
 @given(st.integers(1, 6), st.integers(0, 5))
 def test_a_causal_mask_permits_the_places_so_far(length, place):
     place %= length
@@ -191,6 +257,63 @@ def test_is_causal_takes_the_queries_for_the_last_of_the_keys(queries, kv_heads)
         torch.testing.assert_close(module(last, x, x, is_causal=True), right)
         torch.testing.assert_close(maps[""], weights)
     torch.testing.assert_close(module(last, x, x, is_causal=True), right)
+
+
+def same_without_dropout(module, *inputs):
+    """In training a module with dropout gives something else, on average the same."""
+    right = module.eval()(*inputs)
+    assert not torch.allclose(module.train()(*inputs), right)
+    mean = torch.stack([module(*inputs) for _ in range(300)]).mean(0)
+    assert (mean - right).abs().max() < 0.3
+    return right
+
+
+def test_weights_are_dropped_in_training_only():
+    x, mask = torch.randn(2, 5, 4), cu.padding_mask(torch.tensor([5, 3]), 5)
+    for kind in (cu.AdditiveAttention, MultiHeadAttention):
+        sizes = (4, 4, 8) if kind is cu.AdditiveAttention else (4, 2)
+        plain, module = kind(*sizes), kind(*sizes, dropout=0.4)
+        module.load_state_dict(plain.state_dict())
+        right = same_without_dropout(module, x, x, x, mask)
+        torch.testing.assert_close(plain(x, x, x, mask), right)
+
+
+@pytest.mark.parametrize("portions", [[1] * 7, [3, 4], [2, 1, 3, 1]])
+def test_on_a_cache_causal_queries_see_all_that_was_there_before(portions):
+    module, x, cache = MultiHeadAttention(12, 3), torch.randn(2, 7, 12), KVCache()
+    whole = module(x, x, x, is_causal=True)
+    parts = [module(new, new, new, is_causal=True, cache=cache) for new in x.split(portions, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+
+
+def test_a_full_cache_is_looked_at_and_keeps_its_length():
+    module, x, memory = MultiHeadAttention(12, 3), torch.randn(2, 4, 12), torch.randn(2, 6, 12)
+    mask, cache = cu.padding_mask(torch.tensor([6, 2]), 6), KVCache()
+    first = module(x[:, :1], memory, memory, mask, cache=cache)
+    rest = module(x[:, 1:], None, None, mask, cache=cache)
+    assert cache.length == 6
+    torch.testing.assert_close(torch.cat([first, rest], dim=1), module(x, memory, memory, mask))
+
+
+def test_training_through_a_cache_gives_the_gradients_of_reading_at_once():
+    module, x, cache = MultiHeadAttention(12, 3), torch.randn(2, 5, 12), KVCache()
+    steps = [module(new, new, new, cache=cache) for new in x.split(1, dim=1)]
+    kept = cache.keys
+    before = kept.detach().clone()
+    cache.append(kept[:, :, :1], kept[:, :, :1])
+    assert torch.equal(kept, before)
+    parameters = list(module.parameters())
+    at_once = torch.autograd.grad(module(x, x, x, causal_mask(5)).square().sum(), parameters)
+    one_by_one = torch.autograd.grad(torch.cat(steps, dim=1).square().sum(), parameters)
+    for mine, expected in zip(one_by_one, at_once, strict=True):
+        torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_heads_are_split_and_merged_without_loss():
+    x = torch.randn(2, 5, 12)
+    heads = split_heads(x, 3)
+    assert heads.shape == (2, 3, 5, 4) and torch.equal(heads[:, 1], x[..., 4:8])
+    assert torch.equal(cu.merge_heads(heads), x)
 
 
 # record_attention -------------------------------------------------------------------------------
@@ -217,6 +340,32 @@ def test_recorded_weights_are_detached_named_and_before_dropout():
         assert (weights[1, :, 3:] == 0).all()
 
 
+class Softmaxes(TorchDispatchMode):
+    """Counts the softmaxes that run outside of a fused operator."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += "softmax" in str(function)
+        return function(*args, **(kwargs or {}))
+
+
+def test_weights_are_computed_only_inside_the_block():
+    model = cu.MultiHeadAttention(4, 2, num_kv_heads=1)
+    x, mask = torch.randn(1, 3, 4), cu.causal_mask(3)
+
+    def softmaxes():
+        with Softmaxes() as counted:
+            torch.testing.assert_close(model(x, x, x, mask), plain)
+        return counted.count
+
+    plain = model(x, x, x, mask)
+    assert softmaxes() == 0
+    with cu.record_attention(model):
+        assert softmaxes() == 1
+    assert softmaxes() == 0
+
+
 def test_recording_ends_when_the_block_fails_and_nests():
     model, x = TwoLookUps(), torch.randn(1, 3, 4)
     with cu.record_attention(model) as outer:
@@ -228,6 +377,24 @@ def test_recording_ends_when_the_block_fails_and_nests():
     seen = dict(outer)
     model(torch.randn(1, 3, 4))
     assert all(outer[name] is weights for name, weights in seen.items())
+
+
+def test_a_model_can_be_copied_and_pickled_while_it_records_and_the_copies_do_not():
+    model, x, saved = TwoLookUps().eval(), torch.randn(1, 3, 4), io.BytesIO()
+    with cu.record_attention(model) as maps:
+        torch.save(model, saved)
+        saved.seek(0)
+        for other in (copy.deepcopy(model), torch.load(saved, weights_only=False)):
+            torch.testing.assert_close(other(2 * x), model(2 * x))
+            seen = dict(maps)
+            other(3 * x)
+            assert all(maps[name] is weights for name, weights in seen.items())
+
+
+def test_recording_a_model_without_attention_says_so():
+    refused = pytest.raises(ValueError, match="Linear contains no course_utils attention module")
+    with refused, cu.record_attention(nn.Linear(2, 2)):
+        pass
 
 
 # Bad input: each message ------------------------------------------------------------------------
@@ -285,6 +452,13 @@ def test_bad_arguments_are_named(call, error, message):
         call()
 
 
+def test_one_is_a_size_and_none_a_length():
+    module, x = cu.MultiHeadAttention(1, 1), torch.randn(1, 1, 1)
+    assert torch.equal(module(x, x, x, torch.tensor([[False]])), module.out_proj.bias.view(1, 1, 1))
+    assert cu.AdditiveAttention(1, 1, 1, dropout=1.0)(x, x, x) == 0
+    assert cu.causal_mask(0).shape == (0, 0)
+
+
 # Shared keys and values, positions inside the heads ---------------------------------------------
 
 
@@ -299,6 +473,42 @@ def test_grouped_heads_equal_full_heads_whose_keys_and_values_repeat():
     x = torch.randn(2, 5, 24)
     mask = causal_mask(5)
     torch.testing.assert_close(grouped(x, x, x, mask), full(x, x, x, mask))
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
+def test_grouped_rotary_heads_decode_on_a_cache_as_they_read_at_once(num_kv_heads):
+    module = MultiHeadAttention(32, 4, num_kv_heads=num_kv_heads)
+    x, cache = torch.randn(2, 7, 32), KVCache()
+    whole = module(x, x, x, causal_mask(7), encode=rotate)
+    steps = [
+        module(token, token, token, cache=cache, encode=partial(rotate, start=place))
+        for place, token in enumerate(x.split(1, dim=1))
+    ]
+    torch.testing.assert_close(torch.cat(steps, dim=1), whole)
+    assert cache.keys.shape == (2, num_kv_heads, 7, 8)
+    later = module(x, x, x, causal_mask(7), encode=partial(rotate, start=5))
+    torch.testing.assert_close(later, whole)  # only distances count
+    assert not torch.allclose(module(x, x, x, causal_mask(7)), whole)
+
+
+def test_a_cache_begun_in_inference_mode_goes_on_outside_of_it():
+    x, cache = torch.randn(1, 2, 3, 4), KVCache()
+    with torch.inference_mode():
+        cache.append(x, x)
+    with torch.no_grad():
+        keys, _ = cache.append(x, x)
+    assert torch.equal(keys, torch.cat([x, x], dim=-2))
+
+
+def test_under_autocast_queries_may_have_another_dtype_as_in_pytorchs_operator():
+    queries, keys = torch.randn(2, 3, 8), torch.randn(2, 5, 8).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = cu.scaled_dot_product_attention(queries, keys, keys)
+        right = F.scaled_dot_product_attention(queries, keys, keys)
+        assert dot_product_weights(queries, keys).shape == (2, 3, 5)
+    torch.testing.assert_close(mixed, right, rtol=0.02, atol=0.02)
+    with pytest.raises(TypeError, match="one dtype"):
+        cu.scaled_dot_product_attention(queries, keys, keys)
 
 
 def test_attention_with_dropout_is_right_on_average_and_zero_where_nothing_is_permitted():

@@ -1,5 +1,6 @@
 """The commands a stranger types first: what they say when something is missing, and that Lab opens on *Start here*."""
 
+import ast
 import importlib.util
 import json
 import os
@@ -10,14 +11,18 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from browsing import FLAGS, one_playwright
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from course_utils.files import ROOT
 from course_utils.studio import __main__ as studio
-from course_utils.studio import manifest
+from course_utils.studio import kernel, lab, manifest
 from tools.bootstrap import CPU_BUILD, PROBE_SECONDS
 
 # The environment: bootstrap.py and the Makefile ---------------------------------------------------------------------
@@ -113,6 +118,13 @@ def test_what_is_missing_is_said_in_one_sentence_before_anything_is_fetched(clon
     assert not (clone / ".venv").exists()
 
 
+def test_a_path_too_long_for_windows_is_told_so_before_anything_is_fetched(clone):
+    long = clone / ("a_folder_with_a_long_name_" * 3)
+    shutil.copytree(clone, long)
+    run = bootstrap(long, "import platform; platform.system = lambda: 'Windows'")
+    assert_one_sentence(run, f"has {len(str(long))} characters", "67", "move it")
+
+
 def take_pytorch(clone, address, before="", seconds=600, **environ):
     """What bootstrap.py installs, a line each, and what it says: on Linux, with PyTorch's index at this address."""
     script = clone / "tools" / "bootstrap.py"
@@ -192,6 +204,16 @@ def test_no_answer_from_the_index_neither_stops_nor_holds_up_the_installation(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+def test_a_cpu_build_that_cannot_be_downloaded_counts_only_for_those_who_asked_for_it(clone):
+    before = f"{lie('Linux', 'arm64')}\n{RAISE.format('[SSL: CERTIFICATE_VERIFY_FAILED]')}"
+    give_environment(clone, 'case "$*" in *torch==*) exit 1;; esac; echo "$@" >> installed')
+    run = bootstrap(clone, before, TORCH="", PIP_NO_INDEX="")
+    assert not run.returncode, run.stderr
+    assert "pip's own index" in run.stdout and (clone / ".venv" / ".stamp").exists()
+    assert_one_sentence(bootstrap(clone, TORCH="cpu"), "at the end of")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -230,7 +252,29 @@ def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     assert "--constraint constraints.txt --editable .[book,test]" in lines[0]
 
 
+def test_even_an_old_python_can_read_what_tells_it_to_go():
+    ast.parse((ROOT / "tools" / "bootstrap.py").read_text(), feature_version=(3, 6))
+
+
 # What the Makefile promises -------------------------------------------------------------------------------------------
+
+
+def test_one_pytest_runs_everything_and_its_exit_status_counts(clone):
+    lines = run_make(clone, "-n", "test", "WORKERS=2").stdout.splitlines()
+    runs = [line for line in lines if "pytest" in line]
+    assert len(runs) == 1
+    for part in ("tests notebooks", "--nbval ", "-n 2 --dist loadscope"):
+        assert part in runs[0]
+    assert not re.search(r"\|\||;|^\s*-", runs[0])
+    assert not any(re.search(r"\|\| *true", line) for line in lines)
+
+
+def test_help_names_every_target(clone):
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z]+):.*##", makefile, re.MULTILINE)
+    phony = " ".join(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)).split()
+    assert sorted([*targets, "help"]) == sorted(phony) and len(targets) <= 12
+    assert re.findall(r"^make (\w+)", run_make(clone).stdout, re.MULTILINE) == targets
 
 
 def test_every_command_that_a_text_names_is_there():
@@ -251,7 +295,60 @@ def test_every_command_that_a_text_names_is_there():
     assert set(re.findall(r"-m course_utils\.studio ([a-z]+)", text)) <= set(commands)
 
 
+def test_every_dependency_is_pinned_and_listed_once():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    versions = {canonicalize_name(pin.name): str(pin.specifier) for pin in pins}
+    assert len(versions) == len(pins)
+    assert all(re.fullmatch(r"==[\w.]+", version) for version in versions.values())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = sum(project["optional-dependencies"].values(), project["dependencies"])
+    needed = [Requirement(line) for line in lines if not line.startswith(project["name"])]
+    names = [canonicalize_name(requirement.name) for requirement in needed]
+    assert len(set(names)) == len(names)
+    for name, requirement in zip(names, needed, strict=True):
+        assert requirement.specifier.contains(versions[name].removeprefix("==")), requirement
+    conda = (ROOT / "environment.yml").read_text()
+    assert "--constraint constraints.txt" in conda and "--editable ." in conda
+    assert not [name for name in names if re.search(rf"^ *- {name}\b", conda, re.MULTILINE)]
+
+
 # Lab ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "seen"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "0"}, True),
+        ("linux", {"DISPLAY": ":10", "SSH_CONNECTION": "10.0.0.1"}, False),
+        ("linux", {"DISPLAY": ":0", "CI": "true"}, False),
+        ("darwin", {}, True),
+        ("darwin", {"SSH_TTY": "/dev/ttys000"}, False),
+        ("win32", {}, True),
+    ],
+)
+def test_a_browser_opens_only_where_it_is_seen(platform, environ, seen):
+    assert lab.has_display(environ, platform) is seen
+
+
+@pytest.mark.parametrize("root", [True, False])
+@pytest.mark.parametrize("browser", [True, False])
+def test_lab_is_told_only_what_this_machine_needs(monkeypatch, root, browser):
+    commands = []
+    monkeypatch.setattr(lab, "has_display", lambda: browser)
+    monkeypatch.setattr(lab, "prepare", lambda course: lab.ROOT / "notebooks" / "00_first.ipynb")
+    monkeypatch.setattr(sys, "argv", ["lab", "--port", "9000"])
+    monkeypatch.setattr(os, "name", "posix")
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000, raising=False)
+    monkeypatch.setattr(os, "execve", lambda path, *given: commands.append(given))
+    lab.main()
+    ((command, environ),) = commands
+    assert environ["PYTHONSTARTUP"] == os.environ.get("PYTHONSTARTUP", str(kernel.STARTUP))
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+    assert ("--allow-root" in command) is root and ("--no-browser" in command) is not browser
+    assert command[-2:] == ["--port", "9000"]
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +388,22 @@ def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     with urllib.request.urlopen(base + path + token, timeout=300) as answer:
         chapter = json.load(answer)
     assert chapter["type"] == "notebook" and len(chapter["content"]["cells"]) > 1
+
+
+def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, chromium):
+    address, _ = running
+    with one_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = browser.new_page()
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        page.wait_for_selector(".jp-MarkdownViewer table", timeout=300_000)
+        assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
+        base = re.match(r"http://[^/]+/", address)[0]
+        assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []
+        assert not any("/lab/api/news" in url or "/lab/api/update" in url for url in asked)
+        browser.close()
 
 
 @pytest.mark.slow

@@ -3,7 +3,10 @@
 
 import base64
 import itertools
+import os
 import re
+import subprocess
+import sys
 from html import escape
 from xml.etree import ElementTree
 
@@ -64,6 +67,44 @@ def test_the_same_picture_has_the_same_bytes_whatever_the_session_s_settings():
     large = dict.fromkeys(["font.size", "axes.titlesize", "legend.fontsize", "xtick.labelsize"], 20)
     with mpl.rc_context({**large, "lines.linewidth": 5, "image.cmap": "hot", "figure.dpi": 50}):
         assert draw() == usual
+
+
+FOREIGN = """
+text.usetex: True
+image.origin: lower
+image.interpolation: bicubic
+axes.grid: True
+axes.formatter.limits: 0, 0
+xtick.labelbottom: False
+ytick.direction: in
+xtick.minor.visible: True
+font.size: 20
+patch.force_edgecolor: True
+path.sketch: 1, 100, 2
+"""
+
+DRAWING = """
+import course_utils as cu
+
+picture, (left, right) = cu.subplots(1, 2, alt="A map and curves")
+cu.heatmap(left, [[0.1, 0.9], [0.5, 0.5]], queries=["a", "b"], keys=["c", "d"], title="$x_t$")
+right.fill_between([1, 2, 3], [1, 3, 2], alpha=0.5)
+right.clabel(right.contour([[1, 2], [3, 5]]))
+right.loglog([1, 10, 100], [1, 2, 3])
+right.set_xticks([1, 100], ["one", "many"])
+picture.suptitle("both")
+drawn = picture.svg()
+"""
+
+
+def test_a_reader_s_matplotlibrc_changes_no_picture(tmp_path):
+    (theirs := tmp_path / "matplotlibrc").write_text(FOREIGN)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{DRAWING}\nprint(drawn, end='')"],
+        cwd=ROOT, env=os.environ | {"MATPLOTLIBRC": str(theirs)}, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    exec(DRAWING, usual := {})
+    assert done.stdout == usual["drawn"], done.stderr
 
 
 @pytest.mark.filterwarnings("error")

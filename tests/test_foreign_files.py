@@ -4,6 +4,8 @@ import gzip
 import io
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -15,9 +17,11 @@ import torch
 from PIL import Image
 
 import course_utils as cu
+from course_utils.data import folders
 from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import LONGEST_WORD, Subwords
-from course_utils.data.text import Vocabulary, tokenize
+from course_utils.data.text import Vocabulary, pad, tokenize
+from course_utils.files import ROOT
 
 # Texts ------------------------------------------------------------------------------------------
 
@@ -48,6 +52,11 @@ def test_a_word_that_would_take_hours_is_refused_at_once():
     with pytest.raises(ValueError, match=r"'gattaca.*…, has 2,000,000 letters; .*put spaces into"):
         Subwords(["a text", "gattaca" + "t" * 1_999_993])
     assert len(Subwords(["a" * (LONGEST_WORD - 1)], size=8)) == 8
+
+
+def test_sequences_without_tokens_are_whole_numbers_too():
+    ids, lengths = pad([[], []])
+    assert ids.shape == (2, 0) and ids.dtype == lengths.dtype == torch.long
 
 
 # Images by class --------------------------------------------------------------------------------
@@ -127,6 +136,29 @@ def test_a_set_of_images_is_whole_however_it_was_packed(tmp_path, make):
     found = cu.load_image_folder(make(pictures(tmp_path / "set")), 4)
     assert found.classes == right.classes == ("Café cat", "dog")
     assert torch.equal(found.images, right.images) and torch.equal(found.labels, right.labels)
+
+
+def test_classes_and_images_come_in_order_and_nothing_else_is_read(tmp_path, monkeypatch):
+    folder = with_rubbish(pictures(tmp_path / "pets" / "train")).parent
+    (folder / "film.bin").write_bytes(bytes(10_000))
+    archive = zipped(folder)
+    monkeypatch.setattr(folders, "LARGEST_FILE", 9_000)
+    usual, read = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or usual(path))
+    for path in (folder, archive):
+        found = cu.load_image_folder(path, 4, inside="train", channels=1)
+        assert found.labels.tolist() == [0, 0, 1] and found.images.shape == (3, 1, 4, 4)
+        assert found.images[:, 0, 0, 0].tolist() == [50, 100, 150]
+    assert sorted(read) == ["0.png", "0.png", "1.png"]
+    monkeypatch.setattr(folders, "LARGEST_FILE", 50)
+    with pytest.raises(ValueError, match="at most 50 is read"):
+        cu.load_image_folder(archive, 4, inside="train")
+    assert cu.load_image_folder(folder / "train", 4).images.shape == (3, 3, 4, 4)
+
+
+def test_the_folder_of_the_classes_is_found_in_either_spelling(tmp_path):
+    pictures(tmp_path / normalize("NFD", "été") / "a")
+    assert len(cu.load_image_folder(tmp_path, 4, inside="été\\a")) == 3
 
 
 def with_file(name: str, content: bytes):
@@ -295,3 +327,16 @@ def test_a_terminal_gets_the_nearest_letters_that_its_encoding_has(encoding, sai
     stream.write("✓ ✗ ○ · → é ½ “x” 你 ≤ \ud800")
     stream.flush()
     assert stream.buffer.getvalue().decode(encoding) == said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["cp1252", "cp949", "ascii"])
+def test_checks_and_the_doctor_report_whatever_the_terminal_can_show(encoding):
+    calls = "print(cu.doctor()); print(cu.checks.fixed_loss(lambda *_, **__: 1.0))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import course_utils as cu; {calls}"],
+        cwd=ROOT, env=os.environ | {"PYTHONIOENCODING": encoding, "COURSE_STRICT": ""},
+        capture_output=True, encoding=encoding,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "\n+ PyTorch" in done.stdout and "\n  x " in done.stdout

@@ -12,6 +12,7 @@ from torch.func import functional_call
 import course_utils as cu
 from course_utils.attention import merge_heads, split_heads
 from course_utils.interventions import intervene, record_activations
+from course_utils.lessons.vision_transformers.training import SmallCNN
 from course_utils.models.diffusion import CrossAttention, PixelAttention
 from course_utils.models.language import SentenceClassifier
 
@@ -276,6 +277,17 @@ def test_the_mean_of_a_run_stands_in_the_place_of_a_part():
     assert not torch.allclose(after["layers.1.feed_forward"][:, 2], mean.expand(2, -1))
 
 
+@every_model
+def test_its_own_activations_change_nothing(kind):
+    model, call = made(kind)
+    logits, run = call(model), record_all(model, call)
+    for name in run:
+        with intervene(model) as acts:
+            heads = range(4) if name.endswith(".heads") else None
+            acts.patch(name.removesuffix(".heads"), run, heads=heads)
+            torch.testing.assert_close(call(model), logits)
+
+
 def test_one_head_at_one_place_and_a_residual_are_patched():
     (model, _), other = made("gpt"), TEXT.flip(1)
     run, own = record_all(model, lambda model: model(other)), record_all(model, read)
@@ -321,6 +333,16 @@ def test_decoding_on_a_cache_is_changed_as_one_pass_is(kind, grad):
     assert not torch.allclose(whole, call(model))
 
 
+def test_a_translator_that_looks_back_shows_the_map_that_it_used():
+    model, _ = made("recurrent")
+    with cu.record_attention(model) as maps, intervene(model) as acts:
+        acts.knock_out(queries=[1, 2], keys=[3])
+        translated(model)
+    assert maps["attention"].shape == (2, 6, 7)
+    hidden = (maps["attention"][:, :, 3] == 0).all(dim=0)
+    assert hidden.nonzero().flatten().tolist() == [1, 2]
+
+
 def traces(model):
     """Everything that a module holds, and every hook."""
     return [
@@ -346,6 +368,20 @@ def test_nothing_is_left_behind_also_after_an_exception(kind):
     assert torch.equal(call(model), logits)
 
 
+def test_blocks_may_stand_in_each_other():
+    model, _ = made("gpt")
+    with intervene(model) as both:
+        both.knock_out(queries=3, keys=1)
+        both.ablate(heads=1, layers=1)
+        expected = model(TEXT)
+    with intervene(model) as outer:
+        outer.knock_out(queries=3, keys=1)
+        with intervene(model) as inner:
+            inner.ablate(heads=1, layers=1)
+            assert torch.equal(model(TEXT), expected)
+        assert not torch.equal(model(TEXT), expected)
+
+
 RUN = {"layers.0.residual": torch.zeros(1, 5, 8)}
 
 
@@ -353,9 +389,14 @@ RUN = {"layers.0.residual": torch.zeros(1, 5, 8)}
     ("act", "message"),
     [
         (lambda acts: acts.knock_out("attentoin"), r"place='attentoin' is unknown; .*layers.0.attention"),
+        (lambda acts: acts.knock_out(layers=2), "layers=2; .*layers.1.attention"),
         (lambda acts: acts.knock_out(heads=[0, 4]), r"heads=\[0, 4\]; layers.0.attention has 4"),
+        (lambda acts: acts.knock_out(keys=-1), "keys=-1; numbers counted from 0"),
+        (lambda acts: acts.knock_out(queries=[]), r"queries=\[\]; numbers"),
         (lambda acts: acts.knock_out(queries=6), r"queries=\[6\]; layers.0.attention has 6"),
         (lambda acts: acts.ablate("feed_forward", positions=9), r"positions=\[9\]; layers.0.feed"),
+        (lambda acts: acts.ablate("feed_forward", heads=0), "heads=0; layers.0.feed_forward has none"),
+        (lambda acts: acts.ablate(heads=4), r"heads=\[4\]; layers.0.attention.heads has 4"),
         (lambda acts: acts.ablate(by="average"), "by='average' is unknown; there are 'zero', 'mean'"),
         (lambda acts: acts.ablate(by="mean"), "by='mean'; a run is needed"),
         (lambda acts: acts.patch("feed_forward", RUN), "run holds nothing of layers.0.feed_forward"),
@@ -367,3 +408,26 @@ def test_what_is_not_there_is_named(act, message):
     with pytest.raises(ValueError, match=message), intervene(model) as acts:
         act(acts)
         model(TEXT)
+
+
+def compiled_in_place(model):
+    model.layers[0].compile(backend="eager")
+    return model
+
+
+@pytest.mark.parametrize("look", [intervene, record_activations])
+@pytest.mark.parametrize(
+    "compiled", [partial(torch.compile, backend="eager"), compiled_in_place], ids=["", "in place"]
+)
+def test_a_compiled_model_which_would_skip_the_hooks_is_refused(compiled, look):
+    model = made("gpt")[0]
+    with pytest.raises(ValueError, match="model is compiled, .*deepcopy"), look(compiled(model)):
+        pass
+    with look(copy.deepcopy(model)):  # which is not
+        model(TEXT)
+
+
+def test_a_model_without_attention_is_refused():
+    refused = pytest.raises(ValueError, match="SmallCNN contains no attention")
+    with refused, intervene(SmallCNN()):
+        pass

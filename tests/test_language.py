@@ -6,13 +6,19 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
+from course_utils import positions
 from course_utils.data.prose import (
     IGNORE,
+    WORD_END,
     Subwords,
     TextLoader,
     cut_windows,
+    load_english,
+    load_story,
     masked_token,
     next_token,
 )
@@ -75,6 +81,43 @@ def test_steps_on_the_cache_equal_reading_at_once(swap):
         assert state.length == ids.shape[1]
 
 
+def test_several_tokens_are_read_in_the_middle_and_a_state_goes_on_with_the_rows_it_kept():
+    model, ids, rows = make(rotary=True).eval(), some_ids(), torch.tensor([2, 0])
+    with torch.no_grad():
+        state, at_once = model.start(), model(ids)
+        model.step(ids[:, :3], state)
+        assert_close(model.step(ids[:, 3:7], state), at_once[:, 6], rtol=1e-4, atol=1e-5)
+        state.reorder(rows)
+        step = model.step(ids[rows, 7], state)
+        assert_close(step, at_once[rows, 7], rtol=1e-4, atol=1e-5)
+
+
+def test_rotary_angles_are_computed_once_a_forward_pass(monkeypatch):
+    usual, made = positions._angles, []
+    monkeypatch.setattr(positions, "_angles", lambda *args: made.append(1) or usual(*args))
+    model = make(rotary=True, num_layers=3).eval()
+    expected = model(some_ids())
+    assert len(made) == 1
+    x = model.embedding(some_ids())
+    for layer in model.layers:  # one by one, each makes its own
+        x = layer(x, is_causal=True)
+    assert torch.equal(model.output(model.norm(x)), expected)
+    assert len(made) == 4
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_no_mask_is_made_where_the_operator_needs_none(kind, monkeypatch):
+    usual, asked = F.scaled_dot_product_attention, []
+
+    def noting(*args, attn_mask=None, is_causal=False, **options):
+        asked.append((attn_mask is None, is_causal))
+        return usual(*args, attn_mask=attn_mask, is_causal=is_causal, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", noting)
+    make(kind)(some_ids())
+    assert set(asked) == {(True, kind is GPT)}
+
+
 @every_swap
 def test_bert_sees_both_ways_and_no_padding(swap):
     model = make(BERT, **swap).eval()
@@ -91,6 +134,11 @@ def test_bert_sees_both_ways_and_no_padding(swap):
         assert_close(alone[0], after[row, :length], rtol=1e-4, atol=1e-5)
 
 
+def next_batch(model):
+    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
+    return next_token(ids, lengths, torch.Generator())
+
+
 def test_parameters_are_as_many_as_the_formula_says():
     d, ffn, layers = 16, 64, 2
     block = 4 * (d * d + d) + 2 * d * ffn + ffn + d + 4 * d
@@ -104,6 +152,20 @@ def test_parameters_are_as_many_as_the_formula_says():
 
 def count(model):
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_the_head_shares_the_embedding_and_a_new_model_knows_next_to_nothing():
+    model = make()
+    assert model.output.weight is model.embedding.weight
+    loss, n = language_model_loss()(model, next_batch(model))
+    assert math.log(SIZE) - 0.5 < loss.item() / n < math.log(SIZE) + 1.5
+
+
+def test_a_head_of_its_own_the_tanh_gelu_and_another_eps_can_be_had_for_weights_of_others():
+    model = make(tied=False, activation="gelu_tanh", eps=1e-3)
+    assert count(model) == count(make()) + SIZE * 16
+    assert {m.eps for m in model.modules() if isinstance(m, nn.LayerNorm)} == {1e-3}
+    assert model.layers[0].feed_forward[1].approximate == "tanh"
 
 
 @pytest.mark.parametrize("kind", [GPT, BERT])
@@ -152,6 +214,12 @@ def test_masked_tokens_are_picked_hidden_and_kept_in_the_right_shares():
     assert not ((batch.tokens <= MASK) & (batch.tokens != MASK) & picked).any()
 
 
+def test_at_least_one_token_is_masked_in_the_shortest_sentence():
+    ids = torch.tensor([[BOS, 7, EOS, PAD], [BOS, 8, 9, EOS]])
+    batch = masked_token(SIZE)(ids, torch.tensor([3, 4]), torch.Generator())
+    assert (batch.targets != IGNORE).sum(dim=1).tolist() == [1, 1]
+
+
 def test_only_asked_places_count_in_the_loss():
     model = make(BERT).eval()
     ids, lengths = some_ids(), torch.tensor([9, 6, 4])
@@ -177,6 +245,18 @@ def test_subwords_give_back_what_they_read():
     assert subwords.decode([*subwords.encode("the"), MASK, EOS, PAD]) == "the <mask>"
 
 
+def test_an_unknown_character_is_unknown_and_the_rest_is_not():
+    subwords = Subwords(corpus(), size=60)
+    assert subwords.decode(subwords.encode("low µ low")).startswith("low <unk>")
+
+
+def test_subwords_learn_the_same_twice_and_each_merge_makes_a_token():
+    first, second = (Subwords(corpus(), size=60) for _ in range(2))
+    assert first.tokens == second.tokens and first.merges == second.merges
+    assert all(left + right in first.tokens for left, right in first.merges)
+    assert all(not left.endswith(WORD_END) for left, _ in first.merges)
+
+
 def test_windows_ask_for_each_token_once():
     ids = list(range(100, 123))
     windows = cut_windows(ids, 5)
@@ -197,6 +277,14 @@ def test_masks_change_from_pass_to_pass_in_training_and_never_in_evaluation():
     assert targets(training) != targets(training)
     assert targets(evaluation) == targets(evaluation)
     assert sum(len(batch.tokens) for batch in training) == 10
+
+
+def test_the_texts_of_the_course_are_there():
+    sentences, story = load_english(), load_story()
+    assert len(sentences) == len(set(sentences)) > 15_000
+    assert "i'm home ." in sentences
+    assert len(story) > 40 and story[0].startswith("the clock in the tower")
+    assert all(sentence[-1] in ".?!" for sentence in story)
 
 
 def test_tenses_are_what_a_reader_would_say():
@@ -234,6 +322,12 @@ def test_top_k_keeps_the_k_best_in_their_proportions():
     assert (next_token_probs(torch.zeros(5), top_k=2) > 0).sum() == 2  # ties too
 
 
+def test_ruled_out_tokens_stay_ruled_out():
+    logits = torch.tensor([0.0, -math.inf, 1.0])
+    for temperature in (0, 0.5, 100.0):
+        assert next_token_probs(logits, temperature=temperature)[1] == 0
+
+
 @pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 3], ids=lambda s: str(list(s.values())))
 def test_greedy_sampling_on_the_cache_equals_recomputation(swap):
     model = make(**swap).eval()
@@ -262,6 +356,17 @@ def test_draws_follow_their_generator_and_keep_the_models_mode():
     assert model.training
 
 
+def test_by_default_tokens_are_drawn_with_the_models_own_probabilities():
+    model, prompt = make().eval(), torch.full((500, 1), BOS)
+    with torch.no_grad():
+        chances = model(prompt)[:, -1].softmax(dim=-1)
+    drawn = torch.multinomial(chances, 1, generator=torch.Generator().manual_seed(0))
+    assert (
+        sample(model, prompt, max_new=1, generator=torch.Generator().manual_seed(0))
+        == drawn.tolist()
+    )
+
+
 def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
     model, prompt = make().eval(), torch.full((200, 1), BOS)
 
@@ -274,6 +379,13 @@ def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
     tokens, lengths = drawn(end=7)
     assert tokens == set(range(SIZE)) - {7} and min(lengths) < 9
     assert drawn(banned=[SIZE - 1])[0] == set(range(SIZE - 1))
+
+
+def test_one_best_token_is_greedy_and_a_text_of_nothing_but_its_end_is_empty():
+    model, prompt = make(), torch.full((2, 1), BOS)
+    greedy = sample(model, prompt, max_new=9, temperature=0)
+    assert sample(model, prompt, max_new=9, top_k=1) == greedy
+    assert sample(model, prompt, max_new=9, top_k=1, end=greedy[0][0]) == [[], []]
 
 
 def masks(share):
@@ -290,16 +402,25 @@ def written(prompt, max_new=3, **options):
         (lambda: make(num_heads=3), "num_heads=3"),
         (lambda: make(num_layers=0), "num_layers=0"),
         (lambda: masks(0.0), "share="),
+        (lambda: masks(math.nan), "share="),
+        (lambda: masked_token(MASK + 1), "special tokens"),
         (lambda: masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator()), "nothing to mask"),
         (lambda: Subwords([], size=100), "empty"),
+        (lambda: Subwords(corpus(), size=10), "size=10"),
         (lambda: cut_windows([1, 2, 3, 4, 5], 5), "5 tokens"),
+        (lambda: cut_windows([1, 2, 3], 0), "length=0"),
+        (lambda: TextLoader([], next_token), "nothing to load"),
+        (lambda: TextLoader([[BOS]], next_token), "1 ids"),
         (lambda: next_token_probs(torch.zeros(3), temperature=-1), "temperature=-1; 0 or more"),
+        (lambda: next_token_probs(torch.zeros(3), temperature=math.nan), "temperature=nan"),
         (lambda: next_token_probs(torch.zeros(3), top_k=0), "^top_k=0"),
         (lambda: written([[]]), "at least <bos>"),
         (lambda: written([BOS, 5]), "prompt has shape"),
         (lambda: written([[BOS, SIZE]]), "prompt holds an id outside a vocabulary of 23"),
         (lambda: written([[BOS]], 0), "max_new=0"),
         (lambda: written([[BOS]], 12), "max_len=12"),
+        (lambda: written([[BOS]], banned=[SIZE]), "banned holds an id outside"),
+        (lambda: written([[BOS]], end=-1), "end holds an id outside"),
     ],
 )  # fmt: skip
 def test_what_is_impossible_is_refused_by_name(call, message):

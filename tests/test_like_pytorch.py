@@ -16,6 +16,7 @@ import course_utils as cu
 from course_utils.attention import (
     MultiHeadAttention,
     causal_mask,
+    dot_product_weights,
     padding_mask,
 )
 from course_utils.cache import record_attention
@@ -29,11 +30,96 @@ from course_utils.models.vision import ViT
 EXACT = {"atol": 1e-10, "rtol": 1e-8}
 
 
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
 # Masks and layouts ------------------------------------------------------------------------------
+
+
+def by_definition(q, k, v, mask=None, scale=None):
+    """In float64; a query with no permitted key gets zeros."""
+    scores = q.double() @ k.double().mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1).nan_to_num(0) @ v.double()
 
 
 def some(*shape):
     return torch.rand(*shape) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [
+        (torch.float64, 1e-10),
+        (torch.float32, 2e-5),
+        (torch.float16, 4e-3),
+        (torch.bfloat16, 3e-2),
+    ],
+)
+@pytest.mark.parametrize("lead", [(), (3,), (2, 4), (2, 3, 4)])
+def test_each_mask_that_broadcasts_to_the_scores_is_taken(lead, dtype, tolerance):
+    sizes = [(5, 7, 8, 6), (1, 7, 8, 8), (5, 1, 8, 8), (7, 5, 8, 8), (33, 65, 16, 16)]
+    for (queries, keys, dim, value_dim), scale in itertools.product(sizes, (None, 0.3)):
+        q, k, v = (
+            torch.randn(*lead, n, size).to(dtype)
+            for n, size in ((queries, dim), (keys, dim), (keys, value_dim))
+        )
+        masks = [None, some(()), some(keys), some(1, keys), some(queries, 1), some(queries, keys)]
+        masks += [torch.zeros(queries, keys).bool(), some(*lead, queries, keys)]
+        masks += [some(*lead[:-1], 1, queries, keys)] if lead else []
+        for mask in masks:
+            expected = by_definition(q, k, v, mask, scale)
+            found = cu.scaled_dot_product_attention(q, k, v, mask, scale=scale)
+            assert_close(found.double(), expected, atol=tolerance, rtol=0)
+            weights = dot_product_weights(q, k, mask, scale=scale)
+            assert_close((weights @ v).double(), expected, atol=tolerance, rtol=0)
+        if queries <= keys:
+            causal = causal_mask(keys)[keys - queries :]
+            found = cu.scaled_dot_product_attention(q, k, v, is_causal=True)
+            assert_close(found.double(), by_definition(q, k, v, causal), atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "leads",
+    [
+        ((4,), (2, 4), (2, 4)),
+        ((1, 4), (2, 4), (2, 4)),
+        ((2, 4), (2, 4), (4,)),
+        ((), (2, 4), (2, 4)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mask", [None, some(5, 7), some(7)], ids=["none", "queries", "keys"])
+def test_leading_axes_broadcast(leads, mask):
+    q, k, v = (
+        torch.randn(*lead, *size)
+        for lead, size in zip(leads, ((5, 8), (7, 8), (7, 6)), strict=True)
+    )
+    found = cu.scaled_dot_product_attention(q, k, v, mask)
+    assert_close(found.double(), by_definition(q, k, v, mask), atol=1e-5, rtol=0)
+
+
+LAYOUTS = {
+    "transposed": lambda x: x.mT.contiguous().mT,
+    "strided": lambda x: torch.stack([x, x], -1)[..., 0],
+    "expanded": lambda x: x[:1].expand(x.shape),
+    "flipped": lambda x: x.flip(-2),
+}
+
+
+@pytest.mark.parametrize("lead", [(3,), (2, 4)])
+def test_no_layout_in_memory_changes_a_result(lead):
+    q, k, v = torch.randn(*lead, 5, 8), torch.randn(*lead, 7, 8), torch.randn(*lead, 7, 8)
+    mask = some(5, 7)
+    masks = [None, mask, mask.T.contiguous().T, mask[:, :1].expand(5, 7)]
+    for one, two, three in itertools.product(LAYOUTS.values(), repeat=3):
+        given = one(q), two(k), three(v)
+        for mask in masks:
+            found = cu.scaled_dot_product_attention(*given, mask)
+            assert_close(found.double(), by_definition(*given, mask), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("lead", [(0,), (2, 0), (0, 2), (2,)])
@@ -173,6 +259,7 @@ class DotProduct(nn.Module):
 
 
 MODELS = {
+    "heads": (partial(MultiHeadAttention, 16, 4), (X, X, X)),
     "heads, padding": (partial(MultiHeadAttention, 16, 4), (X, X, X, PADDING)),
     "heads, causal": (partial(MultiHeadAttention, 16, 4), (X, X, X, causal_mask(6))),
     "grouped heads": (partial(MultiHeadAttention, 16, 4, num_kv_heads=2), (X, X, X)),
@@ -202,6 +289,7 @@ MODELS = {
     "gru with attention": (partial(AttentionTranslator, 20, 20, **GRU), (SOURCE, LENGTHS, TARGET)),
 }  # fmt: skip
 every_model = pytest.mark.parametrize("name", MODELS)
+mapped = [name for name in MODELS if "gru" not in name]  # PyTorch packs no batch under a transform
 
 
 def made(name):
@@ -227,6 +315,26 @@ def loaded(make, model, **options):
     return new.eval()
 
 
+def saved_whole(model):
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def on_meta(make):
+    with torch.device("meta"):
+        return make()
+
+
+def emptied(make):
+    """A new model on the CPU, whose tensors hold what was there in memory, or worse."""
+    model = on_meta(make).to_empty(device="cpu")
+    for buffer in model.buffers():
+        buffer.fill_(torch.nan)
+    return model
+
+
 def autocast(model, *args):
     with torch.autocast("cpu", torch.bfloat16):
         return model(*args).float()
@@ -234,11 +342,30 @@ def autocast(model, *args):
 
 WAYS = {
     "deepcopy": (lambda make, model, args: copy.deepcopy(model)(*args), 0),
+    "a whole file": (lambda make, model, args: saved_whole(model)(*args), 0),
     "a file of weights": (lambda make, model, args: loaded(make, model)(*args), 0),
+    "weights assigned on meta": (
+        lambda make, model, args: loaded(partial(on_meta, make), model, assign=True)(*args),
+        0,
+    ),
+    "weights loaded after meta": (
+        lambda make, model, args: loaded(partial(emptied, make), model)(*args),
+        0,
+    ),
     "inference mode": (lambda make, model, args: torch.inference_mode()(model)(*args), 0),
+    "functional call": (
+        lambda make, model, args: torch.func.functional_call(
+            model, dict(model.named_parameters()), args
+        ),
+        0,
+    ),
     "float64": (
         lambda make, model, args: copy.deepcopy(model).double()(*on(torch.double, args)).float(),
         1e-4,
+    ),
+    "bfloat16": (
+        lambda make, model, args: copy.deepcopy(model).bfloat16()(*on(torch.bfloat16, args)).float(),
+        0.2,
     ),
     "autocast": (lambda make, model, args: autocast(model, *args), 0.2),
 }  # fmt: skip
@@ -265,6 +392,45 @@ def test_every_parameter_gets_a_gradient_and_every_module_calls_its_hooks(name):
     still = {key for key, parameter in model.named_parameters() if not parameter.grad.any()}
     # a bias of the keys shifts all scores of a row alike: its gradient is zero but for rounding
     assert all(key.endswith("key_proj.bias") for key in still), still
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", mapped)
+def test_each_sample_has_its_output_and_gradients_under_vmap(name):
+    model, args = made(name)
+    parameters = dict(model.named_parameters())
+    shared = [None if arg.dtype == torch.bool and arg.ndim == 2 else 0 for arg in args]
+
+    def output(parameters, *sample):
+        batch = [
+            arg if axis is None else arg[None] for arg, axis in zip(sample, shared, strict=True)
+        ]
+        return torch.func.functional_call(model, parameters, tuple(batch))[0]
+
+    def loss(*given):
+        return output(*given).square().sum()
+
+    outputs = torch.vmap(output, (None, *shared))(parameters, *args)
+    assert_close(outputs, model(*args), atol=1e-4, rtol=1e-4)
+    each = torch.vmap(torch.func.grad(loss), (None, *shared))(parameters, *args)
+    one = [arg if axis is None else arg[1] for arg, axis in zip(args, shared, strict=True)]
+    for key, expected in torch.func.grad(loss)(parameters, *one).items():
+        assert_close(each[key][1], expected, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", mapped)
+@torch.no_grad()
+def test_an_exported_model_takes_batches_of_any_size(name):
+    model, args = made(name)
+    rows = torch.export.Dim("rows", min=2, max=64)
+    shapes = [None if arg.dtype == torch.bool and arg.ndim == 2 else {0: rows} for arg in args]
+    exported = torch.export.export(model, args, dynamic_shapes=shapes, strict=False).module()
+    more = [
+        arg if shape is None else torch.cat([arg] * 3)
+        for arg, shape in zip(args, shapes, strict=True)
+    ]
+    for given in (args, more):
+        assert_close(exported(*given), model(*given), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["heads, padding", "heads, causal", "transformer", "vit"])

@@ -1,5 +1,6 @@
 """What has passed is remembered in the reader's home, whatever happens to its file, and answers are kept there."""
 
+import errno
 import json
 import linecache
 import os
@@ -12,7 +13,9 @@ import pytest
 from torch import nn
 
 import course_utils as cu
+from course_utils.files import ROOT, home
 from course_utils.kit import exercises, progress
+from course_utils.studio import manifest
 
 STUB = 'def loo_residuals(weights, values):\n    """(n, n), (n,) → (n,)."""\n    ...'
 ANSWER = STUB.replace("...", "return (values - weights @ values) / (1 - weights.diagonal())")
@@ -95,6 +98,17 @@ def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
     assert cu.progress().headline.startswith("1 of ")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks in another way")
+def test_what_passed_is_kept_on_a_drive_without_locks(reader, monkeypatch, capsys):
+    def no_lock(*_):
+        raise OSError(errno.ENOLCK, "no locks here")
+
+    monkeypatch.setattr("fcntl.flock", no_lock)
+    progress.record_pass(EXERCISE, one())
+    restart(monkeypatch)
+    assert list(progress.passed_exercises()) == [EXERCISE] and not capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
     script = """
@@ -109,6 +123,13 @@ for i in range(20): progress.record_pass(f'kernel_regression/{sys.argv[1]}{i}', 
     kernels = [subprocess.Popen([*command, name], env=environ) for name in "ab"]
     assert [kernel.wait() for kernel in kernels] == [0, 0]
     assert len(json.loads(reader.read_text())["passed"]) == 40
+
+
+def test_solutions_and_the_courses_own_are_not_the_readers(reader):
+    progress.record_pass(EXERCISE, cell("def weights_solution(): return 1"))
+    progress.record_pass(EXERCISE, cu.kernel_weights)
+    progress.record_pass(EXERCISE, cu.MultiHeadAttention)
+    assert progress.passed_exercises() == {} and not reader.exists()
 
 
 def test_under_strictness_nothing_is_read_written_or_taken(reader, monkeypatch, capsys, tmp_path):
@@ -252,6 +273,51 @@ def test_every_exercise_has_its_stub_in_the_repository():
     assert {name for name in names if name.isidentifier()} <= set(exercises.of_the_repository())
 
 
+@contextmanager
+def read_only(folder):
+    """Whatever this process would write into a folder is an error."""
+    active = True
+
+    def look(event, given):
+        writes = event == "open" and given[1] and set(str(given[1])) & set("wax+")
+        if active and (writes or event in ("os.mkdir", "os.rename", "os.remove")):
+            assert not str(given[0]).startswith(str(folder)), (event, given[0])
+
+    sys.addaudithook(look)
+    try:
+        yield
+    finally:
+        active = False
+
+
+@pytest.mark.skipif(
+    "kernel_regression" not in {one.slug for one in manifest.load(files=False).chapters},
+    reason="its exercise is in a chapter that is left out",
+)
+def test_two_readers_of_one_read_only_installation_have_each_their_own_progress(
+    monkeypatch, tmp_path
+):
+    with read_only(ROOT):
+        with kernel(monkeypatch, tmp_path / "a") as run:
+            assert run(ANSWER, CHECK).passed
+        with kernel(monkeypatch, tmp_path / "b") as run:
+            assert run("cu.progress()").headline.startswith("0 of ")
+            assert run("cu.checks.loo_residuals.answers()").all == ()
+        with kernel(monkeypatch, tmp_path / "a") as run:
+            assert run("cu.progress()").headline.startswith("1 of ")
+            run(ANSWER)
+            assert run("cu.choose(loo_residuals, cu.kernel_weights) is loo_residuals")
+
+
+def test_the_readers_home_is_where_the_system_or_a_variable_says(monkeypatch, tmp_path):
+    monkeypatch.delenv("COURSE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert home() == tmp_path / ".attention-course"
+    monkeypatch.setenv("COURSE_HOME", "~/keep")
+    assert home() == tmp_path / "keep"
+
+
 # Whose part -------------------------------------------------------------------------------------
 
 
@@ -305,6 +371,15 @@ def test_a_passed_check_is_in_the_table_and_a_failed_one_is_not(reader):
     assert row.startswith("Kernel regression")
     assert "1 of " in row and "✓ loo_residuals" in row and "· fixed_loss" in row
     assert "✓ <strong>loo_residuals</strong>" in table._repr_html_()
+
+
+def test_the_table_lists_every_exercise_once_in_the_order_of_the_book(reader):
+    table = cu.progress()
+    listed = [name for days in table.chapters.values() for name in days]
+    assert len(listed) == len(dir(cu.checks))
+    titles = list(table.chapters)
+    assert titles.index("Queries, keys and values") < titles.index("Kernel regression")
+    assert titles.index("Kernel regression") < titles.index("Scoring functions")
 
 
 def test_an_export_holds_names_and_days_only(reader, tmp_path, monkeypatch, capsys):
