@@ -7,11 +7,15 @@ attention* (heads).
 A place is named as its module, such as "decoder.0.cross_attention". In a layer there are its attentions,
 its "feed_forward", and its "residual": what the layer gives. An attention is every module whose `forward`
 takes an `attn_mask` (True = may attend), also one that a reader has written.
+
+What passes by a sublayer is its "shortcut", "decoder.0.cross_attention.shortcut"; norms have the names of
+their modules, and the positions of a translator are "source_embedding.positions" and
+"target_embedding.positions".
 """
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,9 +25,7 @@ from torch import Tensor, nn
 
 from course_utils.attention import causal_mask, merge_heads, split_heads
 from course_utils.cache import looking
-
-Numbers = int | Iterable[int] | None
-"""One or several, counted from 0; None: all."""
+from course_utils.stream import Numbers, Stream, chosen_among, listed
 
 Run = Mapping[str, Tensor]
 """Activations by place: (batch, positions, features), of heads (batch, heads, positions, head_dim)."""
@@ -41,10 +43,11 @@ class Place:
     num_heads: int = 0
 
 
-class Hooks:
+class Hooks(Stream):
     """The places of a model, and the hooks set on them until `remove`."""
 
     def __init__(self, model: nn.Module):
+        super().__init__(model)
         if any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in model.modules()):
             raise ValueError(
                 "model is compiled, so hooks are skipped; give what went into torch.compile, or copy.deepcopy(model)"
@@ -56,7 +59,6 @@ class Hooks:
             raise ValueError(f"{type(model).__name__} contains no attention that takes a mask")
         self.places: dict[str, Place] = {}
         self.calls: dict[nn.Module, tuple[int, bool]] = {}
-        self.handles: list[Any] = []
         for name, module in self.attentions.items():
             parent = name.rpartition(".")[0]
             layer = model.get_submodule(parent)
@@ -152,10 +154,10 @@ class Interventions(Hooks):
         Attention knockout; Geva et al. (2023), "Dissecting recall of factual associations in
         auto-regressive language models".
         """
-        asks, seen = _listed("queries", queries), _listed("keys", keys)
-        for name in _chosen(self.attentions, place, layers):
+        asks, seen = listed("queries", queries), listed("keys", keys)
+        for name in chosen_among(self.attentions, place, layers):
             module = self.attentions[name]
-            which = _marked("heads", _listed("heads", heads), getattr(module, "num_heads", 1), name)
+            which = _marked("heads", listed("heads", heads), getattr(module, "num_heads", 1), name)
             self.tell(self.places[name].clock)
             self.before(module, partial(self._forbid, name, which, asks, seen))
 
@@ -207,7 +209,15 @@ class Interventions(Hooks):
             positions: where; everywhere by default.
             by: "zero", or "mean" over all sequences and positions of a `run`.
             run: what `record_activations` has collected.
+
+        A "shortcut" can only be taken away whole, by zero, in layers with the norm before the sublayer.
         """
+        if place is not None and place.split(".")[-1] == "shortcut":
+            if (heads, positions, by, run) != (None, None, "zero", None):
+                raise ValueError(
+                    f"place={place!r} is taken away whole and by zero; give layers only"
+                )
+            return self.cut(place, layers)
         if by not in ("zero", "mean"):
             raise ValueError(f"by={by!r} is unknown; there are 'zero', 'mean'")
         if (by == "mean") != (run is not None):
@@ -258,9 +268,9 @@ class Interventions(Hooks):
         layers: Numbers,
         positions: Numbers,
     ) -> None:
-        where, which = _listed("positions", positions), _listed("heads", heads)
+        where, which = listed("positions", positions), listed("heads", heads)
         parts = [name for name in self.places if not name.endswith(".heads")]
-        for name in _chosen(self.attentions if place is None else parts, place, layers):
+        for name in chosen_among(self.attentions if place is None else parts, place, layers):
             chosen = torch.tensor(True)
             if which is not None:
                 if f"{name}.heads" not in self.places:
@@ -345,36 +355,6 @@ def _is_attention(module: nn.Module) -> bool:
         if "attn_mask" in _parameters(part) and not isinstance(part, nn.MultiheadAttention)
     ]
     return takers == [module]
-
-
-def _chosen(names: Iterable[str], place: str | None, layers: Numbers) -> list[str]:
-    """The names of these places in these layers."""
-    names, numbers = list(names), _listed("layers", layers)
-    wanted = [] if place is None else place.split(".")
-    matching = [name for name in names if _fits(wanted, name.split("."))]
-    if not matching:
-        raise ValueError(f"place={place!r} is unknown; there are {', '.join(names)}")
-    if numbers is None:
-        return matching
-    layer_of = {n: next((int(p) for p in n.split(".") if p.isdigit()), None) for n in matching}
-    if not set(numbers) <= set(layer_of.values()):
-        raise ValueError(f"layers={layers}; their numbers stand in {', '.join(matching)}")
-    return [name for name in matching if layer_of[name] in numbers]
-
-
-def _fits(wanted: list[str], parts: list[str]) -> bool:
-    """Whether the parts contain the wanted ones in this order, and end as they do."""
-    rest = iter(parts)
-    return all(part in rest for part in wanted) and wanted[-1:] in ([], parts[-1:])
-
-
-def _listed(name: str, numbers: Numbers) -> list[int] | None:
-    if numbers is None:
-        return None
-    listed = [numbers] if isinstance(numbers, int) else list(numbers)
-    if not listed or min(listed) < 0:
-        raise ValueError(f"{name}={numbers}; numbers counted from 0 are needed, or None for all")
-    return listed
 
 
 def _marked(

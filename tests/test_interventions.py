@@ -12,6 +12,7 @@ from torch.func import functional_call
 import course_utils as cu
 from course_utils.attention import merge_heads, split_heads
 from course_utils.interventions import intervene, record_activations
+from course_utils.lessons.transformer import totals
 from course_utils.lessons.vision_transformers.training import SmallCNN
 from course_utils.models.diffusion import CrossAttention, PixelAttention
 from course_utils.models.language import SentenceClassifier
@@ -431,3 +432,80 @@ def test_a_model_without_attention_is_refused():
     refused = pytest.raises(ValueError, match="SmallCNN contains no attention")
     with refused, intervene(SmallCNN()):
         pass
+
+
+# Norms, positions and shortcuts -----------------------------------------------------------------------
+
+
+def without_norms(model):
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.LayerNorm):
+                setattr(module, name, nn.Identity())
+
+
+def without_sums(model):
+    for layer in (*model.encoder, *model.decoder):
+        encodes = hasattr(layer, "attention")
+        layer.__class__ = totals._EncoderWithoutSums if encodes else totals._DecoderWithoutSums
+
+
+def without_positions(side, model):
+    embed = model.embed
+
+    def by_words(embedding, tokens, start=0):
+        if embedding is not getattr(model, side):
+            return embed(embedding, tokens, start)
+        return embedding(tokens) * math.sqrt(embedding.embedding_dim)
+
+    model.embed = by_words
+
+
+@pytest.mark.parametrize(
+    ("verb", "place", "by_hand"),
+    [
+        ("skip", "norm", without_norms),
+        ("ablate", "shortcut", without_sums),
+        ("skip", "source_embedding.positions", partial(without_positions, "source_embedding")),
+        ("skip", "target_embedding.positions", partial(without_positions, "target_embedding")),
+    ],
+)
+def test_without_norms_shortcuts_or_positions_it_is_the_model_written_without_them(
+    verb, place, by_hand
+):
+    torch.manual_seed(0)
+    model = cu.Transformer(12, 13, **SHAPE).eval()
+    before = translated(model)
+    with intervene(model) as acts:
+        getattr(acts, verb)(place)
+        found = translated(model)
+    assert torch.equal(translated(model), before)
+    written = copy.deepcopy(model)
+    by_hand(written)
+    torch.testing.assert_close(found, translated(written), atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(found, before, atol=1e-3)
+
+
+def test_one_shortcut_is_cut_whatever_else_is_off():
+    torch.manual_seed(0)
+    model = cu.Transformer(12, 13, **SHAPE).eval()
+    with intervene(model) as acts, record_activations(model) as run:
+        acts.ablate("decoder.1.feed_forward.shortcut")
+        acts.ablate("decoder.1.feed_forward")
+        translated(model)
+    assert not run["decoder.1.residual"].any() and run["decoder.0.residual"].any()
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda acts: acts.skip("memory"), "place='memory' is unknown; there are"),
+        (lambda acts: acts.ablate("shortcut", by="mean", run={}), "taken away whole and by zero"),
+    ],
+)
+def test_what_cannot_be_skipped_or_cut_is_refused(act, message):
+    with (
+        intervene(cu.Transformer(12, 13, **SHAPE)) as acts,
+        pytest.raises(ValueError, match=message),
+    ):
+        act(acts)

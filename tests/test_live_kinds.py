@@ -32,6 +32,11 @@ FULL: dict[str, dict] = {
     "kernel_regression": {"kernel": "epanechnikov", "width": "1.5", "query": "4", "point": "3"},
     "learned_head": {"rate": "3", "seed": "7", "step": "40", "noun0": "1"},
     "look_up": {"size": "0.2", "home": "0.2", "temperature": "9", "kind": "sparsemax"},
+    "machine": {
+        "sentence": LONG,
+        "off": "norms,decoder.0.feed_forward",
+        "open": "decoder.1.cross_attention",
+    },
     "translator": {"sentence": LONG, "forbid": "4", **CLOSER},
     "vit": {"image": "1", "patch": "4", "map": "0.2"},
 }
@@ -74,6 +79,10 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "kernel_regression": ((0.5,), ["the average is 3.76", "a weight of 0.13"]),
     "learned_head": ((3, 4), ["Step 0: loss 0.694", "at best 0.497"]),
     "look_up": (TABLE, ["<td>−0.745</td>", 'max="1.7"', "calf, size 0.60"]),
+    "machine": (
+        ("he isn't a painter .", ["decoder.0.cross_attention"]),
+        ["peintre", 'aria-checked="false"'],
+    ),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
     "vit": ((), ["Ankle boot, 99 %"]),
 }

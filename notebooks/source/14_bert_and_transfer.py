@@ -50,7 +50,7 @@ from course_utils.models.language import SentenceClassifier
 cu.seed_everything(0)
 
 # %% jupyter={"source_hidden": true}
-cu.recall("gpt", "transformer", "masks")
+cu.recall("transformer", "gpt", "masks")
 
 # %% [markdown]
 # ## Hide and restore
@@ -262,7 +262,7 @@ for mask, model in (("BERT", bert), ("GPT", gpt)):
 # | text | 3.3 billion words of books and Wikipedia | 18,748 sentences |
 #
 # Next-sentence prediction was soon found to be dispensable ([Liu et al., 2019](https://arxiv.org/abs/1907.11692)).
-# The norm after the residual is that of [The Transformer](10_transformer.ipynb#Around-every-sublayer).
+# The norm after the residual is that of [The Transformer](10_transformer.ipynb#Network,-norm-and-residual).
 # How large is it?
 # By [the formula of GPT](13_gpt.ipynb#Training-it) a block has $12d^2 + 13d$ parameters, and so BERT-base, with its tables, the norm behind them and one more layer on `[CLS]`:
 #

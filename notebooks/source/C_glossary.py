@@ -269,7 +269,7 @@
 #
 # A layer that sets a random share of its numbers to 0 during training, and makes the others larger to keep their mean.
 # For example, with a share of ½, about half of the numbers become 0 and the others are doubled.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Around every sublayer](10_transformer.ipynb#Around-every-sublayer).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 
 # %% [markdown]
 # ## E
@@ -449,7 +449,7 @@
 #
 # A layer that brings the features of each token to mean 0 and variance 1, and then scales and shifts them.
 # For example, (1, 2, 3, 4) becomes (−1.34, −0.45, 0.45, 1.34).
-# *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 #
 # ### <a id="learning-rate"></a>learning rate
 #
@@ -637,13 +637,13 @@
 # Two linear layers with a nonlinearity between them, applied to each token with the same weights.
 # It is also called feed-forward network or MLP.
 # For example, 64 features become 256, and then 64 again.
-# *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 #
 # ### <a id="post-norm-and-pre-norm"></a>post-norm and pre-norm
 #
 # The two places where a Transformer can normalize: after each sum, as in 2017, or before each sublayer.
 # For example, post-norm computes norm(x + f(x)), and pre-norm x + f(norm(x)).
-# *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm).
 #
 # ### <a id="prompt"></a>prompt
 #
@@ -686,20 +686,20 @@
 #
 # A function that keeps positive numbers, and replaces negative ones by 0.
 # For example, ReLU(3) is 3, and ReLU(−3) is 0.
-# *Taught in* [A network and a norm for each token](10_transformer.ipynb#A-network-and-a-norm-for-each-token).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 #
 # ### <a id="residual"></a>residual
 #
 # A connection that adds a sublayer's input to its output.
 # It is also called residual connection, shortcut or skip connection.
 # For example, if a sublayer gives 0, the token goes on unchanged.
-# *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 #
 # ### <a id="residual-stream"></a>residual stream
 #
 # A token's vector on its way through the layers: it begins as the embedding, and each sublayer adds its output to it.
 # For example, after two blocks of two sublayers each, it is the sum of the embedding and four outputs.
-# *Taught in* [Around every sublayer](10_transformer.ipynb#Around-every-sublayer), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
 #
 # ### <a id="rollout"></a>rollout
 #
@@ -791,7 +791,7 @@
 #
 # A way of training in which the decoder reads the true previous token, not its own prediction.
 # For example, if it says *un* where *une* is right, its next input is *une* all the same.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Who can see whom?](10_transformer.ipynb#Who-can-see-whom?).
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [The whole on one page](10_transformer.ipynb#The-whole-on-one-page).
 #
 # ### <a id="temperature"></a>temperature
 #

@@ -27,6 +27,7 @@ from course_utils.kit.live.widgets import (
     kernel_regression,
     learned_head,
     look_up,
+    machine,
     translator,
     vit,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "learned_head",
     "load_model",
     "look_up",
+    "machine",
     "network_of",
     "packed",
     "read_card",

@@ -73,6 +73,7 @@ KINDS = {
     "learned_head": Kind("Live training of a head"),
     "character_gpt": Kind("Live training of a GPT"),
     "translator": Kind("Live translator", ("translator_fr",)),
+    "machine": Kind("Live Transformer", ("translator_fr",)),
     "alignment": Kind(
         "Live alignments", ("bahdanau_fr", "translator_fr"), ("bahdanau_fr_0", "bahdanau_fr_100")
     ),

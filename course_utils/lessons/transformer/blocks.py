@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from course_utils.attention import causal_mask, padding_mask
 from course_utils.layers import DecoderLayer, Residual
 
 
@@ -54,7 +56,7 @@ def around_sublayers(layer: DecoderLayer) -> DecoderLayer:
     return layer
 
 
-def in_package_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def in_package_names(weights: dict[str, Any]) -> dict[str, Any]:
     """The weights of the chapter's model by the names of `cu.Transformer`, whose layers own the norms."""
     renamed = {}
     for name, weight in weights.items():
@@ -62,6 +64,12 @@ def in_package_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
             name = name.replace(f"{residual}.norm", f"{sublayer}_norm")
         renamed[name] = weight
     return renamed
+
+
+def in_chapter_names(model: nn.Module, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a `cu.Transformer` by the names of the chapter's model."""
+    names = in_package_names({name: name for name in model.state_dict()})
+    return {own: weights[package] for package, own in names.items()}
 
 
 PARTS = {
@@ -122,6 +130,24 @@ def by_weights(
         return call
 
     return called(ours, masks, lambda weights: weights), called(torchs, hidden, in_torchs_names)
+
+
+def in_torch(
+    block: type[nn.Module], layer: type[nn.Module]
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor], *tuple[Tensor, ...]]:
+    """Both blocks as functions, and inputs and random weights for them: what `cu.equal` compares.
+
+    Args:
+        block: the chapter's class, built from (embed_dim, num_heads, ffn_dim).
+        layer: PyTorch's, `nn.TransformerEncoderLayer` or `nn.TransformerDecoderLayer`.
+    """
+    ours = block(16, 4, 32, dropout=0.0)
+    torchs = layer(16, 4, 32, dropout=0.0, norm_first=True, batch_first=True)
+    padding, source = padding_mask(torch.tensor([4, 6]), 6), torch.randn(2, 6, 16)
+    if not hasattr(ours, "cross_attention"):
+        return *by_weights(ours, torchs, padding), source, *random_weights(ours)
+    both = by_weights(ours, torchs, padding, causal_mask(8))
+    return *both, torch.randn(2, 8, 16), source, *random_weights(ours)
 
 
 # Stacks of random position-wise networks ----------------------------------------------------------

@@ -126,16 +126,12 @@ def _(candidate):
 
 counted = on_paper(
     "counted", __name__, {
-        "a": (288, "the parameters of one attention",
-             "Four matrices of 8 · 8, each with a bias of 8. Does the number of heads occur?"),
-        "b": (280, "the parameters of one position-wise network",
-             "8 · 16 and 16 · 8. How long are the two biases?"),
-        "c": (904, "the parameters of one decoder block",
-             "How many attentions has it, and how many norms?",
-             "Two attentions, one network, three norms of 2 · 8."),
-        "d": (0, "what two more heads cost", "Which of the matrices becomes larger?"),
-        "e": (4862, "the parameters of the whole model",
-             "Three blocks on each side, and what else? Where does a norm stand that belongs to no block?",
+        "a": (904, "the parameters of one decoder block",
+             "How many attentions does it have, and how many norms? An attention has 4 · (64 + 8) parameters.",
+             "Two attentions of 288, one network of 280, three norms of 2 · 8."),
+        "b": (0, "what two more heads cost", "Which of the matrices becomes larger?"),
+        "c": (4862, "the parameters of the whole model",
+             "Three blocks on each side, and what else? Look for a norm that belongs to no block.",
              "An encoder block has 600. Then 2 last norms, 10 and 14 rows of 8, and the output layer with biases."),
     },
 )  # fmt: skip

@@ -5,13 +5,10 @@ The source is a row of digits from 0 to 4, the target what each running total le
 one of the source, by a table of 5 · 5 entries.
 """
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.attention import causal_mask
 from course_utils.data.text import BOS, EOS, PAD
 from course_utils.data.translation import Batch
 from course_utils.layers import DecoderLayer, EncoderLayer
@@ -28,12 +25,6 @@ SHORTEST, LONGEST = 3, 6
 SIZES = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 256, "num_layers": 1, "dropout": 0.0}
 
 # The task ---------------------------------------------------------------------------------------
-
-
-def names(ids: Tensor) -> list[str]:
-    """Ids (length,) → what a reader sees, without padding."""
-    special = {BOS: "<bos>", EOS: "<eos>"}
-    return [special.get(token, str(token - FIRST)) for token in ids.tolist() if token != PAD]
 
 
 def batch_of(digits: Tensor, lengths: Tensor) -> Batch:
@@ -188,19 +179,3 @@ def without(kind: str, seed: int) -> Transformer:
             elif kind == "batch norm for layer norm":
                 setattr(module, name, _BatchNorm(SIZES["embed_dim"]))
     return model
-
-
-@torch.no_grad()
-def run_with(
-    model: nn.Module, batch: Batch, one_block: Callable[..., Tensor] | None = None
-) -> tuple[float, Tensor]:
-    """Loss per token, and all logits; `one_block(block, x, memory, memory_mask)` replaces the decoder blocks."""
-    memory, mask = model.encode(batch.source, batch.source_lens)
-    x = model.embed(model.target_embedding, batch.target_in)
-    causal = causal_mask(x.shape[1], device=x.device)
-    for block in model.decoder:
-        own = one_block is None
-        x = block(x, memory, causal, mask) if own else one_block(block, x, memory, mask)
-    logits = model.output(model.decoder_norm(x))
-    targets = batch.target_out.flatten()
-    return F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=PAD).item(), logits

@@ -1,7 +1,7 @@
-"""The ten live widgets: how each is called, and what it refuses to begin with; its script beside this file shows it."""
+"""The live widgets: how each is called, and what it refuses to begin with; its script beside this file shows it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -14,6 +14,20 @@ from course_utils.kit.live.widget import Live
 DRAWERS = "ABCDEFGH"
 MAX_HEADS = 4
 """Also the most letters of a request."""
+
+PARTS = (
+    "source_embedding.positions",
+    *(f"encoder.{layer}.{part}" for layer in (0, 1) for part in ("attention", "feed_forward")),
+    "target_embedding.positions",
+    *(
+        f"decoder.{layer}.{part}"
+        for layer in (0, 1)
+        for part in ("self_attention", "cross_attention", "feed_forward")
+    ),
+    "norms",
+    "residuals",
+)
+"""What `machine` can switch off."""
 
 HEAD_RATES = (0.3, 1, 3)
 GPT_RATES = (0.001, 0.003, 0.01)
@@ -167,6 +181,24 @@ def translator(
     widget.later = ("translator_fr_0", "translator_fr_100") * checkpoints
     widget.later += ("everyday_fr",) * everyday
     return widget
+
+
+def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> Live:
+    """The course's stored translator as a drawing: switch a part off, and read what it says then.
+
+    Args:
+        sentence: what is translated first.
+        off: parts that are off at first: sublayers, such as "decoder.0.cross_attention", "norms", "residuals", and
+            positions, "source_embedding.positions" or "target_embedding.positions".
+
+    Raises:
+        ValueError: a word of `sentence` is not in the vocabulary, or there is none; or a part is unknown.
+    """
+    _refuse_unknown(sentence, "translator_fr")
+    if unknown := [part for part in off if part not in PARTS]:
+        raise ValueError(f"off={unknown!r} are no parts; there are {', '.join(PARTS)}")
+    given = {"sentence": sentence} | ({"off": list(off)} if off else {})
+    return Live("machine", given, off=list(off))
 
 
 def alignment(sentence: str = "please eat a pizza .") -> Live:

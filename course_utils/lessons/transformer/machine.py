@@ -1,0 +1,195 @@
+"""The stored translator with some of its parts off: what it says, and how much each part adds."""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from course_utils.data.text import BOS, EOS, PAD
+from course_utils.data.translation import load_grammar, split_by_source
+from course_utils.decoding import greedy
+from course_utils.interventions import Interventions, intervene, record_activations
+from course_utils.kit.live import load_model
+from course_utils.kit.live.widgets import PARTS
+from course_utils.models.transformer import Transformer
+
+SUBLAYERS = tuple(
+    part for part in PARTS if part.split(".")[-1] not in ("positions", "norms", "residuals")
+)
+LONGEST = 20
+"""Tokens of a translation."""
+
+
+@cache
+def stored() -> tuple[dict, dict, dict[str, list[str]]]:
+    """Configuration, weights and vocabularies of the translator."""
+    model = load_model("translator_fr")
+    return model.config, model.state, model.vocabularies
+
+
+def switch_off(acts: Interventions, *parts: str) -> None:
+    """Take parts away by the names of `cu.live.machine`, or by places of `intervene`."""
+    for part in parts:
+        if part == "norms":
+            acts.skip("norm")
+        elif part == "residuals":
+            acts.ablate("shortcut")
+        elif part.endswith(".positions"):
+            acts.skip(part)
+        else:
+            acts.ablate(part)
+
+
+@cache
+def held_out_pairs(count: int = 200) -> list[tuple[str, str]]:
+    """English and French of the first sentences that the translator has not read."""
+    test = split_by_source(load_grammar("fr"), [300, 500], seed=2017)[2]  # as in larger_world
+    return [(" ".join(pair.source), " ".join(pair.target)) for pair in test[:count]]
+
+
+def batch_of(sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Ids (batch, longest) and lengths (batch,) of English sentences of known words, each with its <eos>."""
+    source = stored()[2]["source"]
+    rows = [[source.index(word) for word in [*text.split(), "<eos>"]] for text in sentences]
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
+    return ids, torch.tensor([len(row) for row in rows])
+
+
+def shifted(french: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """What the decoder reads and what it has to say, both (batch, longest), of French sentences."""
+    target = stored()[2]["target"]
+    rows = [torch.tensor([target.index(word) for word in text.split()]) for text in french]
+    reads = [F.pad(row, (1, 0), value=BOS) for row in rows]
+    says = [F.pad(row, (0, 1), value=EOS) for row in rows]
+    return pad_sequence(reads, batch_first=True), pad_sequence(says, batch_first=True)
+
+
+def tokens_of(ids: Tensor) -> list[str]:
+    """French tokens of ids (length,), special ones included."""
+    return [stored()[2]["target"][token] for token in ids.tolist()]
+
+
+def name_of(part: str) -> str:
+    """A part as a label of a figure, such as "cross-attention, decoder 1"."""
+    side, *layer, kind = (
+        part.replace("source_embedding", "encoder")
+        .replace("target_embedding", "decoder")
+        .split(".")
+    )
+    kind = {"feed_forward": "network", "attention": "self-attention"}.get(
+        kind, kind.replace("_", "-")
+    )
+    return f"{kind}, {' '.join([side, *layer])}"
+
+
+def words_of(ids: Sequence[int]) -> str:
+    """French ids as a sentence."""
+    return " ".join(stored()[2]["target"][token] for token in ids)
+
+
+@torch.no_grad()
+def translate(model: nn.Module, sentence: str) -> str:
+    """The French of a sentence whose words the stored translator knows, the most probable word at each step.
+
+    `model` is called as `cu.Transformer` is; each step reads everything from the beginning.
+    """
+    ids, lens = batch_of([sentence])
+    said: list[int] = []
+    while len(said) < LONGEST:
+        logits = model(ids, lens, torch.tensor([[BOS, *said]]))[0, -1]
+        logits[[PAD, BOS]] = -torch.inf
+        if (token := int(logits.argmax())) == EOS:
+            break
+        said.append(token)
+    return words_of(said)
+
+
+@cache
+def translator() -> Transformer:
+    """The stored translator as the package's model, in eval mode."""
+    config, weights, _ = stored()
+    model = Transformer(**config, dropout=0.0).eval()
+    model.load_state_dict(weights)
+    return model
+
+
+def without(sentence: str, *parts: str) -> str:
+    """What the stored translator says without these parts."""
+    with intervene(translator()) as acts:
+        switch_off(acts, *parts)
+        return translate(translator(), sentence)
+
+
+@contextlib.contextmanager
+def with_blocks(model: nn.Module, one_block: Callable[..., Tensor]) -> Iterator[None]:
+    """Let `one_block(block, x, memory, memory_mask)` be what the decoder's blocks compute."""
+
+    def forward(block, x, memory, attn_mask=None, memory_mask=None, **_):
+        return one_block(block, x, memory, memory_mask)
+
+    for block in model.decoder:
+        block.forward = partial(forward, block)
+    try:
+        yield
+    finally:
+        for block in model.decoder:
+            del block.forward
+
+
+@torch.no_grad()
+def ratios(sentences: Sequence[str], french: Sequence[Sequence[int]]) -> dict[str, float]:
+    """‖f(x)‖ / ‖x‖ of each sublayer and of the positions, on average over tokens, while it says the French."""
+    model, (ids, lens) = translator(), batch_of(sentences)
+    read = pad_sequence([torch.tensor([BOS, *row]) for row in french], batch_first=True)
+    real = {"encoder": torch.arange(ids.shape[1]) < lens[:, None],
+            "decoder": torch.arange(read.shape[1]) <= torch.tensor([len(row) for row in french])[:, None]}  # fmt: skip
+    passing: dict[str, Tensor] = {}
+    handles = []
+    for part in SUBLAYERS:
+        norm = model.get_submodule(f"{part}_norm")
+        handles.append(
+            norm.register_forward_pre_hook(
+                lambda _, given, part=part: passing.update({part: given[0]})
+            )
+        )
+    try:
+        with record_activations(model) as added:
+            model(ids, lens, read)
+    finally:
+        for handle in handles:
+            handle.remove()
+    sizes = {part: (added[part], passing[part]) for part in SUBLAYERS}
+    for side, embedding, tokens in (
+        ("source", model.source_embedding, ids),
+        ("target", model.target_embedding, read),
+    ):
+        words = embedding(tokens) * math.sqrt(embedding.embedding_dim)
+        sizes[f"{side}_embedding.positions"] = model.positions(words) - words, words
+    shares = {part: f.norm(dim=-1) / x.norm(dim=-1) for part, (f, x) in sizes.items()}
+    sides = {
+        part: "encoder" if part.startswith(("encoder", "source")) else "decoder" for part in shares
+    }
+    return {part: share[real[sides[part]]].mean().item() for part, share in shares.items()}
+
+
+@cache
+def worth(count: int = 200) -> pd.DataFrame:
+    """A row for each part: its bar, and the share of test sentences of which some word changes without it."""
+    sentences = [english for english, _ in held_out_pairs(count)]
+    model, batch = translator(), batch_of(sentences)
+    before = greedy(model, *batch, max_len=LONGEST)
+    bars = ratios(sentences, before)
+    rows = {}
+    for part in PARTS:
+        with intervene(model) as acts:
+            switch_off(acts, part)
+            now = greedy(model, *batch, max_len=LONGEST)
+        changed = sum(a != b for a, b in zip(now, before, strict=True)) / count
+        rows[part] = {"bar": bars.get(part, math.nan), "changed": changed}
+    return pd.DataFrame(rows).T
