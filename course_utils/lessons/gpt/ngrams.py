@@ -119,7 +119,7 @@ def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
     for size in (0, *sizes):
         name, encode, vocab_size = _tokens(read, size)
         streams = [[i for text in texts for i in [*encode(text), EOS]] for texts in (read, unread)]
-        losses = ngram_losses(*streams, ORDER, vocab_size)
+        losses = kneser_ney_losses(*streams, ORDER, vocab_size)
         best = min(losses)
         rows[name] = {
             "best n": losses.index(best) + 1,
