@@ -9,7 +9,7 @@
 # %% [markdown]
 # # GPT
 #
-# **A network reads a text letter by letter, and at each letter it guesses the next one.
+# **A network reads a text letter by letter, and guesses each next one.
 # What can it learn from that, and how do we know that it is more than counting?**
 #
 # Let's try it on *your* text.
@@ -41,9 +41,9 @@ cu.seed_everything(0)
 cu.live.character_gpt()
 
 # %% [markdown]
-# The blue line goes on falling, but does the other one ever come down to the dashed line?
+# The loss on what the GPT reads goes on falling, but does the loss on the unread tenth ever come down to the dashed line?
 # With our story it turns up before it gets there, and that is the riddle of this chapter.
-# Meanwhile you can give the GPT a beginning, press *Write*, and see what it has picked up from a few pages.
+# Meanwhile, give the GPT a beginning, press *Write*, and see what it has picked up from a few pages.
 #
 # By the end of this chapter you will be able to
 #
@@ -60,15 +60,15 @@ cu.recall("transformer", "masks")
 # %% [markdown]
 # ## What counting knows
 #
-# Before we build anything, let's find out how far we get without a network.
+# How far do we get without a network?
 # A **language model** gives a probability to each possible next token, and our tokens are simply characters.
-# If we multiply these probabilities along a text, we get the probability of the whole text, and training makes it as large as possible.
-# In practice we take its logarithm and divide by the number of tokens:
+# Multiplied along a text they give the probability of the whole text.
+# In practice we take its negative logarithm and divide by the number of tokens:
 #
 # $$P(t_1, \dots, t_n) = \prod_{i=1}^{n} P(t_i \mid t_1, \dots, t_{i-1}), \qquad \mathrm{loss} = -\frac1n \sum_{i=1}^{n} \ln P(t_i \mid t_1, \dots, t_{i-1}).$$
 #
 # The unit of the loss is the [nat](C_glossary.ipynb#nat).
-# Its exponential is the **[perplexity](C_glossary.ipynb#perplexity)**, which says the same as a number of choices: a perplexity of 4 is as uncertain as a fair choice among four characters.
+# Its exponential is the **[perplexity](C_glossary.ipynb#perplexity)**: with a perplexity of 4 the model is as uncertain as in a fair choice among four characters.
 #
 # The oldest language models count.
 # A **bigram** model asks which character followed *this* one in the training text, and how often.
@@ -140,7 +140,7 @@ cu.checks.counted_on_paper(counted_on_paper_solution)
 
 # %% [markdown]
 # The best recipe of this kind is **modified Kneser–Ney smoothing** ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
-# It takes a little from every count, and for the shorter histories it asks after how many *different* characters something came, not how often.
+# It takes a little from every count, and for the shorter histories it asks how many *different* characters came before something, not how often it came.
 # Let's give it more and more history, on our sentences and on the million characters of Shakespeare's plays, whose counts are stored.
 
 # %%
@@ -176,11 +176,10 @@ cu.quiz("gpt", "three_halves")
 # %% [markdown]
 # ## GPT in one class
 #
-# Now to the network.
-# Take the drawing of [The Transformer](10_transformer.ipynb#The-whole-on-one-page) and erase its left half.
-# There is no source any more, so cross-attention has nothing to look at and goes, too.
+# Now take the drawing of [The Transformer](10_transformer.ipynb#The-whole-on-one-page) and erase its left half.
+# Without a source cross-attention has nothing to look at, so it goes as well.
 # What remains is a **decoder-only** model, a tower of blocks with causal self-attention and a feed-forward network ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)).
-# You can build three kinds of model from the same blocks:
+# From the same blocks you can build three kinds of model:
 #
 # | what you keep | each token sees | made for | for example |
 # |---|---|---|---|
@@ -360,9 +359,8 @@ def fixed_windows_solution(stream, length, count, generator):
 cu.checks.fixed_windows(fixed_windows_solution)
 
 # %% [markdown]
-# The loop holds no surprise.
-# It is AdamW, [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay), and the learning rate rises over 30 steps and then falls along half a cosine, for the reasons in [Training transformers](12_training_transformers.ipynb).
-# `done` says how much of the training is behind us, from 0 to 1, so that we can count steps now and minutes later.
+# The loop uses AdamW, [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay), and the learning rate rises over 30 steps and then falls along half a cosine, for the reasons in [Training transformers](12_training_transformers.ipynb).
+# `done` tells how much of the training is over, from 0 to 1, so we can count steps now and minutes later.
 
 # %%
 windows = cu.choose(fixed_windows, training.windows)
@@ -426,7 +424,7 @@ print(
 
 # %% [markdown]
 # What did it learn, and in which order?
-# On the left you see the loss over the steps, with what counting knows as dotted lines.
+# On the left you see the loss over the steps, with dotted lines for counting.
 # On the right is the thread of this course, *forbid it and see*: at the first place of a window the GPT may look at one character only, at the tenth at ten, and so on, which is what an n-gram is allowed to do.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -509,7 +507,7 @@ fig
 # Keys and values of what was read don't change, so we keep them in a **[KV cache](C_glossary.ipynb#kv-cache)** and let only the new token pass through the network.
 # `state = model.start()` makes empty caches, and `model.step(tokens, state)` reads (batch, new) tokens onto them and gives the logits of the next, (batch, vocab_size).
 # `next_token_probs(logits, temperature=…, top_k=…)` gives the probabilities, and `torch.multinomial(probs, 1, generator=generator)` draws.
-# Each token is read at most once, and the last one drawn not at all.
+# Read each token at most once, and don't read the last one drawn, because nobody asks what follows it.
 
 
 # %% tags=["exercise", "build"]
@@ -556,14 +554,14 @@ for temperature in (0, 0.7, 1.5):
 
 # %% [markdown]
 # At temperature 0 we always take the best character (**[greedy decoding](C_glossary.ipynb#greedy-decoding)**), and the text soon goes round in circles.
-# In the middle you see words, and many that are nearly words, and at 1.5 hardly any.
+# At 0.7 you see words and near-words, and at 1.5 hardly any.
 # With `steps = 1500` above the spelling gets much better.
 #
 # ## Your file
 #
-# Now it's your turn: put the path of a text file into the next cell, and say how many minutes you have.
+# Now it's your turn: put the path of a text file and a number of minutes into the next cell.
 # The cell trains *your* class on nine tenths of it, looks at the last tenth every 25 steps, and keeps the best weights, because a small text is soon memorized.
-# Then it draws the three lines of the first screen as bars.
+# Then it draws the three losses of the first screen as bars.
 
 # %% tags=["nbval-ignore-output"]
 path, minutes = "../data/prose/story.txt", 0.1  # try a file of your own, and 1 … 10
@@ -618,7 +616,7 @@ cu.predict(
 
 # %% [markdown]
 # We tried this with three texts that you have, too: the story, some pages of Python's own documentation, and the code of its `argparse`.
-# Each was learned from random weights and once more by a GPT that had read Shakespeare, and each time we also counted, in the text itself and in Shakespeare and the text together.
+# A GPT learned each of them twice, from random weights and after reading Shakespeare, and we counted twice, too, in the text alone and in Shakespeare and the text together.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = cu.stored_runs("gpt", "own_texts")

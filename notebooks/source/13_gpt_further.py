@@ -182,7 +182,7 @@ comes_back
 
 # %% [markdown]
 # Byte-level pieces give back every text, also in a script that the training text never had.
-# The price: a Chinese character takes three bytes and an emoji four, so that texts in other scripts become longer than in a tokenizer that has learned from them.
+# But a Chinese character takes three bytes and an emoji four, so texts in other scripts become longer than with a tokenizer that has learned from them.
 #
 # BERT's **WordPiece** ([Wu et al., 2016](https://arxiv.org/abs/1609.08144)) is a near relative.
 # It merges the pair that raises the probability of the training text most, not the most frequent one, and cuts a new word by taking the longest known piece again and again.
@@ -331,7 +331,7 @@ fig
 # %% [markdown]
 # After 400 steps four heads look worse than one, and all the small models are worse than counted bigrams.
 # After 1,200 steps each further part is level or better, and residuals and norms help most when the time is short.
-# All were trained at one rate, and a comparison that stops early compares speeds.
+# A comparison that stops early compares speeds, and all were trained at one rate.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -386,7 +386,7 @@ cu.predict(
     wrong={
         "yes": "So it is if the model finds the same letter wherever it stands. How far back did it have to look in training?",
     },
-    why="No copier that we trained does, at either rate: the loss is 1.6 or more. How wrong it is hangs on the rate.",
+    why="None of our copiers does, at either rate: the loss is 1.6 or more, and how much more depends on the rate.",
 )
 
 # %%
@@ -405,8 +405,8 @@ slower.round(2)
 # The rule as we said it was not learned, because blocks of 9 have a large loss.
 # In the first table one match 6 or 7 places back makes what came after it far more probable, a match 5 places back a little, and the others don't.
 # But **this is a fact about one training**.
-# The second table has the same steps at a third of the rate, which makes a *better* copier that hardly minds a single match.
-# What all of them share is that none copies blocks longer than it has read.
+# The second table has the same steps at a third of the rate, which makes a *better* copier that hardly reacts to a single match.
+# But none of them copies blocks longer than it has read.
 #
 # Large models have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
 # They take two layers: one brings to each place what came before it, and the next finds a place by that.
@@ -497,12 +497,12 @@ sized.pivot_table(
 # %% [markdown]
 # With all of the text, and with a quarter of it, the larger network is better in each seed: from 3.2 nats to 2.1 or 2.2.
 # **On a sixteenth the largest must stop sooner**: after 400 steps it has learned much of its text by heart and is behind 32 features, after 200 it is ahead of all.
-# So its dot shows the budget, not the size.
+# So its last dot shows the budget, not the size.
 # Counting (Kneser–Ney again) is ahead of every network on a sixteenth, and behind 64 features on a quarter.
 # On all of the text it's ahead again, but only because 400 steps are few: [above](#What-each-part-is-good-for) the same GPT passes it with 1,200.
 #
 # Three points do not show whether a line is straight.
-# Nor would it have to be: here the 400 steps set a limit, too, and at another rate the small networks come lower.
+# It wouldn't have to be, because here the 400 steps set a limit as well.
 # What the large studies ask is how to spend a given amount of *computation*.
 # [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
 
@@ -561,7 +561,7 @@ for example in small.examples:
     print(f"{example['step']:5} {measured.get(example['step'], ''):5.3}", line)
 
 # %% [markdown]
-# It ends in the manner of a play, and still it is worse than counting.
+# At the end it writes in the manner of a play, and is still worse than counting.
 # With half a window or more to look at it reaches 1.62, while modified Kneser–Ney reaches 1.52 with 7-grams.
 # At the size for a GPU the model has six layers, six heads, 384 features and windows of 256 characters, and it trains for 5,000 steps with dropout 0.2.
 # `make gpu CHAPTER=13` trains it where there is a GPU, and on an H200 it took three minutes:
