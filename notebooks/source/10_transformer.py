@@ -36,9 +36,8 @@ cu.live.machine()
 # Each sentence under *Try* comes with a question, and the machine notices when you have found the answer.
 # Click on a box to see its attention maps and its numbers.
 #
-# Most of the boxes are old friends, from [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
-# We'll add what is missing, put everything together, and load the weights of this very translator into the model that *you* have written.
-# Then your model speaks French, and you take it apart in Python.
+# You know most of the boxes, from [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
+# We'll add what is missing and load the weights of this very translator into a model that *you* have helped to write, so that it speaks French.
 #
 # By the end of this chapter you will be able to
 #
@@ -63,7 +62,7 @@ cu.recall("multi_head_attention", "positions", "masks")
 # | [cross-attention](C_glossary.ipynb#cross-attention) | target | memory | padding of the source |
 #
 # The **memory** is what leaves the *last* encoder block: one vector for each source token.
-# Every decoder block looks at this same memory, which is why the green line in the machine leads from the end of the encoder to each cross-attention.
+# Every decoder block looks at this same memory (follow the green line in the machine).
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "top_of_the_encoder")
@@ -114,7 +113,6 @@ fig
 
 # %% [markdown]
 # Each column is one question: having read everything up to here, which word comes next?
-# The blue row is the green one, moved one place to the right.
 # This translator has been trained, so its loss is close to zero everywhere.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -151,7 +149,7 @@ def network(embed_dim, ffn_dim, dropout=0.0):
 # Many layers add to a vector, so its size could grow or shrink as it goes.
 # A **norm** brings a group of numbers to mean 0 and variance 1, and then multiplies by a learned scale and adds a learned shift.
 # But which numbers form a group?
-# Here are two sentences of two tokens with four features each, colored by group:
+# Here are two sentences, with two tokens each and four features a token, colored by group:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 pair = torch.tensor([[[1, 2, 3, 4], [5, 6, 7, 8]], [[5, 6, 7, 8], [5, 1, 0, -1]]]).float()
@@ -179,7 +177,7 @@ fig
 
 # %% [markdown]
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about another.
-# For example, $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
+# For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
 # A group over the sentence would let a later token change an earlier one, whatever the mask says.
 # **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch as well.
 
@@ -188,10 +186,9 @@ cu.quiz("transformer", "leaking_norm")
 
 # %% [markdown]
 # **Why a sum?**
-# Let $f$ be a sublayer, an attention or a network.
-# Its output doesn't replace its input but is *added* to it: $x + f(x)$, a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
-# So a vector can pass by a sublayer that has nothing to say about it.
-# The norm has two places.
+# The output of a sublayer $f$, which is an attention or a network, doesn't replace its input but is *added* to it: $x + f(x)$, a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
+# So a vector passes unharmed by a sublayer that has nothing to say about it.
+# Where does the norm go?
 # The paper of 2017 puts it after the sum; GPT-2 and most models since put it before the sublayer ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)), as our machine does:
 #
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
@@ -219,13 +216,13 @@ class Residual(nn.Module):
 # %% [markdown]
 # Now look at the machine again.
 # The line that runs down each side is the **residual stream**: a vector that starts as an embedding, and to which one part after the other adds.
-# So we can measure how much a part has to say, by comparing the size of what it adds with the size of what it adds it to: $\lVert f(\mathrm{norm}(x)) \rVert / \lVert x \rVert$.
+# So let's compare the size of what a part adds with the size of what it adds to: $\lVert f(\mathrm{norm}(x)) \rVert / \lVert x \rVert$.
 # These are the bars in the boxes.
 # Do they tell us which part the translator needs?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We switch off one part at a time and translate 200 new sentences. Which part hurts most?",
+    "We switch off one part at a time and translate 200 new sentences. Which of these four do we miss most?",
     [
         "the encoder's first self-attention",
         "the decoder's last cross-attention",
@@ -264,10 +261,10 @@ axes[1].xaxis.set_major_formatter("{x:.0%}")
 fig
 
 # %% [markdown]
-# Yes, they nearly do: the longer the bar, the more sentences change.
-# The cross-attentions come first because nothing else brings English into the decoder, and the positions come next.
-# **What a part adds to the stream foretells, on average, how much we miss it.**
-# For a single sentence the bar says little, as we'll see at the end.
+# Nearly: the longer the bar, the more sentences change.
+# The cross-attentions come first, and indeed nothing else brings English into the decoder.
+# **In this translator, what a part adds tells us on average how much we miss it**, although not for which sentence.
+# (Norms and residuals add nothing of their own, so they have no bar. Without either, every sentence changes.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -276,6 +273,7 @@ with cu.guard(
     assert bars["bar"].rank().corr(bars["changed"].rank()) > 0.9
     assert bars["changed"].idxmax() == "decoder.1.cross_attention" and bars["changed"].max() > 0.75
     assert "cross" in bars.index[-1] and "cross" in bars.index[-2]
+    assert worth.changed["norms"] == worth.changed["residuals"] == 1
 
 # %% [markdown]
 # ## The two blocks
@@ -307,7 +305,7 @@ class EncoderBlock(nn.Module):
 #
 # *build · 8 minutes*
 #
-# Now you write the decoder block, with its three sublayers: masked self-attention, cross-attention to the memory, network.
+# Now you write the decoder block: masked self-attention, cross-attention to the memory, network.
 # `block` has `self_attention`, `cross_attention` and `feed_forward`, and around each its residual: `around_self`, `around_cross` and `around_feed_forward`.
 # You call residuals and attentions just as the encoder block does.
 # `attn_mask` is for the target tokens among themselves and `memory_mask` is for the memory; both may be `None`.
@@ -360,9 +358,9 @@ class DecoderBlock(nn.Module):
 
 
 # %% [markdown]
-# Are these the layers that PyTorch has?
-# We give both the same random weights and a padded source, and compare outputs and all gradients.
-# (PyTorch names its weights differently, and in its masks True means "must *not* be seen", so `in_torch` translates both.)
+# Are these PyTorch's layers?
+# We give both the same random weights and a padded source, and compare.
+# (In PyTorch's masks True means "must *not* be seen", so `in_torch` translates masks and names.)
 
 # %%
 for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
@@ -370,8 +368,6 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
     cu.equal(*blocks.in_torch(block, layer))
 
 # %% [markdown]
-# They are, and so are their gradients.
-#
 # ## The whole model
 #
 # Only the two ends are left.
@@ -426,9 +422,8 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# We don't train it here, because the machine above has been trained, and its weights are in a file.
-# If your classes are right, they fit.
-# Let's ask your model for some French.
+# We don't need to train it, because the weights of the machine above are in a file.
+# Let's load them and ask your model for some French.
 
 # %%
 config, weights, _ = machine.stored()
@@ -443,10 +438,10 @@ for english in (
     print(english, "→", machine.translate(mine, english))
 
 # %% [markdown]
-# Your model speaks French, and it gives the same numbers as `cu.Transformer`, the one in the course's library.
+# It speaks French, with the same numbers as the course's own `cu.Transformer`.
 #
 # Before you trust a decoder, ask it three questions.
-# Does it give the same whether it reads the words one by one or all at once?
+# Does it give the same logits if it reads the words one by one and all at once?
 # Does a later word change an earlier logit?
 # And does it matter what the padding is?
 
@@ -467,9 +462,9 @@ for question, largest in differences.items():
     print(f"{question:30} {largest:.2f}")
 
 # %% [markdown]
-# A changed word moves the logits from its own place on, and nothing else moves anything.
-# A mask that lets one token too many through would fail the second question, and so would a mask that is forgotten in eval mode.
-# That is exactly what has happened to a colleague.
+# A changed word moves the logits from its own place on, and nothing else moves them.
+# A mask that lets one token too many through would fail the second question.
+# So would a mask that is forgotten in eval mode, as it happened to a colleague.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One by one is all at once; no later word and no padding changes an earlier logit."):
@@ -482,8 +477,8 @@ with cu.guard("One by one is all at once; no later word and no padding changes a
 #
 # *bug · 6 minutes*
 #
-# Our colleague has written the three sublayers anew, and puts them into your model with its trained weights.
-# Here is what her decoder says, in training mode and in eval mode (there is no dropout, so the two should agree).
+# She has written the three sublayers anew and puts them into your model, with the norm before the sublayer.
+# Here is what the model says now, in training mode and in eval mode (there is no dropout, so the two should agree).
 # She has made two mistakes, and one of them shows in eval mode only.
 # Find both, and write `fixed_block`.
 
@@ -506,8 +501,7 @@ with machine.with_blocks(mine, buggy_block):
         print("eval:    ", machine.translate(mine.eval(), english))
 
 # %% [markdown]
-# Note that the first sentence comes out right all the same.
-# One good translation doesn't show that a model is right.
+# The first sentence comes out right all the same, so one good translation doesn't show that a model is right.
 
 
 # %% tags=["exercise", "bug"]
@@ -546,7 +540,7 @@ cu.checks.fixed_block(fixed_block_solution)
 # A network has two matrices of $d\times$ `ffn_dim`, and the biases `ffn_dim` and $d$.
 # A norm has a scale and a shift for each of the $d$ features.
 #
-# Take $d = 8$, `ffn_dim` 16, 2 heads, 3 encoder and 3 decoder blocks, the norm before, 10 source tokens and 14 target tokens.
+# Take $d = 8$, `ffn_dim` 16, 2 heads, 3 encoder and 3 decoder blocks, the norm before, and vocabularies of 10 source and 14 target tokens.
 # How many parameters does (a) one decoder block have?
 # (b) How many more does an attention with 4 heads have?
 # (c) How many does the whole model have?
@@ -576,13 +570,13 @@ cu.checks.counted(counted_solution)
 # %% [markdown]
 # ## Forbid it, and see
 #
-# A bar says how much a part adds.
-# What for, we learn best by taking the part away and listening.
-# This gesture runs through the whole course: in [Start here](00_start_here.ipynb) you forbade a word, in [Multi-head attention](08_multi_head_attention.ipynb) you removed a head, now you switch off a part, and later it will be a [patch](C_glossary.ipynb#patch) of a picture and a word of a caption.
+# A bar says how much a part adds, but what does it add it *for*?
+# Let's take the part away and listen.
+# You have done so before: in [Start here](00_start_here.ipynb) you forbade a word, and in [Multi-head attention](08_multi_head_attention.ipynb) you removed a head.
 #
 # In Python the switches of the machine are the verbs of `cu.intervene`.
-# We **ablate** a sublayer, which means that it adds zeros, or a `"shortcut"`, so the sublayer's output replaces the stream.
-# A norm or the positions we `skip`.
+# If we `ablate` a sublayer, it adds zeros.
+# If we `skip` the positions or a norm, the vectors pass as they are.
 
 # %%
 with cu.intervene(translator) as acts:
@@ -595,11 +589,14 @@ print("each word alone:", machine.without("her bottle is full .", "encoder.atten
 print("no norms:       ", machine.without("he ran .", "norms"))
 
 # %% [markdown]
-# Each of these failures tells what its part was for.
-# Without its first look back the decoder forgets that it has said *médecin*, so it says it again.
-# Without positions the English is a bag of words, so Anna becomes the one who doesn't know.
-# If no English word sees another, *her* can't learn that a bottle is feminine in French, so *sa bouteille* becomes *son bouteille*.
-# And without norms the sizes are not those that any layer was trained for.
+# Each failure hints at what its part was for.
+# Without its first look back the decoder loses track of what it has said, so Oscar is a doctor twice.
+# Without positions *Tom doesn't know Anna* and *Anna doesn't know Tom* are the same bag of words, and this bag comes out as Anna's.
+# Without norms no layer gets vectors of the size that it was trained for.
+#
+# The bottle warns us not to explain too fast.
+# No English word sees another, so you might say that *her* can't learn that a bottle is feminine in French.
+# But most other sentences with *her*, *his*, *my* or *your* keep their form, because the decoder can look at the noun itself.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -623,14 +620,14 @@ print(
 print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_forward"))
 
 # %% [markdown]
-# With only the first gone, *he isn't a painter* becomes *il est peintre*, because the *not* came in there.
+# With only the first gone, *he isn't a painter* becomes *il est peintre*, and more than half of all negations get lost like this one.
 # The last line is the most surprising: half of the twelve boxes are off, and *the dog is behind the house* is still right.
-# Their bars were short, and where one part fails another can step in.
+# That isn't luck, because about seven in ten new sentences stay as they were.
 # **A part that is used is not yet a part that is needed.**
 #
 # *How sure is this?*
-# It is one small network with one training, on short sentences that a grammar has made, and we ablated by zero ([Multi-head attention](08_multi_head_attention.ipynb) shows what an average changes).
-# In a larger translator of the course the lesson turns over, because every sentence that we tried breaks without its four networks.
+# It is one small network, on short sentences that a grammar has made, and we ablated by zero ([Multi-head attention](08_multi_head_attention.ipynb) shows what an average changes).
+# In the course's larger translator, which has read real sentences, the longest bars belong to a network and a self-attention, and every one of 40 sentences changes without its networks.
 # So don't read it as a rule about Transformers.
 # Deep stacks, and models that are *trained* without a part, are on the [further page](10_transformer_further.ipynb).
 
@@ -654,12 +651,15 @@ with cu.guard(
     assert (
         machine.without("he isn't a painter .", "decoder.0.cross_attention") == "il est peintre ."
     )
-    six = machine.without("the dog is behind the house .", "encoder.attention", "feed_forward")
-    assert six == "le chien est derrière la maison ."
+    six_off = "encoder.attention", "feed_forward"
+    assert machine.without(dog, *six_off) == "le chien est derrière la maison ."
+    new = [english for english, _ in machine.held_out_pairs(40)]
+    kept = [machine.without(english, *six_off) == machine.without(english) for english in new]
+    assert 0.6 < sum(kept) / len(kept) < 0.85
 
 # %% [markdown]
-# To end with, here is everything in one piece: the whole Transformer in eighty lines, from the softmax to the logits, without an import from the course.
-# Open the cell if you want to read it in one go, or to take it home.
+# To end with, here is the whole Transformer in one piece, in eighty lines and without an import from the course.
+# Open the cell to read it in one go, or to take it home.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -754,9 +754,9 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 #
 # - A Transformer is a **residual stream** to which attentions and networks add, each reading it through a norm.
 #   The memory leaves the encoder at its end, and every decoder block looks at it.
-# - Layer norm and network see one token at a time, so only attention moves something between tokens, and only the mask decides from where.
-# - What a part adds foretells, on average, how much it is missed.
-#   Whether it is *needed* we only learn by taking it away.
+# - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where it may.
+# - The size of what a part adds is a good first guess of how much we miss it.
+#   Whether the model *needs* it we only learn by taking it away.
 #
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
 #

@@ -137,7 +137,7 @@ with cu.guard(
 # The next digit follows from the digit just written and from the next one of the source, so every part has something to do.
 # The model has one block on each side.
 # Rows whose first three digits, read as a number with base 5, are a multiple of 7 never occur in training, and on these we test.
-# We train for 250 steps at three learning rates, and where a part seems to be needed, for three times as long.
+# We train each model for 250 steps, some at other learning rates and for three times as long (a dash says that we didn't).
 
 # %%
 runs = {
@@ -157,10 +157,10 @@ spans.unstack(["steps", "rate"]).sort_index(axis=1).reindex(totals.KINDS).fillna
 
 # %% [markdown]
 # Each entry is the share of right digits, lowest and highest of three seeds.
-# (Copying the source would give 0.40, because the first digit of a row is its own total.)
+# (Copying the source would give 0.39, because the first digit of a row is its own total.)
 #
-# Only two parts are needed for this task whatever the rate.
-# Without the memory no digit arrives, and without positions the digits are a bag.
+# Two parts are needed for this task at any rate, and we can see why without training.
+# If the memory is zero no digit arrives, and without positions their order is lost.
 # Without residual connections the model looks lost at the largest rate of the long trainings, but at the two smaller ones it learns most of the task.
 # Without norms it is slower at the smallest rate, and as good at the usual one.
 # **A comparison at one rate shows what a part does at that rate.**
