@@ -52,8 +52,8 @@ cu.recall("multi_head_attention", "positions", "masks")
 # ## The whole on one page
 #
 # The **Transformer** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) has an **encoder**, which reads the whole source at once, and a **decoder**, which writes the target token by token.
-# At each step the decoder looks at the words it has written so far, and at what the encoder has made of the source.
-# So there are three kinds of attention, and they differ only in who asks and who answers:
+# The decoder looks at the words it has written so far, and at what the encoder has made of the source.
+# So there are three kinds of attention, which differ in who asks, who answers, and what is hidden:
 #
 # | attention | queries from | keys and values from | mask |
 # |---|---|---|---|
@@ -71,8 +71,7 @@ cu.quiz("transformer", "top_of_the_encoder")
 # How does such a model learn?
 # We let the decoder read the right translation, shifted by one place, and at each place it has to say the next word (**[teacher forcing](C_glossary.ipynb#teacher-forcing)**).
 # Thanks to the causal mask no place sees its own answer, so *one* forward pass asks all these questions at once.
-# Shorter sentences are filled up with padding, where the loss doesn't count.
-# Let's look at a batch of two sentences.
+# Here is a batch of two sentences, the shorter one filled up with padding, where the loss doesn't count.
 
 # %%
 pairs = [("oscar was a doctor .", "oscar était médecin ."),
@@ -124,7 +123,7 @@ with cu.guard("The decoder reads what it has to say, one place later, and paddin
 # %% [markdown]
 # ## Network, norm and residual
 #
-# Three parts of the machine are new, and each has its reason.
+# Three parts of the machine are new.
 #
 # **Why a network?**
 # Once its weights are fixed, attention only takes averages, so it is linear in the values.
@@ -178,8 +177,7 @@ fig
 # %% [markdown]
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about another.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
-# A group over the sentence would let a later token change an earlier one, whatever the mask says.
-# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch as well.
+# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "leaking_norm")
@@ -193,8 +191,7 @@ cu.quiz("transformer", "leaking_norm")
 #
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
 #
-# These orders are called [post-norm and pre-norm](C_glossary.ipynb#post-norm-and-pre-norm).
-# With pre-norm the sum itself never passes a norm, so such a stack closes with one more.
+# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) the sum itself never passes a norm, so such a stack closes with one more.
 
 
 # %%
@@ -280,7 +277,7 @@ with cu.guard(
 #
 # How do the parts become a block?
 # The **encoder block** is self-attention, then the network, each inside its residual.
-# A residual calls its sublayer with what the sublayer has to read, normalized or not:
+# We hand a residual its sublayer as a *function* (hence the `lambda`), and the residual calls it with `y`, which is `x` with or without the norm.
 
 
 # %%
@@ -308,8 +305,8 @@ class EncoderBlock(nn.Module):
 # Now you write the decoder block: masked self-attention, cross-attention to the memory, network.
 # `block` has `self_attention`, `cross_attention` and `feed_forward`, and around each its residual: `around_self`, `around_cross` and `around_feed_forward`.
 # You call residuals and attentions just as the encoder block does.
-# `attn_mask` is for the target tokens among themselves and `memory_mask` is for the memory; both may be `None`.
-# Once your function passes, the model below is built on it.
+# `attn_mask` is for the target tokens among themselves, `memory_mask` is for the memory, and both may be `None`.
+# The model below is built on your function.
 
 
 # %% tags=["exercise", "build"]
@@ -371,7 +368,7 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 # ## The whole model
 #
 # Only the two ends are left.
-# At the top of the machine a token becomes a row of an embedding matrix, times $\sqrt d$, plus its position (the factor makes the row about as large as the position).
+# At the top of the machine a token becomes a row of an embedding matrix, times $\sqrt d$ (so that it isn't small beside the position), plus its position.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
 
