@@ -70,7 +70,7 @@ cu.quiz("transformer", "top_of_the_encoder")
 # %% [markdown]
 # How does such a model learn?
 # We let the decoder read the right translation, shifted by one place, and at each place it has to say the next word (**[teacher forcing](C_glossary.ipynb#teacher-forcing)**).
-# Thanks to the causal mask no place sees its own answer, so *one* forward pass asks all these questions at once.
+# Thanks to the causal mask no place sees its own answer, so *one* forward pass asks for all words at once.
 # Here is a batch of two sentences, the shorter one filled up with padding, where the loss doesn't count.
 
 # %%
@@ -187,7 +187,7 @@ cu.quiz("transformer", "leaking_norm")
 # The output of a sublayer $f$, which is an attention or a network, doesn't replace its input but is *added* to it: $x + f(x)$, a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
 # So a vector passes unharmed by a sublayer that has nothing to say about it.
 # Where does the norm go?
-# The paper of 2017 puts it after the sum; GPT-2 and most models since put it before the sublayer ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)), as our machine does:
+# The paper of 2017 puts it after the sum (**post-norm**), but GPT-2 and most models since put it before the sublayer (**pre-norm**, [Xiong et al., 2020](https://arxiv.org/abs/2002.04745)), as our machine does:
 #
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
 #
@@ -532,7 +532,6 @@ cu.checks.fixed_block(fixed_block_solution)
 #
 # *predict · 4 minutes*
 #
-# What do the parts cost?
 # An attention has four $d\times d$ matrices with biases, so $4\,(d^2 + d)$ numbers.
 # A network has two matrices of $d\times$ `ffn_dim`, and the biases `ffn_dim` and $d$.
 # A norm has a scale and a shift for each of the $d$ features.
