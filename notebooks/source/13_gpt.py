@@ -473,7 +473,8 @@ cu.quiz("gpt", "one_pass")
 # Let's ask our GPT what comes after the beginning of a word, and draw in four ways.
 
 # %% tags=["nbval-ignore-output"]
-prompt, p = "the old w", 0.9  # try "she wants t" | "the ", and 0.1 … 1.0
+prompt = "the old w"  # try "the old w" | "she wants t" | "the "
+p = 0.9  # try 0.1 … 1.0
 with torch.no_grad():
     z = gpt(torch.tensor([[number[letter] for letter in prompt]]))[0, -1]
 ways = {f"T = {t:g}": next_token_probs(z, temperature=t) for t in (1, 0.5, 2)}
@@ -564,7 +565,7 @@ for temperature in (0, 0.7, 1.5):
 # Then it draws the three losses of the first screen as bars.
 
 # %% tags=["nbval-ignore-output"]
-path, minutes = "../data/prose/story.txt", 0.1  # try a file of your own, and 1 … 10
+path, minutes = "../data/prose/story.txt", 0.1  # put in a file of your own, and 1 to 10 minutes
 own = Path(path).read_text(encoding="utf-8")
 letters = sorted(set(own))
 ids = torch.tensor([letters.index(letter) for letter in own])
