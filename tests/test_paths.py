@@ -13,7 +13,7 @@ from course_utils.studio.page import UNCOUNTED, Page
 from course_utils.studio.paths import Leg
 
 COURSE = load(files=False).whole
-PATHS = paths.legs(COURSE) | {"Everything": [Leg(chapter, (), 0) for chapter in COURSE.chapters]}
+PATHS = paths.legs(COURSE) | {"All chapters": [Leg(chapter, (), 0) for chapter in COURSE.chapters]}
 STOPS = [
     pytest.param(path, stop, id=f"{path.title}-{stop.chapter}")
     for path in COURSE.paths

@@ -80,7 +80,7 @@ def summaries(course: Manifest) -> list[tuple[str, str, str]]:
         for title, path in legs(course).items()
     ]
     whole = sum(chapter.minutes for chapter in course.chapters)
-    return [*lines, ("Everything", "all", hours(whole))]
+    return [*lines, ("All chapters", "without the further pages", hours(whole))]
 
 
 def introduction(course: Manifest, stem: str) -> str:

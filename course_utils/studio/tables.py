@@ -117,7 +117,7 @@ def paths_table(course: Manifest) -> str:
     rows = [
         *[("Way", "Chapters (sections)", "About"), ("---",) * 3],
         *paths.summaries(course),
-        ("Everything, only read", "all", practised),
+        ("All chapters, only read", "without the further pages", practised),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

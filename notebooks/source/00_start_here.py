@@ -40,11 +40,11 @@ cu.live.translator("She has a red car.")
 # It is a small **[Transformer](C_glossary.ipynb#transformer)**, a network that is built around attention.
 # For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
 # It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each.
-# Each small picture is a head: *1.0*, for example, is head 0 of layer 1, because we count from 0.
-# (The sign ■ is the end of a sentence.)
+# Each small picture is a head, such as *layer 1, head 0*, because we count from 0.
+# (*end* marks the end of a sentence.)
 #
 # Let's look at one of them.
-# Write *She has a red car.* again, and choose picture *1.0* and the word *une*.
+# Write *She has a red car.* again, and choose the picture *layer 1, head 0* and the word *une*.
 # This head gives *car* 89 % of *une*'s weight.
 # That looks wise, because in French the noun decides between *un* and *une*.
 # But does *une* really need *car*?

@@ -150,6 +150,6 @@ ANSWERS = {
     "minus_twelve": ("largest score", "below every other"),
     "minus_five": ("shares the weight", "has the exponential 0"),
     "polarity_for_no_axis": ("what the patient has", "Polarity puts all weight"),
-    "aligned_from_the_right": ("(batch, queries, keys)", "Which axis has `numbers` to get"),
+    "aligned_from_the_right": ("(batch, queries, keys)", "Which axis does `numbers` need"),
     "from_its_own_module": ("it calls masked_softmax", "step by step"),
 }

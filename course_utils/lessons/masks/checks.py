@@ -26,7 +26,7 @@ my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
 
 @my_mask.must("returns a boolean mask of shape (batch, queries, keys)")
 def _(candidate):
-    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis has `numbers` to get? It needs one
+    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis does `numbers` need? It needs one
     of size 1 for the queries.
 
     `numbers[:, None, :]` is (batch, 1, keys), `numbers[:, :, None]` is (batch, queries, 1).

@@ -13,7 +13,7 @@ from lxml import html
 
 SCRIPT = "sections.js"
 SKIPPED_TAGS = {"script", "style", "svg", "form", "nav"}
-SKIPPED_CLASSES = {"cell_input", "cell_output", "headerlink", "hide", "cu-links"}
+SKIPPED_CLASSES = {"cell_input", "cell_output", "headerlink", "hide", "cu-claim", "cu-links"}
 
 
 def write_sections(folder: Path) -> None:

@@ -32,6 +32,7 @@
       if (answered || read) keep(PLACE, page);
     };
     note(false);
+    addEventListener("scroll", () => { if (scrollY > innerHeight) keep(PLACE, page); }, { passive: true });
     for (const event of ["change", "click"]) addEventListener(event, () => setTimeout(note, 0, false));
     new IntersectionObserver(([{ isIntersecting }], observer) => {
       if (!isIntersecting) return;
@@ -63,6 +64,11 @@
     });
     place.append(forget);
     map.querySelector(".cu-map-lines").before(place);
+    if (document.querySelector(".cu-start")) {
+      const back = Object.assign(document.createElement("p"), { className: "cu-map-place" });
+      back.append("Welcome back. Go on with ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ".");
+      document.querySelector("h1").after(back);
+    }
     for (const start of document.querySelectorAll(".cu-start")) {
       start.href = link.href;
       start.textContent = `Go on with ${title}`;
