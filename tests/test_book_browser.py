@@ -62,7 +62,15 @@ def test_formulas_are_set_by_mathjax(chapter: Page):
     assert chapter.locator("mjx-merror").count() == 0
 
 
+def unveil(chapter: Page) -> None:
+    """Lift the veils before the results of a page's predictions."""
+    for button in chapter.locator(".cu-predict .show-me").all():
+        if button.is_visible():  # it is gone where the prediction is made
+            button.click()
+
+
 def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
+    unveil(chapter)
     explorers = chapter.locator("article .cu-explorer")
     name = Path(urlsplit(chapter.url).path).stem
     made = (ROOT / "notebooks" / "source" / f"{name}.py").read_text(encoding="utf-8")
@@ -99,6 +107,7 @@ CUT = """() => {
 
 
 def test_nothing_is_cut_at_any_width(chapter: Page):
+    unveil(chapter)
     before = chapter.viewport_size
     for width in (320, 390, 768, 1280):
         chapter.set_viewport_size({"width": width, "height": 900})

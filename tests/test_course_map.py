@@ -125,6 +125,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     onwards = page.locator(".cu-next:visible small")
     expect(onwards).to_have_text("Next: 02")
     page.get_by_role("button", name="To GPT").click()
+    page.mouse.move(0, 0)  # or a station below the pointer would be explained
     if width > 736:
         page.locator("[data-number='13'] a").first.focus()
         expect(page.locator(".cu-map-said")).to_contain_text("It needs 10.")

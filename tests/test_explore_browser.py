@@ -110,6 +110,7 @@ def still(name: str) -> tuple[str, Explorer]:
     width, height = explorer.size
     text = form(explorer, {"width": width, "height": height, "src": source, "alt": alt})
     script = asset("explorer.js") + "; connect(document.querySelector('form'), () => {});"
+    script = f"(() => {{{script}}})();"  # as a page of the book has it: the next one declares its names again
     return (
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<body style='margin: 0 15px'>{text}<style>{asset('explorer.css')}</style>"
