@@ -187,8 +187,47 @@ with cu.guard(
 # %% [markdown]
 # ## GPT-2 small, counted
 #
-# With the formulas of [exercise 3](10_transformer.ipynb#The-whole-model) we can count real models.
-# GPT-2 small is a decoder without a source: 12 blocks with $d = 768$ and `ffn_dim` $4d$, learned positions, and 50,257 tokens.
+# How many parameters does a Transformer have?
+# Let's count a small one by hand, and then a famous one.
+#
+# An attention has four $d\times d$ matrices with biases, so $4\,(d^2 + d)$ numbers.
+# A network has two matrices of $d\times$ `ffn_dim`, and the biases `ffn_dim` and $d$.
+# A norm has a scale and a shift for each of the $d$ features.
+#
+# ### Exercise 1 · Count
+#
+# *predict · 4 minutes*
+#
+# Take $d = 8$, `ffn_dim` 16, 2 heads, 3 encoder and 3 decoder blocks, the norm before, and vocabularies of 10 source and 14 target tokens.
+# How many parameters does (a) one decoder block have?
+# (b) How many more does an attention with 4 heads have?
+# (c) How many does the whole model have?
+
+
+# %% tags=["exercise", "predict"]
+def counted():
+    """Three whole numbers, for (a) to (c), without running anything."""
+    return ...  # such as [1, 2, 3]
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.counted(counted)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def counted_solution():
+    """Two attentions of 288, a network of 280, three norms of 16; heads share the matrices.
+
+    3 · (600 + 904) in the blocks, 2 · 16 in the last norms, 80 + 112 embeddings, 14 · 9 above.
+    """
+    return [904, 0, 4862]
+
+
+cu.checks.counted(counted_solution)
+
+# %% [markdown]
+# With the same formulas we can count GPT-2 small.
+# It is a decoder without a source: 12 blocks with $d = 768$ and `ffn_dim` $4d$, learned positions, and 50,257 tokens.
 # Its output layer has no weights of its own, because it uses the embedding matrix a second time (**weight tying**, [Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)).
 
 # %%

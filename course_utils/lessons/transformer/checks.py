@@ -34,30 +34,30 @@ def _silent(block):
 my_sublayers = Check("my_sublayers", forbids=["three_sublayers", "DecoderLayer.forward"])
 
 
-@my_sublayers.must("it runs with masks and without")
+@my_sublayers.must("runs with masks and without")
 def _(candidate):
-    """Which line does the error name? A residual wants a function; and which mask has 6 rows and 6 columns?
+    """Which line does the error name? If it calls a residual, look at what you hand it: x, and then a *function*.
 
-    `around(x, lambda y: …)`: y is what the sublayer reads. Which mask has 6 rows and 6 columns, which 4 columns?
+    A function for a residual has one argument: `def look_back(y): return block.self_attention(y, y, y, attn_mask)`.
     """
     block, x, memory, mask = _decoder()
     candidate(block, x, memory, causal_mask(6), mask)
     candidate(block, x, memory)
 
 
-@my_sublayers.must("the output has the shape of x, also where the memory has another length")
+@my_sublayers.must("gives an output of the shape of x, even if the memory has another length")
 def _(candidate):
-    """An attention gives a row for each query. Whose rows does the decoder pass on?
+    """Whose rows does the decoder pass on? An attention gives one row for each query, so look at your queries.
 
-    In the cross-attention x asks, and the memory is keys and values.
+    In the cross-attention x asks, and the memory gives keys and values.
     """
     block, x, memory, mask = _decoder()
     expect_shape(candidate(block, x, memory, causal_mask(6), mask), (2, 6, 12))
 
 
-@my_sublayers.must("a later target token changes no earlier output")
+@my_sublayers.must("keeps earlier outputs as they are when a later target token changes")
 def _(candidate):
-    """Which of the three sublayers lets target tokens look at each other, and which mask belongs to it?"""
+    """Which sublayer lets target tokens look at each other? That is where `attn_mask` belongs."""
     block, x, memory, mask = _decoder()
     _no_later_token(lambda y: candidate(block, y, memory, causal_mask(6), mask), x)
 
@@ -70,9 +70,9 @@ def _no_later_token(call, x: Tensor) -> None:
     expect(not torch.allclose(after[:, 4], before[:, 4]), "token 4 was changed, its output was not")
 
 
-@my_sublayers.must("the source is read, and its padding is not")
+@my_sublayers.must("reads the source, but not its padding")
 def _(candidate):
-    """Which mask says where the source has real tokens? Where do its keys come from?"""
+    """Which sublayer looks at the source? It needs `memory` as keys and values, and `memory_mask`."""
     block, x, memory, mask = _decoder()
     _reads_no_padding(lambda memory: candidate(block, x, memory, causal_mask(6), mask), memory)
 
@@ -87,9 +87,9 @@ def _reads_no_padding(call, memory: Tensor) -> None:
     expect(not torch.allclose(again[0], before[0]), "a real token was changed, the output was not")
 
 
-@my_sublayers.must("without masks, later target tokens and the padding of the source are seen")
+@my_sublayers.must("sees later target tokens and padding if it gets no masks")
 def _(candidate):
-    """The masks are arguments, and may be None. Does your function make one of its own?"""
+    """Does your function make a mask of its own? Hand on the two that it gets, which may be None."""
     block, x, memory, _ = _decoder()
     later, other = x.clone(), memory.clone()
     later[:, 4], other[0, 3] = torch.randn(12), torch.randn(12)
@@ -100,20 +100,21 @@ def _(candidate):
     expect(not torch.allclose(after[0], before[0]), "no mask of the memory, and yet one works")
 
 
-@my_sublayers.must("if every sublayer gives zeros, x passes unchanged (norm before)")
+@my_sublayers.must("lets x pass unchanged if every sublayer gives zeros (norm before)")
 def _(candidate):
-    """The residuals add. Is each sublayer called by its own residual, as in `around(x, sublayer)`?"""
+    """Who adds x to what a sublayer gives? Call each sublayer through its residual, as in `around(x, sublayer)`."""
     block, x, memory, mask = _decoder()
     _silent(block)
     answer = candidate(block, x, memory, causal_mask(6), mask)
     expect_close(answer, x, "all sublayers give zeros, the output against x")
 
 
-@my_sublayers.must("it agrees with PyTorch's order of sublayers, with either place of the norm")
+@my_sublayers.must("agrees with PyTorch's order of sublayers, with either place of the norm")
 def _(candidate):
-    """A sublayer gets from its residual what it has to read, normalized or not. Does yours read that, or x itself?
+    """What does your function for a residual read, its argument y or x itself? y is what may have been normalized.
 
-    First what was written, then the source, then the network. Has each its own weights, and its own residual?
+    In which order do yours run? First masked self-attention, then cross-attention, then the network, each with its
+    own residual.
     """
     for norm_first in (True, False):
         block, x, memory, mask = _decoder(norm_first=norm_first)
@@ -127,11 +128,12 @@ def _(candidate):
 counted = on_paper(
     "counted", __name__, {
         "a": (904, "the parameters of one decoder block",
-             "How many attentions does it have, and how many norms? An attention has 4 · (64 + 8) parameters.",
+             "How many attentions does a decoder block have? Each has 4 · (64 + 8) parameters. Add network and norms.",
              "Two attentions of 288, one network of 280, three norms of 2 · 8."),
-        "b": (0, "what two more heads cost", "Which of the matrices becomes larger?"),
+        "b": (0, "what two more heads cost",
+             "Which of the four matrices becomes larger? Think of the split, where the heads share the d columns."),
         "c": (4862, "the parameters of the whole model",
-             "Three blocks on each side, and what else? Look for a norm that belongs to no block.",
+             "What is there besides three blocks on each side? Look for a norm that belongs to no block.",
              "An encoder block has 600. Then 2 last norms, 10 and 14 rows of 8, and the output layer with biases."),
     },
 )  # fmt: skip
@@ -142,11 +144,11 @@ counted = on_paper(
 fixed_block = Check("fixed_block", forbids=["DecoderLayer.forward"])
 
 
-@fixed_block.must("the output has the shape of x")
+@fixed_block.must("gives an output of the shape of x")
 def _(candidate):
-    """Begin with her lines. Each has a sublayer, a norm and a sum: which of them are not as in `Residual`?
+    """Which of her lines do not do what `Residual` does? Begin with her function and change only these.
 
-    Target and memory have different lengths. Rows of which of the two are passed on?
+    Whose rows are passed on, the target's or the memory's? They have different lengths, and x asks.
     """
     block, x, memory, mask = _decoder()
     expect_shape(candidate(block, x, memory, mask), (2, 6, 12))
@@ -159,30 +161,31 @@ def _no_later_token_in_mode(candidate, training: bool) -> None:
     expect(block.training == training, "the call has switched the block's mode")
 
 
-@fixed_block.must("in training mode a later token changes no earlier output")
+@fixed_block.must("hides later tokens in training mode")
 def _(candidate):
-    """This was right before. What happened to the causal mask?"""
+    """What happened to the causal mask? In training mode her line was right, so compare yours with hers."""
     _no_later_token_in_mode(candidate, training=True)
 
 
-@fixed_block.must("in eval mode a later token changes no earlier output")
+@fixed_block.must("hides later tokens in eval mode")
 def _(candidate):
-    """There is no dropout, and yet the two modes differ. Which line asks for the mode?"""
+    """Which line asks for the mode? There is no dropout, so no line needs to."""
     _no_later_token_in_mode(candidate, training=False)
 
 
-@fixed_block.must("the padding of the source has no influence, the source has")
+@fixed_block.must("reads the source, but not its padding")
 def _(candidate):
-    """Queries, keys, values and mask of the cross-attention were right before. What did you change?"""
+    """What did you change in the cross-attention? Her keys, values and mask were right, so compare with her line."""
     block, x, memory, mask = _decoder()
     _reads_no_padding(lambda memory: candidate(block, x, memory, mask), memory)
 
 
-@fixed_block.must("if every sublayer gives zeros, x passes unchanged")
+@fixed_block.must("lets x pass unchanged if every sublayer gives zeros")
 def _(candidate):
-    """Follow x past three sublayers that add nothing. What else is done to it on the way?
+    """What is done to x besides the sums? Follow it past three sublayers that add nothing.
 
-    With the norm before, the norm is for the sublayer only. To what is the sublayer's output added?
+    To what is the sublayer's output added? With the norm before, only the sublayer reads the norm, so give it a name
+    of its own.
     """
     block, x, memory, mask = _decoder()
     _silent(block)
@@ -190,9 +193,9 @@ def _(candidate):
     expect_close(answer, x, "all sublayers give zeros, the output against x")
 
 
-@fixed_block.must("it agrees with DecoderLayer")
+@fixed_block.must("agrees with DecoderLayer")
 def _(candidate):
-    """What does each sublayer read, and through which norm? To what is its output added?"""
+    """Through which norm does each sublayer read? Each has its own, in its residual: `block.around_….norm`."""
     block, x, memory, mask = _decoder()
     expected = block(x, memory, causal_mask(6), mask)
     expect_close(candidate(block, x, memory, mask), expected, atol=1e-4)

@@ -119,11 +119,16 @@ def translator() -> Transformer:
     return model
 
 
-def without(sentence: str, *parts: str) -> str:
-    """What the stored translator says without these parts."""
+def says(sentences: Sequence[str], *parts: str) -> list[str]:
+    """The stored translator's French for each sentence, without these parts."""
     with intervene(translator()) as acts:
         switch_off(acts, *parts)
-        return translate(translator(), sentence)
+        return list(map(words_of, greedy(translator(), *batch_of(sentences), max_len=LONGEST)))
+
+
+def without(sentence: str, *parts: str) -> str:
+    """The same for a single sentence."""
+    return says([sentence], *parts)[0]
 
 
 @contextlib.contextmanager
@@ -143,9 +148,16 @@ def with_blocks(model: nn.Module, one_block: Callable[..., Tensor]) -> Iterator[
 
 
 @torch.no_grad()
-def ratios(sentences: Sequence[str], french: Sequence[Sequence[int]]) -> dict[str, float]:
-    """‖f(x)‖ / ‖x‖ of each sublayer and of the positions, on average over tokens, while it says the French."""
-    model, (ids, lens) = translator(), batch_of(sentences)
+def ratios(
+    model: Transformer, ids: Tensor, lens: Tensor, french: Sequence[Sequence[int]]
+) -> dict[str, float]:
+    """‖f(x)‖ / ‖x‖ of each sublayer and of the positions, on average over tokens, while it says the French.
+
+    Args:
+        model: of two layers on each side, as the stored translators have them.
+        ids, lens: (batch, longest) and (batch,), of the sources.
+        french: the ids that it says, a row for each source.
+    """
     read = pad_sequence([torch.tensor([BOS, *row]) for row in french], batch_first=True)
     real = {"encoder": torch.arange(ids.shape[1]) < lens[:, None],
             "decoder": torch.arange(read.shape[1]) <= torch.tensor([len(row) for row in french])[:, None]}  # fmt: skip
@@ -184,7 +196,7 @@ def worth(count: int = 200) -> pd.DataFrame:
     sentences = [english for english, _ in held_out_pairs(count)]
     model, batch = translator(), batch_of(sentences)
     before = greedy(model, *batch, max_len=LONGEST)
-    bars = ratios(sentences, before)
+    bars = ratios(model, *batch, before)
     rows = {}
     for part in PARTS:
         with intervene(model) as acts:

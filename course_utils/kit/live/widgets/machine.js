@@ -26,7 +26,7 @@ const KINDS = {
   cross_attention: ["Cross-attention", "looks at the English"],
   feed_forward: ["Feed-forward", "one word at a time"],
   norms: ["Layer norms", "one size for all vectors"],
-  residuals: ["Residual connections", "let vectors pass by"],
+  residuals: ["Residuals", "let vectors pass by"],
 };
 // A sentence, what to look for in it, and whether it is found.
 const HUNTS = [
