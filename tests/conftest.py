@@ -66,7 +66,7 @@ def _turn(item) -> tuple:
         return (0,)
     if item.path.suffix == ".ipynb":
         number, _, rest = item.path.stem.partition("_")
-        return 1, rest.endswith("further"), -int(number) if number.isdigit() else 0, item.path.name
+        return 1, "_further" in rest, -int(number) if number.isdigit() else 0, item.path.name
     return (3 if "book" in item.fixturenames else 2,)
 
 

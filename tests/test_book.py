@@ -111,7 +111,7 @@ def page(*cells, chapter=COURSE.chapters[1], linked=MappingProxyType({}), onward
 @pytest.fixture
 def lesson(small) -> list:
     """The cells of a chapter's page, two chapters after it."""
-    one = dataclasses.replace(small().chapters[0], further="More of one")
+    one = dataclasses.replace(small().chapters[0], further=("More of one",))
     two = dataclasses.replace(one, notebook="02_two", title="Two")
     three = dataclasses.replace(one, notebook="03_three", title="Three")
     svg = base64.b64encode(b'<svg xmlns="x"><style>*{}</style><rect/></svg>').decode()

@@ -193,9 +193,7 @@ def build(course: Manifest, to: Path, tool: str) -> None:
         if tool == "otter":
             config = template("otter_config.txt", name=f"{page.notebook}_exercises")
             notebook.cells.insert(0, nbformat.v4.new_raw_cell(config))
-        folder = (
-            to / ("source" if tool == "nbgrader" else "") / page.notebook.removesuffix("_further")
-        )
+        folder = to / ("source" if tool == "nbgrader" else "") / page.core
         folder.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, folder / f"{page.notebook}_exercises.ipynb")
     name = next((page.notebook for page in sheets if page.kind == "chapter"), "NAME")

@@ -50,7 +50,7 @@ class Chapter:
         part: the title of its part; empty if it belongs to none.
         prerequisites: the stems of the chapters that it needs.
         gpu: whether it has runs at full size, for `make gpu`.
-        further: the title of its further page; empty if it has none.
+        further: the titles of its further pages; their files are named ``…_further``, ``…_further_2`` and so on.
         kind: "chapter", "further" or "appendix".
     """
 
@@ -59,7 +59,7 @@ class Chapter:
     part: str = ""
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
-    further: str = ""
+    further: tuple[str, ...] = ()
     kind: str = "chapter"
     root: Path = field(default=ROOT, repr=False)
 
@@ -67,6 +67,11 @@ class Chapter:
     def number(self) -> str:
         """``"02"``, or ``"A"`` for an appendix."""
         return self.notebook.partition("_")[0]
+
+    @property
+    def core(self) -> str:
+        """The stem of the chapter; of a further page that of the chapter it belongs to."""
+        return re.sub(r"_further(_\d)?$", "", self.notebook)
 
     @property
     def slug(self) -> str:
@@ -106,11 +111,11 @@ class Chapter:
         return asked(self.page.notebook.cells[0].source) if self.page else ""
 
     def pages(self) -> "Iterator[Chapter]":
-        """The chapter, and its further page after it."""
+        """The chapter, and its further pages after it."""
         yield self
-        if self.further:
-            changes = {"title": self.further, "prerequisites": (self.notebook,), "further": ""}
-            stem = f"{self.notebook}_further"
+        for place, title in enumerate(self.further, start=1):
+            stem = f"{self.notebook}_further{f'_{place}' if place > 1 else ''}"
+            changes = {"title": title, "prerequisites": (self.notebook,), "further": ()}
             yield replace(self, notebook=stem, kind="further", gpu=False, **changes)
 
 
@@ -223,8 +228,7 @@ class Manifest:
     def after(self, page: Chapter) -> Chapter | None:
         """The chapter after a chapter or its further page; None after the last, and for appendices."""
         stems = [chapter.notebook for chapter in self.whole.chapters]
-        stem = page.notebook.removesuffix("_further")
-        later = stems[stems.index(stem) + 1 :] if stem in stems else []
+        later = stems[stems.index(page.core) + 1 :] if page.core in stems else []
         return next((chapter for chapter in self.chapters if chapter.notebook in later), None)
 
 
@@ -277,7 +281,7 @@ def _manifest(path: Path, table: dict[str, Any]) -> Manifest:
     root = path.resolve().parent
     course = {key: value for key, value in table["course"].items() if key != "chapters"}
     chapters = (
-        entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}
+        entry | {name: _tuple(entry.get(name, ())) for name in ("prerequisites", "further")}
         for entry in table["chapter"]
     )
     return Manifest(
@@ -290,6 +294,10 @@ def _manifest(path: Path, table: dict[str, Any]) -> Manifest:
         paths=tuple(map(_path, table.get("path", ()))),
         path=path,
     )
+
+
+def _tuple(texts: str | Iterable[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def _path(entry: dict[str, Any]) -> LearningPath:

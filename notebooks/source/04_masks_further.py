@@ -350,7 +350,7 @@ pd.DataFrame(hiding, index=heads).round(2)
 # The words themselves are hidden, so that nothing leaks.
 # But the first query gives about four of its six shares to four words that are not there, as scores of an untrained layer are near 0.
 # Without a bias this only shrinks the answer, by just that weight, because the values of zeroed words are 0, too; with a bias it turns the answer as well.
-# What zeroed *padding* costs when a model is trained, the further page of [Training transformers](12_training_transformers_further.ipynb#A-first-generation) measures: next to nothing in BLEU there.
+# What zeroed *padding* costs when a model is trained, the further page of [Training transformers](12_training_transformers_further_2.ipynb#A-first-generation) measures: next to nothing in BLEU there.
 #
 # One of the two methods `apply_mask` of that code cuts `x[:, :, :length]`, the other one the words.
 # For a tensor (batch, words, features) the first keeps the first *features* of all words:

@@ -7,14 +7,14 @@
 # ---
 
 # %% [markdown]
-# # Training transformers: optimizers, precision and a first generation
+# # Training transformers: optimizers and precision
 #
-# What a first reader of [Training transformers](12_training_transformers.ipynb) may skip: weight decay that is decoupled from Adam, cosine schedules, small initial weights, large batches in pieces, sixteen bits, what clipping protects, smoothed labels, what a checkpoint must hold; a first-generation model assembled whole, what its masks let through, and what four of its simplifications cost one at a time; and both orders of norm on real sentences.
-# Each section can be read by itself; run the cells in order.
+# [Training transformers](12_training_transformers.ipynb) needs only a few words about its optimizer.
+# This page has the details that you will meet when you train a model of your own: what the first steps destroy, weight decay, small initial weights, large batches in pieces, sixteen bits, clipping, smoothed labels, and what a checkpoint must hold.
+# You can read each section by itself, but run the cells in order.
 
 # %%
 import copy
-import inspect
 import math
 from functools import partial
 
@@ -26,28 +26,82 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.lessons.training_transformers.runs import found, load_training_runs
 from course_utils.lessons.training_transformers.small_spanish import spanish_world
-from course_utils.lessons.training_transformers.variants import (
-    SHORTCUTS,
-    FirstDecoderLayer,
-    FirstGeneration,
-    SlicedHeads,
-    real_run,
-    show_real_curves,
-)
 
 cu.seed_everything(0)
 
 # %% [markdown]
+# ## What do the first steps destroy?
+#
+# In the chapter training A fails because it begins at the full rate.
+# There are two explanations.
+# One says that Adam's averages are poor at the start, because they come from few gradients, so the sizes of its steps can't be trusted.
+# **RAdam** corrects them with a factor that grows over a few hundred steps ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)).
+# The other says that with the norm after the sum the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)).
+#
+# We can tell them apart.
+# Let's fill Adam's averages *before* A begins, with 50 batches at rate 0.
+# Then the averages are good, and the first step is still large.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "A, with Adam's averages filled by 50 batches before the first step that moves a weight. Does it learn to translate?",
+    ["yes, in all three trainings", "no, in none", "in some"],
+    answer="no, in none",
+    wrong={
+        "yes, in all three trainings": "That would be so if poor averages were all of the cause. What stays as it was in A?",
+        "in some": "The first steps stay large in all three trainings. What would make one of them survive?",
+    },
+    why="BLEU stays at zero in each of them. Good averages don't help while the first steps stay that large.",
+)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+stored = load_training_runs()
+cures = {
+    "norm after, full rate (A)": found(stored, warmup=0),
+    "norm after, warm-up (B)": found(stored),
+    "norm after, averages filled": cu.stored_runs(
+        "training_transformers", "other_adam", adam="filled"
+    ),
+    "norm after, RAdam": cu.stored_runs("training_transformers", "other_adam", adam="radam"),
+    "norm before, full rate": found(stored, norm_first=True, warmup=0),
+}
+bleu_of = {
+    name: [
+        run["curves"]["bleu"][1][1] if isinstance(run, dict) else run.result["bleu"] for run in some
+    ]
+    for name, some in cures.items()
+}
+compared = pd.DataFrame(bleu_of, index=[f"training {seed}" for seed in range(3)]).T
+compared.rename_axis("BLEU after 112 steps").round(2)
+
+# %% [markdown]
+# With filled averages A still fails, so poor averages are not all of the cause.
+# RAdam does learn, but it also begins with small steps, so by itself it wouldn't decide between the explanations.
+# And with the norm *before* the sublayer the same full rate does no harm at all.
+# So what the first steps destroy depends on where the norm is.
+# ([How gradients flow in the two orders](12_training_transformers_further_2.ipynb#Two-orders-of-norm) is another page's subject.)
+
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Filled averages don't save A; RAdam, a warm-up or the norm before do."):
+    failing = ["norm after, full rate (A)", "norm after, averages filled"]
+    assert (compared.loc[failing] < 0.05).all(axis=None)
+    assert (compared.drop(failing) > 0.2).all(axis=None)
+    first = cu.stored_runs("training_transformers", "first_step_filled")
+    assert all(0.5 < run.result["moved"] < 0.7 for run in first)
+
+# %% [markdown]
 # ## Adam with decoupled weight decay
 #
-# **Weight decay** pulls each weight towards 0.
-# Two ways to write it: add $\lambda\theta$ to the *gradient* (an L2 penalty in the loss), or shrink the weight itself by $\eta\lambda\theta$ beside the step.
+# **Weight decay** pulls each weight towards 0, which keeps weights small that nothing needs.
+# We can write it in two ways: add $\lambda\theta$ to the *gradient*, as a penalty in the loss would, or shrink the weight itself by $\eta\lambda\theta$ in each step.
 # For plain gradient descent these are the same.
-# With Adam they are not: what stands in the gradient is divided by the size of the gradient as well, so weights with large gradients hardly decay.
-# **AdamW** decouples the two ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)).
-# Its step:
+# With Adam they are not, because Adam divides whatever is in the gradient by the gradient's usual size, so a weight with large gradients hardly decays.
+# **AdamW** decouples the two ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)):
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1) g, \quad s \leftarrow \beta_2 s + (1-\beta_2) g^2, \quad \theta \leftarrow (1 - \eta\lambda)\,\theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{s / (1-\beta_2^t)} + \epsilon}.$$
+#
+# Here is the whole optimizer.
 
 
 # %%
@@ -70,6 +124,11 @@ class AdamW:
             p.mul_(1 - self.lr * self.weight_decay)
             size = (s / (1 - b2**self.t)).sqrt() + self.eps
             p.sub_(self.lr * m / (1 - b1**self.t) / size)
+
+
+# %% [markdown]
+# Let's try it on two weights that begin at 1.
+# Their gradients are nothing but noise, large for the first and small for the second.
 
 
 # %%
@@ -98,19 +157,17 @@ decayed.round(3)
 
 # %% [markdown]
 # Our step is PyTorch's.
-# Without decay only the noise moves the two weights, to 1.08 and 0.95.
-# With the decay in the gradient, the weight with gradients of size 10 hardly decays (1.06), and the one with gradients of 0.01 falls to 0.54.
-# With AdamW both shrink by nearly the same part, about $(1 - 0.005\cdot 0.5)^{100} = 0.78$, whatever their gradients.
+# With the decay in the gradient, the weight with large gradients stays near 1 and only the other one decays.
+# With AdamW both shrink by nearly the same part, about $(1 - 0.005\cdot 0.5)^{100} = 0.78$, on top of what the noise does to them.
 #
-# Not everything decays: by custom biases and norms do not.
-# `cu.Trainer` keeps to that, and leaves position tables alone.
-# Which value is right is a matter of validation; 0.01 to 0.1 are common.
+# By custom biases and norms don't decay, and `cu.Trainer` keeps to that.
+# Values from 0.01 to 0.1 are common, and validation decides which one is right.
 #
 # ### Cosine
 #
-# Beside the schedule of the chapter another is common: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over.
+# A second schedule is just as common as the chapter's: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over.
 # PyTorch has it as `CosineAnnealingLR`.
-# Beside it, without a warm-up, the chapter's $1/\sqrt{\text{step}}$ behind step 50, as shares of the peak:
+# Compare it with $1/\sqrt{\text{step}}$, both as shares of the peak:
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 total = 280  # the steps of the chapter's trainings
@@ -130,12 +187,13 @@ schedules = {
 pd.DataFrame(schedules, index=[f"step {step}" for step in quarters]).T.round(3)
 
 # %% [markdown]
-# The cosine ends at 0, and so it has to know the number of steps; $1/\sqrt{\text{step}}$ need not, and still has 0.423 of the peak.
-# Which of them translates better was not tried here.
+# The cosine ends at 0, so it has to know the number of steps in advance.
+# The root doesn't, but it still has a good part of its peak at the end.
+# We haven't compared how well they translate.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "AdamW is PyTorch's, and it decays weights with large and with small gradients alike.",
+    "AdamW is PyTorch's, and decays weights with large and with small gradients alike.",
     given=decay == 0.5,
 ):
     assert (rows["AdamW, ours"] - rows["AdamW, PyTorch's"]).abs().max() < 1e-5
@@ -149,11 +207,10 @@ with cu.guard(
 # %% [markdown]
 # ## Small initial weights
 #
-# With the norm before, each sublayer adds to the stream.
-# GPT draws weights with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)).
-# GPT-2 divides those of the last matrix of each sublayer by $\sqrt{N}$ at the start, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
-# What does the stream look like after many layers?
-# In all rows but the first the biases are 0.
+# With the norm before the sublayer, each sublayer adds to the stream, so the stream grows as it goes up.
+# How much, is decided by the initial weights.
+# GPT draws them with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), and GPT-2 divides those of the last matrix in each sublayer by $\sqrt{N}$, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
+# Let's see what the stream looks like after many layers.
 
 
 # %%
@@ -198,10 +255,9 @@ pd.DataFrame({name: [one[0], one[number // 2], one[-1]] for name, one in sizes.i
              index=["bottom", "middle", "top"]).T.round(3)  # fmt: skip
 
 # %% [markdown]
-# With Xavier's weights ([Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html)) the stream is nearly five times as large after 24 layers, with PyTorch's default 1.7 times.
-# With 0.02 it hardly grows in a network of width 64, to 1.04, and with the smaller last matrices it stays as it was to three digits: at the start a layer of such a model does nearly nothing.
-# That is wanted.
-# Each layer begins as the identity and learns what to add.
+# With Xavier's weights ([Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html)) the stream is several times as large at the top.
+# With the smaller last matrices it stays as it was, which means that at the start a layer of such a model does nearly nothing.
+# That is what we want, because each layer begins as the identity and learns what to add.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("With small last matrices the stream hardly grows.", given=number == 24):
@@ -213,9 +269,8 @@ with cu.guard("With small last matrices the stream hardly grows.", given=number 
 #
 # ### A large batch in pieces
 #
-# A batch that does not fit is computed in pieces whose gradients are added: **gradient accumulation**.
-# One trap: pieces have different numbers of tokens.
-# A mean of means is not the mean over all tokens.
+# If a batch doesn't fit, we compute it in pieces and add up their gradients (**gradient accumulation**).
+# There is one trap, because the pieces have different numbers of tokens, and a mean of means isn't the mean over all tokens.
 
 # %%
 world = spanish_world()
@@ -252,15 +307,14 @@ for name, sum_of in (("divided by all tokens", by_token), ("mean of means", by_m
     print(f"{name}: differs by {gap.item():.3f}")
 
 # %% [markdown]
-# Divided by the number of *all* tokens, the four pieces add up to the gradient of the whole, up to rounding.
-# The mean of four means is another gradient: in pieces with short sentences each token counts more.
-# The schedule counts steps of the optimizer, not pieces.
-
-# %% [markdown]
+# If we divide by the number of *all* tokens, the four pieces add up to the gradient of the whole batch.
+# The mean of four means is another gradient, in which tokens of short sentences count more.
+# (And the schedule counts steps of the optimizer, not pieces.)
+#
 # ### Sixteen bits
 #
-# Half of the bits are half of the memory, and on accelerators several times the speed.
-# What is lost?
+# Half of the bits need half of the memory, and on accelerators they are several times as fast.
+# What do we lose?
 
 # %%
 table = {}
@@ -274,13 +328,14 @@ limits = ["largest", "smallest normal", "step after 1", "1 + 0.001", "70,000", "
 pd.DataFrame(table, index=limits).T
 
 # %% [markdown]
-# **float16** has small steps between numbers and a small range: 70,000 is infinite, and a gradient of $10^{-8}$ is 0.
-# So a loss is multiplied by a large number before the backward pass, and the gradients are divided by it afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). **bfloat16** has the range of float32 and large steps: $1 + 0.001$ is 1.
-# That is fatal for *weights*: an update of a thousandth would be lost, every time.
-# So the weights stay in float32, and only the products are computed in sixteen bits: **mixed precision**, in PyTorch `torch.autocast`.
-# `cu.Trainer` uses bfloat16 on GPUs that compute in it.
-# Softmax, norms and losses stay in float32 there, too.
-# One step of Adam for the small model of above, at the rate 0.0001:
+# **float16** has small steps between its numbers but a small range, so a large value becomes infinite and a small gradient becomes 0.
+# That is why one multiplies the loss by a large number before the backward pass and divides the gradients afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)).
+# **bfloat16** has the range of float32 and large steps, so $1 + 0.001$ is 1.
+# For *weights* that is fatal, because an update of a thousandth would be lost every time.
+# So the weights stay in float32 and only the products are computed in sixteen bits, which is called **mixed precision**, in PyTorch `torch.autocast`.
+# (Softmax, norms and losses stay in float32 as well. `cu.Trainer` does all this on GPUs that compute in bfloat16.)
+#
+# Let's see it for one step of Adam on the small model.
 
 
 # %%
@@ -311,17 +366,18 @@ columns = ["loss", "gradient differs by", "weights that do not move"]
 pd.DataFrame(steps_of, index=columns).T.round(3)
 
 # %% [markdown]
-# *Mixed*: the loss is nearly the same, the gradient differs by less than 0.01 of its length, and the weights move.
-# With the weights themselves in bfloat16 the gradient differs by less than 0.01, too.
-# But 82 % of the weights that have a gradient stay where they were: the step is smaller than half of the distance to the next number.
+# In mixed precision the loss is nearly the same, the gradient hardly differs, and the weights move.
+# If the weights themselves are in bfloat16 the gradient is still fine, but most weights stay where they were, because the step is smaller than half of the distance to the next number.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Pieces add up if each is divided by all tokens, a mean of means is another gradient; "
-    "float16 overflows at 70,000 and loses 1e-8, bfloat16 loses 0.001 beside 1, and most steps of weights."
+    "Pieces add up if each is divided by all tokens, and a mean of means is another gradient."
 ):
     assert (by_token - at_once).norm() < 1e-4 * at_once.norm()
     assert (by_mean - at_once).norm() > 1e-2 * at_once.norm()
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("float16 overflows and underflows; bfloat16 loses small steps, and most updates."):
     assert table["torch.float16"][4] == "inf" and table["torch.float16"][5] == "0"
     assert table["torch.bfloat16"][3] == "1" != table["torch.float16"][3]
     assert max(steps_of[kind][1] for kind in ("mixed", "all in bfloat16")) < 0.01
@@ -330,9 +386,9 @@ with cu.guard(
 # %% [markdown]
 # ## What clipping protects
 #
-# The chapter shows that clipping does not make Adam's first step smaller.
-# It protects Adam's *memory*.
-# One weight has gradients of 1, and once one of 1,000:
+# We saw that clipping doesn't make Adam's first step smaller.
+# What it does protect is Adam's *memory*.
+# Imagine a weight whose gradients are 1, except once, when there is one of 1,000.
 
 # %%
 spike = 1000.0  # try 1.0 … 10000.0
@@ -359,9 +415,9 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# The average of squares gets $(1-\beta_2)\cdot 1000^2 = 0.02\cdot 10^6 = 20{,}000$ from that one gradient.
-# After 200 more steps $0.98^{200} = 0.0176$ of this is left, 352, and the steps are divided by $\sqrt{353} = 18.8$: at the end the weight still moves by 0.05 of its rate.
-
+# Without clipping that single gradient adds $(1-\beta_2)\cdot 1000^2 = 20{,}000$ to the average of squares.
+# After 200 more steps $0.98^{200} = 0.0176$ of it is left, which is 352, and Adam divides its steps by $\sqrt{353} = 18.8$.
+# So one odd batch has nearly stopped the weight for two hundred steps.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -374,8 +430,9 @@ with cu.guard(
 # %% [markdown]
 # ## Smoothed labels
 #
-# **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for probability $1-\varepsilon+\varepsilon/K$ for the right one of $K$ classes, and $\varepsilon/K$ for each other one.
-# With three classes and $\varepsilon = 0.3$: 0.8, 0.1, 0.1.
+# A model that is to give the right word probability 1 must make its logit infinitely large.
+# **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for less: probability $1-\varepsilon+\varepsilon/K$ for the right one of $K$ classes, and $\varepsilon/K$ for each of the others.
+# For example, with three classes and $\varepsilon = 0.3$ it asks for 0.8, 0.1 and 0.1.
 
 # %%
 smoothing = 0.3  # try 0.0 … 0.9
@@ -389,14 +446,12 @@ models = ["0.50, 0.25, 0.25", "0.80, 0.10, 0.10", "0.98, 0.01, 0.01"]
 pd.DataFrame(smoothed_losses, index=models).round(3)
 
 # %% [markdown]
-# The smoothed loss is least where the model says just what is asked, and a surer model pays more.
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) used $\varepsilon = 0.1$ and report worse perplexity and better BLEU (section 5.4).
-# When it helps and when it hurts is studied by [Müller et al. (2019)](https://arxiv.org/abs/1906.02629).
-# Here is the chapter's model with the norm after and warm-up, three seeds each, on the validation sentences.
+# The smoothed loss is smallest where the model says just what was asked for, and a model that is more certain pays for it.
+# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) used $\varepsilon = 0.1$ and report a worse perplexity and a better BLEU (section 5.4), and [Müller et al. (2019)](https://arxiv.org/abs/1906.02629) study when it helps.
+# Here is what it does to training B of the chapter, on the validation sentences.
 # The loss is the plain one in both rows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-stored = load_training_runs()
 measured = {"nll": "loss", "confidence": "largest probability, mean", "bleu": "BLEU"}
 smoothed = {
     name: pd.DataFrame(found(stored, label_smoothing=value))[list(measured)]
@@ -409,12 +464,12 @@ pd.DataFrame(
 ).T  # fmt: skip
 
 # %% [markdown]
-# With smoothing the loss is worse in each seed, 0.35 to 0.37 against 0.23 to 0.28, and the model is less sure: its largest probability is 0.82 on average, against 0.92 or more.
-# BLEU is the same within the seeds.
+# With smoothing the model is less certain and its plain loss is higher, in every training.
+# BLEU is the same.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In three seeds smoothing raises the plain loss and lowers the largest probability; BLEU is level."
+    "In three trainings smoothing raises the plain loss and lowers the largest probability, and BLEU is level."
 ):
     plain, soft = smoothed.values()
     assert soft["nll"].min() > plain["nll"].max()
@@ -424,9 +479,9 @@ with cu.guard(
 # %% [markdown]
 # ## What a checkpoint must hold
 #
-# The files of the chapter hold weights, enough to choose one.
-# To *go on* as if nothing had happened needs more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its pass the loader stands.
-# A run of 60 steps goes on unbroken, or is stopped after 30 and resumed in two ways: with all of its state, and with its weights alone.
+# The files of the chapter hold weights, which is enough to choose the best.
+# To *go on* as if nothing had happened we need more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its pass the loader is.
+# Let's interrupt a training after 30 of 60 steps and resume it in two ways, with all of its state and with its weights only.
 
 
 # %%
@@ -460,10 +515,10 @@ pd.DataFrame(
 ).T.round(3)
 
 # %% [markdown]
-# With all of it, the losses are those of the unbroken run, to the last digit shown, with dropout.
-# With the weights alone it is *another* run: other random numbers from step 31 on, and first steps of Adam once more.
-# It is not a worse one here; but a result that cannot be made again cannot be checked.
-# `cu.Trainer(checkpoint=…)` writes all of it, under another name first, so that a crash while saving leaves the old file.
+# With all of its state the losses are those of the unbroken run, to the last digit shown, even with dropout.
+# With the weights only it becomes *another* run, because the random numbers are different and Adam takes its first steps once more.
+# It isn't a worse run here, but nobody can make it again in order to check it.
+# `cu.Trainer(checkpoint=…)` writes all of it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A run resumed from all of its state is the unbroken run."):
@@ -472,270 +527,20 @@ with cu.guard("A run resumed from all of its state is the unbroken run."):
     assert abs(runs["weights alone"][30] - runs["unbroken"][30]) > 1e-4
 
 # %% [markdown]
-# ## A first generation
+# Next: [Training transformers: a first generation](12_training_transformers_further_2.ipynb).
 #
-# A lecture on transformers ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)) builds a first-generation model in which more than the place of the norm is different from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762): heads read *slices* of the embedding, and no $W_O$ mixes them; scores are scaled *behind* the softmax; unknown words are set to zero instead of masked, and inside each decoder layer a mask is laid along the *features*: of all tokens, as many features survive as words are known; feed-forward layers and the heads of the cross-attention read the flattened sentence; and there is no residual around the encoder's self-attention and around the cross-attention.
-# The whole, small and in our own code, is `first_generation.py` of this lesson.
-# Here are its attention and its decoder layer, and then the whole beside the standard model of the same width and depth.
-
-# %%
-for part in (SlicedHeads, FirstDecoderLayer):
-    print(part.__name__, inspect.getsource(part.forward), sep="\n")
-
-# %%
-shape = {"embed_dim": 32, "num_heads": 4, "num_layers": 2}
-old = FirstGeneration(len(world.source_vocab), len(world.target_vocab), **shape)
-sample = world.whole(world.val[:1])
-logits = old(sample.source, sample.source_lens, sample.target_in)
-changed = sample.target_in.clone()
-changed[0, -1] = 7  # the last target word is another one
-later = old(sample.source, sample.source_lens, changed)
-leak = (later - logits)[0, :-1].abs().max().item()
-print(f"a later word changes earlier outputs: {leak > 1e-5}")
-words, memory = torch.randn(1, 12, 32, requires_grad=True), torch.randn(1, 12, 32)
-put_out = old.decoder[0](words, memory, torch.tensor([3]))  # three words are known
-(put_out * torch.randn_like(put_out)).sum().backward()
-kept = (words.grad.abs().amax(dim=(0, 1)) > 0).sum().item()
-print(f"three words known: the decoder layer reads {kept} of 32 features of each token")
-
-# %%
-vocabularies = len(world.source_vocab), len(world.target_vocab)
-ours = cu.Transformer(*vocabularies, ffn_dim=64, norm_first=False, **shape)
-
-
-def count(part):
-    return sum(parameter.numel() for parameter in part.parameters())
-
-
-names = ["encoder", "decoder"]
-models_of = {"first generation": old, "standard": ours}
-counts = {}
-for key, one in models_of.items():
-    counts[key] = [f"{count(part):,}" for part in (one.encoder, one.decoder)]
-pd.DataFrame(counts, index=names)
-
-# %% [markdown]
-# Zeroing the later words does hide them: a later word changes nothing before it, at the price of one pass for each word.
-# The mask along the features hides almost everything else: with three words known, the output of a decoder layer depends on 3 of 32 features of each token.
-# And flattened layers cost: 1.4 million parameters in a decoder where the standard one has 26,000.
-#
-# The lecture prints 124,583,936 parameters for its encoder and 149,886,015 for its decoder.
-# Sentences of 10 tokens, 256 features, 4 heads, four layers and 21,823 Spanish tokens give these numbers to the last digit, if the heads of *every* attention read the flattened sentence:
-
-# %%
-length_of, width_of, heads_of, spanish = 10, 256, 4, 21_823
-
-
-def linear(inputs, outputs):
-    return inputs * outputs + outputs  # weights and biases
-
-
-flat, norm = length_of * width_of, 2 * width_of
-feed_forward = linear(flat, 2 * flat) + linear(2 * flat, flat)
-attention = heads_of * 3 * linear(flat // heads_of, flat // heads_of)
-encoder = 4 * (feed_forward + attention + 2 * norm)
-decoder = 4 * (feed_forward + 2 * attention + 3 * norm)
-print(f"encoder {encoder:,}, decoder {decoder + linear(width_of, spanish):,}")
-
-# %% [markdown]
-# What does each simplification cost?
-# Four of them alone, put into the chapter's model with the norm after and warm-up; validation BLEU after 280 steps, three seeds each.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-alone = pd.DataFrame(
-    {name or "standard": [run["bleu"] for run in found(stored, shortcut=name)] for name in ("", *SHORTCUTS)},
-    index=[f"seed {n}" for n in range(3)],
-).T  # fmt: skip
-alone.round(2)
-
-# %% [markdown]
-# Sliced heads lose about 0.04 on average, with a fifth of the parameters in attention.
-# Scaling behind the softmax costs a tenth.
-# Zeroed padding costs next to nothing here.
-# And without the residual around cross-attention nothing is translated after these 280 steps, though the loss falls to 2.5 or 2.6.
-# That is one rate and few steps: they do not show that the part is necessary.
-#
-# ### What twenty sentences show
-#
-# The lecture shows 20 translations after 40 epochs on 90,000 pairs (16 hours by its own count, not repeated here), with masking switched off, drawn from the data set it was trained on.
-# By its own verdicts 14 are correct, 2 correct in meaning, 4 wrong; and it concludes itself that this is not a translator, and that the most likely reason for such results is overfitting.
-# Here are both small models of above, trained on 300 pairs for 240 steps, once at each of two rates:
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-generations = cu.stored_runs("training_transformers", "generations")
-twenty = pd.DataFrame(
-    [run.config | run.result for run in generations],
-    columns=[
-        "kind",
-        "lr",
-        "seen, right of 20",
-        "not seen, right of 20",
-        "seen, bleu",
-        "not seen, bleu",
-    ],
-)
-twenty.rename(columns={"kind": "model", "lr": "rate"}).set_index(["model", "rate"]).round(2).astype(
-    {"seen, right of 20": int, "not seen, right of 20": int}
-)
-
-# %% [markdown]
-# All 40 sentences of the first generation at the rate 0.001 (✓: word for word the stored translation):
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-(first_run,) = [
-    run for run in generations if run.config["kind"] != "standard" and run.config["lr"] == 1e-3
-]
-halves = {
-    part: [("✓ " if one["said"] == one["target"] else "✗ ") + one["said"] for one in rows_of_part]
-    for part in ("seen", "not seen")
-    for rows_of_part in [[one for one in first_run.examples if one["part"] == part]]
-}
-asked = {
-    part: [one["source"] for one in first_run.examples if one["part"] == part] for part in halves
-}
-pd.set_option("display.max_colwidth", 60)
-pd.DataFrame({"seen": asked["seen"], "says": halves["seen"],
-              "not seen": asked["not seen"], "says ": halves["not seen"]})  # fmt: skip
-
-# %% [markdown]
-# At its better rate each model has 15 of the 20 sentences right that it has read, about as many as the lecture, and none of the 20 others.
-# (Neither rate was tuned further, and the steps are few: this does not compare the two models.)
-# And with more data?
-# The chapter's model, on 300, 1,000 and all 3,253 training pairs, with 280 steps each:
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-sizes_seen = pd.DataFrame(
-    [(count, run["seed"], run["train_bleu"], run["bleu"])
-     for count in (300, 1000, 3253) for run in found(stored, sentences=count)],
-    columns=["pairs", "seed", "BLEU, seen", "BLEU, not seen"],
-)  # fmt: skip
-sizes_seen.groupby("pairs")[["BLEU, seen", "BLEU, not seen"]].agg(["min", "max"]).round(2)
-
-# %% [markdown]
-# With 300 pairs BLEU is 1.00 on seen sentences, better than with 3,253, and 0.30 to 0.34 on others.
-# So 20 seen sentences, however well they are translated, say nothing about unseen ones.
-# They do not show that a model overfits either: for that one needs the other column.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "On seen sentences a model that has stored 300 pairs looks better than one that has learned; both generations have 15 of 20 seen ones and no other."
-):
-    low = sizes_seen.groupby("pairs").min()
-    high = sizes_seen.groupby("pairs").max()
-    assert low["BLEU, seen"][300] > high["BLEU, seen"][3253]
-    assert high["BLEU, not seen"][300] < 0.4 < 0.8 < low["BLEU, not seen"][3253]
-    best_of = twenty.groupby("kind").max()
-    assert (best_of["seen, right of 20"] >= 14).all() and (
-        best_of["not seen, right of 20"] == 0
-    ).all()
-    assert (alone.loc["no residual around cross"] < 0.01).all()
-    assert alone.loc["scaled after softmax"].max() < alone.loc["standard"].min()
-    assert kept == 3 and leak < 1e-5
-
-# %% [markdown]
-# ## Both orders on real sentences
-#
-# Do the two orders of norm differ on sentences that people wrote?
-# Two larger models were trained beforehand, one seed each: 256 features, 4 heads, 512 inside, four layers on either side, 7.57 million parameters.
-# They read 20,000 English–Spanish pairs ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR) of at most eight tokens on either side, six times and in the same order, 128 pairs a step; words that occur fewer than three times are `<unk>`.
-# In both trainings the rate rises over 200 steps to 0.001 and then falls to 0 on a line.
-# There are 942 steps, which took 13 and 12 minutes of one core of an Intel Xeon processor.
-# The models differ in the place of the norm, and in what comes with it: with the norm before, encoder and decoder end with one more norm each.
-# No English sentence is in two parts of the data.
-# Nothing was chosen by a score.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-show_real_curves()
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-orders = {f"norm {place}": real_run(norm_first=place == "before") for place in ("after", "before")}
-spanish_scores = pd.DataFrame(
-    {
-        name: {
-            "loss, validation": run.result["val_loss"],
-            "BLEU, validation": run.result["val_bleu"],
-            "BLEU, test": run.result["test_bleu"],
-            "BLEU, 500 training pairs": run.result["seen_bleu"],
-        }
-        for name, run in orders.items()
-    }
-).T
-spanish_scores.round(3)
-
-# %% [markdown]
-# The curves nearly coincide.
-# At the end the norm after has the lower validation loss, 1.294 against 1.310, and the norm before has the higher test BLEU, 0.338 against 0.328: the two measures disagree.
-# How far another seed would move these numbers was not measured.
-# In [the chapter's](12_training_transformers.ipynb) small world, three seeds of the norm after with a warm-up have 0.82 to 0.87, which is a wider range than the 0.01 here.
-# So these two trainings do not show that either order is better.
-# They show that with this warm-up both orders learn, about equally fast.
-#
-# What was not tried: a training without a warm-up, where the chapter finds its large difference; other rates; more epochs.
-# In the last epoch BLEU still rises and the validation loss still falls, for both.
-# On 500 of the training pairs BLEU is 0.50 to 0.51, far above that of the test: here, too, translations of seen sentences say little about unseen ones.
-#
-# The first six test sentences whose English words are all known, whatever became of them:
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-both_say = zip(*(run.examples for run in orders.values()), strict=True)
-pd.DataFrame(
-    [
-        {
-            "English": one["source"],
-            "norm after": one["said"],
-            "norm before": other["said"],
-            "a right answer": one["references"][0],
-        }
-        for one, other in both_say
-    ]
-)
-
-# %% [markdown]
-# Both models give the same answer to the last three sentences.
-# *Quiero beber algo de agua* is right, though not in the words of the data, and BLEU counts that against it.
-# The right answers of the first, second and fifth sentence contain *firmes*, *guardó* and *apártate*.
-# Each of them occurs fewer than three times in the training pairs, so neither model can write it: in the first and the fifth there is an `<unk>` instead; in the second both have *siguió*, "followed".
-# And there are mistakes that no missing word explains: the third sentence loses *web* with the norm after and the whole *sitio web* with the norm before, though both words are known.
-# Six sentences do not compare two models.
-#
-# ### At full size
-#
-# The lecture's English–Spanish system read 90,000 pairs for 40 epochs ([Kak, 2025](https://engineering.purdue.edu/DeepLearn/)).
-# `make gpu CHAPTER=12` trains the norm-first model so where there is a GPU, and the flattened first generation of [section 7](#A-first-generation), too.
-# The cell shows the runs that are stored, or says that there are none.
-
-# %% tags=["gpu"]
-[
-    cu.stored_run("training_transformers", "full_size", kind=kind)
-    for kind in ("norm first", "first generation")
-]
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Once, with a warm-up: both orders learn real sentences; the losses and BLEU disagree about the order, and the gap in BLEU is smaller than that between seeds in the small world."
-):
-    after, before = (run.result for run in orders.values())
-    assert after["steps"] == before["steps"] and before["parameters"] - after["parameters"] == 1024
-    between_seeds = [run["bleu"] for run in found(stored, norm_first=False)]
-    gap_of = before["test_bleu"] - after["test_bleu"]
-    assert 0 < gap_of < max(between_seeds) - min(between_seeds)
-    assert 0 < before["val_loss"] - after["val_loss"] < 0.05
-    for run in orders.values():
-        losses, scores_by_epoch = (run.curves[name] for name in ("val_loss", "bleu"))
-        assert min(losses, key=lambda point: point[1]) == losses[-1]
-        assert max(scores_by_epoch, key=lambda point: point[1]) == scores_by_epoch[-1]
-        assert 0.25 < run.result["test_bleu"] < run.result["seen_bleu"] - 0.1
-
-# %% [markdown]
 # ## References
 #
 # - Glorot, X. and Bengio, Y. (2010).
 #   [Understanding the difficulty of training deep feedforward neural networks](https://proceedings.mlr.press/v9/glorot10a.html).
 #   AISTATS.
-# - Kak, A. (2025).
-#   [Deep learning lectures](https://engineering.purdue.edu/DeepLearn/).
-#   Purdue University.
-#   The transformer lecture.
+# - Liu, L. et al. (2020a).
+#   [On the variance of the adaptive learning rate and beyond](https://arxiv.org/abs/1908.03265).
+#   ICLR.
+#   RAdam.
+# - Liu, L. et al. (2020b).
+#   [Understanding the difficulty of training transformers](https://arxiv.org/abs/2004.08249).
+#   EMNLP.
 # - Loshchilov, I. and Hutter, F. (2019).
 #   [Decoupled weight decay regularization](https://arxiv.org/abs/1711.05101).
 #   ICLR.

@@ -28,7 +28,7 @@
 # An optimizer that gives each parameter a step size of its own, because it divides the mean of recent gradients by their usual size.
 # AdamW adds [weight decay](#weight-decay).
 # For example, gradients of 100 and of 0.01 lead to first steps of the same size, the learning rate.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Small first steps](12_training_transformers.ipynb#Small-first-steps), [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay).
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Small first steps](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up), [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay).
 #
 # ### <a id="additive-attention"></a>additive attention
 #
@@ -169,7 +169,7 @@
 #
 # A file with everything that a training needs to go on as if it had not stopped.
 # For example, besides the parameters it holds the state of the optimizer and of the random numbers.
-# *Taught in* [Learns, then breaks](12_training_transformers.ipynb#Learns,-then-breaks), [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [Training it](15_vision_transformers.ipynb#Training-it).
+# *Taught in* [Checkpoints](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file), [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [Training it](15_vision_transformers.ipynb#Training-it).
 #
 # ### <a id="class-token"></a>class token
 #
@@ -357,7 +357,7 @@
 #
 # A rule that shortens a gradient to a given length if it is longer.
 # For example, with a limit of 1, the gradient (3, 4), whose length is 5, becomes (0.6, 0.8).
-# *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps), [What clipping protects](12_training_transformers_further.ipynb#What-clipping-protects).
+# *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up), [What clipping protects](12_training_transformers_further.ipynb#What-clipping-protects).
 #
 # ### <a id="greedy-decoding"></a>greedy decoding
 #
@@ -456,7 +456,7 @@
 # The number that says how far a step of training moves along the gradient.
 # We choose it by the validation loss, for each model anew.
 # For example, in plain gradient descent, a slope of 2 and a rate of 0.1 move a parameter by 0.2.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls).
+# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
@@ -487,7 +487,7 @@
 #
 # The number that says how wrong a model is, and that training makes smaller.
 # For example, for the values 1 and 1, the predictions 1 and 3 have a mean squared error of (0 + 4) / 2 = 2.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
 #
 # ### <a id="low-rank"></a>low rank
 #
@@ -584,7 +584,7 @@
 #
 # The failure of a model that has learned its training data by heart: it does well on them, and badly on new data.
 # For example, a training loss of 0.01 and a validation loss of 2 are a sign of it.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What twenty sentences show](12_training_transformers_further.ipynb#What-twenty-sentences-show).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show).
 
 # %% [markdown]
 # ## P
@@ -643,7 +643,7 @@
 #
 # The two places where a Transformer can normalize: after each sum, as in 2017, or before each sublayer.
 # For example, post-norm computes norm(x + f(x)), and pre-norm x + f(norm(x)).
-# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm).
 #
 # ### <a id="prompt"></a>prompt
 #
@@ -699,7 +699,7 @@
 #
 # A token's vector on its way through the layers: it begins as the embedding, and each sublayer adds its output to it.
 # For example, after two blocks of two sublayers each, it is the sum of the embedding and four outputs.
-# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
 #
 # ### <a id="rollout"></a>rollout
 #
@@ -876,7 +876,7 @@
 #
 # The first steps of a training, in which the learning rate rises before it falls.
 # For example, it may rise from 0 to 0.006 over the first 50 steps.
-# *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps).
+# *Taught in* [Small first steps](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up).
 #
 # ### <a id="weight-decay"></a>weight decay
 #

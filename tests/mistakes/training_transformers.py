@@ -86,11 +86,9 @@ class fixed_fit:
 
 ON_PAPER = {
     "predicted_steps": {
-        "a": 6,  # the full rate at once
-        "b": 0.7,  # falls as 1/step
-        "c": 300,  # the rate times the gradient, without Adam
-        "d": 0.05,  # clips the step, not the gradient
-        "e": 4,  # takes the peak for that of the example
+        "a": 0.7,  # falls as 1/step
+        "b": 500,  # the rate times the gradient, without Adam
+        "c": 4,  # takes the peak for that of the example
     },
 }
 

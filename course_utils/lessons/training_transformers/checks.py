@@ -62,17 +62,12 @@ def _(candidate):
 
 predicted_steps = on_paper(
     "predicted_steps", __name__, {
-        "a": (2.4, "the learning rate of step 20",
-             "Which share of the warm-up is over? The rate has grown to this share of its peak."),
-        "b": (2, "the learning rate of step 450",
+        "a": (2, "the learning rate of step 450",
              "The rate is 6 at step 50. How much smaller is 1/√step at nine times the step? Divide by that."),
-        "c": (3, "how far the first step moves the weight",
+        "b": (5, "how far the first step moves the weight",
              "What are Adam's two averages after one gradient, corrected? Write them with g, then divide.",
-             "They are g and g², and g / √g² is ±1."),
-        "d": (5, "how far it moves with clipping",
-             "The gradient is a hundred times shorter. What happens to the quotient g / √g²? The step is the "
-             "rate times it."),
-        "e": (0.99, "the paper's peak learning rate",
+             "They are g and g², and g / √g² is ±1, for the clipped g as well."),
+        "c": (0.99, "the paper's peak learning rate",
              "At which step are both terms of the minimum equal? The peak is there.",
              "At t = W it is 1/√(d · W)."),
     },

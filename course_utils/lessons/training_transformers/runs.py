@@ -3,7 +3,9 @@
 Some ten seconds of one quiet core each; those on real sentences, in `real`, a quarter of an hour.
 """
 
+import copy
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -176,6 +178,71 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
     return {"result": result | {"loss": last(losses)}, "curves": curves}
 
 
+# A training that breaks at step 168 ---------------------------------------------------------------
+
+BREAK, NOTICED, END, HIGH = 168, 224, 336, 3e-2
+"""Steps at which the rate jumps, at which somebody reacts, and at which the training ends; the high rate."""
+PER_BLEU, SHOWN = (
+    28,
+    12,
+)  # steps between two scores; validation sentences whose translations are stored
+
+
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA, tolerance=0.5)
+def broken(chapter, *, seed: int) -> dict:
+    """A training with a warm-up whose rate jumps to 0.03 at step 168, and what helps from step 224 on.
+
+    "keep" never jumps, and "high" stays at 0.03. "lower" returns to the scheduled rate, once with Adam's old averages
+    and once with empty ones. "file" returns to the weights of step 168. "0.012" and "0.018" jump less far, to step 224.
+    """
+    world, batches = chapter.world, list(chapter.world.batches(END, seed=seed))
+    validation = world.whole(world.val)
+    curves: dict[str, list] = {}
+    result: dict[str, float] = {}
+    examples = [
+        {"source": " ".join(pair.source), "target": " ".join(pair.target)}
+        for pair in world.val[:SHOWN]
+    ]
+
+    def fresh_adam(model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+
+    def go_on(way: str, state: tuple, begin: int, end: int, rate_at: Callable[[int], float]):
+        model, optimizer = copy.deepcopy(state)
+        bleu = curves.setdefault(f"{way}, bleu", [])
+
+        def score(step: int) -> None:
+            if (begin + step) % PER_BLEU == 0:
+                bleu.append([begin + step, round(world.bleu(model, world.val), 4)])
+
+        losses = chapter.train(
+            model, batches[begin:end], lambda step: rate_at(begin + step), optimizer, score
+        )
+        curve = curves.setdefault(f"{way}, loss", [])
+        curve += [[begin + step, value] for step, value in points(losses)]
+        result[f"{way}, bleu"], result[f"{way}, loss"] = bleu[-1][1], last(losses)
+        result[f"{way}, likeness"] = round(likeness(model, validation), 4)
+        result[f"{way}, evenness"] = round(evenness(model, validation), 4)
+        for example, translation in zip(examples, world.say(model, world.val[:SHOWN]), strict=True):
+            example[way] = translation
+        return model, optimizer
+
+    def usual(step: int) -> float:
+        return RATE * rate(step, WARMUP)
+
+    start = chapter.new_model(False, seed)
+    good = go_on("start", (start, fresh_adam(start)), 0, BREAK, usual)
+    go_on("keep", good, BREAK, END, usual)
+    bad = go_on("high", good, BREAK, NOTICED, lambda step: HIGH)
+    go_on("lower", bad, NOTICED, END, usual)
+    go_on("lower, empty averages", (bad[0], fresh_adam(bad[0])), NOTICED, END, usual)
+    go_on("high", bad, NOTICED, END, lambda step: HIGH)
+    go_on("file", (good[0], fresh_adam(good[0])), NOTICED, END, usual)
+    for less in (1.2e-2, 1.8e-2):
+        go_on(f"{less:g}", good, BREAK, NOTICED, lambda step, less=less: less)
+    return {"result": result, "curves": curves, "examples": examples}
+
+
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA, tolerance=0.7)
 def four_times_as_long(chapter, *, seed: int) -> dict:
     """The training that fails, with 1,120 steps."""
@@ -269,7 +336,8 @@ def generations(*, kind: str, lr: float, seed: int) -> dict:
             {"part": name, "source": " ".join(pair.source), "target": right, "said": translation}
             for pair, right, translation in zip(pairs, references, twenty, strict=False)
         ]
-    return {"result": result, "examples": examples}
+    loss = [[row["epoch"], round(row["train_loss"], 4)] for row in history.rows]
+    return {"result": result, "curves": {"loss": loss}, "examples": examples}
 
 
 def last(losses: list[float]) -> float:
@@ -317,7 +385,7 @@ def full_size(
 ) -> dict:
     """Both models at the size of Kak (2025), on English–Spanish pairs of at most eight tokens a side.
 
-    The first generation has 270 million parameters, the other one 8 million.
+    The first generation has 244 million parameters at the lecture's vocabularies, the other one 8 million.
     """
     warmup, max_tokens = 4000, 8
     shape = {"embed_dim": width, "num_heads": 4, "num_layers": layers}

@@ -410,9 +410,9 @@ def _opening(cells: Cells) -> tuple[Cells, Cells]:
 
 
 def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
-    """What comes next is a card with its question and first picture; then the further page; references, folded."""
+    """What comes next is a card with its question and first picture; then the further pages; references, folded."""
     next_page = next((f"]({following.notebook}.ipynb" for following in onward), None)
-    further_page = f"]({chapter.notebook}_further.ipynb"
+    further_page = f"]({chapter.notebook}_further"
     page: Cells = []
     asides: list[str] = []
     for cell in cells:
