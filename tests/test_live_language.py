@@ -280,7 +280,7 @@ def test_the_larger_model_answers_when_it_has_come_and_its_pieces_are_words(open
         write(page, "I like ж")
         expect(part(page, "unknown")).to_have_text("It has no sign for ж.")
         page.locator("[data-find]").first.click()
-        expect(part(page, "said")).to_have_text("ma robe aime la robe bleue .")
+        expect(part(page, "said")).to_have_text("prends le taxi , s'il te plaît .")
 
 
 REFUSED_LATER = """globalThis.Worker = class {

@@ -32,8 +32,8 @@ TASKS = {
     "translator": [
         lambda page: page.get_by_role("textbox", name="English").fill("He's calm."),
         lambda page: button(page, "woman"),
-        lambda page: page.locator("[data-step='5']").press("Enter"),
-        lambda page: page.locator("[data-word='4']").press("Space"),
+        lambda page: page.locator("[data-step='6']").press("Enter"),
+        lambda page: page.locator("[data-word='3']").press("Space"),
         lambda page: button(page, "layer 0, head 2"),
         largest,
         lambda page: operation(page, "normalize"),

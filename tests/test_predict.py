@@ -171,43 +171,101 @@ def test_what_was_asked_for_is_shown_by_the_next_toy_that_can(browser):
 
 
 OUTPUT = '<div class="cell"><div class="cell_output">{}</div></div>'
+SECTION = (
+    '<section id="widths"><h2>Widths</h2>{}<p>Now watch.</p>{}<p>So narrow follows it.</p><p>A narrow one is noisy.</p>'
+    '<details class="cu-claim" open>Narrow is ahead.</details><section><h3>Later</h3></section></section>'
+)
+ANSWERS = ("narrow wins", "So narrow follows it.", "A narrow one is noisy.", "Narrow is ahead.")
+
+
+@pytest.fixture
+def chapter(browser, tmp_path):
+    """A page of the book with a prediction, opened at an address: its result is an explorer's caption."""
+    result = OUTPUT.format('narrow wins<form data-explorer="width" data-address="width.0"></form>')
+    html = SECTION.format(OUTPUT.format(shown(CHOICE)), result)
+    (tmp_path / "page.html").write_text(f"<!doctype html>{html}", encoding="utf-8")
+    page = browser.new_page()
+
+    def open_page(address: str = "") -> Page:
+        page.goto((tmp_path / "page.html").as_uri() + address)
+        return page
+
+    yield open_page
+    page.close()
+
+
+def expect_answers(page: Page, visible: bool) -> None:
+    for text in ANSWERS:
+        expect(page.get_by_text(text)).to_be_visible(visible=visible)
 
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("press", ["wide", "Show me"])
-def test_the_result_is_veiled_until_the_reader_answers_and_an_answer_is_remembered(
-    browser, press, tmp_path
+def test_all_that_tells_is_veiled_until_the_reader_answers_and_an_answer_is_remembered(
+    chapter, press
 ):
-    result = OUTPUT.format("narrow wins") + "<p>So narrow follows it.</p><p>Later.</p>"
-    (tmp_path / "page.html").write_text(OUTPUT.format(shown(CHOICE)) + result, "utf-8")
-    page = browser.new_page()
-    page.goto((tmp_path / "page.html").as_uri())
-    results = [page.get_by_text(text) for text in ("narrow wins", "So narrow follows it.")]
-    for text in results:
-        expect(text).to_be_hidden()
-    expect(page.get_by_text("Later.")).to_be_visible()
+    page = chapter()
+    expect_answers(page, visible=False)
+    for text in ("Now watch.", "Later"):
+        expect(page.get_by_text(text)).to_be_visible()
     page.get_by_role("button", name=press).click()
     for _ in range(2):
-        for text in results:
-            expect(text).to_be_visible()
+        expect_answers(page, visible=True)
         expect(page.locator(".said")).to_contain_text("averages" if press == "wide" else "narrow.")
         expect(page.get_by_role("button", name="middle")).to_have_count(int(press == "Show me"))
         page.reload()
+
+
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [
+        ("#explorer=width.0&at=2", True),
+        ("#live=width.0", True),
+        ("?found#widths", True),
+        ("#explorer=width.1&at=2", False),
+        ("?found#elsewhere", False),
+        ("#widths", False),
+    ],
+)
+def test_a_link_to_a_veiled_result_opens_it_and_says_so(chapter, address, is_open):
+    page = chapter(address)
+    expect_answers(page, visible=is_open)
+    expect(page.locator(".said")).to_have_text(
+        "The link that you followed leads to the result, so it is open below." if is_open else ""
+    )
+    page.get_by_role("button", name="narrow").click()  # it can still be answered
+    expect(page.locator(".said")).to_have_text("Right. Few points share its window.")
+    expect_answers(page, visible=True)
+
+
+def test_where_a_prediction_has_no_result_the_text_after_it_waits(browser, tmp_path):
+    html = OUTPUT.format(shown(CHOICE)) + "<p>It is the narrow one.</p><h2>Later</h2><p>More.</p>"
+    (tmp_path / "page.html").write_text(f"<!doctype html><section>{html}", encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    expect(page.get_by_text("It is the narrow one.")).to_be_hidden()
+    expect(page.get_by_text("More.")).to_be_visible()
     page.close()
 
 
-VISIBLE_RESULT = """() => [...document.querySelectorAll(".cu-predict")].filter((form) => {
-  const next = form.closest(".cell").nextElementSibling;
-  const isTable = next?.matches("table, .pst-scrollable-table-container");
-  const result = isTable ? next : next?.querySelector(":scope > .cell_output");
-  return result && getComputedStyle(result).visibility === "visible";
-}).map((form) => form.querySelector("legend").textContent)"""
+TOLD = """() => [...document.querySelectorAll(".cu-predict")].flatMap((form) => {
+  const after = [];
+  const isResult = (node) => node.matches(".pst-scrollable-table-container") || node.querySelector(".cell_output");
+  let next = form.closest(".cell").nextElementSibling;
+  for (; next && !next.matches("section") && !next.querySelector(".cu-predict"); next = next.nextElementSibling)
+    if (!next.matches(".cu-moved") && !next.querySelector(".course-quiz")) after.push(next);
+  const told = after.slice(Math.max(0, after.findIndex(isResult)));
+  return told.map((node) => node.querySelector(".cell_output") ?? node)
+    .filter((node) => node.checkVisibility({ visibilityProperty: true }))
+    .map((node) => `${form.querySelector("legend").textContent} ${node.textContent.trim().slice(0, 80)}`);
+})"""
+"""What can be seen after each prediction of a page, from its result to the end of its section."""
 
 
-def test_no_prediction_of_the_book_stands_beside_its_answer(book, browser):
+def test_no_prediction_of_the_book_tells_its_answer(book, browser):
     pages = [path for path in book.glob("*.html") if "cu-predict" in path.read_text("utf-8")]
     assert len(pages) > 15
     page = browser.new_page()
     for path in pages:
         page.goto(path.as_uri())
-        assert page.evaluate(VISIBLE_RESULT) == [], path.name
+        assert page.evaluate(TOLD) == [], path.name

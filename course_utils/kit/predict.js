@@ -35,8 +35,35 @@ function move(toy, state) {
   }).observe(toy, { attributes: true });
 }
 
+// What a prediction's section says after it that may give the answer away: from the first result on, or everything where
+// there is no result. A section ends at a heading, which in Lab stands among the text of a cell, or at the next prediction.
+function answersBelow(cell) {
+  const parts = [];
+  const isEnd = (part) => part.matches("section, h1, h2, h3, h4") || part.querySelector(".cu-predict");
+  walk: for (let next = cell.nextElementSibling; next; next = next.nextElementSibling) {
+    if (next.matches(".cu-moved") || next.querySelector(".course-quiz")) continue;
+    for (const part of next.matches(".jp-MarkdownCell") ? next.querySelector(".jp-RenderedMarkdown")?.children ?? [] : [next]) {
+      if (isEnd(part)) break walk;
+      parts.push(part);
+    }
+  }
+  const first = parts.findIndex(isResult);
+  return parts.filter((part, i) => i >= first || part.matches(".cu-claim"));
+}
+const isResult = (part) => part.matches(".jp-CodeCell, table, .pst-scrollable-table-container") || Boolean(part.querySelector(".cell_output"));
+
+// Whether the address leads to one of these: to a model or an explorer in some state, or, from the search, to their section.
+function isAskedFor(parts) {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const [, name, place] = /^(.*)\.(\d+)$/.exec(asked.get("explorer")) ?? [];
+  const target = name ? document.querySelectorAll(`form[data-explorer="${CSS.escape(name)}"]`)[place]
+    : asked.has("live") ? document.querySelector(`[data-address="${CSS.escape(asked.get("live"))}"]`)
+      : location.search === "?found" && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  return Boolean(target) && parts.some((part) => part.contains(target) || part.closest("section") === target);
+}
+
 for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
-  form.dataset.ready = "true"; // the style sheet now veils the result that comes next
+  form.dataset.ready = "true";
   const task = JSON.parse(form.dataset.task);
   const answers = form.querySelector(".answers");
   const reply = form.querySelector(".said");
@@ -50,6 +77,24 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
   for (const control of form.querySelectorAll("input, button")) {
     control.disabled = false;
     control.dataset.lmSuppressShortcuts = "true"; // its keys are not for Lab
+  }
+
+  // Until then a veil lies over the results. Page and notebook are still growing when this runs.
+  const cell = form.closest(".cell, .jp-Cell");
+  function veil() {
+    const below = answersBelow(cell);
+    for (const part of below) part.dataset.veil = part === below.find(isResult) ? "result" : "more";
+  }
+  const growth = new MutationObserver(veil);
+  const stop = () => growth.disconnect();
+  function lift() {
+    stop();
+    if (cell) for (const part of answersBelow(cell)) delete part.dataset.veil;
+  }
+  function follow() {
+    if (form.dataset.state || !isAskedFor(answersBelow(cell))) return;
+    lift();
+    reply.innerHTML = "<p>The link that you followed leads to the result, so it is open below.</p>";
   }
 
   // The choice by its place or the number, or null for a reader who wants to see the result without a guess.
@@ -66,6 +111,7 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
     if (guess === null) showMe.remove();
     else answers.innerHTML = `<span>${field ? guess : label(guess)}</span>`;
     for (const summary of reply.querySelectorAll("summary")) summary.dataset.lmSuppressShortcuts = "true";
+    lift();
   }
 
   function commit(guess) {
@@ -94,4 +140,10 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
   });
   const before = remembered();
   if (before !== null && (before === "shown" || field || task.reasons[before] !== undefined)) judge(before === "shown" ? null : before);
+  if (form.dataset.state || !cell) continue;
+  veil();
+  growth.observe(cell.parentElement, { childList: true, subtree: true });
+  for (const event of ["keydown", "pointerdown"]) addEventListener(event, stop, { capture: true, once: true }); // what a reader of Lab adds is hers
+  addEventListener("load", veil);
+  for (const event of ["load", "hashchange"]) addEventListener(event, follow);
 }

@@ -46,7 +46,7 @@ def frames(page: Page) -> list[tuple[Image.Image, int]]:
     clip["height"] = drawing["y"] + drawing["height"] + below - box["y"]
     start = drawing["x"] + drawing["width"] * 0.85, drawing["y"] + drawing["height"] * 0.6
     shown = [(frame(page, start, clip), 1800)]
-    for word, stay in (("car", 2600), ("red", 2600)):
+    for word, stay in (("train", 2600), ("please", 2600)):
         target = middle(form.locator(".cu-words button", has_text=word).first)
         for step in range(1, 7):
             at = tuple(a + (b - a) * step / 6 for a, b in zip(start, target, strict=True))

@@ -75,6 +75,22 @@ word = "car"  # try "car" | "a" | "dress"
 table = forbid(sentence, word)
 table
 
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Without car, voiture loses its probability, and une keeps it until the encoder may not read car either.",
+    given=(sentence, word) == ("She has a red car.", "car"),
+):
+    assert table.loc["une", "weight on car"] > 0.85 and table.loc["une", "car forbidden"] > 0.95
+    assert table.loc["voiture", "all allowed"] > 0.95 > 0.05 > table.loc["voiture", "car forbidden"]
+    assert translate(sentence, word).says[3] == "actrice" and table.loc["une"].iloc[-1] < 0.65
+    assert translate(sentence, "she").says[:2] == ["ta", "fille"]
+    french = translate(sentence).says
+    all_but_a = "she has red car ."
+    assert translate(sentence, word, encoder=all_but_a, says=french).probabilities[2] > 0.95
+    in_place = [says if says != "une" else "un" for says in french]
+    without_a = [translate(sentence, "a", says=said) for said in (french, in_place)]
+    assert max(each.probabilities[2] for each in without_a) < 0.1
+
 # %% [markdown]
 # Why doesn't *une* need *car*?
 # Because French words are not the only ones that attend to it.
@@ -102,22 +118,6 @@ cu.predict(
     why="It reads <unk> between “the” and “girl”, where there is often an adjective, and so it writes an adjective: “timide”, "
     "shy. (And the apple becomes a church, though it has read “apple”.)",
 )
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Without car, voiture loses its probability, and une keeps it until the encoder may not read car either.",
-    given=(sentence, word) == ("She has a red car.", "car"),
-):
-    assert table.loc["une", "weight on car"] > 0.85 and table.loc["une", "car forbidden"] > 0.95
-    assert table.loc["voiture", "all allowed"] > 0.95 > 0.05 > table.loc["voiture", "car forbidden"]
-    assert translate(sentence, word).says[3] == "actrice" and table.loc["une"].iloc[-1] < 0.65
-    assert translate(sentence, "she").says[:2] == ["ta", "fille"]
-    french = translate(sentence).says
-    all_but_a = "she has red car ."
-    assert translate(sentence, word, encoder=all_but_a, says=french).probabilities[2] > 0.95
-    in_place = [says if says != "une" else "un" for says in french]
-    without_a = [translate(sentence, "a", says=said) for said in (french, in_place)]
-    assert max(each.probabilities[2] for each in without_a) < 0.1
 
 # %% [markdown]
 # Ask it, and you will see.

@@ -43,7 +43,7 @@ def cover(course: Manifest, cache: Path | None) -> str:
         cache: the folder of explorers' pages; without one the page is the title, the map, and how to run the course.
     """
     links = re.sub(r'(?<=href=")([^"]+)\.ipynb', r"\1.html", CourseMap(course)._repr_html_())
-    translator = live.translator(compact=True, everyday=True)
+    translator = live.translator("Please take the train.", compact=True, everyday=True)
     page = PAGE.read_text(encoding="utf-8").format(
         title=course.title,
         chapters=len(course.chapters),

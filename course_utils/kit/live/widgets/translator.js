@@ -23,11 +23,9 @@ const TITLES = {
   decoder: "Self-attention of the decoder",
   encoder: "Self-attention of the encoder",
 };
-// Sentences, and the word to cross out: without it, it says something else. The first two are answers
-// in chapter 00, so only the cover offers them.
+// Sentences, and the word to cross out: without it, it says something else. None is asked for in chapter 00.
 const FINDS = [
-  ["she has a red car .", 4], ["the old woman is sleeping .", 2], ["my mother likes the blue dress .", 1],
-  ["she has a black cat .", 5],
+  ["please take the train .", 3], ["is the bakery open ?", 3], ["julia is waiting for him .", 3], ["she has a black cat .", 5],
 ];
 
 // What it may not look at -----------------------------------------------------------------------
@@ -256,7 +254,7 @@ function examplesHTML(bundle, compact) {
   const example = (each, i) => `<span>${each.said === each.right ? "" : "wrong: "}` +
     `${button(`data-example="${i}"`, safe(each.sentence))}</span>`;
   const line = (name, buttons) => `<p class="cu-live-examples cu-live-tries"><span>${name}</span> ${buttons.join(" ")}</p>`;
-  return line("Try", FINDS.map(cut).slice(compact ? 0 : 2)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
+  return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
 }
 
 const headsHTML = ({ maps }, chosen) => "<p>Each picture is one of the network's heads. Choose one to see its lines; the first " +
@@ -312,16 +310,16 @@ const CARDS = [
   },
   {
     title: "Lines are weights", mark: "[data-part=lines], [data-part=next]",
-    open: { sentence: "she has a red car .", forbid: "", map: "1" },
+    open: { sentence: "please take the train .", forbid: "", map: "1" },
     text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
-    task: "Choose the last French word, with the mouse or with the arrow keys. To what does it attend?",
-    done: ({ elements }) => elements.step.value === "6",
+    task: "Choose the French word plaît, with the mouse or with the arrow keys. To what does it attend?",
+    done: ({ elements }) => elements.step.value === "7",
   },
   {
     title: "Take a word away", mark: "[data-part=lines], [data-part=before]",
-    open: { sentence: "she has a red car ." },
+    open: { sentence: "please take the train ." },
     text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
-    task: "Press the English word car.", done: ({ elements }) => elements.forbid.value === "4",
+    task: "Press the English word train.", done: ({ elements }) => elements.forbid.value === "3",
   },
   {
     title: "Eight heads", mark: '[data-part="maps"]', open: { map: "1" },

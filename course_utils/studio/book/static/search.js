@@ -44,7 +44,7 @@
     const list = add(results, "ul", { className: "search" });
     for (const row of rows) {
       const item = add(list, "li", {});
-      add(item, "a", { href: `${row.page}#${row.place}`, textContent: row.title });
+      add(item, "a", { href: `${row.page}?found#${row.place}`, textContent: row.title });
       if (row.book !== row.title) add(item, "small", { textContent: ` ${row.book}` });
       add(item, "p", { className: "context", textContent: sentence(row) });
     }
