@@ -365,10 +365,8 @@ adam_step.round(4)
 # %% [markdown]
 # All three move by the full rate.
 # Clipping has made every gradient a hundred times smaller, and no step.
-# (It protects something [else](12_training_transformers_further.ipynb#What-clipping-protects).)
-# Our weights start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once, on the word of a single batch.
-#
-# (Is it their size that does the damage, or Adam's empty memory? The [further page](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) tells the two apart.)
+# (What it does protect is on the [further page](12_training_transformers_further.ipynb#What-clipping-protects).)
+# The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once, on the word of a single batch.
 #
 # A **warm-up** makes these steps small, because the rate rises in a line over the first $W$ steps.
 # After that it usually falls, as in the Transformer's own schedule ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 5.3), where the rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$.
@@ -412,6 +410,7 @@ cu.explore.warmup()
 # At the two smaller rates neither order of norm needs a warm-up.
 # At 0.006 post-norm needs one and pre-norm doesn't, and at 0.012 both do.
 # So **a warm-up makes a larger rate bearable**, and each model has a rate up to which it needs none.
+# (Is it the size of the first steps that does the damage, or Adam's empty memory? We [tell the two apart](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) on the further page.)
 #
 # ### Exercise 3 · Find the bug
 #

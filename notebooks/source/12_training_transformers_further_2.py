@@ -34,7 +34,6 @@ from course_utils.lessons.training_transformers.variants import (
 )
 
 cu.seed_everything(0)
-world = spanish_world()
 
 # %% [markdown]
 # ## A first generation
@@ -59,6 +58,7 @@ for part in (SlicedHeads, FirstDecoderLayer):
 # We change the last target word and compare, and then we look which features get a gradient.
 
 # %%
+world = spanish_world()
 shape = {"embed_dim": 32, "num_heads": 4, "num_layers": 2}
 sizes = len(world.source_vocab), len(world.target_vocab)
 first = FirstGeneration(*sizes, **shape)

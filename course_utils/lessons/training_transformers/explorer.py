@@ -99,10 +99,10 @@ class Broken:
             text.set_text(translation or "(nothing)")
             text.set_color(COLORS["ink" if translation else "query"])
         at_break, at_end = run.curves["start, bleu"][-1][1], run.result[f"{way}, bleu"]
-        shown = "; ".join(translation or "(nothing)" for translation in translations)
+        shown = ", ".join(f"“{translation}”" for translation in translations if translation)
         return (
-            f"BLEU is {at_break:.2f} at step {BREAK} and {at_end:.2f} at step {END}. "
-            f"The loss ends at {run.result[f'{way}, loss']:.2f}. The model says: {shown}"
+            f"BLEU is {at_break:.2f} at step {BREAK} and {at_end:.2f} at step {END}, where the loss is "
+            f"{run.result[f'{way}, loss']:.2f} and the model says {shown or 'nothing'}."
         )
 
 
