@@ -73,6 +73,7 @@ _ROOMS = {
     "kit.quiz": "quiz recall",
     "kit.sanity_checks": "before_training",
     "kit.runs": "stored_run stored_runs",
+    "kit.stages": "stages",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = {"live": "kit.live"}  # not a name in a room, but a room

@@ -18,7 +18,17 @@ WORDS_A_MINUTE = 90  # of one who meets all this for the first time
 MINUTES = {"line": 0.15, "question": 1, "prediction": 2, "widget": 3, "exercise": 1.5}
 """For a line of code, a question, … and for a minute that an exercise says it takes."""
 UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
-OWN = {"quiz", "recall", "predict", "live", "explore", "checks", "stored_run", "course_map"}
+OWN = {
+    "quiz",
+    "recall",
+    "predict",
+    "live",
+    "explore",
+    "checks",
+    "stages",
+    "stored_run",
+    "course_map",
+}
 """Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
 ASIDE = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
 """What has no words in Markdown: pictures, tags, formulas, code, and where links lead."""
@@ -107,7 +117,10 @@ class Page:
     def _reading(self) -> float:
         visible = (cell for cell in self.code if not cell.jupyter.get("source_hidden"))
         lines = sum(bool(line.strip()) for cell in visible for line in cell.source.splitlines())
-        calls = (re.findall(r"\bcu\.(?:live|explore)\.\w+\(", cell.source) for cell in self.code)
+        calls = (
+            re.findall(r"\bcu\.(?:(?:live|explore)\.\w+|stages)\(", cell.source)
+            for cell in self.code
+        )
         reading = self.words / WORDS_A_MINUTE + MINUTES["line"] * lines
         return reading + MINUTES["widget"] * sum(map(len, calls))
 
