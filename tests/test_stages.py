@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.files import LESSONS
 from course_utils.figures.style import tokens_css
+from course_utils.files import LESSONS
 from course_utils.kit.drawings.canvas import CONTRAST, Canvas, _clearest, legible
 from course_utils.kit.stages import Stage, Stages
 from course_utils.lessons.multi_head_attention import stages as heads
