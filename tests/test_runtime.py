@@ -15,7 +15,6 @@ import course_utils as cu
 from course_utils import files
 from course_utils.data.translation import load_grammar
 from course_utils.files import atomic_write, data_path
-from course_utils.lessons.self_attention.tasks import load_words
 from course_utils.runtime import best_device, evaluating
 from course_utils.studio import kernel
 
@@ -63,7 +62,6 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
 @pytest.mark.parametrize(
     ("read", "name"),
     [
-        (load_words, "words.csv"),
         (lambda: load_grammar("fr"), "translation/grammar_fr.tsv"),
         (cu.load_fashion_mnist, "fashion_mnist/train-images-idx3-ubyte.gz"),
     ],

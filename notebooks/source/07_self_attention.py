@@ -9,16 +9,18 @@
 # %% [markdown]
 # # Self-attention
 #
+# **How does a word find, among all the others, the one that it needs?**
+#
 # *Anna's car is red.
 # Ben's car is blue.
 # Clara's car is red. …
 # Which color is Ben's?*
-# Move the slider: the more cars, the less an average over all sentences knows.
-# One layer of **attention**, with fewer parameters and as many steps, is right with two cars and with twelve.
-# **How does a word find, among all the others, the one that it needs?**
+# You know the answer because you go straight to the sentence about Ben.
+# A network that averages all the sentences can't do that.
+# Move the slider to more cars, and watch how long each of the two models keeps up.
 #
-# On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [All words at once](#All-words-at-once), [Any order](#Any-order), [Where an average drowns](#Where-an-average-drowns), [It writes](#It-writes).
-# On the way to translation: [Queries, keys and values](#Queries,-keys-and-values), [All words at once](#All-words-at-once), [Any order](#Any-order), [Where an average drowns](#Where-an-average-drowns), [The source decides](#The-source-decides).
+# On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [All words at once: the formula](#All-words-at-once:-the-formula), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where an average drowns](#Where-an-average-drowns), [It writes: a causal mask](#It-writes:-a-causal-mask).
+# On the way to translation: [Queries, keys and values](#Queries,-keys-and-values), [All words at once: the formula](#All-words-at-once:-the-formula), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where an average drowns](#Where-an-average-drowns), [The source decides: cross-attention](#The-source-decides:-cross-attention).
 
 # %%
 import math
@@ -32,12 +34,14 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.kit.tuned import table as by_rate
+from course_utils.lessons.self_attention.layers import all_but_one as without_link
 from course_utils.lessons.self_attention.layers import self_attention as written_out
+from course_utils.lessons.self_attention.stages import W_K, W_Q, W_V, WORDS, X
 from course_utils.lessons.self_attention.tasks import (
+    COLORS,
     TEXTS,
     counting,
     from_the_last_word,
-    load_words,
     owners,
     sentences,
 )
@@ -47,135 +51,90 @@ cu.seed_everything(0)
 # %% tags=["opening"] jupyter={"source_hidden": true}
 cu.explore.whose_car()
 
+# %% [markdown]
+# With two cars both models are good.
+# With twelve, the average is hardly better than somebody who always says the most frequent color, while a single layer of **self-attention** is still right.
+# In this chapter we build that layer, and then we ask what it can do that an average can't.
+#
+# By the end you will be able to
+#
+# - compute self-attention with a pencil, and write it as a class;
+# - prove that it doesn't see the order of the words;
+# - show a task in which attention pays, and forbid a link to see which way the answer came;
+# - let your class write text.
+#
+# You will need [Masks](04_masks.ipynb), which has the scaled dot product and says which keys a query may see.
+
 # %% jupyter={"source_hidden": true}
 cu.recall("masks", "queries_keys_values", "scoring_functions")
 
 # %% [markdown]
-# After this chapter you can
-#
-# - write self-attention as a class, and prove that it does not see the order;
-# - show a task in which attention pays, and forbid a link to see whether the answer goes that way;
-# - let your class write text.
-#
-# It needs [Masks](04_masks.ipynb): scaled dot products, and which keys a query may see.
-#
 # ## Queries, keys and values
 #
-# To a network a word is a number, its place in a list, and then a vector $x$ of $M$ numbers, its **embedding**: this row of one matrix.
-# A network learns the rows like all its parameters; in this small table the columns have names.
-#
-# ### Dot products of embeddings
-#
-# *Cat drinks cold milk* has $n = 4$ words with $M = 7$ features.
-# The shortest way to attention: each word is query, key and value at once, with the scores $XX^\top$.
-# By hand for *drinks* and *milk*: $0.2\cdot 0.9 + 0.2\cdot 1.0 = 0.38$.
+# To a network, a word is first a number, its place in a list, and then a vector of $M$ numbers, its **embedding**.
+# Here are the embeddings of a short sentence.
+# A trained table has no names over its columns, and hardly any zeros, but ours is small enough for a pencil.
 
 # %%
-table = load_words()
-sentence = ["cat", "drinks", "cold", "milk"]
-rows = [table.words.index(word) for word in sentence]
-X = table.features[rows]  # (words, features), as nn.Embedding does it
-pd.DataFrame(X.tolist(), sentence, table.names).round(1)
+features = ["person", "thing", "action", "quality"]
+pd.DataFrame(X.tolist(), WORDS, features).astype(int)
+
+# %% [markdown]
+# ### Dot products of embeddings
+#
+# In *Anna sold her old car*, the word *her* leaves two questions open.
+# Whose car is it, and what is hers?
+# The shortest way to attention would be to compare the embeddings themselves, so that each word is query, key and value at once, with the scores $XX^\top$.
+# Let's see what *her* finds that way.
 
 # %%
 raw_scores = X @ X.T  # (queries, keys)
-raw_weights = raw_scores.softmax(dim=-1)
-pd.DataFrame(raw_scores.tolist(), sentence, sentence).round(2)
+pd.DataFrame(raw_scores.tolist(), WORDS, WORDS).astype(int)
 
 # %% [markdown]
-# Each word prefers itself.
-# A dot product measures **likeness**, and likeness is not **relevance**: a verb is unlike its object and still needs it.
-# Three things hold for *any* embeddings:
-#
-# 1. The scores are **symmetric**: *drinks* scores *milk* as *milk* scores *drinks*.
-# 2. The word with the **longest** embedding prefers itself: $x_i\cdot x_j \le \lVert x_i\rVert\lVert x_j\rVert \le x_i\cdot x_i$ (Cauchy–Schwarz).
-# 3. Two words never prefer *each other*: $\alpha_{ij}\alpha_{ji} \le \alpha_{ii}\alpha_{jj}$.
-#    For $0 \le \lVert x_i - x_j\rVert^2$ says $2\,x_i\cdot x_j \le x_i\cdot x_i + x_j\cdot x_j$; take exponentials, and divide by both row sums.
+# The row of *her* finds *Anna*, because both are persons, but *car* gets 0, because a pronoun and a thing have no feature in common.
+# A dot product of embeddings measures **likeness**, and likeness isn't **relevance**: what a word needs is often quite unlike itself.
+# Two more things are wrong with it, whatever the embeddings are.
+# The table is symmetric, so *Anna* has to look for *her* exactly as much as *her* looks for *Anna*.
+# And the word with the longest vector always prefers itself, since $x_i\cdot x_j \le \lVert x_i\rVert\lVert x_j\rVert \le x_i\cdot x_i$.
 #
 # ### Three vectors for each word
 #
-# So each word gets three vectors ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)):
+# The way out is to give each word three vectors, made from its embedding by three matrices ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)):
 #
-# - its **query** $q = x\,W_Q$: what this word looks for,
-# - its **key** $k = x\,W_K$: what it can be found by,
-# - its **value** $v = x\,W_V$: what it hands over when it is found.
+# - its **query** $q = x\,W_Q$, what the word looks for,
+# - its **key** $k = x\,W_K$, what it can be found by,
+# - its **value** $v = x\,W_V$, what it hands over when it is found.
 #
-# The three matrices are the same for each word, and learned; these are written by hand.
-# In $W_Q$ a row is a feature that a word *has*, and a column a feature that it then *looks for*: an action looks for something edible, with 10, and for somebody alive, with 8.
-#
-# The embedding of *drinks* is $(0.1, 0, 0.2, 0.2, 0.2, 1, 0)$.
-# Column by column of $W_Q$: it looks for alive with $1\cdot 8 = 8$, for edible with $1\cdot 10 = 10$, for action with $0.1\cdot 8 = 0.8$, for quality with $0.2\cdot 8 = 1.6$.
-# *Milk* is edible with 1 and has nothing else that is looked for: the product of query and key is 10, and the score $10/\sqrt 7 = 3.78$.
+# A network learns the three matrices, and they are the same for every word.
+# We have chosen ours by hand, so that *her* looks for a person and for a thing.
+# Go through the eight stages with the arrow keys, and do at least one of the sums yourself.
 
-# %%
-edible = 10.0  # try 0.0 … 20.0
-alive = 8.0  # try 0.0 … 20.0
-looks_for = pd.DataFrame(0.0, index=table.names, columns=table.names)
-looks_for.loc["action", ["edible", "alive"]] = edible, alive
-looks_for.loc["alive", "action"] = looks_for.loc["edible", "quality"] = 8.0
-looks_for.loc["quality", "edible"] = 8.0
-W_Q = torch.tensor(looks_for.values).float()
-W_K = torch.eye(7)  # a word is found by all its features
-W_V = torch.diag(torch.tensor([1.0, 0, 0, 0, 1, 1, 1]))  # no size, speed, home
-
-q = X[1] @ W_Q  # (7,)
-drinks_scores = torch.stack([q @ (x @ W_K) for x in X]) / math.sqrt(7)
-drinks_weights = drinks_scores.softmax(dim=0)
-z = sum(weight * (x @ W_V) for weight, x in zip(drinks_weights, X, strict=True))
-print(looks_for.rename_axis("W_Q"), "\n")
-print("query of drinks:", [round(a, 1) for a in q.tolist()])
-shown = {"score": drinks_scores.tolist(), "weight": drinks_weights.tolist()}
-pd.DataFrame(shown, index=sentence).T.round(2)
+# %% jupyter={"source_hidden": true}
+cu.stages("self_attention")
 
 # %% [markdown]
-# *Drinks* attends to what is drunk, and to who drinks.
+# So *her* now gets 0.38 of its answer from *Anna* and 0.38 from *car*, which it could never have found by likeness.
+# Keep the fourth stage in mind, where both had to share the same 1.
+# The [next chapter](08_multi_head_attention.ipynb) begins with that picture.
 #
-# ## All words at once
+# ## All words at once: the formula
 #
-# The embeddings are the rows of $X$, and row $i$, column $j$ of $QK^\top$ is query $i$ times key $j$:
+# Write the embeddings as the rows of one matrix $X$ of shape $(n, M)$, and the eight stages become one line:
 #
 # $$Q = XW_Q,\quad K = XW_K,\quad V = XW_V,\qquad Z = \operatorname{softmax}\!\Big(\frac{QK^\top}{\sqrt d}\Big)\,V,$$
 #
-# with the softmax along each row.
-# Queries and keys need the same size $d$, since they meet in a dot product; values and answers may have any size $d_v$.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.Drawing(
-    """
-    .     X     .
-    pq    pk    pv
-    Q     K     V
-    score score .
-    norm  norm  .
-    mix   mix   mix
-    .     Z     .
-    """,
-    nodes={
-        "X": cu.Cells(4, 7, "X", shape="(n, M)", color="line", cell=12),
-        "pq": cu.Box("project: X W_Q"), "pk": cu.Box("project: X W_K"), "pv": cu.Box("project: X W_V"),
-        "Q": cu.Cells(4, 5, "Q", shape="(n, d)", color="query", cell=12),
-        "K": cu.Cells(4, 5, "K", shape="(n, d)", color="key", cell=12),
-        "V": cu.Cells(4, 3, "V", shape="(n, d_v)", color="value", cell=12),
-        "score": cu.Box("score, scale: Q K^T / √d", shape="(n, n)"),
-        "norm": cu.Box("normalize: softmax of each row", shape="(n, n)"),
-        "mix": cu.Box("mix: weights × V"),
-        "Z": cu.Cells(4, 3, "Z", shape="(n, d_v)", color="value", cell=12),
-    },
-    arrows=["X -> pq, pk, pv", "pq -> Q", "pk -> K", "pv -> V", "Q, K -> score -> norm -> mix -> Z", "V -> mix"],
-    alt="The same words X are projected three times, to queries Q, keys K and values V. Queries and keys give scores, "
-    "one for each pair of words; their softmax along the rows mixes the values to the answers Z.",
-    gap=(14, 32),
-)  # fmt: skip
-
-# %% [markdown]
-# Queries, keys and values come from the *same* words: this is **self-attention**.
+# where the softmax runs along each row.
+# $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and need the same size $d$.
+# $V$ and the answers $Z$ have the shape $(n, d_v)$, and $d_v$ may be any size.
+# All three come from the *same* words, and that is why it is called **self-attention**.
 #
 # ### Exercise 1 · From embeddings to answers
 #
 # *build · 8 minutes*
 #
-# Write the formula, for any number of axes in front of the words.
-# No matrix needs to be square.
+# Now write the formula as a function.
+# It should work for any number of axes before the words, such as a batch of sentences, and for matrices that aren't square.
 
 
 # %% tags=["exercise", "build"]
@@ -198,28 +157,9 @@ def self_attention_solution(X, W_Q, W_K, W_V):
 
 cu.checks.self_attention(self_attention_solution)
 
-# %%
-Q, K, V = X @ W_Q, X @ W_K, X @ W_V  # project: (n, 7) each
-scores = Q @ K.T / math.sqrt(Q.shape[-1])  # score, scale: (queries, keys)
-weights = scores.softmax(dim=-1)  # normalize
-Z = weights @ V  # mix
-pd.DataFrame(Z.tolist(), sentence, table.names).round(2)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.show_heatmaps(
-    torch.stack([raw_weights, weights]), queries=sentence, keys=sentence, annotate=True,
-    titles=["from embeddings", "from queries and keys"],
-    alt="Two maps of weights. From the embeddings each word gives itself the most. "
-    "From queries and keys, the words attend to each other.",
-)  # fmt: skip
-
 # %% [markdown]
-# The scores are no longer symmetric, and *cold* and *milk* prefer each other, which fact 3 forbids on the left.
-# *Milk* has no quality, but looks for it: *cold* gets the score $8/\sqrt 7 = 3.02$, the others 0, and so $e^{3.02}/(e^{3.02} + 3) = 0.87$ of the weight.
-# The milk has become cold.
-#
-# As a class, with learned matrices and a mask (what follows the projections is PyTorch's `F.scaled_dot_product_attention`).
-# Then let each word ask: in *fish chases fast bird*, which word does *fast* find?
+# Here is the same as a class with learned matrices and a mask, which we will use for the rest of the chapter.
+# Everything after the projections is what PyTorch calls `F.scaled_dot_product_attention`.
 
 
 # %%
@@ -241,60 +181,85 @@ class SelfAttention(nn.Module):
         return weights @ values  # mix
 
 
-# %% jupyter={"source_hidden": true}
-cu.explore.asking_word()
-
 # %% [markdown]
-# ## Any order
+# What does it cost?
+# The three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$, so the part that is quadratic in the length is the larger one only for $n > 3d/2$.
+# In return any two words meet within one layer, where a recurrence needs $n - 1$ steps.
+# ([Counted and timed](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), with convolutions.)
 #
-# *Cat drinks cold milk*; *milk drinks cold cat*: what does our attention make of the difference?
+# ## Any order: permutation equivariance
+#
+# *Anna sold her old car* and *car sold her old Anna* are the same five words.
+# What does our attention make of the difference?
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "We let Anna and car change places, and leave everything else as it is. What happens to the answer z of her?",
+    [
+        "it stays the same",
+        "its first and third number change places",
+        "it changes a little, because Anna is now farther away",
+    ],
+    answer="it stays the same",
+    wrong={
+        "its first and third number change places": "The value of Anna moves along with Anna, and so does her key. What does the sum over all five words look like now?",
+        "it changes a little, because Anna is now farther away": "Look at the formula of a score. Where does it use the place of a word?",
+    },
+    why="The query of her meets the same five keys and mixes the same five values. Only the order of a sum has changed.",
+)
 
 # %%
 attend = cu.choose(self_attention, written_out)
-order = [3, 1, 2, 0]
-Z_turned = attend(X[order], W_Q, W_K, W_V)
-layer, batch = SelfAttention(7, 5, 3), torch.randn(2, 4, 7)  # two sentences
-shuffle = torch.tensor([2, 0, 3, 1])
-for name, mask in {"no mask": None, "causal": cu.causal_mask(4)}.items():
-    apart = layer(batch[:, shuffle], mask) - layer(batch, mask)[:, shuffle]
-    print(f"random sentences, {name}: largest change {apart.abs().max():.3f}")
-pd.DataFrame(Z_turned.tolist(), [sentence[i] for i in order], table.names).round(2)
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Each word prefers itself by its embedding, and others by its query; another order only permutes the answers.",
-    given=(edible, alive) == (10.0, 8.0),
-):
-    assert raw_scores.argmax(dim=-1).tolist() == [0, 1, 2, 3]
-    assert torch.allclose(q, torch.tensor([8, 0, 0, 0, 10, 0.8, 1.6])) and torch.allclose(Z[1], z)
-    assert weights.argmax(dim=-1).tolist() == [1, 3, 3, 2] and abs(weights[3, 2] - 0.87) < 0.005
-    qkv = layer.W_Q(batch), layer.W_K(batch), layer.W_V(batch)
-    by_pytorch = F.scaled_dot_product_attention(*qkv, cu.causal_mask(4))
-    assert torch.allclose(layer(batch, cu.causal_mask(4)), by_pytorch, atol=1e-6)
-    assert torch.allclose(Z_turned, Z[order], atol=1e-5) and apart.abs().max() > 0.01
-    assert torch.allclose(layer(batch[:, shuffle]), layer(batch)[:, shuffle], atol=1e-5)
+order = [4, 1, 2, 3, 0]
+Z, Z_turned = attend(X, W_Q, W_K, W_V), attend(X[order], W_Q, W_K, W_V)
+turned = [WORDS[i] for i in order]
+pd.concat(
+    [pd.DataFrame(Z.tolist(), WORDS), pd.DataFrame(Z_turned.tolist(), turned)],
+    keys=["as it was", "turned"],
+).round(2)
 
 # %% [markdown]
-# Nothing: the rows are those of $Z$, in the new order, and the *milk* is still cold.
-# Proof: let the permutation matrix $\Pi$ put the words into another order, $\Pi X$.
+# Each word has kept its answer and taken it along.
 #
-# 1. queries, keys and values are $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own;
-# 2. the scores are $\Pi QK^\top\Pi^\top$, and a row's softmax gives the same weights in whatever order its entries stand: the weights are $\Pi A\Pi^\top$;
-# 3. the answers are $\Pi A\Pi^\top\,\Pi V = \Pi AV$, because $\Pi^\top\Pi = I$.
+# Why is that so?
+# Let the permutation matrix $\Pi$ put the words into another order, $\Pi X$, and follow it through the formula:
+#
+# 1. Queries, keys and values become $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own.
+# 2. The scores become $\Pi QK^\top\Pi^\top$, and because a softmax doesn't care in which order the entries of a row stand, the weights become $\Pi A\Pi^\top$.
+# 3. The answers become $\Pi A\Pi^\top\,\Pi V = \Pi AV$, because $\Pi^\top\Pi = I$.
 #
 # $$f(\Pi X) = \Pi f(X)$$
 #
 # Self-attention is **permutation equivariant**: permute the words, and the answers are permuted with them.
-# A layer without a mask sees a **bag of words**.
-# With a causal mask line 2 fails, because the mask stays where it is.
-# A network learns in [Positions](09_positions.ipynb) where a word stands.
-#
+# In other words, a layer without a mask sees a **bag of words**.
+# With a causal mask the second step fails, because the mask stays where it is.
+# How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("By its embedding, her finds Anna and never the car."):
+    assert raw_scores[2].tolist() == [2, 0, 2, 2, 0] and torch.equal(raw_scores, raw_scores.T)
+with cu.guard("Another order of the words only permutes the answers."):
+    assert torch.allclose(Z_turned, Z[order], atol=1e-12)
+    layer, batch = SelfAttention(7, 5, 3), torch.randn(2, 4, 7)
+    shuffle = torch.tensor([2, 0, 3, 1])
+    assert torch.allclose(layer(batch[:, shuffle]), layer(batch)[:, shuffle], atol=1e-5)
+with cu.guard(
+    "Our class computes what PyTorch's operator computes, and a causal mask makes the order count."
+):
+    mask = cu.causal_mask(4)
+    qkv = layer.W_Q(batch), layer.W_K(batch), layer.W_V(batch)
+    assert torch.allclose(layer(batch, mask), F.scaled_dot_product_attention(*qkv, mask), atol=1e-6)
+    apart = layer(batch[:, shuffle], mask) - layer(batch, mask)[:, shuffle]
+    assert apart.abs().max() > 0.01
+
+# %% [markdown]
 # ## Where an average drowns
 #
-# Each sentence about a car is one [token](C_glossary.ipynb#token), an owner with a color, and so is the question.
-# The model: embeddings, one or more layers that *mix*, and a layer that scores the eight colors.
-# What was mixed is *added* to the word.
-# Its rivals send each token through a network, take the mean, and have a second network behind it.
+# Now back to the cars.
+# To keep things small, each sentence about a car is one [token](C_glossary.ipynb#token) with an owner and a color, and the question is a token as well.
+# The model has embeddings, one or more layers that *mix* the tokens, and a last layer that scores the eight colors.
+# A mixing layer *adds* what it has found to the token's own vector.
+# As a rival we let each token go through a small network, take the plain mean over all tokens, and give it a hidden layer at the end.
 
 
 # %%
@@ -375,35 +340,88 @@ its_car = reader.mixers[0].weights[:, -1, 0].mean()  # how much a question atten
 print(f"right: {share_right(reader, twelve):.2f}, counting colors: {counting(12):.2f}")
 print(f"weight of the car that is asked for: {its_car:.2f}")
 
+# %% [markdown]
+# The attention gives nearly all its weight to the one car that is asked for.
+# Here it is beside the averages, each at the best of three learning rates.
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
 later = by_rate(cu.stored_runs("self_attention", "recalled_later", highest="validation"), "right")
 later["kind"] += later["steps"].map({1600: ", twice the steps", 4000: ", five times the steps"})
 tuned = pd.concat([by_rate(recalled, "right"), later])
-tuned["cell"] = [f"{row.right:.2f} (rate {row.rate:g})" for row in tuned.itertuples()]
-compared = tuned.pivot(index="kind", columns="pairs", values="cell").add_suffix(" cars")
-
+compared = tuned.pivot(index="kind", columns="pairs", values="right").add_suffix(" cars")
+compared = compared.sort_values("12 cars", ascending=False).round(2)
 models = [kinds[", ".join(kind.split(", ")[:2])]() for kind in compared.index]
-sizes = [sum(p.numel() for p in model.parameters()) for model in models]
-compared.insert(0, "parameters", sizes)
-pd.DataFrame(compared.fillna("")).rename_axis(None, axis=1)
+compared.insert(0, "parameters", [sum(p.numel() for p in model.parameters()) for model in models])
+pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
 
 # %% [markdown]
-# Each side has its own best rate of three, chosen on other questions.
-# Among twelve cars the averages are, at *every* rate, about as good as counting colors; twice the steps bring the wider one from 0.30 to 0.37, five times to 0.48.
-# An average adds up all cars before anybody asks, and learns late to tell them apart.
-# Attention asks first: the question's query fits one key, and the rest is multiplied by weights near zero.
+# With twelve cars an average is about as good as counting colors.
+# It improves when it trains for longer, but even after five times the steps it is right in less than half of the questions.
+# That is because it adds up all the cars *before* anybody has asked, and then has to take the sum apart again.
+# Attention asks first, so the question's query fits one key and everything else is multiplied by nearly zero.
+#
+# ### Exercise 2 · Forbid a link
+#
+# *build · 4 minutes*
+#
+# Does the answer really come from the car that gets the weight?
+# Let's forbid that one link and listen.
+# Write a mask for $n$ tokens in which everything is allowed, except that the token `query` may not look at the token `key`.
+# Once it passes, change the cars in the cell below as you like.
+
+
+# %% tags=["exercise", "build"]
+def all_but_one(n, query, key):
+    """(n, n) mask, True where a query (row) may look at a key (column)."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.all_but_one(all_but_one)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def all_but_one_solution(n, query, key):
+    """Everything is allowed, then one entry isn't."""
+    mask = torch.ones(n, n, dtype=torch.bool)
+    mask[query, key] = False
+    return mask
+
+
+cu.checks.all_but_one(all_but_one_solution)
+
+# %% tags=["nbval-ignore-output"]
+cars = {"Anna": "red", "Ben": "blue", "Clara": "red", "Olga": "green", "Paul": "white"}
+asked = "Ben"
+forbid = cu.choose(all_but_one, without_link)
+texts = [f"{owner}'s car is {color}" for owner, color in cars.items()] + [f"{asked}'s?"]
+tokens = torch.tensor([[TEXTS.index(text) for text in texts]])
+n, question = len(texts), len(cars)  # the question is the last token
+masks = {
+    "all links": None,
+    f"without the link to {asked}'s car": forbid(n, question, [*cars].index(asked)),
+    "without the link to another car": forbid(n, question, 0),
+}
+with torch.no_grad():
+    said = [reader(tokens, mask)[0, -1].softmax(-1).tolist() for mask in masks.values()]
+pd.DataFrame(said, list(masks), COLORS).round(2)
+
+# %% [markdown]
+# Without the link to the right car the model has nothing to go by, and says the color of some other car.
+# Without the link to another car nothing changes.
+# That last row is our **control**, and it matters as much as the one before, because it shows that a missing link does no harm *as such*.
 #
 # ### The word to look for stands elsewhere
 #
 # *Anna's friend is Ben. …
 # Ben's car is blue. …
 # Which color is the car of Anna's friend?*
-# Now the question does not hold the name that is needed.
+# Now the question doesn't hold the name that it needs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "One attention or two, with a linear layer behind: which are right nearly always?",
+    "One attention or two, each with a linear layer at the end. Which of them gets nearly all of these questions right?",
     ["both", "only two attentions", "neither"],
     answer="only two attentions",
     wrong={
@@ -420,53 +438,56 @@ shares = by_rate(hops, "right").pivot(index=["kind", "steps"], columns="rate")["
 pd.DataFrame(shares.round(2).astype(object).fillna(""))
 
 # %% [markdown]
-# One attention guesses between the two other cars ($9/16$); a hidden layer behind it draws the conclusion, but later.
+# Two attentions find nearly every answer, while a single one is left with a guess between the other two cars.
+# A hidden layer after it helps, but slowly.
 #
-# *By which way do two attentions find it?*
-# Two come to mind: the question finds *Ben* in layer 1 and asks for his car in layer 2; or *Anna's friend is Ben* collects the color in layer 1, and the question reads it there in layer 2.
-# A map of weights shows where a layer looks, not what it needs: so we **forbid** links, by a mask in the trained network.
-# The controls are links that nobody asked for: in layer 1 one between two other people, nearly as heavy; in layer 2 that of the question to *Ben's* friend.
+# By which way do two layers find it?
+# Either the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there.
+# Let's forbid one link of each way in the trained network.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 forbidden = cu.stored_runs("self_attention", "forbidden")
-by_seed = {f"seed {run.config['seed']}": run.result for run in forbidden}
-links = [name.removeprefix("weight, ") for name in forbidden[0].result if "weight" in name]
-found = pd.DataFrame({
-    (part, seed): {link: result[f"{part}, {link}"] for link in links}
-    for part in ("weight", "right") for seed, result in by_seed.items()
-})  # fmt: skip
-found.round(2)
+ways = {
+    "all links": "nothing",
+    "layer 1, without “Anna's friend is Ben” → Ben's car": "layer 1: Anna's friend → the friend's car",
+    "layer 2, without the question → Ben's car": "layer 2: question → the friend's car",
+    "layer 1, without another friend → that friend's car (control)": "layer 1: another's friend → that friend's car",
+}
+found = {name: [run.result[f"right, {link}"] for run in forbidden] for name, link in ways.items()}
+pd.DataFrame(found, [f"seed {run.config['seed']}" for run in forbidden]).T.round(2)
+
+# %% [markdown]
+# Both ways are in use, because each costs right answers when it is closed, and the control costs nothing.
+# A map of weights shows where a layer *looks*, and only forbidding shows what it *needs*.
+# In a model of your own this is `with cu.intervene(model) as acts: acts.knock_out(layers=0, queries=0, keys=5)`.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Our own reader finds the car that is asked for among twelve."):
+    assert share_right(reader, twelve) > 0.9 and its_car > 0.8
 with cu.guard(
-    "Among twelve cars attention is ahead of the averages at each rate, and of twice the steps; after 1,500 steps two layers find a friend's car, one does not."
+    "Among twelve cars attention beats the averages at each rate, also when they train for five times the steps."
 ):
     every = by_rate(cu.stored_runs("self_attention", "recalled", pairs=12), "right")
     every = every.pivot(index="rate", columns="kind", values="right")
-    behind = every["one attention"] - every.drop(columns="one attention").max(axis=1)
-    assert behind.min() > 0.5 and every["one attention"].max() > 0.95
+    ahead = every["one attention"] - every.drop(columns="one attention").max(axis=1)
+    assert ahead.min() > 0.5 and every["one attention"].max() > 0.95 and later["right"].max() < 0.6
+with cu.guard("Two layers find a friend's car, and one layer guesses between two."):
     best = by_rate(hops, "right").groupby(["kind", "steps"])["right"].max()
     assert best["two attentions", 1500] > 0.95 and abs(best["one attention", 1500] - 9 / 16) < 0.03
     assert best["one attention, hidden layer", 1500] < 0.75
-    lost = {link: [run.result[f"right, {link}"] for run in forbidden] for link in links}
-    kept = min(lost["layer 1: another's friend → that friend's car"])
-    assert kept > 0.98 and max(lost["both links to the friend's car"]) < 9 / 16
-    assert later["right"].max() < 0.6
-    assert share_right(reader, twelve) > 0.9 and its_car > 0.8
+with cu.guard(
+    "Closing either way costs right answers in each of three trainings, and the control costs none."
+):
+    all_links, first, second, control = (torch.tensor(shares) for shares in found.values())
+    assert control.min() > 0.98 and (torch.maximum(first, second) < all_links - 0.05).all()
 
 # %% [markdown]
-# Both ways are used: forbid a link of either, and answers are lost; the control in layer 1 costs nothing.
-# That in layer 2 costs something: *Ben's friend is Clara* names Ben, too, and has collected the color of his car, a third way.
-# Without both links to the friend's car a guess remains: each way had stood in for the other.
-# In your own model this is `with cu.intervene(model) as acts: acts.knock_out(layers=0, queries=0, keys=5)`.
-#
-# In *I asked about his old car, if it was running*, *it* is the car; [for such an *it*](07_self_attention_further.ipynb#It-and-its-adjective) an average may do as well.
-#
-# ## The source decides
+# ## The source decides: cross-attention
 #
 # *Running* is *corriendo* in Spanish when a boy runs, and *funcionando* when an engine does.
-# The translator asks the English sentence: queries from one sentence, keys and values from another, by the same formula, are **cross-attention**.
-# By hand, with three features for an English word and for each Spanish candidate:
+# A translator has to ask the English sentence which of the two it is.
+# The formula stays the same, but the queries come from one sentence and the keys and values from another, and that is **cross-attention**.
+# Let's do it by hand, with three features for each word and for the two Spanish candidates.
 
 # %%
 subject = "car"  # try "car" | "boy"
@@ -482,18 +503,21 @@ both = torch.cat([cross, chances], 1).tolist()
 pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 
 # %% [markdown]
-# The verb takes half of its answer from *running* and half from its subject, and the subject decides (the 4 sharpens it).
-# With `"boy"` it is *corriendo*.
+# The verb takes half of its answer from *running* and half from its subject, so the subject decides.
+# Change it to `"boy"`, and the machine runs no more.
+# (The factor of 4 only makes the choice clearer.)
 #
-# ### Exercise 2 · Whose old car?
+# ### Exercise 3 · Whose old car?
 #
 # *predict · 6 minutes*
 #
-# *El amigo de Ana vendió su viejo coche*: Spanish *su* is *his*, *her* or *its*.
+# *El amigo de Ana vendió su viejo coche* is our sentence in Spanish, sold by a friend, and *su* may be *his*, *her* or *its*.
 # The English word asks the eight Spanish words for an owner, with $d = 4$.
-# Its query's products with the keys are $2\ln 6$ for *amigo*, $2\ln 3$ for *Ana*, and 0 for the six others.
-# Which weight has (a) *amigo*, (b) *Ana*?
-# The value of *amigo* is (1, 0), one for *his*; that of *Ana* (0, 1), one for *her*; the others are zero. (c) How much *her* is in the answer when *amigo* becomes *amiga*, with the same key and the value of a woman? (d) Which weight has *amigo* in the first sentence, if *Ana* is forbidden?
+# The products of its query with the keys are $2\ln 6$ for *amigo*, $2\ln 3$ for *Ana*, and 0 for the six others.
+# What weight do (a) *amigo* and (b) *Ana* get?
+# The value of *amigo* is (1, 0), one for *his*, and the value of *Ana* is (0, 1), one for *her*; the others are zero.
+# (c) How much *her* is in the answer if *amigo* becomes *amiga*, with the same key and the value of a woman?
+# (d) What weight does *amigo* get in the first sentence if we forbid *Ana*?
 
 
 # %% tags=["exercise", "predict"]
@@ -515,9 +539,11 @@ def whose_old_car_solution():
 cu.checks.whose_old_car(whose_old_car_solution)
 
 # %% [markdown]
-# ## It writes
+# ## It writes: a causal mask
 #
-# With a causal mask each word sees itself and those before it; let it say what comes next, and it is a language model.
+# There is one more thing we can do with this class.
+# With a causal mask each word sees only itself and the words before it.
+# If we let it say what comes next, it is a language model, so let's train one on the course's English sentences and have it write.
 
 # %% tags=["nbval-ignore-output"]
 text, vocabulary = sentences()  # (sentences, n) tokens, −100 behind the end
@@ -548,29 +574,24 @@ for _ in range(8):
     print(write(writer, generator))
 
 # %% [markdown]
-# After four hundred steps most of it has the shape of English.
-# [GPT](13_gpt.ipynb) is this with several heads, positions, and a network behind each layer.
-#
-# ## What it costs
-#
-# For $n$ words of size $d$, beside a **convolution** that reads $k$ words and a **recurrence** that goes word by word:
-#
-# | | multiply-adds | depth: products one after the other | layers or steps from the first word to the last |
-# |---|---|---|---|
-# | convolution | $k\,nd^2$ | 1 | $\lceil (n-1)/(k-1)\rceil$ layers (its **receptive field** grows by $k - 1$ words a layer) |
-# | recurrence | $2\,nd^2$ | $n$ | $n - 1$ steps |
-# | self-attention | $3\,nd^2 + 2\,n^2d$ | 3 | 1 layer |
-#
-# Attention pays with $n^2$ for a short **path** and a small **depth**, which no number of processors shortens; the square is the larger part only for $n > 3d/2$.
+# After four hundred steps most of it has the shape of English, though hardly any of it is true.
+# [GPT](13_gpt.ipynb) is this model with several heads, positions, and a feed-forward network after each attention.
 #
 # ## Take-aways
 #
-# - Three matrices let a word look for what it is *not* like; one layer asks once, a second can ask with what the first has found.
-# - Self-attention sees a bag of words, and soon finds one among many, where an average drowns.
-# - A weight shows where a layer looks; a forbidden link, beside a control, shows what it needs.
+# - Three matrices let a word look for what it is *not* like, and a second layer can ask with what the first has found.
+# - Self-attention sees a bag of words, and finds one among many where an average drowns.
+# - A weight shows where a layer looks, and a forbidden link, next to a control, shows what it needs.
+#
+# **How sure is this?**
+# In the table of averages each row has the best of three learning rates, chosen on other questions, and the mean of three seeds.
+# Only the wider average was given more steps.
+# The two ways were forbidden in three trained networks.
+# With a friend's car there is a third way, since *Ben's friend is Clara* names Ben as well and may have collected the color of his car, so a missing link costs less than you might expect.
+# For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
-# Further, with these costs counted and timed: [Self-attention: costs, and a French word](07_self_attention_further.ipynb).
+# Further, with costs counted and timed: [Self-attention: costs, and a French word](07_self_attention_further.ipynb).
 #
 # ## Quiz
 

@@ -437,7 +437,7 @@
 #
 # A model that gives a probability to each possible next token of a text.
 # For example, after *she has a red* it may give 0.2 to *car* and hardly anything to *sleeps*.
-# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy), [It writes](07_self_attention.ipynb#It-writes), [What counting knows](13_gpt.ipynb#What-counting-knows).
+# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy), [It writes](07_self_attention.ipynb#It-writes:-a-causal-mask), [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="latent"></a>latent
 #
@@ -611,7 +611,7 @@
 #
 # The number of steps that a signal takes from one position to another.
 # For example, from the first word to the tenth it is 1 in self-attention, and 9 in a recurrent network.
-# *Taught in* [What it costs](07_self_attention.ipynb#What-it-costs), [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
+# *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ### <a id="permutation-equivariance"></a>permutation equivariance
 #
@@ -658,7 +658,7 @@
 #
 # The three parts of a look-up: what we look for, what it is compared with, and what is handed back.
 # For example, in a library your question is the query, the titles on the shelf are the keys, and the books are the values.
-# *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [All words at once](07_self_attention.ipynb#All-words-at-once).
+# *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [All words at once](07_self_attention.ipynb#All-words-at-once:-the-formula).
 
 # %% [markdown]
 # ## R
@@ -745,7 +745,7 @@
 #
 # Attention whose queries, keys and values all come from the same sequence.
 # For example, in *she lost her key*, the word *her* may attend to *she*.
-# *Taught in* [All words at once](07_self_attention.ipynb#All-words-at-once).
+# *Taught in* [All words at once](07_self_attention.ipynb#All-words-at-once:-the-formula).
 #
 # ### <a id="shift-invariance"></a>shift invariance
 #

@@ -136,12 +136,6 @@ pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".f
 # Some labels are wrong or arguable (shirt, coat and pullover overlap), and nobody has counted how many.
 # A network that is right in nine of ten such pictures has not been tested on a photograph.
 #
-# ## Words with features
-#
-# `words.csv` has 24 words with seven numbers between 0 and 1.
-# They are opinions of the authors, on a scale that they chose, and serve to be multiplied by hand.
-# They measure nothing.
-#
 # ## Sets that are not in the folder
 #
 # | Set | What to know before you believe a number |

@@ -22,6 +22,24 @@ class self_attention:
     not_scaled = wrong("Forgets √d.", lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v))
 
 
+def _entries(n, **changed):
+    """A mask that is True but where `changed` says otherwise."""
+    mask = torch.ones(n, n, dtype=torch.bool)
+    for where in changed.values():
+        mask[where] = False
+    return mask
+
+
+class all_but_one:
+    forbids_the_reverse = wrong("Exchanges query and key.", lambda n, query, key: _entries(n, at=(key, query)))
+    forbids_the_row = wrong("The query may look at nothing.", lambda n, query, key: _entries(n, at=query))
+    forbids_the_column = wrong("Nobody may look at the key.", lambda n, query, key: _entries(n, at=(slice(None), key)))
+    both_ways = wrong("Forbids the reverse, too.", lambda n, query, key: _entries(n, at=(query, key), too=(key, query)))
+    upside_down = wrong("True where it is forbidden.", lambda n, query, key: ~_entries(n, at=(query, key)))
+    adds_minus_infinity = wrong("A mask to be added to the scores.",
+        lambda n, query, key: torch.zeros(n, n).masked_fill(~_entries(n, at=(query, key)), -math.inf))
+
+
 def _same(layer, x, order, **tolerance):
     """Right for a random order of the words."""
     return torch.allclose(layer(x[:, order]), layer(x)[:, order], **tolerance)

@@ -1,4 +1,4 @@
-"""Checks of *Self-attention*: from embeddings to answers, a test for order, and costs on paper.
+"""Checks of *Self-attention*: from embeddings to answers, a forbidden link, a test for order, and costs on paper.
 
 The references are sums written out.
 """
@@ -76,6 +76,33 @@ def _(candidate):
     X, matrices = torch.randn(2, 3, 4, 6), _matrices()
     expected = torch.stack([_by_hand(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
     expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
+
+
+# One forbidden link -----------------------------------------------------------------------------
+
+all_but_one = Check("all_but_one")
+
+
+@all_but_one.must("returns a boolean mask of shape (n, n)")
+def _(candidate):
+    """How many queries and keys do n tokens have? Build the mask with `torch.ones(n, n, dtype=torch.bool)`."""
+    mask = candidate(4, 1, 2)
+    expect_shape(mask, (4, 4))
+    expect_equal(mask.dtype, torch.bool, "the mask's dtype")
+
+
+@all_but_one.must("forbids the link from the query to the key")
+def _(candidate):
+    """Which axis belongs to the queries? They are the rows, so the entry is `mask[query, key]`, and False forbids."""
+    expect_equal(bool(candidate(4, 1, 2)[1, 2]), False, "the entry in row 1, column 2")
+    expect_equal(bool(candidate(6, 5, 0)[5, 0]), False, "the entry in row 5, column 0")
+
+
+@all_but_one.must("allows every other link")
+def _(candidate):
+    """How many entries of your mask are False? Only the one link is; the key's other queries may still look at it."""
+    expect_equal(int(candidate(4, 1, 2).sum()), 15, "the number of allowed links of four tokens")
+    expect_equal(int(candidate(6, 3, 3).sum()), 35, "the number of allowed links of six tokens")
 
 
 # Does a layer ignore the order? -----------------------------------------------------------------

@@ -97,3 +97,10 @@ def waits(model: nn.Module, length: int) -> tuple[int, int]:
     finally:
         handle.remove()
     return training, waiting_products(logits[-1])
+
+
+def all_but_one(n: int, query: int, key: int) -> Tensor:
+    """(n, n) mask, True where a query may look at a key: everywhere but once."""
+    mask = torch.ones(n, n, dtype=torch.bool)
+    mask[query, key] = False
+    return mask

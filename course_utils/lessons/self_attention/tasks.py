@@ -1,4 +1,4 @@
-"""Tasks that tell an attention from an average, and the words of *Self-attention*.
+"""Tasks that tell an attention from an average, and a text to write on.
 
 "Anna's car is red. Ben's car is blue. Ben's?" takes one look-up; a friend's car takes two. A statement is one token,
 and so is the question. The order says nothing, since nobody is told where a token stands: what is asked for stands
@@ -6,11 +6,8 @@ at the same position in every text.
 
 "the cat saw the apple near the desk and the coat, and it was ripe": *it* is the apple, *la pomme*, so a French
 translation says *elle* and *mûre*. Four nouns of four kinds; the adjective fits one kind only.
-
-The table of words has features written by hand, so that every score can be checked.
 """
 
-import csv
 from typing import NamedTuple
 
 import torch
@@ -19,7 +16,6 @@ from torch.nn import functional as F
 
 from course_utils.data.text import BOS, EOS, Vocabulary
 from course_utils.data.translation import load_grammar
-from course_utils.files import data_path
 from course_utils.runtime import seed_everything
 
 # Whose car? ---------------------------------------------------------------------------------------
@@ -233,35 +229,6 @@ def reader_score(model, test=True):
     tokens, gender, _ = test_set if test else train_set
     right = (model(tokens).argmax(dim=-1) == gender[:, None]).float().mean(dim=0)
     return {"it": right[IT].item(), "adjective": right[ADJECTIVE].item()}
-
-
-# A small table of words, and a text to write on ---------------------------------------------------
-
-
-class WordTable(NamedTuple):
-    """Words and their features.
-
-    Attributes:
-        words: n different words.
-        names: d names of features.
-        features: (n, d), each between 0 (not at all) and 1 (entirely).
-    """
-
-    words: tuple[str, ...]
-    names: tuple[str, ...]
-    features: Tensor
-
-
-def load_words() -> WordTable:
-    """The table in data/words.csv: a word and its features a line.
-
-    Raises:
-        FileNotFoundError: the file is missing; the message says how to restore it.
-    """
-    with data_path("words.csv").open(encoding="utf-8", newline="") as file:
-        (_, *names), *lines = csv.reader(file)
-    rows = [[float(feature) for feature in features] for _, *features in lines]
-    return WordTable(tuple(word for word, *_ in lines), tuple(names), torch.tensor(rows))
 
 
 # A text to write on -------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
@@ -48,8 +49,8 @@ def slides(notebook: NotebookNode) -> NotebookNode:
     """A notebook whose cells say by `slide_type` which slide they belong to.
 
     A cell tagged `slide` begins a slide, which holds all up to the next one. Without such tags a slide is made of each
-    heading with the paragraph below it, and of each picture, table, widget, question, exercise and short piece of code;
-    all text is in the notes.
+    heading with the paragraph below it, and of each picture, stage, table, widget, question, exercise and piece of
+    code; all text is in the notes.
     """
     notebook = copy.deepcopy(notebook)
     for data in html_outputs(notebook.cells):
@@ -95,6 +96,8 @@ def _chosen(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
             yield _as("notes", new_markdown_cell(text))
         elif "exercise" in tags(cell):
             yield _as("-", cell)
+        elif stages := _stages(cell):
+            yield from stages
         elif not LEFT_OUT & set(tags(cell)) and (_shows_html(cell) or _is_short(cell)):
             yield _as("slide", new_markdown_cell(title))
             yield _as("-", cell)
@@ -103,6 +106,18 @@ def _chosen(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
 def _shows_html(cell: NotebookNode) -> bool:
     """Whether it shows a picture, a table, a widget or a question."""
     return any("text/html" in output.get("data", {}) for output in cell.get("outputs", []))
+
+
+def _stages(cell: NotebookNode) -> list[NotebookNode]:
+    """A slide for each stage of a picture in stages, with its caption below and its question in the notes."""
+    slides = []
+    for data in html_outputs([cell]):
+        for figure in BeautifulSoup(data["text/html"], "html.parser").select(".cu-stages figure"):
+            picture, caption = figure.img or figure.svg, figure.figcaption
+            head = f"<h2>{figure.select_one('.title b').decode_contents()}</h2>"
+            slides.append(_as("slide", new_markdown_cell(f"{head}\n{picture}\n{caption.p}")))
+            slides.append(_as("notes", new_markdown_cell(str(caption.details))))
+    return slides
 
 
 def _is_short(cell: NotebookNode) -> bool:
