@@ -161,7 +161,7 @@ decayed.round(3)
 # With AdamW both shrink by nearly the same part, about $(1 - 0.005\cdot 0.5)^{100} = 0.78$, on top of what the noise does to them.
 #
 # By custom biases and norms don't decay, and `cu.Trainer` keeps to that.
-# Values from 0.01 to 0.1 are common, and validation decides which one is right.
+# Values from 0.01 to 0.1 are common, and we let validation decide which one is right.
 #
 # ### Cosine
 #
@@ -187,7 +187,7 @@ schedules = {
 pd.DataFrame(schedules, index=[f"step {step}" for step in quarters]).T.round(3)
 
 # %% [markdown]
-# The cosine ends at 0, so it has to know the number of steps in advance.
+# The cosine ends at 0, so we have to know the number of steps in advance.
 # The root doesn't, but it still has a good part of its peak at the end.
 # We haven't compared how well they translate.
 
@@ -415,7 +415,8 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# Without clipping that single gradient adds $(1-\beta_2)\cdot 1000^2 = 20{,}000$ to the average of squares.
+# Let's see what happens without clipping.
+# That single gradient adds $(1-\beta_2)\cdot 1000^2 = 20{,}000$ to the average of squares.
 # After 200 more steps $0.98^{200} = 0.0176$ of it is left, which is 352, and Adam divides its steps by $\sqrt{353} = 18.8$.
 # So one odd batch has nearly stopped the weight for two hundred steps.
 

@@ -376,7 +376,7 @@ pd.DataFrame(
 # In three of the sentences a Spanish word is needed that occurs fewer than three times in the training pairs, so neither model can write it.
 # And the third sentence loses *web*, a word that both know.
 #
-# `make gpu CHAPTER=12` trains both of the lecture's models at full size, where there is a GPU.
+# Where there is a GPU, `make gpu CHAPTER=12` trains both models nearly at the lecture's size.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -3,6 +3,8 @@
 Every training was done beforehand, by `runs` of this lesson.
 """
 
+import itertools
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -14,14 +16,17 @@ from course_utils.lessons.training_transformers.runs import (
     BREAK,
     END,
     NOTICED,
+    PER_LOSS,
+    STEPS,
+    found,
     load_training_runs,
+    rate,
 )
 
 __all__ = ["broken", "warmup"]
 
 RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
 WARMUPS = (0, 10, 50, 100)
-STEPS, PER_LOSS = 280, 14
 DRAWN = {False: ("norm after", "-", "o", "key"), True: ("norm before", "--", "s", "query")}
 
 WAYS = {
@@ -106,19 +111,13 @@ class Broken:
         )
 
 
-def warmup(runs: list[dict] | None = None) -> Explorer:
-    """Rate, training loss and validation BLEU over the steps of one training, for both orders of norm.
-
-    Args:
-        runs: as `load_training_runs` gives them, its result by default.
-
-    Raises:
-        ValueError: a combination of rate, warm-up and order is missing.
-    """
-    trainings = _plain_runs(load_training_runs() if runs is None else runs)
-    needed = [(o, rate, w) for o in DRAWN for rate in RATES for w in WARMUPS]
-    if missing := [key for key in needed if key not in trainings]:
-        raise ValueError(f"runs lacks (norm_first, lr, warmup) = {missing[0]} with seed 0")
+def warmup() -> Explorer:
+    """Rate, training loss and validation BLEU over the steps of one training, for both orders of norm."""
+    runs = load_training_runs()
+    trainings = {
+        (order, lr, steps): found(runs, norm_first=order, lr=lr, warmup=steps)[0]
+        for order, lr, steps in itertools.product(DRAWN, RATES, WARMUPS)
+    }
     controls = {
         "lr": Slider(RATES, 6e-3, label="Peak rate", format="{:g}"),
         "warmup": Slider(WARMUPS, 0, label="Warm-up steps"),
@@ -157,7 +156,7 @@ class Curves:
 
     def draw(self, lr: float, warmup: int) -> str:
         """Show the trainings with this peak rate and so many steps of warm-up."""
-        self.rate.set_ydata([1000 * lr * factor(step, warmup) for step in self.steps])
+        self.rate.set_ydata([1000 * lr * rate(step, warmup) for step in self.steps])
         results = []
         for order, (label, *_) in DRAWN.items():
             run = self.runs[order, lr, warmup]
@@ -167,18 +166,3 @@ class Curves:
             results.append(f"with the {label}, BLEU {bleu[-1]:.2f}")
         ramp = f"{warmup} steps of warm-up" if warmup else "no warm-up"
         return f"Peak rate {lr:g}, {ramp}: {' and '.join(results)} after 5 epochs."
-
-
-def factor(step: int, warmup: int) -> float:
-    """The chapter's schedule: a rise, 1, and from the end of the rise, or step 50, a fall as 1/√step."""
-    return min(1.0, step / max(warmup, 1), (max(warmup, 50) / step) ** 0.5)
-
-
-def _plain_runs(runs: list[dict]) -> dict[tuple, dict]:
-    """The runs on all sentences with seed 0 and nothing special, by order, rate and warm-up."""
-    plain = {"seed": 0, "label_smoothing": 0.0, "shortcut": "", "sentences": 3253}
-    return {
-        (run["norm_first"], run["lr"], run["warmup"]): run
-        for run in runs
-        if all(run[name] == value for name, value in plain.items())
-    }
