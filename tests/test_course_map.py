@@ -17,6 +17,7 @@ WHOLE = CourseMap(COURSE)
 QUIZ = """<form class=course-quiz data-kind=quiz><fieldset><label><input type=radio>three</label></fieldset></form>
 <script>document.querySelector("form input").checked = Boolean(sessionStorage.answered);
 document.querySelector("form").addEventListener("change", () => { sessionStorage.answered = true; });</script>"""
+COVER = "<div hidden><h1>To print</h1></div><article><h1>Cover</h1></article><a class=cu-start href=''>Start</a>"
 BOOK = """
 [course]
 title = "T"
@@ -76,12 +77,12 @@ FIRST = "start_here/one_word"
     ("passed", "sentence", "mark"),
     [
         ({}, "**Begin with [00 · Start here](00_start_here.ipynb).**", "○"),
-        ({FIRST: "2026-11-20"}, "of {total} exercises.", "◐"),
+        ({FIRST: "2026-11-20"}, "of {total} exercises.", "◑"),
         ({"start_here/*": "2026-11-20"}, "**Go on with [01 · Queries, keys and values]", "●"),
         (
             {FIRST: "2026-11-20", "masks/old": "2026-11-21"},
             "[04 · Masks](04_masks.ipynb)**, where",
-            "◐",
+            "◑",
         ),
     ],
 )
@@ -102,7 +103,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     file = tmp_path / "01_queries_keys_values.html"
     file.write_text(
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<body>{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>{QUIZ}"
+        f"<body>{COVER}{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>{QUIZ}"
         f"<style>svg {{ width: 100% }}</style>{next_cards(onward(COURSE, COURSE.chapters[1]))}<script>{script}</script>"
     )
     page = browser.new_page(viewport={"width": width, "height": 800})
@@ -134,11 +135,13 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     assert state.count() == 0
     page.locator("#take-aways").scroll_into_view_if_needed()
     page.wait_for_function("localStorage.getItem('cu-progress')")
-    reload_until(page, "half")  # a question waits
+    reload_until(page, "begun")  # a question waits
     expect(state).to_have_attribute("data-number", "01")
     expect(page.get_by_role("button", name="To GPT")).to_have_attribute("aria-pressed", "true")
     expect(onwards).to_have_text("Next: 03 · To GPT")
     expect(page.locator(".cu-map-place a")).to_have_text("01 · Queries, keys and values")
+    expect(page.locator("article h1 + p")).to_contain_text("Welcome back. Go on with 01")
+    expect(page.locator("[data-here]")).to_have_attribute("data-number", "01")
     page.get_by_label("three").check()
     reload_until(page, "done")
     page.get_by_role("button", name="Forget").click()

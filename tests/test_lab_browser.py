@@ -1,10 +1,20 @@
 """Explorers, quizzes and training in a real JupyterLab: controls answer the keyboard, bar and curve live."""
 
+import re
 import shutil
 
 import nbformat
 import pytest
-from browsing import FLAGS, WAIT, jupyter, jupyterlab, one_playwright, open_notebook, write_notebook
+from browsing import (
+    FLAGS,
+    WAIT,
+    jupyter,
+    jupyterlab,
+    one_playwright,
+    open_notebook,
+    run_all,
+    write_notebook,
+)
 from nbformat.v4 import new_markdown_cell, new_notebook
 from playwright.sync_api import expect
 
@@ -274,7 +284,7 @@ def started(chromium, tmp_path_factory):
         context = browser.new_context(viewport={"width": 1400, "height": 1000})
         view = context.new_page()
         view.goto(address.format(f"lab/tree/{page.as_posix()}"))
-        yield view, first.title, address
+        yield view, first.title, address, folder
         browser.close()
 
 
@@ -288,7 +298,7 @@ def idle(view):
 
 @pytest.mark.smoke
 def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
-    view, title, _ = started
+    view, title, *_ = started
     view.get_by_role("heading", name="Small").wait_for(timeout=WAIT)
     view.locator(".jp-TableOfContents").get_by_text("Ways through").wait_for(timeout=WAIT)
     assert view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).count() == 2
@@ -296,7 +306,7 @@ def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
 
 @pytest.mark.smoke
 def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(started):
-    view, title, _ = started
+    view, title, *_ = started
     view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).first.click()
     front = idle(view)
     expect(view.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)  # nothing is unsaved yet
@@ -307,10 +317,22 @@ def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(started):
     expect(question.locator(".reason")).not_to_be_empty()
 
 
+def test_a_chapter_that_was_run_and_saved_is_the_file_that_it_was(started):
+    view, *_, folder = started
+    run_all(view)
+    front = idle(view)
+    last = front.locator(".jp-CodeCell .jp-InputPrompt").last
+    expect(last).to_have_text(re.compile(r"\[\d+\]"))
+    view.keyboard.press("ControlOrMeta+s")
+    expect(view.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)
+    first = manifest.load(files=False).chapters[0].ipynb
+    assert (folder / "notebooks" / first.name).read_bytes() == first.read_bytes()
+
+
 @pytest.mark.parametrize(("link", "heading"), [("cache", "KV cache"), ("part", "Part 20")])
 def test_a_link_leads_to_its_place_in_another_notebook(started, link, heading):
     """Lab finds a place in a notebook that is open; one that it opens for the link it shows from its top."""
-    view, _, address = started
+    view, _, address, _ = started
     page = view.context.new_page()
     page.goto(address.format(f"lab/workspaces/{link}/tree/links.ipynb"))
     idle(page).get_by_role("link", name=link).click()

@@ -134,7 +134,9 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
     of_name = [run for run in read(slug) if run.name == name]
     matching = [run for run in of_name if config.items() <= run.config.items()]
     if len(matching) > 1:
-        raise ValueError(f"{len(matching)} stored runs of {slug!r} are {name!r} with {config}")
+        raise ValueError(
+            f"{slug!r} has {len(matching)} stored runs {name!r} with {config}, expected one; name more of its configuration"
+        )
     return matching[0] if matching else StoredRun(name, config)
 
 

@@ -74,7 +74,9 @@ class Share:
 
     def __post_init__(self) -> None:
         if not 0 <= self.count <= self.of or not self.of:
-            raise ValueError(f"count={self.count} of={self.of}: a part of one try or more")
+            raise ValueError(
+                f"got count={self.count}, of={self.of}, expected at least one try and 0 ≤ count ≤ of"
+            )
 
     @property
     def interval(self) -> tuple[float, float]:

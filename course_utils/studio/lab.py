@@ -23,8 +23,11 @@ SETTINGS = Path(__file__).parent / "lab_settings"
 """Defaults below the student's own settings: no news, no look for updates, Markdown rendered."""
 WORKSPACES = "_build/lab"  # which panels are open: of this course only
 START = "START.md"
-NO_PAIRS = "--ServerApp.jpserver_extensions={'jupyterlab_jupytext': False}"
-"""A notebook is a file here, and no half of a pair."""
+EXTENSIONS = (
+    "--ServerApp.jpserver_extensions="
+    "{'jupyterlab_jupytext': False, 'course_utils.studio.saving': True}"
+)
+"""A notebook is a file here, and no half of a pair; one that was only run is saved as it came."""
 CONTENTS = "@jupyterlab/toc:plugin"  # the panel's name in a layout
 LAYOUT = {
     "left": {
@@ -110,7 +113,7 @@ def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
         f"--LabApp.default_url=/lab/tree/{page.relative_to(ROOT).as_posix()}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--Application.log_level=WARN",
-        NO_PAIRS,
+        EXTENSIONS,
         *[f"--LabApp.workspaces_dir={ROOT / WORKSPACES}"] * (ROOT / WORKSPACES).is_dir(),
         *["--no-browser"] * (not browser),
         *["--allow-root"] * root,

@@ -31,8 +31,8 @@ def _row(page: Chapter) -> str:
     return f"| {page.number} | {link} | {minutes or '–'} | {needs} | {gpu} |"
 
 
-MARKS = ("○", "◐", "●")
-"""Of a station: nothing is solved yet, a part of the exercises is, all are."""
+MARKS = "○◔◑◕●"
+"""Of a station: the quarters of its exercises that are solved; the first and the last mean none and all."""
 
 
 def stations(course: Manifest, passed: Mapping[str, str]) -> str:
@@ -69,7 +69,9 @@ def _station(chapter: Chapter) -> str:
 
 def _mark(chapter: Chapter, passed: Mapping[str, str]) -> str:
     solved, total = _solved(chapter, passed)
-    return MARKS[0 if not solved else 1 if solved < total else 2]
+    if solved in (0, total):
+        return MARKS[-1 if solved else 0]
+    return MARKS[min(max(round(4 * solved / total), 1), 3)]
 
 
 def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:

@@ -77,7 +77,7 @@ table
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Without car, voiture loses its probability, and une keeps it until the encoder may not read car either.",
+    "If no French word may attend to car, voiture loses its probability and une keeps its own, until the encoder may not read car either.",
     given=(sentence, word) == ("She has a red car.", "car"),
 ):
     assert table.loc["une", "weight on car"] > 0.85 and table.loc["une", "car forbidden"] > 0.95
@@ -256,7 +256,9 @@ def answers_without_solution(weights, values, key):
 cu.checks.answers_without(answers_without_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The first query gets 7, and the faint weights are near 1/6.", given=last == 0):
+with cu.guard(
+    "The first query gets 7, and each of the faint weights is near 1/6.", given=last == 0
+):
     assert abs(answers[0].item() - 7) < 1e-5
     assert 0.12 < low < high < 0.22
 

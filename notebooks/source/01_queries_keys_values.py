@@ -506,7 +506,9 @@ fig
 # It cannot extrapolate, and it cannot add up.**
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Only differences of a/T count; copies count, order does not; rows sum to 1."):
+with cu.guard(
+    "Each row of weights sums to 1 and depends only on differences of a/T, and copies of a pair count while its place doesn't."
+):
     factors = ((raw - raw[best]) / 0.1).exp()
     assert torch.allclose(weights_of[2] / weights_of[2, best], factors, atol=1e-4)
     assert torch.allclose(weights_of[5], weights_of[2], atol=1e-5)
@@ -514,20 +516,22 @@ with cu.guard("Only differences of a/T count; copies count, order does not; rows
     assert math.isclose(*by_change["answer"].iloc[[2, 7]], rel_tol=1e-4)
     assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
 with cu.guard(
-    "The numbers of the text are those of the table as it stood, at T = 0.1 and T = 0.01.",
+    "The numbers in the text are those of the table that it begins with, at T = 0.1 and T = 0.01.",
     given=(kitten_size, kitten_home, T) == (0.2, 0.9, 0.1),
 ):
     assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
     assert 4.4 < by_change["cat"].iloc[1] / by_change["dog"].iloc[1] < 4.6
     assert by_change["answer"].round(2).tolist()[4:] == [24.35, 13.76, 14.18, 13.76]
     assert torch.allclose(maps[0][: len(names)], torch.eye(len(names)), atol=0.01)
-with cu.guard("Hard look-ups have slopes for values, none for the query, and stay."):
+with cu.guard(
+    "A hard look-up has slopes for the values but none for the query, so the query stays where it is."
+):
     for name, weigh in look_ups.items():
         _, to_query, to_values = slopes(weigh, kitten)
         assert torch.allclose(to_values, weigh(raw), atol=1e-6)
         assert name in (soft, sparse) or to_query.eq(0).all()
         assert name in (soft, sparse) or torch.equal(paths[name][-1], kitten)
-with cu.guard("Sparsemax sums to 1, has exact zeros, and slopes among the rest."):
+with cu.guard("The weights of sparsemax sum to 1, some are exactly 0, and the others have slopes."):
     drawn = torch.randn(6)
     above = sparsemax(drawn)
     inside = (above > 0).float()
@@ -536,7 +540,7 @@ with cu.guard("Sparsemax sums to 1, has exact zeros, and slopes among the rest."
     assert math.isclose(above.sum().item(), 1, abs_tol=1e-5) and above.eq(0).any()
     assert torch.allclose(automatic, slope_matrix, atol=1e-6)
 with cu.guard(
-    "Softmax and sparsemax arrive.",
+    "With softmax and with sparsemax, the query arrives at the wanted answer.",
     given=(kitten_size, kitten_home, T_soft, rate, wanted) == (0.2, 0.9, 0.1, 0.0003, 20),
 ):
     assert abs(ends[soft] - 20) < 0.1 and abs(ends[sparse] - 20) < 0.1
@@ -546,15 +550,21 @@ with cu.guard(
         reached, push, _ = slopes(lambda scores: sparsemax(scores / 0.1), stuck)
         stuck = stuck - rate * (reached - 20) * push
         assert reached < 15.001
-with cu.guard("A very cold softmax stays.", given=(kitten_size, kitten_home) == (0.2, 0.9)):
+with cu.guard(
+    "With a very cold softmax, the query hardly moves.",
+    given=(kitten_size, kitten_home) == (0.2, 0.9),
+):
     frozen = kitten
     for _ in range(300):
         reached, push, _ = slopes(lambda scores: (scores / 0.01).softmax(dim=-1), frozen)
         frozen = frozen - 0.0003 * (reached - 20) * push
     assert push.norm() > 0 and reached < 15.001
-with cu.guard("Words tell what kind of word another is.", given=T == 0.1):
+with cu.guard(
+    "For more than four words in five, the other words tell what kind of word it is.",
+    given=T == 0.1,
+):
     assert hits.sum() > 0.8 * len(words) > 1.5 * kind.bincount().max()
-with cu.guard("Convex weights stay within the values."):
+with cu.guard("Convex weights never give an answer outside the values."):
     far = look_up(3 * torch.randn(10_000, 2), keys, values, T)  # queries near and far
     assert values.min() - 1e-3 <= far.min() and far.max() <= values.max() + 1e-3
     assert told.min() >= 0 and torch.allclose(told.sum(-1), torch.ones(len(words)))
@@ -622,19 +632,21 @@ cu.checks.attend_or_nothing(attend_or_nothing_solution)
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A softmax always answers; nothing gets more of what is further from every key."):
+with cu.guard(
+    "A softmax always gives away all its weight, and the key “nothing” gets more of it if a query is further from every other key."
+):
     assert (sure.sum(1) - 1).abs().max() < 1e-5
     nearest = scores.max(dim=1).values
     less = always.iloc[0, -4:] < always.iloc[1, -4:]  # nothing, for the kitten and the house
     assert ((nearest[0] > nearest[1]).item() == less).all()
 with cu.guard(
-    "Nothing wins the house while it is cold, and takes from the kitten when it is warm.",
+    "At a low temperature “nothing” wins for the house, and at a high one it takes weight from the kitten, too.",
     given=(kitten_size, kitten_home) == (0.2, 0.9),
 ):
     cold_share, warm_share = always["nothing, T = 0.01"], always["nothing, T = 0.3"]
     assert cold_share["kitten"] < 0.03 and cold_share["house"] > 0.999
     assert warm_share["kitten"] > 0.2 and warm_share["house"] < 0.4
-with cu.guard("The house looks surer than the kitten.", given=(kitten_size, kitten_home, cold) == (0.2, 0.9, 0.01)):  # fmt: skip
+with cu.guard("The look-up is surer about the house than about the kitten.", given=(kitten_size, kitten_home, cold) == (0.2, 0.9, 0.01)):  # fmt: skip
     assert sure[1].max() > sure[0].max() and abs(sure[1].max() - 0.88) < 0.01
 
 # %% [markdown]

@@ -213,7 +213,7 @@ unlearned.astype(object).fillna("")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Plain descent unlearns slowly through the answer, quickly through the log or by Adam."
+    "Plain gradient descent unlearns slowly through the answer, but quickly through the logarithm or with Adam."
 ):
     assert unlearned["factor"].iloc[1:].is_monotonic_increasing
     assert 7.0 < unlearned["factor"].iloc[-1] < 7.6
@@ -281,7 +281,9 @@ crowd.round(3)
 # Nor can an average count: five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network has to make 5 of it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("In a crowd the same lead is worth less, and ln(m − 1) is worth one half."):
+with cu.guard(
+    "Among more keys the same lead gives a smaller weight, and a lead of ln(m − 1) gives one half."
+):
     halves = [
         torch.tensor([lead] + [0.0] * (m - 1)).softmax(dim=-1)[0].item()
         for m, lead in zip(crowd["keys m"], crowd["lead for a weight of ½"], strict=True)
@@ -329,7 +331,9 @@ trials.astype(float).round(2)
 # A choice must be *one* entry; a mixture need not be like any.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Draws have the right mean, and a spread larger than the gradient."):
+with cu.guard(
+    "Draws give the right gradient on average, but their spread is larger than the gradient."
+):
     standard_error = trials["spread of one draw"] / 100
     off = (trials["mean of 10,000 draws"] - trials["gradient of the mean loss"]).abs()
     assert (off < 5 * standard_error).all()
@@ -366,7 +370,9 @@ axes[0].set_ylabel("likeness")
 fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A cold look-up, repeated, finds the pattern; a hot one mixes."):
+with cu.guard(
+    "If we repeat a look-up at a low temperature, it finds the pattern, and at a high one it mixes several."
+):
     warm = max(states[name][-1][0] for name in ("T = 16", "T = 64"))
     assert states["T = 2"][-1][0] > 0.99 > 0.7 > warm
 

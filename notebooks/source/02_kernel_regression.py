@@ -613,7 +613,7 @@ over_seeds.rename(columns=names).round(4)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Narrow means variance, wide means bias; descent finds the best width; the other loss widens it.",
+    "A narrow kernel errs by variance and a wide one by bias, and gradient descent finds the best width if no point sees its own value.",
     given=noise == 1.0,
 ):
     assert by_width["variance"].iloc[0] > 0.9 * by_width["error = sum"].iloc[0]
@@ -625,7 +625,7 @@ with cu.guard(
     assert falling[-1] < falling[0] and astray[-1].exp() > 3
 
 with cu.guard(
-    "The network's bump is nearly a Gaussian, and about as good as the best fixed one.",
+    "The network's bump is nearly a Gaussian, and it predicts about as well as the best fixed one.",
     given=waves == 1.0,
 ):
     dense, top, center, spread = bump(network, 2.5)

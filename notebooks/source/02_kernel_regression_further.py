@@ -182,7 +182,9 @@ fig
 # (For masked attention the course decides otherwise: a query that may attend to nothing gets zeros, because a network adds that result to something else.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The shape of the kernel costs a few percent of the points, and little with forty."):
+with cu.guard(
+    "The shape of the kernel is worth a few percent of the points, which matters little with forty of them."
+):
     lowest = [pd.Series(curve).min() for curve in valleys.values()]
     assert max(lowest) < 1.2 * min(lowest)
     assert shapes["points needed"].idxmin() == "epanechnikov"
@@ -230,7 +232,7 @@ biases.round(4)
 # More points help against none of them as long as the width stays.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Edge bias is 0.80 σ; design bias and bend bias are σ²."):
+with cu.guard("The bias at an edge is 0.80 σ, and the biases of uneven keys and of a bend are σ²."):
     assert (biases["edge"] / biases["0.798 σ"] - 1).abs().max() < 0.01
     assert (biases["slope, uneven keys"] / biases["σ²"] - 1).abs().max() < 0.01
     assert (biases["bend"] / biases["σ²"] - 1).abs().max() < 0.01
@@ -316,7 +318,9 @@ paid.round(2)
 # (At a width of 0.1 some answers are NaN.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Local lines have no error for y = x, and a smaller one for the forty points."):
+with cu.guard(
+    "Local lines have no error on y = x, and a smaller one than averages on the forty points."
+):
     assert missing["local lines, density ∝ exp(x)"].abs().max() < 1e-4
     assert paid["local lines"].min() < paid["average"].min()
     assert paid["local lines, ends"].min() < paid["average, ends"].min()
@@ -458,7 +462,7 @@ fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "With n^(−1/5) the error falls fastest, with n^(−2/5) more slowly, else it levels off."
+    "If the width shrinks like n^(−1/5), the error falls fastest, and if it stays the same, the error levels off."
 ):
     fastest, narrow, fixed, hasty = slopes
     assert -1.0 < fastest < -0.65 and -0.75 < narrow < -0.5
@@ -515,7 +519,7 @@ print(f"squared error: {relearned:.3f}")
 # Attention compares in 64 or 128 dimensions a head, with queries and keys that are learned.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("In more dimensions near and far become alike, and the error grows."):
+with cu.guard("In more dimensions near and far points become alike, and the error grows."):
     assert cubes["nearest / average distance"].is_monotonic_increasing
     assert 0.4 < cubes["nearest / average distance"].iloc[-1] < 0.6
     assert cubes["squared error"].is_monotonic_increasing and cubes["squared error"].iloc[-1] < 0.5
@@ -594,7 +598,7 @@ fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "A width for each coordinate helps with a straight wave, a matrix with a tilted one too."
+    "A width for each coordinate helps with a straight wave, and a matrix helps with a tilted one, too."
 ):
     straight, tilted = (form_errors.xs(f"wave at {d}°", level=1).unstack() for d in (0, tilt))
     assert (straight.loc["a width for each"] < 0.6 * straight.loc["one width"]).all()
@@ -655,7 +659,9 @@ fig
 # The wide one cannot follow the moons.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The narrow kernel is about as accurate, and certain where it is wrong."):
+with cu.guard(
+    "The narrow kernel is about as accurate as the best one, but it is certain even where it is wrong."
+):
     assert moons["share right"][0.2] > 0.95 > 0.9 > moons["share right"][1.0]
     assert moons["share right"][0.03] > 0.92
     assert moons["where wrong, median"][0.03] > 0.99

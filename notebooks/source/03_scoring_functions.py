@@ -502,7 +502,7 @@ scores.show_winners(additive_won)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "With √d all digits are right in 500 steps; without it long lists of long words are not."
+    "With √d nearly all digits are right after 500 steps, and without it long lists of long words are not."
 ):
     share = chosen.set_index(["divided_by", "d", "keys", "steps"])["test"]
     assert share["√d"].min() > 0.97
@@ -513,7 +513,9 @@ with cu.guard(
     assert share["nothing", 256, 16, 500] < 0.95
     assert share["nothing, small start"].min() > 0.97
 
-with cu.guard("Half a cookie: the same direction, half the score, another weight."):
+with cu.guard(
+    "Half a cookie has the direction of a whole one, but half its score, so it gets another weight."
+):
     cookie, half_cookie = tastes.loc["cookie"], tastes.loc["half a cookie"]
     assert abs(cookie["cos θ"] - half_cookie["cos θ"]) < 1e-6
     assert cookie["score"] == 2 * half_cookie["score"]
@@ -521,7 +523,9 @@ with cu.guard("Half a cookie: the same direction, half the score, another weight
     assert abs(half_cookie["weight"] - ratio * cookie["weight"]) < 1e-6
     assert cookie["score"] == 0 or half_cookie["weight"] != cookie["weight"] / 2
 
-with cu.guard("The query's length is an inverse temperature, the key's a prior; D never wins."):
+with cu.guard(
+    "A query's length acts as an inverse temperature and a key's length as a prior, and D never wins."
+):
     warmth = 1 / torch.tensor(factors)[:, None]
     assert (stretched - (dishes @ guest / warmth).softmax(dim=1)).abs().max() < 1e-5
     gap = terms.loc["α by q·k"] - terms.loc["α by distance × prior, / sum"]
@@ -530,11 +534,11 @@ with cu.guard("The query's length is an inverse temperature, the key's a prior; 
     assert (d_length > 1.32 or wins["q · k"][3] == 0) and (wins["−½‖q − k‖²"] > 0).all()
     assert (wins["q · k, keys of one length"] > 0).all()
 
-with cu.guard("The variance of a dot product is d, and the root makes it 1."):
+with cu.guard("The variance of a dot product is d, and the division by √d makes it 1."):
     assert ((measured["variance of q·k"] / measured.index).sub(1).abs() < 0.2).all()
     assert ((measured["variance of q·k/√d"] - 1).abs() < 0.2).all()
 
-with cu.guard("Without √d the right key of a long list is silent."):
+with cu.guard("Without √d the right key of a long list mostly stays silent."):
     assert min(alive["√d", m, 64] for m in (4, 16, 64)) > 0.9
     assert alive["nothing", 64, 64] < 0.2 < alive["nothing", 4, 64]
     assert learned["√d"][-1][1] > learned["nothing"][-1][1]
@@ -543,7 +547,7 @@ with cu.guard("Without √d the right key of a long list is silent."):
     assert min(right for divisor, right in by_descent if divisor == "√d") > 0.97
     assert max(right for divisor, right in by_descent if divisor == "nothing") < 0.6
 
-with cu.guard("D, which no dot product prefers, is preferred by an additive score."):
+with cu.guard("No dot product prefers D, but an additive score does."):
     preferred = additive_won["additive, four units"][1].bincount(minlength=5)
     assert (preferred > 0).all() and (d_length > 1.32 or wins["q · k"][3] == 0)
     mine = additive(five_1, five_1, step_Q, step_K, up_down)

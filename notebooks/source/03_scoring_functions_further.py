@@ -94,7 +94,7 @@ priors.round(2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "For keys of one length dot products are a Gaussian; trained heads have keys of many lengths."
+    "For keys of one length a dot product acts as a Gaussian kernel, but trained heads have keys of many lengths."
 ):
     assert by_lengths["largest difference of a weight"].iloc[0] < 1e-4
     assert (
@@ -139,7 +139,7 @@ with_norm.round(2)
 # Henry et al. make queries and keys 1 long, so that scores stay in $\pm1$, and no softmax over many keys could be sharp: hence their learned factor.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Plain scores grow with the matrices; with QK-norm they do not."):
+with cu.guard("Plain scores grow with the matrices, and with QK-norm they don't."):
     plain, qk = with_norm["plain: largest score"], with_norm["QK-norm: largest score"]
     assert abs(plain.iloc[3] / plain.iloc[0] - 64) < 0.1
     assert qk.max() <= 8 and qk.max() - qk.min() < 0.01
@@ -246,7 +246,9 @@ by_features.loc[[16, 64, 256, 1024, 4096, "the plain mean"]].round(3)
 # Choromanski et al. draw directions at right angles to each other, and train with the features in place; neither is shown here.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("One matrix makes exp(q·k) a kernel, two do not; random features approximate it."):
+with cu.guard(
+    "With one matrix exp(q·k) is a kernel, with two it isn't, and random features approximate it."
+):
     assert of_pairs["largest |T − Tᵀ|"].iloc[:2].max() < 1e-9 < of_pairs["largest |T − Tᵀ|"].iloc[2]
     lowest = of_pairs["smallest eigenvalue"]
     assert lowest.iloc[:2].min() > 0 > lowest.iloc[2]
@@ -345,7 +347,9 @@ cu.live.learned_head(1, 0)
 # Choose *mouse*, and choose another seed: a weight shows where a head looks, not all that it knows.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("∂α/∂q is that of autograd; with many keys it is larger without √d."):
+with cu.guard(
+    "Our formula for ∂α/∂q agrees with autograd, and with many keys it is larger without √d."
+):
     assert off < 1e-6 and abs(found[0, 0] - 0.057) < 1e-3
     assert times[4][64] < 0.6 < 3 < times[64][64] and times[4][256] < 0.1 < 1 < times[64][256]
 
@@ -384,7 +388,7 @@ at_start.round(3)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "At the start the variance of scaled scores is 1/9, 1/4 or 1, as the initialization says."
+    "At the start the variance of scaled scores is 1/9, 1/4 or 1, depending on the initialization."
 ):
     assert ((at_start.iloc[:5].mean() / at_start.loc["expected"] - 1).abs() < 0.1).all()
 
@@ -411,7 +415,7 @@ growing = pd.DataFrame(aligned).T.rename_axis("d")
 growing.round(2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("For aligned vectors scaled scores grow like ρ√d, and q·k/d stays at ρ."):
+with cu.guard("For aligned vectors scaled scores grow like ρ√d, while q·k/d stays at ρ."):
     assert (growing["mean of q·k/√d"] - growing["ρ√d"]).abs().max() < 0.2
     assert (growing["mean of q·k/d"] - rho).abs().max() < 0.03
 
@@ -466,7 +470,7 @@ print(f"M = W_Q W_Kᵀ: rank {rank}, learned from {P_Q.numel() + P_K.numel()} nu
 print(f"a free M: rank {free_rank}, learned from {free.numel()} numbers")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Additive scores saturate, and M = W_Q W_Kᵀ has rank h."):
+with cu.guard("Additive scores saturate, and the matrix M = W_Q W_Kᵀ has rank h."):
     assert (saturated["largest |a|"] <= saturated["bound Σ|w|"]).all()
     assert saturated["∂a/∂q exactly 0"].iloc[-1] > 0.5 > saturated["∂a/∂q exactly 0"].iloc[0]
     assert rank == h <= free_rank == 10
@@ -527,7 +531,9 @@ timed.quantile([0.1, 0.5, 0.9]).T.round(2).add_prefix("ms, quantile ")
 # Vaswani et al. (2017) cite them for their scale: for large $d$, they say, additive attention outperforms *unscaled* dot products.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("By differences and additive, a vector is kept for each pair; by one product not."):
+with cu.guard(
+    "Differences and additive scores keep a vector for each pair, and a single product of matrices doesn't."
+):
     assert kept["distance, by one product"] < 2 * kept["dot product"]
     assert min(kept["distance, by differences"], kept["additive"]) > 10 * kept["dot product"]
 

@@ -392,7 +392,7 @@ cu.equal(attention, F.scaled_dot_product_attention, *qkv, both)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Padding takes 0.525; only −∞ before the softmax gives the wanted weights.",
+    "Padding takes a weight of 0.525, and only −∞ before the softmax gives the weights that we want.",
     given=(pad, second, valid) == (0.0, 2, 2),
 ):
     assert abs(unmasked[2, 0, 1:].sum() - 0.525) < 5e-4
@@ -520,7 +520,9 @@ def diagnosis_solution():
 cu.checks.diagnosis(diagnosis_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The leaking model has the lower loss; four numbers tell the six mistakes apart."):
+with cu.guard(
+    "The model that leaks has the lower loss, and four numbers tell the six mistakes apart."
+):
     assert loss["B"] < 0.3 < 1.1 < loss["A"] and follows["A"] > 0.9 > 0.4 > follows["B"]
     rates = cu.stored_runs("masks", "two_models")
     A, B = ([r.result for r in rates if r.config["mistake"] == m] for m in ("right", "off by one"))
@@ -532,7 +534,7 @@ with cu.guard("The leaking model has the lower loss; four numbers tell the six m
         assert one.result["loss"] == other.result["loss"]
         assert one.result["follows the rule"] > 0.9 > 0.5 > other.result["follows the rule"]
 
-with cu.guard("The attention of model B leaks, that of model A does not."):
+with cu.guard("The attention of model B leaks, and the attention of model A doesn't."):
     assert two.loc["model A"].max() < 1e-5 < 0.03 < two.loc["model B", "leak"]
 
 # %% [markdown]

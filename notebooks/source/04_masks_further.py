@@ -107,7 +107,7 @@ compared
 # A model that never meets a case loses nothing by it: BERT and the Annotated Transformer learned what they had to learn.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("All texts agree on ordinary scores, and none survives all four columns."):
+with cu.guard("All versions agree on ordinary scores, and none of them survives all four columns."):
     assert compared["ordinary"].nunique() == 1
     assert (compared["float16"] == "error").sum() == 2 and compared["float16"][
         "GPT-2, 10¹⁰"
@@ -220,7 +220,9 @@ def my_masked_softmax_solution(scores, attn_mask):
 cu.checks.my_masked_softmax(my_masked_softmax_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("One version of five has no cross; adding −∞, not cleaning, spoils the gradient."):
+with cu.guard(
+    "Of five versions one has no cross, and it is the added −∞ that spoils the gradient."
+):
     perfect = (marks == "✓").all(axis=1)
     assert perfect[perfect].index.tolist() == ["replace_twice"]
     crosses = marks[["gradient: scores", "gradient: values"]].agg("".join, axis=1)
@@ -269,7 +271,7 @@ hidden
 # Replace what is forbidden by zeros before attention, and find out where the NaN comes from.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A mask hides a million, and no NaN in a value."):
+with cu.guard("A mask hides a key or value of a million, but it can't hide a NaN in a value."):
     assert (hidden.loc[["key: 1e+06", "value: 1e+06"]] == "same").all(axis=None)
     assert (hidden.loc["value: nan"] == "NaN").all()
     assert hidden.loc["key: nan"].tolist() == ["same", "NaN"]
@@ -311,7 +313,9 @@ pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_pref
 # (Versions and devices have differed, see [pytorch/pytorch#41508](https://github.com/pytorch/pytorch/issues/41508); our package handles such rows itself.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The wrong polarity reads the padding; an empty row gives zeros, 0.5 or NaN."):
+with cu.guard(
+    "With the wrong polarity attention reads the padding, and an empty row gives zeros, 0.5 or NaN."
+):
     assert polarity == [1, 0]
     assert [row[0, 0, 0].item() for row in nothing.values()][:3] == [0, 0, 0.5]
     assert nothing["nn.MultiheadAttention, need_weights=True"].isnan().all()
@@ -367,7 +371,7 @@ pd.DataFrame(
 ).T.rename_axis("features kept")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Zeroed words get weight, with a bias and without."):
+with cu.guard("Words that were set to zero still get weight, with a bias and without one."):
     assert hiding["no bias"][0] == hiding["no bias"][1] == 0
     assert hiding["with a bias"][0] > 0.1
     assert min(hiding[name][2] for name in hiding) > 0.5
@@ -417,7 +421,9 @@ table.round(3)
 # Trained models without such a key often find one of their own, an [attention sink](01_queries_keys_values_further.ipynb#Who-did-what-first).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("One more key of score 0 lets a row sum to less than 1, and to 0."):
+with cu.guard(
+    "With one more key of score 0, the weights of a row may sum to less than 1, even to 0."
+):
     assert table["softmax₁: sum"].iloc[2] < 0.02 and table["softmax: sum"].iloc[2] > 0.999
     assert table["softmax₁: sum"].iloc[3] == 0
     assert gap < 1e-5
@@ -546,7 +552,7 @@ cu.show_curves(
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "The map of weights costs n² numbers; fused and causal, memory is in proportion to n."
+    "The map of weights takes n² numbers, and a fused causal attention takes memory in proportion to n."
 ):
     bytes_without = {n: (n * n + 3 * n * 64) * 4 / 2**20 for n in memory}  # weights, q, k, v
     assert all(abs(memory[n][0] - bytes_without[n]) < 1e-9 for n in memory)
@@ -628,7 +634,7 @@ for name, mask in masks.items():
 # Which of $c$, $s$ and $y$ shows you that a row is empty?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Two pieces of keys give the answer of all four."):
+with cu.guard("Two pieces of keys together give the answer of all four keys."):
     assert abs(steps[0][3] - 5 / 3) < 1e-5 and abs(steps[1][3] - 3) < 1e-5
 
 # %% [markdown]

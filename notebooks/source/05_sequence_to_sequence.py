@@ -588,7 +588,7 @@ fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Through 20 steps an open gate hands on more gradient than an orthogonal U, that more than tanh; the network beats a blind one; its bug hangs on the neighbor.",
+    "Through 20 steps an open gate hands on more gradient than an orthogonal U, and an orthogonal U more than tanh.",
     given=(hidden_dim, rate, passes, open_bias) == (96, 0.005, 6, 3.0),
 ):
     tanh, orthogonal, gru, open_gate = (shares[0] for shares in arrives.values())
@@ -599,7 +599,7 @@ with cu.guard(
     assert exact < cu.bleu(test_said, right)
 
 with cu.guard(
-    "Four numbers break strings first; beyond 16 training helps more; a look back copies all."
+    "A state of four numbers loses strings first, beyond 16 numbers more training helps more, and a look back copies everything."
 ):
     copied = cu.stored_runs("sequence_to_sequence", "copier", lowest="val_loss")
     eight = pd.DataFrame([{"passes": 4} | r.config | r.result for r in copied])
@@ -607,7 +607,9 @@ with cu.guard(
     assert eight[4, 4] < 0.1 < eight[16, 4] < eight[128, 4] < eight[16, 4] + 0.15
     assert eight[128, 4] + 0.3 < eight[128, 12] < eight[0, 4]
 
-with cu.guard("At 0.004 twice the width helps, most for long sentences; at 0.009 it does not."):
+with cu.guard(
+    "At a rate of 0.004 twice the width helps, most of all with long sentences, and at 0.009 it doesn't."
+):
     gain = control.loc[192] - control.loc[96]
     assert gain.loc[0.009, groups[0]] < 0.02 and gain.loc[0.009, groups[-1]] < 0.02
     assert 0.02 < gain.loc[0.004, groups[0]] < gain.loc[0.004, groups[-1]]

@@ -116,7 +116,7 @@ print(f"BLEU, n up to 2: {found[2]:.3f}; Dive into Deep Learning, k = 2: {other:
 # Look up what sacrebleu does.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Our BLEU is sacrebleu's, and 0.658 is another formula."):
+with cu.guard("Our BLEU agrees with sacrebleu's, and 0.658 comes from another formula."):
     assert all(abs(a - b) < 1e-9 for a, b in zip(by_hand, found, strict=True))
     assert largest < 1e-9 and positive > 100
     assert abs(other - 0.658) < 5e-4
@@ -170,7 +170,7 @@ print("padding: drawn at random {:.0%}, of similar length {:.0%}".format(*paddin
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Few places lose many ends, many are padding; batches of similar length need neither."
+    "With few places many sentences lose their ends, with many places most are padding, and batches of similar length avoid both."
 ):
     assert paddings[1] < 0.1 * paddings[0]
     assert costs[6]["sentences without <eos>"] > 0.2 and costs[16]["tokens lost"] < 0.01
@@ -215,7 +215,7 @@ pd.DataFrame(moved, index=["forwards", "backwards"]).T.round(3)
 # The forward half is the state after the last `<pad>`; the backward half began in the padding.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Only with lengths is a context its sentence's own."):
+with cu.guard("A context depends on its own sentence only, if the encoder knows the lengths."):
     assert max(moved["with lengths"]) < 1e-5
     assert min(moved["without"]) > 0.01
 
@@ -260,7 +260,7 @@ compared.T.add_prefix("feature ").round(3)
 cu.explore.gated_memory()
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The two forms of the reset gate differ in both features."):
+with cu.guard("The two forms of the reset gate give different numbers in both features."):
     one, two = forms.values()
     assert ((one - two).abs() > 0.1).all()
 
@@ -314,7 +314,7 @@ pd.DataFrame(table)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Once, on real sentences: attention is ahead, the fixed context is behind a look-up."
+    "In one training on real sentences attention is ahead, and the fixed context is worse than a look-up."
 ):
     assert real.loc["fixed context", "test_bleu"] < real.loc["look-up", "test_bleu"]
     assert real["test_bleu"].iloc[1] > real["test_bleu"].iloc[0] + 0.03

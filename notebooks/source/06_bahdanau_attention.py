@@ -489,17 +489,23 @@ cu.quiz("bahdanau_attention", "diagonal", "pas")
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("By hand the context is 0.97.", given=toy_query == 0.5):
     assert abs(toy["weight × state"].sum() - 0.97) < 5e-3
-with cu.guard("With attention more is right than with the wider decoder, at its better rate."):
+with cu.guard(
+    "With attention more sentences are right than with the wider decoder at its better rate."
+):
     for key in ("exact", *lengths):
         by_kind = table.groupby("kind")[key]
         assert by_kind.min()["attention"] > by_kind.max()["wider"]
     assert means.loc["wider", "parameters"] > means.loc["attention", "parameters"]
-with cu.guard("The network beats the diagonal, by far backwards, but not the turned one there."):
+with cu.guard(
+    "The network aligns better than the diagonal, and backwards by far, though there the turned diagonal is better still."
+):
     learned = alignments["network"]
     assert (learned < alignments["diagonal"]).all()
     assert learned["backwards"] < alignments.loc["backwards", "diagonal"] - 0.3
     assert learned["backwards"] > alignments.loc["backwards", "turned"]
-with cu.guard("Zero keys cost pas less than ne and less than words on average; backwards they do."):
+with cu.guard(
+    "Without a choice of keys pas loses less than ne and less than words do on average, but backwards it does lose."
+):
     lost = of_words["p, attention"] - of_words["p, all keys zero"]
     pulled = of_words["Σ|∂loss/∂score| after 4 passes"]
     assert lost["French"]["pas"] < 0.05 < min(lost["French"]["ne"], lost["French"]["all"])

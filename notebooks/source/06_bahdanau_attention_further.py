@@ -56,7 +56,9 @@ for run in lectures:
 # Of other sentences, made of words that were read, hardly any are right.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Right are three of the four sentences at most, those that were read."):
+with cu.guard(
+    "At most three of the four sentences are right, and only if the model has read them."
+):
     for run in lectures:
         assert [bool(one["read with"]) for one in run.examples] == [True, True, False, True]
         assert run.result["unread_right"] < 0.1 * run.result["unread"]
@@ -106,7 +108,7 @@ show_real_maps()
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In these two runs attention has more BLEU, and no full stop attends mostly to its like."
+    "In these two runs attention has the higher BLEU, and no full stop attends mostly to a full stop."
 ):
     assert real["attention"].result["test_bleu"] > real["fixed"].result["test_bleu"]
     for one in real["attention"].examples:
@@ -190,7 +192,7 @@ shares.astype({"sentences": int})
 # Backwards, as in the chapter's first picture, it misses more than two in three.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A window that only moves forward misses links that cross, and no others."):
+with cu.guard("A window that only moves forward misses the links that cross, and no others."):
     assert bound["no link crosses"][1] == 1
     assert bound["links cross"][1] < bound["all"][1] < 1
     assert bound["all, backwards"][1] < 1 / 3
@@ -249,7 +251,9 @@ print(f"equal to 1e-6: {((at_once - own_maps).abs().max() < 1e-6).item()}")
 # A network whose states do *not* wait for each other, and attend to each other all the same, is the subject of [Self-attention](07_self_attention.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Step by step it is attention with a causal mask, once the states are known."):
+with cu.guard(
+    "Once the states are known, attention step by step gives the same as attention with a causal mask."
+):
     assert (at_once - own_maps).abs().max() < 1e-6
     assert (own_maps.sum(dim=-1) - 1).abs().max() < 1e-5
     assert not own_maps[0].triu(1).any()
@@ -332,7 +336,7 @@ pd.DataFrame(under).round(3)
 # So a network's rate is compared with a guess under *its* rule, or not at all.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A possible link costs nothing, and a guess's rate depends on the rule."):
+with cu.guard("A possible link costs nothing, and the error rate of a guess depends on the rule."):
     assert rate(possible, sure, possible) == 0 < rate(possible, sure, sure)
     assert under["diagonal"]["and what is left over"] - under["diagonal"]["largest weight"] > 0.005
 

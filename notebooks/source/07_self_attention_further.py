@@ -142,7 +142,7 @@ timed.rename_axis("n").round(2)
 # At 4,096 words attention takes more than five times as long.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The counts follow the formulas of the table."):
+with cu.guard("The counted operations follow the formulas in the table."):
     n = torch.tensor(lengths)
     assert costs["convolution"].tolist() == (k * n * d**2).tolist()
     assert costs["recurrence"].tolist() == (2 * n * d**2).tolist()
@@ -205,7 +205,7 @@ def fixed_order_test_solution(layer, x):
 cu.checks.fixed_order_test(fixed_order_test_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The test refuses plain attention, and passes a ring."):
+with cu.guard("The test refuses plain attention and lets attention in a ring pass."):
     assert not buggy_order_test(plain, torch.randn(2, 60, 48))
     assert buggy_order_test(ring, torch.randint(9, (2, 9, 4)).float())
 
@@ -222,7 +222,7 @@ shares.round({"it": 2, "adjective": 2})
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Two attentions and an average with a hidden layer both find the gender of it; plain ones do not."
+    "Two attentions find the gender of “it”, and so does an average with a hidden layer, but the plain ones don't."
 ):
     of_it = shares.set_index("kind")["it"]
     assert of_it[["two attentions", "average, hidden layer"]].min() > 0.95

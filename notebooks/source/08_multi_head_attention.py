@@ -538,12 +538,16 @@ tasks.show_paid(
 # </details>
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("In one feature one head is right in at most 3 of 4 cases, in two features always."):
+with cu.guard(
+    "With the balls in one feature a single head is right in at most 3 of 4 cases, and with two features it is always right."
+):
     assert (averages_of["both right, at best"] <= 3).all()
     assert averages_of["both right, at best"][[0.3, 1.0]].tolist() == [3, 2]
     assert right.all()
 
-with cu.guard("A split keeps all tokens in each head; a reshape alone gives head 0 three of six."):
+with cu.guard(
+    "The split keeps all tokens in each head, and a reshape without it gives head 0 only three of six."
+):
     assert (careful[0, 0] // 14).unique().tolist() == list(range(6))
     assert (careful[0, 0] % 14).unique().tolist() == list(range(7))
     assert (careless[0, 0] // 14).unique().tolist() == [0, 1, 2]
@@ -553,7 +557,7 @@ with cu.guard("A split keeps all tokens in each head; a reshape alone gives head
     assert [round(weight, 2) for weight in on_0] == [0.67, 0.5, 0.62]
     assert round((torch.tensor([2.0, 0.0]) / 2).softmax(0)[0].item(), 2) == 0.73
 
-with cu.guard("One head knows one ball, two know both."):
+with cu.guard("One head learns to know one ball, and two heads learn to know both."):
     assert shares[1][2] < 0.6 and shares[2][2] > 0.97
 
 with cu.guard(
@@ -564,7 +568,9 @@ with cu.guard(
     both = [{text[i] for i in at} == {tasks.NOUNS[n] for n in nouns} for text, at, nouns in rows]
     assert sum(both) > 0.7 * len(both)
 
-with cu.guard("Two heads of the translator are missed most: one by its mean, one by zero."):
+with cu.guard(
+    "Two heads of the translator are missed most, one when we set it to its mean and one when we set it to zero."
+):
     costs = cu.stored_runs("multi_head_attention", "translator_heads")[0].result
     more = {
         (h, by): costs[f"0.{h}, {by}"] - costs["loss"] for h in (0, 1) for by in ("zero", "mean")
@@ -573,7 +579,7 @@ with cu.guard("Two heads of the translator are missed most: one by its mean, one
     assert round(costs["even, same token"], 2) == 0.20
 
 with cu.guard(
-    "Two heads find both answers at every rate; one head in the cabinet never, for people rarely."
+    "Two heads find both answers at every rate, while one head never does in the cabinet and rarely does for people."
 ):
     runs = [*cu.stored_runs("multi_head_attention", "cabinet")]
     runs += cu.stored_runs("multi_head_attention", "verb_reader")

@@ -77,7 +77,7 @@ pd.DataFrame(table, index=columns).T.rename_axis("heads")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Dominant matrices are always right; fewer heads are right in one filling a piece at most."
+    "Dominant matrices are always right, and with fewer heads at most one filling of each piece is right."
 ):
     assert table[4] == [4, 16, 16]
     assert all(table[h][2] <= table[h][1] < 16 for h in (1, 2, 3))
@@ -128,7 +128,7 @@ cu.live.heads("CF", 2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "With the number 30 the weights are 0.9998 and all answers right.", given=sharpness == 30.0
+    "With the number 30 the weights are 0.9998, and all answers are right.", given=sharpness == 30.0
 ):
     assert abs(on_c - 0.9998) < 1e-4 and abs(on_f - 0.9998) < 1e-4
     assert right == [1, 1, 1]
@@ -158,7 +158,7 @@ pd.DataFrame(winners, index=[f"key {j}" for j in range(8)]).T
 # In the second row each key wins for about an eighth of the queries.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("With width 1 two keys win, with width 2 all eight."):
+with cu.guard("With width 1 only two keys ever win, and with width 2 all eight do."):
     first_row, second_row = winners.values()
     ends = {line.argmin().item(), line.argmax().item()}
     assert {j for j, wins in enumerate(first_row) if wins} == ends
@@ -279,7 +279,7 @@ pd.Series(laid_out).unstack(sort=False).round(2)
 # Slices do what they can if somebody has laid out the features for them; a projection learns the layout.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Slices do two look-ups only if the features stand in both halves."):
+with cu.guard("Slices can do two look-ups only if both halves hold the features."):
     shares = pd.Series(laid_out).unstack(sort=False)
     assert (shares.loc["as they are"] <= 0.75).all()
     assert (shares.loc["label and ball in both halves"] > 0.97).all()
@@ -385,7 +385,7 @@ pd.Series(additive).unstack(sort=False).round(2)
 # What they cost is memory: for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Additive heads: one is not enough, whatever the score, and two do it."):
+with cu.guard("One additive head isn't enough, whatever its score, and two are."):
     share = pd.Series(additive).unstack(sort=False)
     assert (share.iloc[0] <= 0.75).all() and (share.iloc[1] > 0.9).all()
     assert apart.abs().max() < 1e-5
@@ -435,7 +435,7 @@ pd.DataFrame(signs, index=["right", "wrong"]).T
 # A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for the last one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Each of the four mistakes has its number."):
+with cu.guard("Each of the four mistakes can be seen in a number of its own."):
     assert signs["rank of 30 joined rows"] == [12, 4]
     assert abs(signs["variance of the scores"][0] - 1) < 0.05
     assert signs["variance of the scores"][1] == 0.06

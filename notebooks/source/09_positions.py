@@ -502,7 +502,9 @@ cu.explore.cures()
 # A model may also be *trained* with another base; the row "base 10" holds at all lengths, but not at the largest rate.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A shift is one rotation; few random rows have a matrix, too; rotary knows offsets."):
+with cu.guard(
+    "With sinusoids one rotation shifts every position, and a rotary score depends on the offset only."
+):
     assert moved < 1e-4 and misfits["sinusoids"].max() < 1e-3
     assert misfits["random"].iloc[0] > 0.9 and (rows > 60 or misfits["random"].iloc[1] < 1e-3)
     changes = {n: (m[1:, 1:] - m[:-1, :-1]).abs().max() for n, m in score_maps.items()}
@@ -510,7 +512,7 @@ with cu.guard("A shift is one rotation; few random rows have a matrix, too; rota
     assert share > 0.97
 
 with cu.guard(
-    "Many keys at untrained offsets break rotary positions; slow pairs help, at each rate."
+    "Many keys at untrained offsets break rotary positions, and slower pairs help at each rate."
 ):
     cured = pd.DataFrame([run.result for run in cu.stored_runs("positions", "cured")])
     assert cured["levelled 1024"].min() > 0.98 and cured["trained 1024"].max() < 0.5
@@ -520,7 +522,7 @@ with cu.guard(
     assert cured["interpolated 16"].max() < 0.3 and cured["slow pairs 16"].min() > 0.98
 
 with cu.guard(
-    "At each rate Shaw's holds, tables fall at once, and the other task reverses the order."
+    "At each rate Shaw's positions hold on longer rows and learned tables fail at once, and on the other task it is the other way round."
 ):
     every = table(cu.stored_runs("positions", "reading", base=1e4, farthest_start=0), *lengths)
     every = every.set_index(["task", "kind"]).sort_index()

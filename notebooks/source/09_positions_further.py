@@ -92,7 +92,9 @@ cu.show_curves(
 # What sinusoids give is not a preference for near tokens but the possibility to learn one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("At 512 columns the product follows the law; random matrices see none."):
+with cu.guard(
+    "At 512 columns the product follows the law, and with random matrices it follows none."
+):
     assert d < 512 or abs(products[100] - 112) < 1
     assert gaps.std() > 2 * gaps.mean().abs()
 
@@ -211,7 +213,9 @@ exchanged = sinusoidal_table(60, 32).unflatten(1, (16, 2)).flip(-1).flatten(1)
 print(f"largest difference: {(rotate(constant) - exchanged).abs().max():.6f}")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The pairings agree at offset 0 and after reordering, not elsewhere."):
+with cu.guard(
+    "The two pairings agree at offset 0 and after the columns are reordered, and nowhere else."
+):
     one, two, three = scores_of.values()
     assert torch.allclose(two, three, atol=1e-4)
     assert torch.allclose(one.diagonal(), two.diagonal(), atol=1e-4)
@@ -288,7 +292,9 @@ print(f"the last output changes by {after_one:.4f}, with two layers by {after_tw
 # Language models without any positions do learn where they are ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)), and in a comparison on reasoning tasks they generalized best to longer inputs ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A causal mask tells the position; one layer sees no order before the last."):
+with cu.guard(
+    "A causal mask tells a position, but one layer doesn't see the order of the tokens before the last."
+):
     assert torch.allclose(1 / read_off[:, 0], torch.arange(1.0, 7.0))
     assert after_one < 1e-5 and after_two > 1e-3
 
@@ -378,7 +384,9 @@ for module in (PlainTable(16), cu.SinusoidalPositions(16)):
 # The plain table stays on the CPU.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Embeddings of deviation 1 are 32 positions long; bfloat16 has 641 of 2048."):
+with cu.guard(
+    "Embeddings with a standard deviation of 1 are 32 times as long as a position's vector, and bfloat16 tells 641 of 2048 positions apart."
+):
     assert abs(ratio - 32) < 0.5 and whole == 641
 
 # %% [markdown]

@@ -164,7 +164,9 @@ class Drawing:
         for label, names in self.groups.items():
             for name, part in self.placed.items():
                 if name not in names and self.frames[label].meets(part.rect):
-                    raise ValueError(f"the frame of group {label!r} runs over {name!r}, not in it")
+                    raise ValueError(
+                        f"the frame of group {label!r} covers {name!r}, which is not in it; move one of them in the layout"
+                    )
 
     def _label_group(self, label: str) -> Rect:
         """A free place for a group's label: over its frame, else under, left or right of it."""

@@ -52,6 +52,7 @@
   // Where the reader was, over the map and on the cover's button, and a way to forget it.
   function goOn(map, station) {
     if (!station) return;
+    station.dataset.here = "";
     const [link, name] = [station.querySelector("a"), station.querySelector("a > span").textContent];
     const title = `${station.dataset.number} · ${name}`;
     const place = document.createElement("p");
@@ -67,7 +68,7 @@
     if (document.querySelector(".cu-start")) {
       const back = Object.assign(document.createElement("p"), { className: "cu-map-place" });
       back.append("Welcome back. Go on with ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ".");
-      document.querySelector("h1").after(back);
+      document.querySelector("article h1").after(back);
     }
     for (const start of document.querySelectorAll(".cu-start")) {
       start.href = link.href;
@@ -82,7 +83,8 @@
     for (const station of stations) {
       const [answered, asked, read] = progress[station.dataset.page] ?? [];
       if (asked === undefined) continue;
-      station.dataset.state = read && answered === asked ? "done" : "half";
+      station.dataset.state = read && answered === asked ? "done" : "begun";
+      station.style.setProperty("--share", `${Math.max(10, (100 * answered) / (asked || 1))}%`);
       station.querySelector("a").title = read && answered === asked ? "done" : `begun: ${answered} of ${asked} questions answered`;
     }
     goOn(map, stations.find(({ dataset }) => dataset.page === recall(PLACE, "")));
