@@ -135,7 +135,7 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
     matching = [run for run in of_name if config.items() <= run.config.items()]
     if len(matching) > 1:
         raise ValueError(
-            f"{slug!r} has {len(matching)} stored runs {name!r} with {config}, expected one; name more of its configuration"
+            f"{slug!r} has {len(matching)} stored runs {name!r} with {config}, expected one; say which"
         )
     return matching[0] if matching else StoredRun(name, config)
 

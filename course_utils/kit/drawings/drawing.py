@@ -165,7 +165,7 @@ class Drawing:
             for name, part in self.placed.items():
                 if name not in names and self.frames[label].meets(part.rect):
                     raise ValueError(
-                        f"the frame of group {label!r} covers {name!r}, which is not in it; move one of them in the layout"
+                        f"the frame of group {label!r} covers {name!r}, which is not in it; move one of them"
                     )
 
     def _label_group(self, label: str) -> Rect:

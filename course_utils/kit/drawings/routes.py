@@ -84,7 +84,7 @@ def parse_layout(layout: str) -> dict[str, tuple[int, int, int, int]]:
     for row in rows:
         if len(row) != len(rows[0]):
             raise ValueError(
-                f"row {' '.join(row)!r} of the layout has {len(row)} names, expected {len(rows[0])}; write '.' for an empty place"
+                f"row {' '.join(row)!r} of the layout has {len(row)} names, expected {len(rows[0])}; '.' is empty"
             )
     where: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows):
