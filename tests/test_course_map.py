@@ -139,7 +139,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     expect(state).to_have_attribute("data-number", "01")
     expect(page.get_by_role("button", name="To GPT")).to_have_attribute("aria-pressed", "true")
     expect(onwards).to_have_text("Next: 03 · To GPT")
-    expect(page.locator(".cu-map-place a")).to_have_text("01 · Queries, keys and values")
+    expect(page.locator(".cu-map .cu-map-place a")).to_have_text("01 · Queries, keys and values")
     expect(page.locator("article h1 + p")).to_contain_text("Welcome back. Go on with 01")
     expect(page.locator("[data-here]")).to_have_attribute("data-number", "01")
     page.get_by_label("three").check()
