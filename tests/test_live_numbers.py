@@ -15,6 +15,7 @@ from course_utils.data.prose import story_text
 from course_utils.data.text import BOS, EOS
 from course_utils.interventions import intervene
 from course_utils.kit.live.widgets import DRAWERS
+from course_utils.lessons.attention_between_pixels import far_colors
 from course_utils.lessons.bahdanau_attention.alignment import links_of
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
@@ -471,3 +472,13 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
     ):  # what an address forbids leaves a look at every step
         left = ask("(...given) => live_inside.crossedOut(...given)", forbid, line, 6)
         assert left == {"words": out, "looks": looks}
+
+
+# Colors of symbols --------------------------------------------------------------------------------
+
+
+def test_the_best_share_of_counting_is_the_exact_one():
+    load_all("colors", "VIEWS")
+    for symbols in (2, 4, 8):
+        best = ask("(symbols) => live_inside.VIEWS.counts[1](symbols)", symbols)
+        assert best == pytest.approx(far_colors.counting(symbols), abs=1e-4)

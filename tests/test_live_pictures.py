@@ -73,6 +73,14 @@ BY_KEYS = {
         ("textbox", "Request", "XY", "said", "Write one to four different letters from A to H."),
         ("textbox", "Request", "", "said", "Write one to four different letters from A to H."),
     ],
+    "colors": [
+        *[("button", "blue", "Enter", "said", f"It is number {i} of 4") for i in (2, 3, 4)],
+        ("button", "blue", "Enter", "said", "of 4 are right"),
+        ("button", "Next picture", "Enter", "said", "Which color does the empty circle get?"),
+        ("radio", "only how many are blue, red, …", "", "said", "The filled symbols are"),
+        ("radio", "only three pixels around", "", "said", "It is number 1 of 4"),
+        ("radio", "8", "", "said", "It is number 1 of 8"),
+    ],
     "kernel_regression": [
         ("slider", "Point", "ArrowRight", "point-text", "2 of 40"),
         ("slider", "x", "End", "x-text", "5.00"),
@@ -349,3 +357,36 @@ def test_a_picture_is_uploaded_a_light_ground_made_dark_and_no_picture_refused(o
             expect(right).to_have_text(told)
             found = pixels(page).float()
             assert found[0].max() == 0 and found[12:16, 12:16].min() > 250
+
+
+# Colors -------------------------------------------------------------------------------------------
+
+
+def test_a_reader_who_looks_is_always_right_and_counts_stand_beside_the_best_possible(open_widget):
+    partners = re.compile(r"d=\"M([\d. ]+)L([\d. ]+)\"")
+    with open_widget(cu.live.colors()) as page:
+        filled = page.locator(".cu-live-filled").evaluate_all(
+            "nodes => nodes.map(node => node.style.color.match(/cu-(\\w+)/)[1])"
+        )
+        for color in filled:
+            button(
+                page, {"key": "blue", "query": "red", "value": "green"}.get(color, color)
+            ).click()
+        expect(part(page, "said")).to_contain_text("4 of 4 are right")
+        expect(part(page, "tally")).to_contain_text("4 of 4, 100 %")
+        ways = partners.findall(page.locator(".cu-live-symbols").inner_html())
+        far = [
+            max(
+                abs(a - b)
+                for a, b in zip(map(float, one.split()), map(float, other.split()), strict=True)
+            )
+            for one, other in ways
+        ]
+        assert len(far) == 4 and min(far) >= 4 * 40
+        page.get_by_role("radio", name="only how many are blue").check()
+        assert page.locator(".cu-live-filled").count() == 0, "counts show no filled symbol"
+        for _ in filled:
+            button(page, "blue").click()
+        expect(part(page, "tally")).to_contain_text("53 %")
+        page.get_by_role("radio", name="2", exact=True).check()
+        expect(part(page, "tally")).not_to_contain_text("53 %")

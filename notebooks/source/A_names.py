@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Names, notation and shapes
 #
-# For looking up: the shapes of every step of attention on one sheet, the letters of the formulas with those that mean several things, and the names of the same things in other texts.
+# This page is for looking things up: the shapes of every step of attention on one sheet, the letters of the formulas with those that mean several things, the names of the same things in other texts, and where five other courses have what is here.
 
 # %%
 import pandas as pd
@@ -228,6 +228,84 @@ pd.DataFrame(
 # Both give the same: `nn.MultiheadAttention` got `~mask`, the opposite of ours.
 
 # %% [markdown]
+# ## Five other texts, section by section
+#
+# This course began with five documents about attention, and it teaches what they teach.
+# If you know one of them, or follow a lecture that uses it, here is where to find the same things.
+# The number is a chapter, and *further* is its further page.
+#
+# | Li, *Attention Mechanism & Transformers* | Here |
+# |---|---|
+# | Queries, Keys, and Values | 01 [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten) · 01 [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights) · 01 further [Where weighted sums lie](01_queries_keys_values_further.ipynb#Where-weighted-sums-lie) |
+# | Attention Pooling by Similarity | 02 [Near points count more](02_kernel_regression.ipynb#Near-points-count-more) · 02 [The width decides](02_kernel_regression.ipynb#The-width-decides) · 02 further [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number) |
+# | Attention Scoring Functions | 03 [Scoring functions](03_scoring_functions.ipynb) · 03 further [Keys of one length: layer norm](03_scoring_functions_further.ipynb#Keys-of-one-length:-layer-norm) |
+# | Convenience Functions | 04 [Padding gets weight](04_masks.ipynb#Padding-gets-weight) · 04 further [Minus infinity in other texts](04_masks_further.ipynb#Minus-infinity-in-other-texts) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
+# | Scaled Dot-Product Attention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
+# | Additive Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 03 further [Additive scores and a matrix in between](03_scoring_functions_further.ipynb#Additive-scores-and-a-matrix-in-between) |
+# | The Bahdanau Attention Mechanism | 06 [A context for each word](06_bahdanau_attention.ipynb#A-context-for-each-word) · 06 further [A window that moves forward](06_bahdanau_attention_further.ipynb#A-window-that-moves-forward) |
+# | Defining the Decoder with Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Training it](06_bahdanau_attention.ipynb#Training-it) · 06 further [Four sentences with a perfect score](06_bahdanau_attention_further.ipynb#Four-sentences-with-a-perfect-score) |
+# | Multi-Head Attention | 08 [Two questions, one average](08_multi_head_attention.ipynb#Two-questions,-one-average) · 08 [Then as one product and two transposes](08_multi_head_attention.ipynb#Then-as-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
+# | Self-Attention | 07 [All words at once](07_self_attention.ipynb#All-words-at-once) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
+# | Positional Encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) |
+# | The Transformer Architecture | 10 [The whole on one page](10_transformer.ipynb#The-whole-on-one-page) |
+# | Positionwise Feed-Forward Networks | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
+# | Residual Connection and Layer Normalization | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
+# | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) |
+# | Training | 11 [Translating](11_translating.ipynb) · 11 further [Translating](11_translating_further.ipynb) |
+# | Transformers for Vision | 15 [Vision transformers](15_vision_transformers.ipynb) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
+#
+# | Zou, *Attention Mechanism* | Here |
+# |---|---|
+# | Input Data | 05 [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches) |
+# | Basic Functions | 04 [True = may attend](04_masks.ipynb#True-=-may-attend) · 04 further [Which version passes which test?](04_masks_further.ipynb#Which-version-passes-which-test?) |
+# | DotProductAttention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) · 07 [What it costs](07_self_attention.ipynb#What-it-costs) |
+# | MultiHeadAttention | 08 [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-h) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
+# | Positional encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) · 09 further [Kinds of decay](09_positions_further.ipynb#Kinds-of-decay) |
+# | Add&Norm; ForwardWiseFFN | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
+# | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) |
+# | Model | 10 [The whole model](10_transformer.ipynb#The-whole-model) |
+# | Masked softmax loss; Train function | 05 [What counts as an error, and the training loop](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop) |
+# | Prediction | 05 [Word by word](05_sequence_to_sequence.ipynb#Word-by-word) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [Translating](11_translating.ipynb) |
+# | Llama | 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
+#
+# | Kak, *Transformers: Learning with Purely Attention Based Networks* | Here |
+# |---|---|
+# | Preamble | 07 [The source decides](07_self_attention.ipynb#The-source-decides) · 07 further [It and its adjective](07_self_attention_further.ipynb#It-and-its-adjective) |
+# | The Basic Idea of Dot-Product Attention | 07 [Queries, keys and values](07_self_attention.ipynb#Queries,-keys-and-values) · 07 [All words at once](07_self_attention.ipynb#All-words-at-once) · 03 [Scoring functions](03_scoring_functions.ipynb) |
+# | Multi-Headed Attention | 08 [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-h) · 08 further [Heads as slices](08_multi_head_attention_further.ipynb#Heads-as-slices) |
+# | Implementation of Attention in DLStudio's Transformers | 08 further [Heads as slices](08_multi_head_attention_further.ipynb#Heads-as-slices) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
+# | The Encoder-Decoder Architecture of a Transformer | 10 [The whole on one page](10_transformer.ipynb#The-whole-on-one-page) |
+# | The Master Encoder Class; The Basic Encoder Class | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
+# | Cross Attention | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
+# | The Basic Decoder Class; The Master Decoder Class | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 04 further [Zeroed embeddings are not a mask](04_masks_further.ipynb#Zeroed-embeddings-are-not-a-mask) |
+# | Positional Encoding for the Words | 09 [Waves](09_positions.ipynb#Waves) · 09 [Four lengths](09_positions.ipynb#Four-lengths) |
+# | TransformerFG and TransformerPreLN Classes in DLStudio | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) · 12 further [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm) |
+# | Regarding the Difficulty of Training a Transformer Network | 12 [Small first steps: Adam and warm-up](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up) · 12 [Checkpoints: back to the best file](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file) · 05 further [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out) |
+# | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Translating](11_translating_further.ipynb) |
+# | Transformers with Generative Pre-Training (GPT) | 13 [What counting knows](13_gpt.ipynb#What-counting-knows) · 13 further [Pieces of words](13_gpt_further.ipynb#Pieces-of-words) · 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
+# | The Vision Transformer Class visTransformer | 15 [Vision transformers](15_vision_transformers.ipynb) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
+# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [Attention in a diffusion model](17_diffusion.ipynb) |
+#
+# | Agarwal, a notebook | Here |
+# |---|---|
+# | Attention Pooling | 02 [Near points count more](02_kernel_regression.ipynb#Near-points-count-more) · 02 [A drawing, a formula, four lines](02_kernel_regression.ipynb#A-drawing,-a-formula,-four-lines) · 02 [Leave one out](02_kernel_regression.ipynb#Leave-one-out) |
+# | Attention Scoring Functions: Masked Softmax Operation | 04 [Before the softmax](04_masks.ipynb#Before-the-softmax) |
+# | Additive Attention; Scaled Dot-Product Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
+# | Bahdanau Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?) |
+# | Multi-Head Attention | 08 [Then as one product and two transposes](08_multi_head_attention.ipynb#Then-as-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
+# | Transformer | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) · 11 [Translating](11_translating.ipynb) |
+#
+# | Huang, Li and Smola, CS 329P | Here |
+# |---|---|
+# | Encode-Decoder Architecture | 05 [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder) |
+# | Attention; Code | 06 further [A decoder that attends to its own past](06_bahdanau_attention_further.ipynb#A-decoder-that-attends-to-its-own-past) · 03 [A dot product is a match](03_scoring_functions.ipynb#A-dot-product-is-a-match) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
+# | Self-attention | 07 [All words at once](07_self_attention.ipynb#All-words-at-once) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
+# | Transformers; Code for Transformer Block | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 08 [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-h) |
+# | BERT and GPT | 13 [GPT in one class](13_gpt.ipynb#GPT-in-one-class) · 14 [BERT and transfer](14_bert_and_transfer.ipynb) |
+# | Transformers in Vision | 15 [Vision transformers](15_vision_transformers.ipynb) |
+# | Summary | [One formula](F_one_formula.ipynb) |
+
+# %% [markdown]
 # ## References
 #
 # - Vaswani, A. et al. (2017).
@@ -239,5 +317,16 @@ pd.DataFrame(
 # - Kak, A. (2025).
 #   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
 #   Lecture slides, Purdue University.
+# - Li, H.
+#   Attention Mechanism & Transformers.
+#   Lecture slides, Zhejiang University, after *Dive into Deep Learning*.
+# - Zou, T. (2025).
+#   Attention Mechanism.
+#   Lecture notes with code.
+# - Agarwal, S. (2021).
+#   Notebook on attention, with the library of *Dive into Deep Learning*.
+# - Huang, Q., Li, M. and Smola, A. (2021).
+#   Attention.
+#   In [CS 329P: Practical Machine Learning](https://c.d2l.ai/stanford-cs329p), Stanford University.
 # - PyTorch.
 #   [torch.nn.functional.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html).

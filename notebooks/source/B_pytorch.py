@@ -14,9 +14,12 @@
 # Run the cells from the top and change the numbers in them, or answer the five questions first and skip what you know.
 
 # %%
+import tempfile
+
 import pandas as pd
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import course_utils as cu
 from course_utils.lessons.pytorch.shapes import shapes
@@ -473,8 +476,47 @@ line = Line()
 
 # %% [markdown]
 # Because `forgotten` is missing from the list, no optimizer would move it.
-# Modules in a plain list are forgotten in the same way, so put them into an `nn.ModuleList`.
-# You call a module like a function, `line(x)`, which runs its `forward`, and `line.state_dict()` gives all its numbers by name, to save them.
+# You call a module like a function, `line(x)`, which runs its `forward`.
+#
+# A model often has a number of equal layers.
+# In a plain list these are forgotten like the plain tensor, so we put them into an **`nn.ModuleList`**.
+# Watch how many parameters each of these two finds:
+
+
+# %%
+class Stack(nn.Module):
+    """Three lines, one after the other, in the container that is given."""
+
+    def __init__(self, container):
+        super().__init__()
+        self.lines = container([Line(), Line(), Line()])
+
+    def forward(self, x):
+        for line in self.lines:
+            x = line(x)
+        return x
+
+
+[len(list(Stack(container).parameters())) for container in (list, nn.ModuleList)]
+
+# %% [markdown]
+# Both compute the same, and only the second would learn.
+#
+# A **`state_dict`** has all numbers of a module by name, which is what we save, and `load_state_dict` puts them into another module of the same kind.
+
+# %%
+stack, copied = Stack(nn.ModuleList), Stack(nn.ModuleList)
+with torch.no_grad():
+    stack.lines[2].shift += 5
+with tempfile.TemporaryDirectory() as folder:
+    torch.save(stack.state_dict(), f"{folder}/stack.pt")
+    print(copied.load_state_dict(torch.load(f"{folder}/stack.pt", weights_only=True)))
+list(copied.state_dict())[-2:], copied(torch.zeros(1)).item()
+
+# %% [markdown]
+# The copy has the 5 as well.
+# With `weights_only=True` a file can hold numbers only, so a file from somebody else runs no code on your machine.
+# (A training that shall go on later needs more than the model, see [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold).)
 #
 # These are the modules that the course uses most:
 
@@ -541,6 +583,19 @@ picture
 # The loss ends near 0.01, which is the variance of the noise, so there is nothing left to learn for a line.
 # A much larger model could go lower, but only if it learned the noise of these fifty points by heart.
 # This is **overfitting**, and we notice it by a loss on other data, which it makes worse.
+#
+# Fifty points fit into one step, but most data don't, and then a step takes a **batch** of them.
+# A **loader** cuts the data into batches, in a new random order in each epoch:
+
+# %%
+data = TensorDataset(inputs, outputs)
+loader = DataLoader(data, batch_size=16, shuffle=True, generator=torch.Generator().manual_seed(0))
+[tuple(some_inputs.shape) for some_inputs, _ in loader]
+
+# %% [markdown]
+# The last batch has the two points that are left.
+# In your own training you'd write `for epoch in range(20):` around this loop, and the five lines inside it.
+# The chapters draw their batches in a line or two of their own, so you can see what happens.
 #
 # Two switches belong to every loop: `model.train()` before you train, and `model.eval()` before you measure anything.
 # Dropout is on after the first and off after the second:

@@ -124,7 +124,13 @@
 #
 # A filter that replaces each pixel by an average of the pixels that are near to it *and* have a similar value.
 # For example, it smooths the noise in the sky and on a wall, but keeps the edge between them.
-# *Taught in* [Which pixels can help to clean this one?](16_attention_between_pixels.ipynb#Which-pixels-can-help-to-clean-this-one?).
+# *Taught in* [Filters as attention](16_attention_between_pixels.ipynb#Filters-as-attention).
+#
+# ### <a id="binding"></a>binding
+#
+# The ability of a network to know which features belong together, and not only which features there are.
+# For example, a network that counts knows that a picture has a red and a blue symbol, and one that binds knows that the circle is the red one.
+# *Taught in* [Counting or binding](16_attention_between_pixels.ipynb#Counting-or-binding).
 #
 # ### <a id="bleu"></a>BLEU
 #
@@ -250,13 +256,13 @@
 #
 # A way to generate pictures: a network learns to predict the noise in a picture, and then draws a new one by removing noise step by step.
 # For example, our garments appear out of pure noise in at most 200 steps.
-# *Taught in* [What it costs](16_attention_between_pixels.ipynb#What-it-costs), [Into the noise](17_diffusion.ipynb#Into-the-noise), [Back, one guess at a time](17_diffusion.ipynb#Back,-one-guess-at-a-time).
+# *Taught in* [What it costs](16_attention_between_pixels_further.ipynb#What-it-costs), [Into the noise](17_diffusion.ipynb#Into-the-noise), [Back, one guess at a time](17_diffusion.ipynb#Back,-one-guess-at-a-time).
 #
 # ### <a id="dilated-convolution"></a>dilated convolution
 #
 # A convolution with gaps in its window, which sees further with the same number of weights.
 # For example, with a dilation of 3, a window of three words reads the words i, i − 3 and i − 6.
-# *Taught in* [A color from far away](16_attention_between_pixels.ipynb#A-color-from-far-away), [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
+# *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ### <a id="dot-product"></a>dot product
 #
@@ -369,7 +375,7 @@
 #
 # A layer that brings groups of channels to mean 0 and variance 1 over all pixels of a picture, so each pixel changes all others a little.
 # For example, 64 channels in 8 groups have 8 means and 8 variances for each picture.
-# *Taught in* [The block](16_attention_between_pixels.ipynb#The-block), [What one changed pixel changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
+# *Taught in* [The block](16_attention_between_pixels.ipynb#The-block), [What one changed pixel changes](16_attention_between_pixels_further.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="grouped-query-attention"></a>grouped-query attention
 #
@@ -563,7 +569,7 @@
 #
 # A filter that replaces each pixel by an average of all pixels of the picture, weighted by how alike the patches around them are.
 # For example, a window of a house is cleaned with the help of all windows that look like it.
-# *Taught in* [Which pixels can help to clean this one?](16_attention_between_pixels.ipynb#Which-pixels-can-help-to-clean-this-one?).
+# *Taught in* [Filters as attention](16_attention_between_pixels.ipynb#Filters-as-attention).
 
 # %% [markdown]
 # ## O
@@ -667,7 +673,7 @@
 #
 # The pixels of the input that can change one output.
 # For example, after one convolution of width 3 it is a square of 3 × 3 pixels, after three it is 7 × 7, and after m it is 2m + 1 on each side.
-# *Taught in* [What one changed pixel changes](16_attention_between_pixels.ipynb#What-one-changed-pixel-changes).
+# *Taught in* [What one changed pixel changes](16_attention_between_pixels_further.ipynb#What-one-changed-pixel-changes).
 #
 # ### <a id="recurrent-network"></a>recurrent network
 #

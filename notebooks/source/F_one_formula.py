@@ -11,15 +11,17 @@
 #
 # You began with forty noisy points and a question: what is the value at a place where nobody measured?
 # The answer was an average of what was measured nearby.
-# Every chapter since has kept that average and changed one thing about it.
+# Nearly every chapter since has kept that average and changed one thing about it.
 #
 # $$\operatorname{Attention}(\mathbf q, \mathcal D) = \sum_{i=1}^{n} \alpha(\mathbf q, \mathbf k_i)\,\mathbf v_i$$
 #
-# Here is the same picture of it six times: a row for each query, a column for each key, dark where the weight is large.
-# The first has nothing to learn.
-# The others are maps of networks that the course has trained and stored.
+# Here it is six times, as a map with a row for each query, a column for each key, and a dark cell where the weight is large.
+# The first map has nothing to learn.
+# The others belong to networks that the course has trained and stored.
 
 # %%
+import textwrap
+
 import pandas as pd
 import torch
 
@@ -55,6 +57,7 @@ x = torch.linspace(0, 5, 30)  # 30 places ask 30 measured points
 maps["kernel regression"] = (-((x[:, None] - x) ** 2) / 2 / 0.2**2).softmax(dim=-1)
 
 world = larger_world()
+BOS = "⟨start⟩"
 pair = world.test[1]
 batch = collate([(world.source_vocab.encode(pair.source), world.target_vocab.encode(pair.target))])
 translator = revived(cu.Transformer, "translator_fr")
@@ -78,21 +81,44 @@ maps["ViT"] = list(seen.values())[-1][0, 0]
 unet = revived(cu.UNet, "copier_unet")
 maps["U-Net"] = copies.looks(unet)["down, head 1"].flatten(2).flatten(0, 1)
 
+letter_names = [repeats.LETTERS[i] for i in letters[0, :-1]]
+pieces = [subwords.tokens[i] for i in sentence[0].tolist()]
+words = [BOS, *pair.target]
+patches = ["class", *map(str, range(1, 17))]
+captions = {  # rows, columns, their labels, and what is to be seen
+    "kernel regression": (None, None, "place that asks", "place that was measured",
+        "Each place looks at what was measured near it."),
+    "translator": (words, [*pair.source, "⟨end⟩"], "French so far", "English",
+        "To say mange une pizza it looks at eat, a, pizza; then it rests on please, and says s'il te plaît."),
+    "GPT": (letter_names, letter_names, "letter that asks", "letter",
+        "Each letter looks at what followed it last time. The first letters have no last time, and their weight rests on the very first: a sink."),
+    "BERT": (pieces, pieces, "piece that asks", "piece",
+        "Each piece looks one or two places to its right, which a GPT may not do."),
+    "ViT": (patches, patches, "patch that asks", "patch",
+        "Most patches look at the same two, whatever they show: sinks of a picture."),
+    "U-Net": (None, None, "pixel that asks", "pixel",
+        "The right half of the picture mirrors the left, and pixels look at their mirror image, row by row."),
+}  # fmt: skip
 fig, axes = cu.subplots(
-    2, 3, width=8.4, height=5.4,
-    alt="Six maps of weights. Kernel regression: a band along the diagonal. Translator: three steps of a line, then most rows "
-    "on the first word. GPT: a line some places below the diagonal, nothing above it. BERT: a line to the right of the diagonal. "
+    2, 3, width=9.0, height=7.4,
+    alt="Six maps of weights. Kernel regression: a band along the diagonal. Translator: mange, une and pizza are said with the weight on eat, a and pizza, the rest on "
+    "please. GPT: the first rows on the first letter, then a line some places below the diagonal. BERT: a line to the right of the diagonal. "
     "ViT: two dark columns. U-Net: pieces of slanted lines.",
 )  # fmt: skip
 for ax, (name, weights) in zip(axes.flat, maps.items(), strict=True):
-    drawn = cu.heatmap(ax, weights, xlabel=None, ylabel=None, vmax=0.4)
-    ax.set(title=name, xticks=[], yticks=[], aspect="auto")
-bar = fig.colorbar(drawn, ax=axes, shrink=0.7, extend="max", label="weight")
-bar.outline.set_visible(False)
+    rows, columns, asks, answers, seen = captions[name]
+    drawn = cu.heatmap(ax, weights, xlabel=None, ylabel=asks, vmax=0.4)
+    ax.set(title=f"{name}: {answers} →", aspect="auto", xticks=[], yticks=[])
+    ax.set_xlabel(textwrap.fill(seen, 42), fontsize=8)
+    if rows:
+        ax.set_yticks(range(len(rows)), rows, fontsize=6)
+        ax.set_xticks(range(len(columns)), columns, fontsize=6, rotation=90)
+fig.colorbar(drawn, ax=axes, shrink=0.5, extend="max", label="weight").outline.set_visible(False)
 fig
 
 # %% [markdown]
-# Whether a query is a place, a French word, a letter, a patch or a pixel: its row is a list of weights, none of them negative, and they add up to 1.
+# Whether a query is a place, a French word, a letter, a patch or a pixel, its row is a list of weights, none of them negative, and they add up to 1.
+# That they *have* to add up to 1 explains the **[sinks](C_glossary.ipynb#attention-sink)** in the maps of the GPT and the ViT: a head that has nothing to look for must put its weight somewhere, and it learns a place where the weight does little harm.
 
 # %%
 pd.DataFrame(
@@ -109,7 +135,8 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# What differs is where queries, keys and values come from, how a score is made, and who may look at whom:
+# So what differs?
+# Where queries, keys and values come from, how a score is made, and who may look at whom.
 #
 # | | query | key | value | score | may look at |
 # |---|---|---|---|---|---|
@@ -120,8 +147,8 @@ pd.DataFrame(
 # | ViT | a patch, or the class token | likewise | likewise | the same | the whole picture |
 # | U-Net | a pixel of the coarse picture | likewise | likewise | the same | the whole picture |
 #
-# These are single heads of single networks on single inputs, chosen because they show their kind.
-# What such maps can show, and what they cannot, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
+# These are single heads of single networks on single inputs, and we chose them because they show their kind.
+# What such maps can show, and what they can't, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
 
 # %% [markdown]
 # ## What stands where
@@ -146,7 +173,7 @@ pd.DataFrame(
 # | [GPT](13_gpt.ipynb) | counting as the number to beat; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT written and trained; against a CNN with equal budgets; what its maps show, and their controls |
-# | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; what group norm and dilated filters can do instead |
+# | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; counting against binding |
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; what attention brings to a task that needs it, and to one that does not; cross-attention to words |
 
 # %% [markdown]
@@ -156,6 +183,10 @@ pd.DataFrame(
 #   [A project of your own](D_capstone.ipynb) says what convinces: a baseline, three seeds on both sides, and the number that would refute you.
 # - **Change one thing and measure.**
 #   Change a size, a mask or a score, predict what a number will do, and run the cell.
+#   [A control is a tuned control](G_controls.ipynb) says what can go wrong then.
+# - **Forbid something.**
+#   You have crossed out a word, a head, a part of the Transformer, a patch and a word of a caption.
+#   The same gesture works on any model that you can load, and `cu.intervene` does it in a line.
 # - **Read the papers with the code beside you.**
 #   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
 # - **Go where the laptop ends.**

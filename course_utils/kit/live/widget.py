@@ -69,6 +69,7 @@ class Kind:
 KINDS = {
     "look_up": Kind("Live look-up"),
     "heads": Kind("Live heads"),
+    "colors": Kind("Live coloring of symbols"),
     "kernel_regression": Kind("Live kernel regression"),
     "learned_head": Kind("Live training of a head"),
     "character_gpt": Kind("Live training of a GPT"),

@@ -50,42 +50,44 @@ class FarPictures:
 
 
 def far_pictures(count: int, seed: int, symbols: int = 4) -> FarPictures:
-    """Random pictures, the same for the same seed."""
+    """Random pictures, the same for the same seed; one symbol after the other is put on free pixels."""
     generator = torch.Generator().manual_seed(seed)
     colors = torch.randint(PAINTS, (count, symbols), generator=generator)
-    places = torch.empty(count, 2 * symbols, dtype=torch.long)
-    todo = torch.arange(count)
-    while len(todo):
-        drawn = torch.rand(len(todo), SIDE**2, generator=generator).topk(2 * symbols).indices
-        good = (_distance(*drawn.chunk(2, dim=1)) >= FAR).all(dim=1)
-        places[todo[good]] = drawn[good]
-        todo = todo[~good]
-    dots, holes = places.chunk(2, dim=1)
-    pixels = torch.zeros(count, PAINTS + symbols, SIDE**2)
+    pixels = torch.arange(SIDE**2)
+    pairs = (_distance(pixels[:, None], pixels) >= FAR).nonzero()  # every (dot, hole)
+    places = torch.empty(count, symbols, 2, dtype=torch.long)
+    is_free = torch.ones(count, SIDE**2, dtype=torch.bool)
+    for symbol in range(symbols):
+        todo = torch.arange(count)
+        while len(todo):
+            drawn = pairs[torch.randint(len(pairs), (len(todo),), generator=generator)]
+            fits = is_free[todo[:, None], drawn].all(dim=1)
+            places[todo[fits], symbol] = drawn[fits]
+            todo = todo[~fits]
+        is_free.scatter_(1, places[:, symbol], False)
+    dots, holes = places.unbind(dim=-1)
+    inputs = torch.zeros(count, PAINTS + symbols, SIDE**2)
     answers = torch.full((count, SIDE**2), IGNORED)
     picture, symbol = torch.arange(count)[:, None], torch.arange(symbols)
-    pixels[picture, colors, dots] = 1
-    pixels[picture, PAINTS + symbol, dots] = 1
-    pixels[picture, PAINTS + symbol, holes] = 1
+    inputs[picture, colors, dots] = 1
+    inputs[picture, PAINTS + symbol, dots] = 1
+    inputs[picture, PAINTS + symbol, holes] = 1
     answers[picture, holes] = colors
     shape = (SIDE, SIDE)
-    return FarPictures(pixels.unflatten(-1, shape), answers.unflatten(-1, shape), places)
+    places = torch.cat([dots, holes], dim=1)
+    return FarPictures(inputs.unflatten(-1, shape), answers.unflatten(-1, shape), places)
+
+
+def counting(symbols: int) -> float:
+    """The share of right colors if one always names a most frequent color of the picture, over all pictures."""
+    draws = torch.cartesian_prod(*[torch.arange(PAINTS)] * symbols).view(-1, symbols)
+    counts = F.one_hot(draws, PAINTS).sum(dim=1)
+    return (counts.max(dim=1).values / symbols).mean().item()
 
 
 def _distance(first: Tensor, second: Tensor) -> Tensor:
     rows, columns = first // SIDE - second // SIDE, first % SIDE - second % SIDE
     return torch.maximum(rows.abs(), columns.abs())
-
-
-def summed_loss(model: nn.Module, batch: FarPictures) -> tuple[Tensor, int]:
-    """Cross-entropy summed over the holes, and how many they are."""
-    loss = F.cross_entropy(model(batch.inputs), batch.answers, reduction="sum")
-    return loss, int((batch.answers != IGNORED).sum())
-
-
-def near(places: Tensor) -> Tensor:
-    """(…) pixel numbers → (…, SIDE²), True for a place and those that touch it."""
-    return _distance(places[..., None], torch.arange(SIDE**2)) <= 1
 
 
 @torch.no_grad()
@@ -128,63 +130,64 @@ class Pixelwise(nn.Module):
         return x + self.out(F.relu(self.widen(self.norm(x))))
 
 
-class Dilated(nn.Module):
-    """x + relu(conv(x)) three times, the nine inputs of the convolutions 1, 2 and 4 pixels apart."""
-
-    def __init__(self, channels: int):
-        super().__init__()
-        self.convs = nn.ModuleList(
-            nn.Conv2d(channels, channels, 3, padding=apart, dilation=apart) for apart in (1, 2, 4)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(batch, channels, height, width) → the same shape."""
-        for conv in self.convs:
-            x = x + F.relu(conv(x))
-        return x
-
-
-KINDS = {
-    "layer norm, no attention": (0, False),
-    "group norm (1), no attention": (1, False),
-    "group norm (8), no attention": (8, False),
-    "dilated convolutions": (None, False),
-    "layer norm, attention": (0, True),
-    "group norm (8), attention: the block": (8, True),
-}
-"""What can stand in the middle: name → groups of the norm (0: layer norm of each pixel), with attention or without."""
+KINDS = ("attention", "group norm, 8 groups", "group norm, 32 groups")
+"""What can stand in the middle. Attention has a layer norm of each pixel, so it is the only way between far pixels."""
 
 
 def middle(kind: str, channels: int = 32) -> nn.Module:
     """What stands in the middle of the network, by its name in KINDS."""
-    groups, attends = KINDS[kind]
-    if groups is None:
-        return Dilated(channels)
-    norm = nn.GroupNorm(groups, channels) if groups else PixelNorm(channels)
-    if not attends:
-        return Pixelwise(channels, norm)
-    block = PixelAttention(channels)
-    block.norm = norm
-    return block
+    if kind == "attention":
+        block = PixelAttention(channels)
+        block.norm = PixelNorm(channels)
+        return block
+    return Pixelwise(channels, nn.GroupNorm(int(kind.split()[2]), channels))
+
+
+# What a network names -------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def named_colors(model: nn.Module, pictures: FarPictures) -> Tensor:
+    """(count, symbols): the color that the model gives to each hole."""
+    holes = pictures.places[:, pictures.symbols :]
+    return model(pictures.inputs).argmax(dim=1).flatten(1).gather(1, holes)
+
+
+def recolored(pictures: FarPictures, symbol: int) -> FarPictures:
+    """The same pictures with another color for one dot, and for its hole."""
+    inputs, answers = pictures.inputs.flatten(2).clone(), pictures.answers.flatten(1).clone()
+    picture = torch.arange(len(pictures))
+    dot, hole = pictures.places[:, symbol], pictures.places[:, pictures.symbols + symbol]
+    inputs[picture, :PAINTS, dot] = inputs[picture, :PAINTS, dot].roll(1, dims=1)
+    answers[picture, hole] = (answers[picture, hole] + 1) % PAINTS
+    shape = (SIDE, SIDE)
+    return FarPictures(inputs.unflatten(2, shape), answers.unflatten(1, shape), pictures.places)
+
+
+def changed(model: nn.Module, pictures: FarPictures) -> Tensor:
+    """(symbols, symbols): after a dot (row) was recolored, how often the answer at a hole (column) changes."""
+    before = named_colors(model, pictures)
+    after = [named_colors(model, recolored(pictures, symbol)) for symbol in range(pictures.symbols)]
+    return (torch.stack(after) != before).float().mean(dim=1)
 
 
 # Pictures of pictures -----------------------------------------------------------------------------
 
 INKS = [COLORS[name] for name in ("key", "query", "value", "plum")]
-MARKS = ("o", "s", "^", "D")
+MARKS = ("o", "s", "^", "D", "P", "*", "v", "X")
 
 
-def draw_pixels(ax, pictures: FarPictures, which: int) -> None:
-    """One picture: filled symbols are dots, empty ones holes."""
-    places = pictures.places[which].view(2, -1).tolist()
-    colors = [
-        pictures.answers[which].flatten()[hole].item() for hole in places[1]
-    ]  # of each symbol
-    for symbol, (dot, hole, color) in enumerate(zip(*places, colors, strict=True)):
-        style = {"marker": MARKS[symbol], "markersize": 10, "linestyle": "", "color": INKS[color]}
-        ax.plot(dot % SIDE, dot // SIDE, **style)
-        empty = style | {"color": "0.35", "markerfacecolor": "none", "markeredgewidth": 1.5}
-        ax.plot(hole % SIDE, hole // SIDE, **empty)
+def draw_pixels(ax, pictures: FarPictures, which: int, named: Tensor | None = None) -> None:
+    """One picture: filled symbols are dots, empty ones holes, in the colors that are `named` if they are."""
+    dots, holes = pictures.places[which].view(2, -1).tolist()
+    colors = pictures.answers[which].flatten()
+    for symbol, (dot, hole) in enumerate(zip(dots, holes, strict=True)):
+        style = {"marker": MARKS[symbol], "markersize": 10, "linestyle": ""}
+        ax.plot(dot % SIDE, dot // SIDE, color=INKS[colors[hole]], **style)
+        edge = "0.35" if named is None else INKS[named[symbol]]
+        ax.plot(
+            hole % SIDE, hole // SIDE, color=edge, markerfacecolor="none", markeredgewidth=1.8, **style
+        )  # fmt: skip
     ax.set(xlim=(-0.5, SIDE - 0.5), ylim=(SIDE - 0.5, -0.5), aspect="equal")
     ax.set_xticks([pixel - 0.5 for pixel in range(SIDE + 1)], [])
     ax.set_yticks([pixel - 0.5 for pixel in range(SIDE + 1)], [])

@@ -87,6 +87,23 @@ def heads(request: str = "CF", num_heads: int = 2) -> Live:
     return Live("heads", {"request": request, "num_heads": num_heads})
 
 
+def colors(symbols: int = 4, sees: str = "whole") -> Live:
+    """Color the empty symbols of a picture like their filled partners; the score stands beside the best possible.
+
+    Args:
+        symbols: 2, 4 or 8.
+        sees: "whole" picture, the "counts" of the colors, or what is "near" an empty symbol.
+
+    Raises:
+        ValueError: `symbols` or `sees` is another.
+    """
+    if symbols not in (2, 4, 8):
+        raise ValueError(f"symbols={symbols!r}; 2, 4 or 8 are needed")
+    if sees not in ("whole", "counts", "near"):
+        raise ValueError(f"sees={sees!r}; 'whole', 'counts' or 'near' is needed")
+    return Live("colors", {"symbols": symbols, "sees": sees})
+
+
 def kernel_regression(noise: float = 1.0) -> Live:
     """Points that can be dragged, one query with its window and its weights, and a width to learn.
 
