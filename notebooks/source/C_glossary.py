@@ -21,7 +21,7 @@
 # The removal of a part of a trained network, to see what the network loses without it.
 # **Zero ablation** puts zeros in the place of the part's output, and **mean ablation** puts its average there.
 # For example, if the loss hardly changes without a head, the network can do without that head.
-# *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away).
+# *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away:-ablation).
 #
 # ### <a id="adam"></a>Adam
 #
@@ -391,7 +391,7 @@
 # One of several attentions that work at the same time, each with its own projection of queries, keys and values.
 # (The last layer of a model is called its output layer here.)
 # For example, one head may attend to the word before, and another to the subject of the sentence.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-h), [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away:-ablation).
 #
 # ### <a id="heatmap"></a>heatmap
 #
@@ -535,7 +535,7 @@
 #
 # A layer of several heads, whose outputs are joined and mixed by one more matrix.
 # For example, 8 heads with 8 numbers each are joined to 64 numbers for each token.
-# *Taught in* [First as a loop](08_multi_head_attention.ipynb#First-as-a-loop), [Then as one product and two transposes](08_multi_head_attention.ipynb#Then-as-one-product-and-two-transposes), [Joined means added](08_multi_head_attention.ipynb#Joined-means-added).
+# *Taught in* [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Split and join](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes), [Joined means added](08_multi_head_attention.ipynb#Joined-means-added).
 
 # %% [markdown]
 # ## N

@@ -3,17 +3,14 @@
 from collections.abc import Mapping
 from textwrap import fill
 
-import torch
-from matplotlib.axes import Axes
-
-from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer
 from course_utils.kit.runs import StoredRun, stored_run
 from course_utils.lessons.multi_head_attention.runs import HEADS, KINDS, LAYERS
 
 __all__ = ["dissection"]
 
-NOBODY, MIXED = "none", "mixed"
+MIXED = "mixed"
 NAMES = tuple(f"{layer}.{head}" for layer in range(LAYERS) for head in range(HEADS))
 """Layer and head."""
 BYS = ("zero", "mean")
@@ -27,96 +24,81 @@ def named(result: Mapping[str, float], head: str) -> tuple[str, float]:
 
 
 def dissection() -> Explorer:
-    """Eight heads of the stored translator; one is taken away, by zero or by its mean."""
+    """One head of the stored translator at a time: what it attends to, and what is said without it."""
     run = stored_run("multi_head_attention", "translator_heads")
     sources = tuple(example["source"] for example in run.examples)
     controls = {
-        "head": Choice((NOBODY, *NAMES), NOBODY, label="Take away"),
+        "head": Choice(NAMES, NAMES[0], label="Remove head"),
         "by": Choice(BYS, "zero", label="by"),
         "sentence": Choice(sources, sources[0], label="Sentence"),
     }
-    caption = "Take a head away: which one does the sentence need?"
+    caption = "Remove one head after the other: without which does the translator stumble?"
     return Explorer("dissection", lambda: Dissected(run), controls, caption=caption)
 
 
 class Dissected:
-    """The maps of all heads over what was said, the translation, and the loss without each head."""
+    """Lines from each word to those that a head attends to, the translation without it, and the loss without each."""
 
     def __init__(self, run: StoredRun):
-        """Maps are drawn for each sentence; those of one are visible."""
+        """Lines, words and bars for any head; `draw` sets them."""
         self.run, result = run, run.result
         self.examples = {example["source"]: example for example in run.examples}
-        self.picture, bars = subplots(alt="Heads of a translator", width=8.2, height=6.4)
-        self.picture.set_layout_engine("none")
-        bars.set_position((0.6, 0.1, 0.38, 0.76))
+        self.picture, (lines, bars) = subplots(
+            1, 2, alt="A head of a translator", width=8.2, height=4.3, width_ratios=[1.15, 1]
+        )
+        most = max(len(example["pieces"]) for example in run.examples)
+        lines.set(xlim=(-0.75, 1.75), ylim=(most - 0.5, -3.1), xticks=[], yticks=[])
+        lines.spines[:].set_visible(False)
+        self.whole = lines.text(-0.75, -2.9, "", va="center")
+        self.without = lines.text(
+            -0.75, -2.25, "", va="center", weight="bold", color=COLORS["query"]
+        )
+        lines.text(-0.06, -0.95, "word said last", ha="right", color=COLORS["muted"])
+        lines.text(1.06, -0.95, "attends to", color=COLORS["muted"])
+        self.asking = [lines.text(-0.06, row, "", ha="right", va="center") for row in range(most)]
+        self.asked = [lines.text(1.06, row, "", va="center") for row in range(most)]
+        self.links = {
+            (row, column): lines.plot([0, 1], [row, column], color=COLORS["key"])[0]
+            for row in range(most)
+            for column in range(row + 1)
+        }
         self.bars = {}
         for by, shift in (("zero", -0.2), ("mean", 0.2)):
             more = [result[f"{head}, {by}"] - result["loss"] for head in NAMES]
             places = [index + shift for index in range(len(NAMES))]
             self.bars[by] = bars.barh(places, more, 0.38, color=COLORS["key"], edgecolor="white")
             bars.text(more[0] + 0.01, shift, f"by {by}", va="center")
-        bars.set_yticks(range(len(NAMES)), NAMES)
+        labels = [" ".join((head, *self._favorite(head))) for head in NAMES]
+        bars.set_yticks(range(len(NAMES)), labels)
         bars.invert_yaxis()
-        bars.set(xlabel="loss rises by, nats", ylabel="without head (layer.head)")
+        bars.set(xlabel="loss rises by (nats)")
         bars.margins(x=0.2)
-        self.said = bars.set_title("", loc="left", fontsize=10)
-        self.grids = {
-            source: self._grid(run_example, type(bars))
-            for source, run_example in self.examples.items()
-        }
 
-    def _grid(self, example: dict, kind_of_axes: type[Axes]) -> list[Axes]:
-        cells = []
-        words = [piece.rstrip("␣") for piece in example["pieces"]]
-        for index, head in enumerate(NAMES):
-            row, column = divmod(index, 2)
-            ax = self.picture.add_axes(
-                (0.08 + 0.22 * column, 0.78 - 0.23 * row, 0.2, 0.19), axes_class=kind_of_axes
-            )
-            heatmap(
-                ax, torch.tensor(example["maps"][index]), queries=words, keys=words, xlabel=None,
-                ylabel="query: said last" if column == 0 else None,
-            )  # fmt: skip
-            ax.tick_params(labelsize=8, length=0, pad=1)
-            ax.tick_params(axis="x", labelrotation=90)
-            ax.yaxis.label.set_size(8)
-            if column:
-                ax.set_yticks([])
-            if row < 3:
-                ax.set_xticks([])
-            else:
-                ax.set_xlabel("key", fontsize=8)
-            kind, weight = named(self.run.result, head)
-            label = kind if kind == MIXED else f"{kind} {weight:.2f}"
-            ax.set_title(f"{head}  {label}", fontsize=8.5, pad=3)
-            cells.append(ax)
-        return cells
+    def _favorite(self, head: str) -> tuple[str, ...]:
+        kind, weight = named(self.run.result, head)
+        return (kind,) if kind == MIXED else (kind, f"{weight:.2f}")
 
     def draw(self, head: str, by: str, sentence: str) -> str:
-        """Gray out the head and the bars of the other way, and show what the translator says without it."""
-        for source, grid in self.grids.items():
-            for name, ax in zip(NAMES, grid, strict=True):
-                ax.set_visible(source == sentence)
-                ax.images[0].set_alpha(0.12 if name == head else 1.0)
-                ax.title.set_color(COLORS["wrong"] if name == head else COLORS["ink"])
+        """Show the links of the head, mark its bar, and say what the translator says without it."""
+        example, result = self.examples[sentence], self.run.result
+        words = [piece.rstrip("␣") for piece in example["pieces"]]
+        for texts in (self.asking, self.asked):
+            for row, text in enumerate(texts):
+                text.set_text(words[row] if row < len(words) else "")
+        weights = example["maps"][NAMES.index(head)]
+        for (row, column), line in self.links.items():
+            weight = weights[row][column] if row < len(words) else 0.0
+            line.set(linewidth=6 * weight, alpha=min(1.0, 0.15 + weight), visible=weight > 0.02)
         for way, bars in self.bars.items():
             for name, bar in zip(NAMES, bars, strict=True):
                 chosen = name == head and way == by
-                bar.set_facecolor(COLORS["wrong" if chosen else "key"])
+                bar.set_facecolor(COLORS["query" if chosen else "key"])
                 bar.set_alpha(1.0 if way == by else 0.35)
-        example, result = self.examples[sentence], self.run.result
-        if head == NOBODY:
-            translation, about = example["whole"], "All heads"
-        else:
-            translation, about = example[f"{head}, {by}"], f"Without {head}, by {by}"
-        self.said.set_text(f"{about}:\n{fill(translation, 36)}")
-        listed = "; ".join(f"{name} {named(result, name)[0]}" for name in NAMES)
+        self.whole.set_text(f"All heads: {example['whole']}")
+        self.without.set_text(fill(f"Without {head}: {example[f'{head}, {by}']}", 48))
+        favorite = " ".join(self._favorite(head))
         return (
-            f"Eight heads of a translator: {listed}. {about}, “{sentence}” becomes “{translation}”. "
-            f"The bars by {by} are dark. "
-            + (
-                ""
-                if head == NOBODY
-                else f"The loss rises from {result['loss']:.2f} to {result[f'{head}, {by}']:.2f}."
-            )
+            f"Head {head} of a translator attends to: {favorite}. With all heads “{sentence}” becomes "
+            f"“{example['whole']}”, without this head, by {by}, “{example[f'{head}, {by}']}”. "
+            f"The loss rises from {result['loss']:.2f} to {result[f'{head}, {by}']:.2f}."
         )
