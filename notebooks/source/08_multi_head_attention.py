@@ -54,7 +54,7 @@ cu.explore.dissection()
 # By the end of this chapter you will be able to
 #
 # - say which two look-ups a single head can do at once, and which it can't;
-# - write multi-head attention as one class, and spot the split that has the right shape but the wrong meaning;
+# - write a layer with several heads as one class, and spot the split that has the right shape but the wrong meaning;
 # - remove a head in two ways, and say which question each way answers.
 #
 # You will need [Self-attention](07_self_attention.ipynb).
@@ -525,32 +525,20 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-<<<<<<< HEAD
-    "With the balls in one feature a single head is right in at most 3 of 4 cases, and with two features it is always right."
-=======
     "With one feature one head is right in at most three of four cases, and with two features always."
->>>>>>> a0760bb (08: write it anew around two heads in stages, and show one head at a time by lines between words)
 ):
     assert (averages_of["both right, at best"] <= 3).all()
     assert averages_of["both right, at best"][[0.3, 1.0]].tolist() == [3, 2]
     assert right.all()
 
 with cu.guard(
-<<<<<<< HEAD
-    "The split keeps all tokens in each head, and a reshape without it gives head 0 only three of six."
-=======
     "A split keeps all tokens in each head, and a reshape alone gives head 0 only three of the six."
->>>>>>> a0760bb (08: write it anew around two heads in stages, and show one head at a time by lines between words)
 ):
     assert (careful[0, 0] // 14).unique().tolist() == list(range(6))
     assert (careful[0, 0] % 14).unique().tolist() == list(range(7))
     assert (careless[0, 0] // 14).unique().tolist() == [0, 1, 2]
 
-<<<<<<< HEAD
-with cu.guard("One head learns to know one ball, and two heads learn to know both."):
-=======
 with cu.guard("One head knows one ball, and two heads know both."):
->>>>>>> a0760bb (08: write it anew around two heads in stages, and show one head at a time by lines between words)
     assert shares[1][2] < 0.6 and shares[2][2] > 0.97
 
 with cu.guard(
@@ -563,11 +551,7 @@ with cu.guard(
     assert sum(both) > 0.7 * len(both)
 
 with cu.guard(
-<<<<<<< HEAD
-    "Two heads of the translator are missed most, one when we set it to its mean and one when we set it to zero."
-=======
     "In the translator head 0.0 costs more by its mean, and head 0.1 costs more by zero."
->>>>>>> a0760bb (08: write it anew around two heads in stages, and show one head at a time by lines between words)
 ):
     costs = cu.stored_runs("multi_head_attention", "translator_heads")[0].result
     more = {
@@ -577,11 +561,7 @@ with cu.guard(
     assert round(costs["even, same token"], 2) == 0.20
 
 with cu.guard(
-<<<<<<< HEAD
-    "Two heads find both answers at every rate, while one head never does in the cabinet and rarely does for people."
-=======
     "Two heads find both balls at every rate, one head never does, and for people one head rarely does."
->>>>>>> a0760bb (08: write it anew around two heads in stages, and show one head at a time by lines between words)
 ):
     runs = [*cu.stored_runs("multi_head_attention", "cabinet")]
     runs += cu.stored_runs("multi_head_attention", "verb_reader")
