@@ -17,6 +17,7 @@ KINDS = {
     "bert": BERT,
     "everyday": Transformer,
     "gpt": GPT,
+    "memory": ViT,
     "translator": Transformer,
     "vit": ViT,
 }
@@ -24,7 +25,7 @@ KINDS = {
 ANSWERED = """(bundle, kind) => {
     const { models, engine: { BOS } } = live_modules, { greedy, argmax } = models, model = new models[kind](bundle);
     const far = (found, right) => Math.max(...right.map(([id, logit]) => Math.abs(found[id] - logit)));
-    return bundle.answers.map((answer, i) => {
+    return (bundle.answers ?? []).map((answer, i) => {
         const { source, said, ids, place = -1, logits } = answer;
         if (kind === "ViT") {
             const values = Array.from(atob(bundle.examples[i].pixels), letter => letter.charCodeAt(0) / 127.5 - 1);

@@ -38,6 +38,8 @@ FULL: dict[str, dict] = {
         "off": "norms,decoder.0.feed_forward",
         "open": "decoder.1.cross_attention",
     },
+    "memory": {"board": "1", "card": "5", "forbid": True},
+    "patches": {"garment": "coat", "gone": "1.2.5"},
     "translator": {"sentence": LONG, "forbid": "4", **CLOSER},
     "vit": {"image": "1", "patch": "4", "map": "0.2"},
 }
@@ -85,6 +87,8 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
         ("he isn't a painter .", ["decoder.0.cross_attention"]),
         ["peintre", 'aria-checked="false"'],
     ),
+    "memory": ((), ["The card in row 3, column 1 says: my twin lies in"]),
+    "patches": (("coat",), ["before it is a pullover?", "The model says <strong>coat"]),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
     "vit": ((), ["Ankle boot, 99 %"]),
 }

@@ -8,6 +8,7 @@ what several models of language share. `widget` is what all have in common, in a
 
 from course_utils.kit.live.stored import (
     MODELS,
+    bitmap,
     bundle,
     bundled,
     checkpoints_of,
@@ -29,6 +30,8 @@ from course_utils.kit.live.widgets import (
     learned_head,
     look_up,
     machine,
+    memory,
+    patches,
     translator,
     vit,
 )
@@ -37,6 +40,7 @@ __all__ = [
     "MODELS",
     "alignment",
     "bert",
+    "bitmap",
     "bundle",
     "bundled",
     "character_gpt",
@@ -49,8 +53,10 @@ __all__ = [
     "load_model",
     "look_up",
     "machine",
+    "memory",
     "network_of",
     "packed",
+    "patches",
     "read_card",
     "save_model",
     "translator",

@@ -153,12 +153,17 @@ class ViT extends Variants {
     return range(height).flatMap((row) => range(width).map((column) => patch(row, column)));
   }
 
-  // Logits of the classes.
-  logits(image) {
+  // What the layers make of every token, the class token first.
+  tokens(image) {
     const patches = this.linear("patch_embedding.proj", this.cutPatches(image, this.config.patch_size ?? 7));
     let x = [this.p.class_token[0], ...patches].map((row, i) => plus(row, this.p["positions.table"][i]));
     for (const name of this.layers("layers")) x = this.encoderLayer(name, x);
-    return this.linear("output", this.norm("norm", x.slice(0, 1)))[0];
+    return this.norm("norm", x);
+  }
+
+  // Logits of the classes.
+  logits(image) {
+    return this.linear("output", this.tokens(image).slice(0, 1))[0];
   }
 }
 

@@ -12,6 +12,7 @@ page computes with are these rounded weights; `restored` gives them to PyTorch.
 import base64
 import hashlib
 import json
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -274,6 +275,17 @@ def shared(state: Mapping[str, Tensor]) -> dict[str, str]:
         for name, tensor in state.items()
     }
     return {name: other for name, other in names.items() if name != other}
+
+
+def bitmap(pixels: Tensor) -> str:
+    """The address of a picture that holds its own data: gray, (height, width) of uint8, the same bytes everywhere."""
+    height, width = pixels.shape
+    palette = bytes(gray for level in range(256) for gray in (level, level, level, 0))
+    start = 54 + len(palette)
+    sizes = 40, width, -height, 1, 8, 0, pixels.numel(), 0, 0, 256, 0
+    header = struct.pack("<2sIIIIiiHHIIiiII", b"BM", start + pixels.numel(), 0, start, *sizes)
+    data = base64.b64encode(header + palette + pixels.numpy().tobytes()).decode("ascii")
+    return f"data:image/bmp;base64,{data}"
 
 
 def is_rounded(tensor: Tensor, bits: int) -> bool:

@@ -59,11 +59,13 @@ class Kind:
         label: what a screen reader calls it.
         models: the stored models whose bundles the script is given, in this order.
         later: models that a page loads only when a reader asks for them.
+        style: a style sheet in widgets that comes after the one of all.
     """
 
     label: str
     models: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
+    style: str = ""
 
 
 KINDS = {
@@ -80,6 +82,8 @@ KINDS = {
     ),
     "bert": Kind("Live BERT", ("bert",)),
     "gpt": Kind("Live GPT", ("gpt",), ("gpt_0", "gpt_100")),
+    "memory": Kind("Live Memory", ("memory",), style="patches"),
+    "patches": Kind("Live patches", ("vit",), style="patches"),
     "vit": Kind("Live vision transformer", ("vit", "vit_patch14", "vit_patch4")),
 }
 
@@ -94,7 +98,7 @@ class Live:
         """
         self.kind, self.given = kind, dict(given or {})
         self.options = self.given | more
-        self.label, self.models, self.later = astuple(KINDS[kind])
+        self.label, self.models, self.later, self.style = astuple(KINDS[kind])
         self._panel = None
 
     def __repr__(self) -> str:
@@ -118,9 +122,12 @@ class Live:
             told: what is said above it.
             content: its first state; a script fills a form that has none.
         """
+        style = asset("live/live.css")
+        if self.style:
+            style += asset(f"live/widgets/{self.style}.css")
         return (
             f'<form class="cu-live" data-live="{self.kind}" aria-label="{self.label}" autocomplete="off">'
-            f'<style>{asset("live/live.css")}</style>{told}<fieldset disabled="">{content}</fieldset></form>'
+            f'<style>{style}</style>{told}<fieldset disabled="">{content}</fieldset></form>'
         )
 
     def alone(self) -> str:

@@ -177,11 +177,11 @@ def _learned(
         return scores(model, test, curves)
 
 
-@stored(
-    cases=[{"epochs": 40, "width": 256, "layers": 6, "seed": 0}],
-    minutes=10,
-    quick={"epochs": 1, "width": 16, "layers": 1},
-)
+AT_FULL_SIZE = {"epochs": 40, "width": 256, "layers": 6, "seed": 0}
+QUICK = {"epochs": 1, "width": 16, "layers": 1}
+
+
+@stored(cases=[AT_FULL_SIZE], minutes=10, quick=QUICK)
 def photographs(
     *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None
 ) -> dict:
@@ -190,6 +190,18 @@ def photographs(
     size = {"image_size": 32, "patch_size": 4, "channels": 3, "num_heads": 8, "embed_dim": width}
     model = ViT(**size, ffn_dim=2 * width, num_layers=layers, dropout=0.1)
     parts = (load_cifar10(split) for split in ("train", "test"))
+    return _learned(model, *parts, epochs=epochs, lr=1e-3, seed=seed, checkpoint=checkpoint)
+
+
+@stored(cases=[AT_FULL_SIZE], minutes=10, quick=QUICK)
+def recompressed_photographs(
+    *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None
+) -> dict:
+    """The same of photographs that were read from JPEGs."""
+    torch.manual_seed(seed)
+    size = {"image_size": 32, "patch_size": 4, "channels": 3, "num_heads": 8, "embed_dim": width}
+    model = ViT(**size, ffn_dim=2 * width, num_layers=layers, dropout=0.1)
+    parts = (photos(split) for split in ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=1e-3, seed=seed, checkpoint=checkpoint)
 
 

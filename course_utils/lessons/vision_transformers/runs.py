@@ -1,21 +1,28 @@
 """The trainings of *Vision transformers* that are made beforehand: `make runs CHAPTER=15`."""
 
 import base64
+import math
 
 import torch
 from torch.nn import functional as F
 
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
-from course_utils.kit.live import network_of, packed, save_model, write_card
+from course_utils.kit.live import bitmap, network_of, packed, save_model, write_card
+from course_utils.kit.live.widgets import GARMENTS
 from course_utils.kit.runs import stored
+from course_utils.lessons.vision_transformers import forbidding, memory
 from course_utils.lessons.vision_transformers.real import clothes as clothes
 from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
 from course_utils.lessons.vision_transformers.real import photographs as photographs
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
 )
+from course_utils.lessons.vision_transformers.real import (
+    recompressed_photographs as recompressed_photographs,
+)
 from course_utils.lessons.vision_transformers.real import whole_fashion as whole_fashion
 from course_utils.lessons.vision_transformers.training import (
+    BATCH,
     SIZE,
     SmallCNN,
     alike,
@@ -29,10 +36,11 @@ from course_utils.models.vision import ViT
 
 SEEDS = (0, 1, 2)
 EPOCHS, LONGER, STEPS = 3, 5, 400  # on the page; of the comparisons
-KINDS = ("class token", "mean of the patches", "positions 0.02", "no positions")
+KINDS = ("class token", "mean of the patches", "no positions")
 IMAGES = (500, 1000, 2500, 9000)
 TRIED = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 RATES = {"ViT": 3e-3, "CNN": 3e-2}  # the best of `rates`
+MEMORY = SIZE | {"image_size": 56, "patch_size": 14, "num_classes": 16, "num_layers": 1}
 DATA = [
     f"fashion_mnist/{name}.gz"
     for name in (
@@ -63,21 +71,6 @@ def rates(*, name: str, lr: float, seed: int) -> dict:
     model = network(name, seed)
     train(model, images, epochs=EPOCHS, lr=lr, seed=seed)
     return {"result": {"validation": round(share_right(model, validation), 4)}}
-
-
-@stored(cases=[{"epochs": EPOCHS, "seed": seed} for seed in SEEDS], data=DATA)
-def short(*, epochs: int, seed: int) -> dict:
-    """The training of the page, with each seed."""
-    images, validation, test = parts()
-    model = variant("class token", seed)
-    curves: dict[str, list] = {"loss": [], "validation": []}
-
-    def watch(epoch: int, loss: float) -> None:
-        curves["loss"].append([epoch, round(loss, 4)])
-        curves["validation"].append([epoch, round(share_right(model, validation), 4)])
-
-    train(model, images, epochs=epochs, seed=seed, after_epoch=watch)
-    return {"result": {"test": round(share_right(model, test), 4)}, "curves": curves}
 
 
 @stored(
@@ -158,6 +151,13 @@ class Nothing(torch.nn.Module):
         return torch.zeros_like(queries)
 
 
+def without_attention(model: torch.nn.Module) -> torch.nn.Module:
+    """The model, its attention sublayers taken out."""
+    for layer in model.layers:
+        layer.attention = Nothing()
+    return model
+
+
 def rival(name: str, seed: int) -> torch.nn.Module:
     """What a ViT has to beat: a linear classifier, one hidden layer, and itself without attention."""
     torch.manual_seed(seed)
@@ -166,28 +166,103 @@ def rival(name: str, seed: int) -> torch.nn.Module:
     if name == "hidden layer":
         layers = torch.nn.Linear(784, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)
         return torch.nn.Sequential(torch.nn.Flatten(), *layers)
-    model = variant("mean of the patches", seed)
-    for layer in model.layers:
-        layer.attention = Nothing()
-    return model
+    return without_attention(variant("mean of the patches", seed))
 
 
 @stored(
-    cases=[
-        {"name": name, "lr": lr, "seed": seed}
-        for name in ("linear", "hidden layer", "no attention")
-        for lr in TRIED[:3]
-        for seed in SEEDS
-    ],
+    cases=[{"name": name} for name in ("linear", "hidden layer", "no attention", "ViT")],
+    rates=TRIED[:4],
+    seeds=SEEDS,
+    chapter=["ViT", "passes", "train"],
     data=DATA,
 )
-def rivals(*, name: str, lr: float, seed: int) -> dict:
-    """Five epochs, as `longer`, for networks without attention, at three rates."""
+def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
+    """Five epochs at four rates, for the chapter's ViT and for networks without attention."""
     images, validation, test = parts()
-    model = rival(name, seed)
-    train(model, images, epochs=LONGER, lr=lr, seed=seed)
+    torch.manual_seed(seed)
+    model = chapter.ViT() if name == "ViT" else rival(name, seed)
+    batches = chapter.passes(images, seed)
+    chapter.train(model, batches, LONGER * math.ceil(len(images) / BATCH), rate)
     right = {"validation": share_right(model, validation), "test": share_right(model, test)}
     return {"result": {key: round(value, 4) for key, value in right.items()}}
+
+
+class ByHiddenLayer(torch.nn.Sequential):
+    """A board as one row of pixels → each card's scores for where its twin lies, as `Memory` gives them."""
+
+    def __init__(self):
+        layers = torch.nn.Linear(3136, 64), torch.nn.ReLU(), torch.nn.Linear(64, 256)
+        super().__init__(torch.nn.Flatten(), *layers, torch.nn.Unflatten(1, (16, 16)))
+
+    def forward(self, boards):
+        """(batch, 1, 56, 56) → (batch, 16, 16)."""
+        return super().forward(boards).masked_fill(torch.eye(16, dtype=torch.bool), -torch.inf)
+
+
+@stored(
+    cases=[{"kind": kind} for kind in ("attention", "no attention", "hidden layer")],
+    rates=TRIED[:3],
+    seeds=SEEDS,
+    chapter=["Memory", "train"],
+    data=DATA,
+)
+def remembered(chapter, *, kind: str, rate: float, seed: int) -> dict:
+    """Share of the cards whose twin is found after 1,500 boards of 32, and with the look at the twin forbidden."""
+    images, validation, test = parts()
+    torch.manual_seed(seed)
+    model = ByHiddenLayer() if kind == "hidden layer" else chapter.Memory()
+    model = without_attention(model) if kind == "no attention" else model
+    chapter.train(model, memory.deals(images, 32, seed), 1500, rate)
+    (held_out, places), (boards, twins) = (memory.deal(part, 500, 0) for part in (validation, test))
+    with torch.no_grad():
+        right = {
+            "validation": (model(held_out).argmax(-1) == places).float().mean().item(),
+            "test": (model(boards).argmax(-1) == twins).float().mean().item(),
+        }
+        if kind == "attention":
+            blind = model(boards, memory.without_twins(twins)).argmax(-1)
+            right["forbidden"] = (blind == twins).float().mean().item()
+    if (kind, rate, seed) == ("attention", 3e-3, 0):
+        save_model("memory", model, MEMORY)
+        write_card("memory", **memory_card())
+    return {"result": {key: round(value, 4) for key, value in right.items()}}
+
+
+class RowsAndColumns(torch.nn.Module):
+    """Positions in two dimensions: a place has the vector of its row plus that of its column."""
+
+    def __init__(self, rows: int, columns: int, embed_dim: int):
+        super().__init__()
+        self.rows = torch.nn.Parameter(0.3 * torch.randn(rows, 1, embed_dim))
+        self.columns = torch.nn.Parameter(0.3 * torch.randn(1, columns, embed_dim))
+
+    def forward(self, x):
+        """(batch, 1 + rows · columns, embed_dim) → the same shape; the class token has no place."""
+        places = (self.rows + self.columns).flatten(0, 1)
+        return x + torch.nn.functional.pad(places, (0, 0, 1, 0))
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
+def two_dimensions(*, seed: int) -> dict:
+    """Five epochs, as `longer`, with a vector for each row and one for each column."""
+    images, _, test = parts()
+    model = variant("class token", seed)
+    model.positions = RowsAndColumns(*model.grid, SIZE["embed_dim"])
+    train(model, images, epochs=LONGER, seed=seed)
+    return {"result": {"test": round(share_right(model, test), 4)}}
+
+
+@stored(cases=[{"row": row} for row in GARMENTS], data=DATA)
+def fewest(*, row: int) -> dict:
+    """The fewest patches of a test picture that the stored ViT has to lose until it says another class.
+
+    The example has them, as the surest of all choices of so many.
+    """
+    network = network_of(ViT, packed("vit"))
+    image = scaled(load_fashion_mnist("test").images[row : row + 1])
+    number, ways, patches = forbidding.fewest(network, image, FASHION.index(GARMENTS[row]))
+    result = {"fewest": number, "ways": ways, "choices": math.comb(16, number)}
+    return {"result": result, "examples": [{"patches": patches}]}
 
 
 @stored(
@@ -235,3 +310,14 @@ def model_card(name: str) -> dict:
     answers = [[round(logit, 6) for logit in logits[row].tolist()] for row in rows]
     score = [int(good.sum()), len(good)]
     return {"kinds": list(FASHION), "examples": examples, "score": score, "answers": answers}
+
+
+def memory_card() -> dict:
+    """`boards` of test pictures, with the place of each card's twin; `first`: the card that is pressed first."""
+    boards, twins = memory.deal(parts()[2], 3, seed=4)
+    pixels = ((boards + 1) * 127.5).round().to(torch.uint8)
+    deals = [
+        {"picture": bitmap(board[0]), "twins": places}
+        for board, places in zip(pixels, twins.tolist(), strict=True)
+    ]
+    return {"boards": deals, "first": 8}

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import Subwords, story_text
 from course_utils.data.regression import noisy_sine
 from course_utils.data.text import tokenize
-from course_utils.kit.live.stored import bundle
+from course_utils.kit.live.stored import bitmap, bundle
 from course_utils.kit.live.widget import Live
+from course_utils.kit.runs import stored_runs
 
 DRAWERS = "ABCDEFGH"
 MAX_HEADS = 4
@@ -28,6 +30,9 @@ PARTS = (
     "residuals",
 )
 """What `machine` can switch off."""
+
+GARMENTS = {182: "Sandal", 339: "Pullover", 5: "Dress"}
+"""Rows of Fashion-MNIST's test pictures, a boot, a coat and trousers, and what each is to become in `patches`."""
 
 HEAD_RATES = (0.3, 1, 3)
 GPT_RATES = (0.001, 0.003, 0.01)
@@ -267,6 +272,36 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
             "so write a shorter one"
         )
     return Live("gpt", {"prompt": prompt, "temperature": temperature, "seed": seed})
+
+
+def patches(garment: str = "boot") -> Live:
+    """A garment in sixteen patches, to be pressed away until a stored vision transformer takes it for another one.
+
+    Args:
+        garment: what is shown first, "boot", "coat" or "trousers".
+
+    Raises:
+        ValueError: there is no such garment.
+    """
+    rows = dict(zip(("boot", "coat", "trousers"), GARMENTS, strict=True))
+    if garment not in rows:
+        raise ValueError(f"garment={garment!r}; there are: {', '.join(rows)}")
+    test = load_fashion_mnist("test")
+    garments = []
+    for name, row in rows.items():
+        (run,) = stored_runs("vision_transformers", "fewest", row=row)
+        counts = {key: int(value) for key, value in run.result.items()}
+        target = test.classes.index(GARMENTS[row])
+        picture = bitmap(test.images[row, 0])
+        garments.append(
+            {"name": name, "target": target, "picture": picture, **run.examples[0], **counts}
+        )
+    return Live("patches", {"garment": garment}, garments=garments)
+
+
+def memory() -> Live:
+    """Sixteen cards in pairs: press one, and see where a stored model says that its twin lies."""
+    return Live("memory")
 
 
 def vit() -> Live:
