@@ -175,13 +175,13 @@
 #
 # A file with everything that a training needs to go on as if it had not stopped.
 # For example, besides the parameters it holds the state of the optimizer and of the random numbers.
-# *Taught in* [Checkpoints](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file), [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold), [Training it](15_vision_transformers.ipynb#Training-it).
+# *Taught in* [Checkpoints](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file), [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold).
 #
 # ### <a id="class-token"></a>class token
 #
 # A learned token, put in front of the patches of a vision transformer, whose last state the classifier reads.
 # For example, with 16 patches the encoder reads 17 tokens, and the classifier reads only the first of its 17 outputs.
-# *Taught in* [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class), [What the class token looks at](15_vision_transformers.ipynb#What-the-class-token-looks-at).
+# *Taught in* [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs).
 #
 # ### <a id="classifier-free-guidance"></a>classifier-free guidance
 #
@@ -193,7 +193,7 @@
 #
 # A table that counts how often each true class was taken for each class.
 # For example, 200 shirts are a row of this table, and 30 of them may be in the column *T-shirt*.
-# *Taught in* [Training it](15_vision_transformers.ipynb#Training-it).
+# *Taught in* [All of Fashion-MNIST](15_vision_transformers_further.ipynb#All-of-Fashion-MNIST).
 #
 # ### <a id="consistency"></a>consistency
 #
@@ -217,7 +217,7 @@
 #
 # A layer that moves one small set of weights over a text or a picture, and computes each output from a window of neighbors.
 # For example, a convolution of width 3 computes each pixel from the 3 × 3 pixels around it.
-# *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), [Against a convolutional network](15_vision_transformers.ipynb#Against-a-convolutional-network).
+# *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), [Against a convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network).
 #
 # ### <a id="cross-attention"></a>cross-attention
 #
@@ -412,7 +412,7 @@
 #
 # An assumption about the data that is built into a model before it has seen any.
 # For example, a convolution assumes that neighboring pixels belong together, which a vision transformer has to learn.
-# *Taught in* [Against a convolutional network](15_vision_transformers.ipynb#Against-a-convolutional-network).
+# *Taught in* [Against a convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network).
 
 # %% [markdown]
 # ## K
@@ -711,7 +711,7 @@
 #
 # A map of where information can have come from: the attention maps of all layers, multiplied, with the residual connection counted as attention to oneself.
 # For example, if the class token looks at patch 3, and patch 3 has looked at patch 7, then patch 7 gets a share.
-# *Taught in* [Rollout](15_vision_transformers.ipynb#Rollout).
+# *Taught in* [Attention rollout](15_vision_transformers_further.ipynb#Attention-rollout).
 #
 # ### <a id="rotary-positions"></a>rotary positions
 #

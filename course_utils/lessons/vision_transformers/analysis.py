@@ -1,7 +1,8 @@
 """What a trained vision transformer looks at; how it does on larger images; letters of names."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -9,10 +10,13 @@ from torch.nn import functional as F
 
 from course_utils.cache import record_attention
 from course_utils.data.images import ImageSet, scaled
-from course_utils.models.vision import ViT, cut_patches, join_patches
+from course_utils.kit.live import load_model
+from course_utils.models.vision import ViT, cut_patches
 from course_utils.runtime import evaluating
 
 PATCH = 7  # pixels, along each side
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def maps_of(model: nn.Module, images: Tensor) -> list[Tensor]:
@@ -20,6 +24,14 @@ def maps_of(model: nn.Module, images: Tensor) -> list[Tensor]:
     with evaluating(model), torch.no_grad(), record_attention(model) as maps:
         model(images)
     return list(maps.values())
+
+
+def trained(kind: type[Network]) -> list[Network]:
+    """The stored vision transformers of three trainings, in the reader's own class."""
+    models = [kind().eval() for _ in range(3)]
+    for model, name in zip(models, ("vit", "vit_1", "vit_2"), strict=True):
+        model.load_state_dict(load_model(name).state)
+    return models
 
 
 def attention_rollout(maps: list[Tensor]) -> Tensor:
@@ -66,14 +78,6 @@ def agreements(maps: Sequence[Tensor]) -> dict[str, float]:
     }
 
 
-def painted(images: Tensor, scores: Tensor, count: int, shade: float = -1.0) -> Tensor:
-    """The pictures, (batch, 1, 28, 28), with `count` patches of the largest scores (batch, 16) in one shade."""
-    patches = cut_patches(images, PATCH).clone()
-    chosen = scores.topk(count, dim=-1).indices
-    patches.scatter_(1, chosen[:, :, None].expand(-1, -1, patches.shape[-1]), shade)
-    return join_patches(patches, *images.shape[1:])
-
-
 def brightness(images: Tensor) -> Tensor:
     """(batch, 16): the mean of each patch's pixels."""
     return cut_patches(images, PATCH).mean(dim=-1)
@@ -82,37 +86,6 @@ def brightness(images: Tensor) -> Tensor:
 def at_random(images: Tensor) -> Tensor:
     """(batch, 16): random scores, the same at each call."""
     return torch.rand(len(images), 16, generator=torch.Generator().manual_seed(0))
-
-
-@torch.no_grad()
-def right_without(
-    model: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    chosen: Mapping[str, Tensor | None],
-    count: int = 4,
-    shade: float = -1.0,
-) -> dict[str, float]:
-    """Share of right answers when `count` patches of the largest scores are painted; without scores, none is.
-
-    Args:
-        model: images → logits.
-        images: (batch, 1, 28, 28), from -1, black, to 1.
-        labels: (batch,).
-        chosen: name → scores of the patches, (batch, 16) or the same for all, (1, 16); or None.
-        count: patches that are painted.
-        shade: of the paint.
-
-    Returns:
-        Name → share.
-    """
-    shares = {}
-    with evaluating(model):
-        for name, scores in chosen.items():
-            here = None if scores is None else scores.expand(len(images), -1)
-            seen = images if here is None else painted(images, here, count, shade)
-            shares[name] = (model(seen).argmax(dim=-1) == labels).float().mean().item()
-    return shares
 
 
 # Larger images, and names of classes --------------------------------------------------------------
