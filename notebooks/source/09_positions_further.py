@@ -225,7 +225,7 @@ with cu.guard(
 # %% [markdown]
 # ## Positions in a cache
 #
-# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; [Translating](11_translating.ipynb) builds one.
+# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; the further page of [Translating](11_translating_further.ipynb#The-cache) builds one.
 # Each new token has to get *its own* position.
 # A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
 #

@@ -118,7 +118,7 @@
 #
 # A way of decoding that keeps a few of the most probable beginnings at each step, not only one.
 # For example, a beam of two goes on from *she* and from *it*, and may find that the better sentence begins with *it*.
-# *Taught in* [The best sentence](11_translating.ipynb#The-best-sentence).
+# *Taught in* [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search).
 #
 # ### <a id="bilateral-filter"></a>bilateral filter
 #
@@ -369,7 +369,7 @@
 #
 # A way of decoding that takes the most probable token at each step, and never goes back.
 # For example, it begins with *she* if *she* is the most probable word, even if the best sentence begins with *it*.
-# *Taught in* [Word by word](05_sequence_to_sequence.ipynb#Word-by-word), [The best sentence](11_translating.ipynb#The-best-sentence).
+# *Taught in* [Word by word](05_sequence_to_sequence.ipynb#Word-by-word), [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search).
 #
 # ### <a id="group-norm"></a>group norm
 #
@@ -428,7 +428,7 @@
 #
 # The keys and values of all tokens so far, kept while decoding, so each step computes them for one new token only.
 # For example, after 100 tokens, the next one needs one new query, key and value, and finds the other 100 keys and values in the cache.
-# *Taught in* [The cache](11_translating.ipynb#The-cache), [Writing](13_gpt.ipynb#Writing).
+# *Taught in* [The cache](11_translating_further.ipynb#The-cache), [Writing](13_gpt.ipynb#Writing).
 
 # %% [markdown]
 # ## L

@@ -89,7 +89,7 @@ pd.DataFrame(shares).map("{:.1%}".format).T
 #
 # **Use it** to see how attention aligns, and to compare models that read the same.
 # **Do not use it** to say how good a translator is: a BLEU of 90 on sentences from one grammar is not a BLEU of 90.
-# What real sentences do to the same models is measured in [Translating: real sentences, words and pieces](11_translating_further.ipynb).
+# What real sentences do to the same models is measured in [Translating: cache, maps and real sentences](11_translating_further.ipynb).
 #
 # ## Pictures of clothes
 #

@@ -168,7 +168,7 @@ pd.DataFrame(
 # | [Multi-head attention](08_multi_head_attention.ipynb) | multi-head attention; sliced, additive and with sizes of their own on its further page |
 # | [Positions](09_positions.ipynb) | sinusoidal, learned, rotary and relative positions; what they do beyond the trained length |
 # | [The Transformer](10_transformer.ipynb) | encoder block, decoder block and the whole model; what each part adds, and what is said without it |
-# | [Translating](11_translating.ipynb) | a translator; beam search; a decoder with a cache; what its maps can show |
+# | [Translating](11_translating.ipynb) | a translator; beam search; what a word needs, and what its map can show |
 # | [Training transformers](12_training_transformers.ipynb) | norm after and before; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
 # | [GPT](13_gpt.ipynb) | counting as the number to beat; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |

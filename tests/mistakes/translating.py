@@ -3,6 +3,8 @@
 import torch
 from mistakes.table import wrong
 
+import course_utils as cu
+
 
 def _best(total, size):
     best, picked = total.flatten().topk(size)
@@ -10,8 +12,10 @@ def _best(total, size):
 
 
 class my_grow:
-    multiplies = wrong("Multiplies log-probabilities.",
-        lambda scores, log_p, size: _best(scores[:, None] * log_p, size))
+    multiplies = wrong(
+        "Multiplies log-probabilities.",
+        lambda scores, log_p, size: _best(scores[:, None] * log_p, size),
+    )
 
     def rows_and_words_exchanged(scores, log_p, size):
         """Gives the word where the beam is asked for."""
@@ -40,13 +44,63 @@ class my_grow:
         return best, picked // total.shape[1], picked % total.shape[1]
 
 
+def _columns(model, p, m, place="cross_attention", sign=1):
+    before, falls = p(), []
+    for j in range(m):
+        with cu.intervene(model) as acts:
+            acts.knock_out(place, keys=j)
+            falls.append(sign * (before - p()))
+    return falls
+
+
+class my_needs:
+    rises = wrong(
+        "Subtracts the wrong way round.",
+        lambda model, p, m: torch.stack(_columns(model, p, m, sign=-1), dim=-1),
+    )
+    only_the_last_layer = wrong(
+        "Forbids in one layer.",
+        lambda model, p, m: torch.stack(_columns(model, p, m, "decoder.1.cross_attention"), dim=-1),
+    )
+    everywhere = wrong(
+        "Forbids in every attention, the decoder's look back included.",
+        lambda model, p, m: torch.stack(_columns(model, p, m, None), dim=-1),
+    )
+    words_first = wrong(
+        "Puts the English words on the first axis.",
+        lambda model, p, m: torch.stack(_columns(model, p, m)),
+    )
+
+    def one_block_for_all(model, p, m):
+        """Never lifts what is forbidden."""
+        before, falls = p(), []
+        with cu.intervene(model) as acts:
+            for j in range(m):
+                acts.knock_out("cross_attention", keys=j)
+                falls.append(before - p())
+        return torch.stack(falls, dim=-1)
+
+    def what_is_left(model, p, m):
+        """Gives the probabilities, not how much they fall."""
+        before = p()
+        return torch.stack([before - column for column in _columns(model, p, m)], dim=-1)
+
+
 class fixed_newest:
-    all_words = wrong("Embeds the whole beginning.",
-        lambda model, prefixes: model.embed(model.target_embedding, prefixes))
-    without_its_position = wrong("Looks the word up, and adds no position.",
-        lambda model, prefixes: model.target_embedding(prefixes[:, -1:]))
-    right_for_one_beam = wrong("Counts all ids of all beams.",
-        lambda model, prefixes: model.embed(model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1))
+    all_words = wrong(
+        "Embeds the whole beginning.",
+        lambda model, prefixes: model.embed(model.target_embedding, prefixes),
+    )
+    without_its_position = wrong(
+        "Looks the word up, and adds no position.",
+        lambda model, prefixes: model.target_embedding(prefixes[:, -1:]),
+    )
+    right_for_one_beam = wrong(
+        "Counts all ids of all beams.",
+        lambda model, prefixes: model.embed(
+            model.target_embedding, prefixes[:, -1:], prefixes.numel() - 1
+        ),
+    )
 
     def not_fixed(model, prefixes):
         """As in the exercise."""
@@ -63,8 +117,6 @@ ON_PAPER = {
         "a": 0.8,  # 0.4 + 0.4
         "b": 0.16,  # a beam of two that follows the best first word only
         "c": 0.175,  # believes that a beam finds the best
-        "d": 15,  # counts three beginnings before the first word
-        "e": -0.32,  # divides by n, not by (5 + n)/6
     },
 }
 

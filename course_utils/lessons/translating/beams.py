@@ -1,9 +1,15 @@
 """The course's own parts for *Translating*: what the page goes on with where the reader's have not passed yet."""
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 
+from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
+from course_utils.data.translation import Batch, Pair, collate
+from course_utils.decoding import translate
+from course_utils.interventions import intervene
 from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.live_translator import (
@@ -12,8 +18,7 @@ from course_utils.lessons.bahdanau_attention.live_translator import (
     fit,
     held_out_loss,
 )
-from course_utils.lessons.sequence_to_sequence.small_world import larger_world
-from course_utils.models.recurrent import AttentionTranslator
+from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, larger_world
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 
@@ -40,11 +45,6 @@ def stored_translator() -> Transformer:
     model = Transformer(**stored_model.config)
     model.load_state_dict(stored_model.state)
     return model.eval()
-
-
-def recurrent(sizes: tuple[int, int]) -> AttentionTranslator:
-    """The translator of *Bahdanau attention*, untrained, at that chapter's size."""
-    return AttentionTranslator(*sizes, embed_dim=64, hidden_dim=64, dropout=0.0)
 
 
 def asked(line: str, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
@@ -86,7 +86,7 @@ class Tree:
             for following, probability in row.items():
                 self.table[index, self.tokens.index(following)] = probability
 
-    def __call__(self, prefixes: Tensor, rows: Tensor) -> Tensor:
+    def __call__(self, prefixes: Tensor) -> Tensor:
         """Prefixes (beams, t) → log-probabilities (beams, words) of the word after each."""
         return self.table[prefixes[:, -1]].log()
 
@@ -104,6 +104,161 @@ def undecided(first_a: float) -> Tree:
             "B": {"C": 0.9, "<eos>": 0.1},
         }
     )
+
+
+# What a word looks at, and what it needs ---------------------------------------------------------
+
+Vocabularies = tuple[Vocabulary, Vocabulary]
+
+
+def batch_of(
+    pairs: Sequence[Pair],
+    vocabularies: Vocabularies,
+    translations: Sequence[Sequence[str]] | None = None,
+) -> Batch:
+    """The pairs as ids, padded; with these translations instead of their own, if there are any."""
+    source, target = vocabularies
+    if translations is not None:
+        pairs = [Pair(p.source, tuple(t)) for p, t in zip(pairs, translations, strict=True)]
+    return collate([(source.encode(pair.source), target.encode(pair.target)) for pair in pairs])
+
+
+def cut(maps: Tensor, pairs: Sequence[Pair]) -> list[Tensor]:
+    """Maps (pairs, …, longest target, longest source) → for each pair its (…, target, source), without `<eos>`."""
+    return [
+        words[..., : len(pair.target), : len(pair.source)]
+        for words, pair in zip(maps, pairs, strict=True)
+    ]
+
+
+@torch.no_grad()
+def attention_maps(
+    model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
+) -> list[Tensor]:
+    """Cross-attention under teacher forcing: for each pair (layers, heads, target, source).
+
+    Row t is the step that *says* target word t. The source's `<eos>` is cut off, and rows sum to 1 without it.
+    """
+    batch = batch_of(pairs, vocabularies)
+    with record_attention(model.eval()) as maps:
+        model(batch.source, batch.source_lens, batch.target_in)
+    cross = torch.stack([maps[name] for name in maps if "cross" in name], dim=1)
+    return [words / words.sum(dim=-1, keepdim=True) for words in cut(cross, pairs)]
+
+
+def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:
+    """How much each probability falls if the cross-attention may not look at one of the source words.
+
+    Args:
+        model: its cross-attentions, of all layers, may not look.
+        p: gives the probabilities (…, n) of the target words.
+        m: so many source words are forbidden, one at a time.
+
+    Returns:
+        (…, n, m).
+    """
+    before, falls = p(), []
+    for j in range(m):
+        with intervene(model) as acts:
+            acts.knock_out("cross_attention", keys=j)
+            falls.append(before - p())
+    return torch.stack(falls, dim=-1)
+
+
+def needs_maps(
+    model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
+) -> list[Tensor]:
+    """`needs` of the pairs' own translations: for each pair (target, source)."""
+    batch = batch_of(pairs, vocabularies)
+
+    @torch.no_grad()
+    def p() -> Tensor:
+        logits = model.eval()(batch.source, batch.source_lens, batch.target_in)
+        return logits.softmax(dim=-1).gather(2, batch.target_out[..., None])[..., 0]
+
+    return cut(needs(model, p, max(len(pair.source) for pair in pairs)), pairs)
+
+
+def pair_of(line: str, model: Transformer, world: SmallWorld) -> Pair:
+    """A sentence and its greedy translation, with gold links if the test part of `world` has just this pair."""
+    french = translate(model, [line], world.source_vocab, world.target_vocab, max_len=20)[0]
+    pair = Pair(tuple(line.split()), tuple(french.split()))
+    known = (p for p in world.test if (p.source, p.target) == (pair.source, pair.target))
+    return next(known, pair)
+
+
+OTHER_GENDER = {"le": "la", "un": "une", "mon": "ma", "ton": "ta", "son": "sa"}
+OTHER_GENDER |= {feminine: masculine for masculine, feminine in OTHER_GENDER.items()}
+ADJECTIVES = {
+    "old",
+    "new",
+    "small",
+    "big",
+    "pretty",
+    "young",
+    "good",
+}  # stand before a noun in French, too
+ROADS = {
+    "nothing": (False, "none"),
+    "head 0.1": (False, "head"),
+    "all encoder heads": (False, "all"),
+    "the noun": (True, "none"),
+    "the noun and head 0.1": (True, "head"),
+    "the noun and all encoder heads": (True, "all"),
+}
+"""What is forbidden → whether the article may not look at its noun, and which encoder heads are ablated."""
+
+
+def articles(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
+    """(pair, target place, source place) of singular articles and possessives right before their noun."""
+    places = []
+    for i, pair in enumerate(pairs):
+        linked_to = {t: s for s, t in sorted(pair.alignment or ())}
+        for t, word in enumerate(pair.target[:-1]):
+            s = linked_to.get(t)
+            if word not in OTHER_GENDER or s is None or s + 1 >= len(pair.source):
+                continue
+            after = {target for source, target in pair.alignment or () if source == s + 1}
+            if after == {t + 1} and pair.source[s + 1] not in ADJECTIVES:
+                places.append((i, t, s))
+    return places
+
+
+@torch.no_grad()
+def article_roads(
+    model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
+) -> dict[str, float]:
+    """The share of articles whose right gender is likelier than the other, by what is forbidden (`ROADS`).
+
+    "head 0.1" is, whatever its number, the encoder head that looks most from an article to its noun.
+    """
+    batch, french = batch_of(pairs, vocabularies), vocabularies[1]
+    i, t, s = (torch.tensor(column) for column in zip(*articles(pairs), strict=True))
+    words = [pairs[row].target[place] for row, place in zip(i.tolist(), t.tolist(), strict=True)]
+    right = torch.tensor(french.encode(words))
+    wrong = torch.tensor(french.encode([OTHER_GENDER[word] for word in words]))
+    with record_attention(model.eval()) as maps:
+        model(batch.source, batch.source_lens, batch.target_in)
+    names = [name for name in maps if name.startswith("encoder")]
+    looks = torch.stack([maps[name][i, :, s, s + 1].mean(dim=0) for name in names])
+    layer, head = divmod(int(looks.argmax()), looks.shape[1])
+
+    def share(noun: bool, heads: str) -> float:
+        is_right = torch.zeros(len(i), dtype=torch.bool)
+        for key in range(int(s.max()) + 2) if noun else [None]:
+            with intervene(model) as acts:
+                if key is not None:
+                    acts.knock_out("cross_attention", keys=key)
+                for name in names if heads == "all" else []:
+                    acts.ablate(name)
+                if heads == "head":
+                    acts.ablate(names[layer], heads=head)
+                logits = model(batch.source, batch.source_lens, batch.target_in)[i, t]
+            likelier = (logits.gather(1, right[:, None]) > logits.gather(1, wrong[:, None]))[:, 0]
+            is_right = torch.where(s + 1 == key, likelier, is_right) if noun else likelier
+        return is_right.float().mean().item()
+
+    return {name: share(*taken) for name, taken in ROADS.items()}
 
 
 # The recipe of the stored translator, once more: what it was before it was trained, and early in its training

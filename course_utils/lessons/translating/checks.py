@@ -1,4 +1,6 @@
-"""Checks of *Translating*: beams on paper, growing the beams, and a newest word at the wrong place."""
+"""Checks of *Translating*: beams on paper, growing the beams, forbidding, and a newest word at the wrong place."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from course_utils.kit.check import (
     expect_tensors,
 )
 from course_utils.kit.on_paper import on_paper
-from course_utils.lessons.translating.beams import grow, newest
+from course_utils.lessons.translating.beams import grow, needs, newest
 from course_utils.models.transformer import Transformer
 
 # Beams on paper ---------------------------------------------------------------------------------
@@ -26,13 +28,6 @@ predicted_beams = on_paper(
              "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
         "c": (0.25, "the probability of the most probable sentence",
              "Why does a beam of two never see what comes after G? Follow that branch yourself."),
-        "d": (13, "the number of rows of probabilities that a beam of three asks for",
-             "How many beginnings are there at the first step? There is only one, and at each later step there are "
-             "more.",
-             "One row at the first of the five steps, then three at each of four steps."),
-        "e": (-1.9 / (11 / 6), "the score by which the longer sentence is ranked",
-             "What is n here? It counts <eos> as well, so it is 6.",
-             "Divide −1.9 by (5 + 6)/6; the exponent is 1."),
     }, within=0.004,
 )  # fmt: skip
 
@@ -114,6 +109,65 @@ my_grow.must_keep_inputs(
     "Does a line add in place? `log_p += …` writes into the caller's tensor, so write `log_p + …`.",
     sentence="leaves its inputs unchanged",
 )
+
+# Forbidding ---------------------------------------------------------------------------------------
+
+my_needs = Check("my_needs")
+
+
+def _asked() -> tuple[Transformer, Callable[[], Tensor]]:
+    """A model of random weights, and what gives it the probability of each of five target words, of two sentences."""
+    model = Transformer(9, 12, embed_dim=8, num_heads=2, ffn_dim=8, dropout=0.0, max_len=32).eval()
+    source, target = torch.randint(4, 9, (2, 4)), torch.randint(4, 12, (2, 5))
+    lens = torch.full((2,), 4)
+
+    def p() -> Tensor:
+        with torch.no_grad():
+            logits = model(source, lens, target)
+        return logits.softmax(dim=-1).gather(2, target[..., None])[..., 0]
+
+    return model, p
+
+
+@my_needs.must("gives a row for each French word and a column for each English one")
+def _(candidate):
+    """Which axis belongs to the forbidden word? Collect one column for each j, and stack them along a new last axis."""
+    model, p = _asked()
+    answer = expect_tensors((candidate(model, p, 3),), "the map")[0]
+    expect_shape(answer, (2, 5, 3))
+
+
+@my_needs.must("is positive where the probability falls")
+def _(candidate):
+    """What do you subtract from what? A word that is needed loses probability, so take before minus after."""
+    model, p = _asked()
+    wanted, answer = needs(model, p, 4), candidate(model, p, 4)
+    same = (answer.sign() == wanted.sign()).float().mean()
+    expect(same > 0.5, "most signs are the wrong way round")
+
+
+@my_needs.must("forbids one English word at a time")
+def _(candidate):
+    """Is word 0 still forbidden when you forbid word 1? Each word wants a `with` block of its own, inside the loop."""
+    model, p = _asked()
+    expect_close(candidate(model, p, 2)[..., 1], needs(model, p, 2)[..., 1], "the column of word 1")
+
+
+@my_needs.must("forbids it in the cross-attention of every layer, and nowhere else")
+def _(candidate):
+    """Which attentions does your place name? A part of a name such as "cross_attention" means all that contain it."""
+    model, p = _asked()
+    expect_close(candidate(model, p, 3), needs(model, p, 3), "the map")
+
+
+@my_needs.must("leaves the model as it was")
+def _(candidate):
+    """Does every `with cu.intervene(model)` end before you return? After its block the model is as before."""
+    model, p = _asked()
+    before = p()
+    candidate(model, p, 2)
+    expect_close(p(), before, "the probabilities afterwards")
+
 
 # A word at the wrong place -----------------------------------------------------------------------
 

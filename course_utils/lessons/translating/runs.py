@@ -1,17 +1,18 @@
 """The trainings of *Translating* that are made beforehand: `make runs CHAPTER=11`."""
 
-import statistics
+import math
+from collections import Counter
 from pathlib import Path
 
-from course_utils.data.translation import collate
-from course_utils.decoding import beam_search, greedy, translate
+from course_utils.data.text import Vocabulary
+from course_utils.data.translation import PairLoader, load_tatoeba
+from course_utils.decoding import translate
 from course_utils.kit.runs import stored
-from course_utils.lessons.bahdanau_attention.alignment import errors
+from course_utils.lessons.bahdanau_attention.alignment import diagonal, errors
 from course_utils.lessons.sequence_to_sequence.real import learned
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
-from course_utils.lessons.translating.beams import (
-    translator_checkpoints as translator_checkpoints,
-)
+from course_utils.lessons.translating.beams import article_roads, attention_maps, needs_maps
+from course_utils.lessons.translating.beams import translator_checkpoints as translator_checkpoints
 from course_utils.lessons.translating.everyday import everyday as everyday
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
@@ -24,97 +25,54 @@ from course_utils.train.schedules import inverse_sqrt, warmup_decay
 from course_utils.train.trainer import Trainer
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
-PARTS = ["new_model", "train", "score", "log_p", "cross_maps", "sizes", "world", "vocabularies"]
-GROUPS = {"exact_5": (4, 5), "exact_6": (6, 6), "exact_7": (7, 7), "exact_10": (8, 10)}
+PARTS = ["new_model", "train", "score", "world", "vocabularies"]
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=PARTS, data=DATA)
 def translator(chapter, *, seed: int) -> dict:
-    """The chapter's Transformer: its losses, its translations with several beams, and its maps."""
+    """The chapter's Transformer: losses, greedy translations, alignment error rates, and the articles' two roads."""
     model = chapter.new_model(seed)
     rows = chapter.train(model, seed).rows
-    score, exact, hits = chapter.score(model, chapter.world.test)
-    translations = translate(model, FOUR, *chapter.vocabularies)
+    test, words = chapter.world.test, chapter.vocabularies
+    score, exact = chapter.score(model, test)
+    long = [pair for pair in test if 8 <= len(pair.source) <= 10]
+    translations = translate(model, FOUR, *words)
     result = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "train_loss": rows[-1]["train_loss"],
         "val_loss": rows[-1]["val_loss"],
         "bleu": score,
         "exact": exact,
+        "exact_10": chapter.score(model, long)[1],
         "four": sum(
             a in chapter.world.references[line] for line, a in zip(FOUR, translations, strict=True)
         ),
     }
-    for name, (low, high) in GROUPS.items():
-        group = [
-            hit
-            for pair, hit in zip(chapter.world.test, hits, strict=True)
-            if low <= len(pair.source) <= high
-        ]
-        result[name] = sum(group) / len(group)
-    result |= _beams(chapter, model) | _maps(chapter, model)
-    curves = {name: [[row["epoch"], round(row[name], 4)] for row in rows] for name in ("val_loss",)}
-    return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
-
-
-def _beams(chapter, model) -> dict[str, float]:
-    """BLEU, exact translations, tokens and log-probabilities of several beams, and whose errors they are."""
-    english, french = chapter.vocabularies
-    pairs = chapter.world.test
-    right = [" ".join(pair.target) for pair in pairs]
-    batch = collate([(english.encode(pair.source), french.encode(pair.target)) for pair in pairs])
-    log_p_right = chapter.log_p(model, pairs, [list(pair.target) for pair in pairs])
-    result = {}
-    for name, size, penalty in (
-        ("1", 1, 0.6), ("2", 2, 0.6), ("4", 4, 0.6), ("8", 8, 0.6), ("4, 0", 4, 0.0), ("4, 1.2", 4, 1.2),
-    ):  # fmt: skip
-        if size == 1:
-            decoded = greedy(model, batch.source, batch.source_lens, max_len=20)
-        else:
-            decoded = beam_search(
-                model, batch.source, batch.source_lens,
-                beam_size=size, max_len=20, length_penalty=penalty,
-            )  # fmt: skip
-        words = [french.decode(ids) for ids in decoded]
-        lines = [" ".join(tokens) for tokens in words]
-        given = chapter.log_p(model, pairs, words)
-        wrong = [i for i, line in enumerate(lines) if line != right[i]]
-        result |= {
-            f"bleu, {name}": bleu(lines, right),
-            f"exact, {name}": 1 - len(wrong) / len(pairs),
-            f"tokens, {name}": statistics.mean(map(len, words)),
-            f"log_p, {name}": float(given.mean()),
-            f"right is likelier, {name}": sum(bool(log_p_right[i] > given[i]) for i in wrong)
-            / len(wrong),
-        }
-    return result
-
-
-def _maps(chapter, model) -> dict[str, float]:
-    """Alignment error rates: of the mean of all heads, and of the layer and row that validation chose."""
-    val, test = chapter.world.val, chapter.world.test
-    on_val, on_test = (
-        chapter.cross_maps(model, pairs, chapter.vocabularies) for pairs in (val, test)
-    )
-    result = {}
-    for row, cut in (("says", slice(None, -1)), ("reads", slice(1, None))):
-        means = [attention[..., cut, :].mean(dim=(0, 1)) for attention in on_test]
-        result[f"aer, {row}"], result[f"aer_crossed, {row}"] = errors(means, test)
-        for layer in range(2):
-            chosen = [attention[layer, :, cut].mean(dim=0) for attention in on_val]
-            result[f"val_aer, {layer}, {row}"] = errors(chosen, val)[0]
-            shown = [attention[layer, :, cut].mean(dim=0) for attention in on_test]
-            rates = errors(shown, test)
-            result[f"aer, {layer}, {row}"], result[f"aer_crossed, {layer}, {row}"] = rates
-    heads = {
-        (layer, head): errors([attention[layer, head, :-1] for attention in on_val], val)[0]
-        for layer in range(2)
-        for head in range(4)
+    result |= _alignments(model, chapter.world.val, test, words)
+    roads = article_roads(model, test, words)
+    result |= {f"gender, {taken}": share for taken, share in roads.items()}
+    curves = {"val_loss": [[row["epoch"], round(row["val_loss"], 4)] for row in rows]}
+    return {
+        "result": {name: round(float(value), 4) for name, value in result.items()},
+        "curves": curves,
     }
-    layer, head = min(heads, key=lambda key: heads[key])
-    best = errors([attention[layer, head, :-1] for attention in on_test], test)
-    result |= {"aer, head": best[0], "aer_crossed, head": best[1]}
-    return {name: float(value) for name, value in result.items()} | {"layer": layer, "head": head}
+
+
+def _alignments(model, val, test, words) -> dict[str, float]:
+    """Alignment error rates: of the diagonal, the head that is best on validation, the mean of all, and forbidding."""
+    on_val, on_test = (attention_maps(model, pairs, words) for pairs in (val, test))
+    places = [(layer, head) for layer in range(2) for head in range(4)]
+    best = min(places, key=lambda place: errors([maps[place] for maps in on_val], val)[0])
+    maps_of = {
+        "diagonal": [diagonal(pair) for pair in test],
+        "head": [maps[best] for maps in on_test],
+        "mean": [maps.mean(dim=(0, 1)) for maps in on_test],
+        "forbidding": needs_maps(model, test, words),
+    }
+    result = dict(zip(("layer", "head"), best, strict=True))
+    for name, maps in maps_of.items():
+        result[f"aer, {name}"], result[f"aer_crossed, {name}"] = errors(maps, test)
+    return result
 
 
 @stored(
@@ -172,3 +130,56 @@ def recurrent_for_longer(*, seed: int) -> dict:
         "result": {name: round(float(value), 4) for name, value in result.items()},
         "curves": {"val_loss": [[row["epoch"], round(row["val_loss"], 4)] for row in rows]},
     }
+
+
+LECTURE = {"embed_dim": 256, "num_heads": 4, "ffn_dim": 64, "num_layers": 2, "dropout": 0.2}
+READ, BATCH, PASSES = 512, 128, 30
+
+
+@stored(seeds=range(3))
+def lecture(*, seed: int) -> dict:
+    """A lecture's Transformer: what it says to `FOUR`, and how many unread sentences of known words are right.
+
+    Zhang et al. (2023), "Dive into deep learning", section 11.7, whose formula of BLEU scores each of the four.
+    """
+    corpus = load_tatoeba("fr")
+    read = corpus[:READ]
+    words = Vocabulary(p.source for p in read), Vocabulary(p.target for p in read)
+    seed_everything(seed)
+    model = Transformer(*map(len, words), norm_first=False, **LECTURE)
+    trainer = Trainer(translation_loss(), epochs=PASSES, seed=seed, quiet=True)
+    rows = trainer.fit(model, PairLoader(read, *words, batch_size=BATCH, seed=seed)).rows
+    lines = {" ".join(pair.source): place for place, pair in reversed(list(enumerate(read, 1)))}
+    examples = [
+        {"English": line, "said": french, "line": lines.get(line, 0),
+         "bleu": round(lecture_bleu(french, right), 3)}
+        for line, french, right in zip(FOUR, translate(model, FOUR, *words), WANTED, strict=True)
+    ]  # fmt: skip
+    right_of: dict[tuple[str, ...], set[str]] = {}
+    for pair in corpus:
+        right_of.setdefault(pair.source, set()).add(" ".join(pair.target))
+    fresh = [p for p in corpus[1000:1400] if all(token in words[0] for token in p.source)]
+    said = translate(model, [" ".join(p.source) for p in fresh], *words)
+    hits = sum(french in right_of[p.source] for french, p in zip(said, fresh, strict=True))
+    loss = [[row["epoch"], round(row["train_loss"], 4)] for row in rows]
+    return {
+        "result": {"loss": loss[-1][1], "unread": len(fresh), "unread_right": hits},
+        "examples": examples,
+        "curves": {"train_loss": loss},
+    }
+
+
+WANTED = "va !", "j'ai perdu .", "il est calme .", "je suis chez moi ."
+
+
+def lecture_bleu(translation: str, right: str, most: int = 2) -> float:
+    """The lecture's BLEU of a sentence: a brevity penalty, times the precisions of n-grams to the power of 1/2ⁿ."""
+    said, wanted = translation.split(), right.split()
+    score = math.exp(min(0, 1 - len(wanted) / max(len(said), 1)))
+    for n in range(1, min(most, len(said)) + 1):
+        grams, left = (
+            Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+            for words in (said, wanted)
+        )
+        score *= ((grams & left).total() / grams.total()) ** 0.5**n
+    return score

@@ -257,15 +257,15 @@ function examplesHTML(bundle, compact) {
   return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
 }
 
-const headsHTML = ({ maps }, chosen) => "<p>Each picture is one of the network's heads. Choose one to see its lines; the first " +
-  `is the mean of the last layer's.</p>${headButtons(maps.cross, chosen)}`;
+const headsHTML = ({ maps }, { kind, map }) => `<p>Each picture is one head of the ${TITLES[kind].toLowerCase()}. Choose one to ` +
+  `see its ${kind === "cross" ? "lines" : "numbers"}; the first is the mean of the last layer's.</p>${headButtons(maps[kind], map)}`;
 
 function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
   const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
   const [right, count] = bundle.score;
   const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to.</p>\n";
   const heads = '<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">' +
-    `${headsHTML(trace, view.map)}</div>\n`;
+    `${headsHTML(trace, view)}</div>\n`;
   const more = '<div class="cu-live-ask"><fieldset class="cu-live-kinds"><legend>Attention</legend> ' +
     `${radios("kind", LABELS, view.kind)}</fieldset>\n${select("Search", "search", [["1", "greedy"], ["4", "beam of 4"]])}` +
     `</div>\n<div data-part="tree"></div>\n${compact ? heads : ""}`;
@@ -474,7 +474,7 @@ function mount(form, [bundle]) {
     part("deeper").hidden = !away.words.length;
     part("deeper").querySelector("span").innerHTML = deeperHTML(trace, away);
     show("next", nextHTML(trace, before, step));
-    if (anew) become(part("maps"), headsHTML(trace, map));
+    if (anew || filled.includes("kind")) become(part("maps"), headsHTML(trace, view()));
     if (changed !== "cell" && changed !== "operation") show("table", tableHTML(trace, view()));
     explainCell({ kind, map });
   }
