@@ -251,7 +251,7 @@ pd.DataFrame(
 # | Positionwise Feed-Forward Networks | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Residual Connection and Layer Normalization | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) |
-# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 [Looking inside](11_translating.ipynb#Looking-inside) · 11 further [Translating](11_translating_further.ipynb) |
+# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 [What a word needs: attention or forbidding?](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?) · 11 further [Translating](11_translating_further.ipynb) |
 # | Transformers for Vision | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
 #
 # | Zou, *Attention Mechanism* | Here |

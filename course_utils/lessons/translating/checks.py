@@ -160,15 +160,6 @@ def _(candidate):
     expect_close(candidate(model, p, 3), needs(model, p, 3), "the map")
 
 
-@my_needs.must("leaves the model as it was")
-def _(candidate):
-    """Does every `with cu.intervene(model)` end before you return? After its block the model is as before."""
-    model, p = _asked()
-    before = p()
-    candidate(model, p, 2)
-    expect_close(p(), before, "the probabilities afterwards")
-
-
 # A word at the wrong place -----------------------------------------------------------------------
 
 fixed_newest = Check("fixed_newest")
