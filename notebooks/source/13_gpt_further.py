@@ -9,9 +9,8 @@
 # %% [markdown]
 # # GPT: pieces of words, bits and the nucleus
 #
-# Optional, about an hour.
-# It belongs to [GPT](13_gpt.ipynb) and needs nothing that comes later.
-# Each section stands on its own, so take what interests you.
+# This page goes on from [GPT](13_gpt.ipynb).
+# You can read each section by itself, so take what interests you.
 
 # %%
 import math
@@ -49,7 +48,8 @@ cu.seed_everything(0)
 # | `p l` | play, played | 6 + 4 = 10 |
 #
 # The first merge makes `ay`.
-# Now `ay ␣` has 14 and comes next, so that `ay␣` is an ending and `ay` a stem that can go on, and after it come `p l` and `s t`.
+# Now `ay ␣` has 14 and comes next, and after it `p l` and `s t`.
+# So `ay␣` is an ending, while `ay` is a stem that can go on.
 # A **tokenizer** is the list of these merges, and a new word is cut by applying them *in this order*.
 
 # %%
@@ -91,8 +91,7 @@ pd.DataFrame(
 # %% [markdown]
 # `Subwords` learns its merges with the library `tokenizers`, and the first line shows those of our example.
 # With 512 subwords a text is a third as long as with characters, and hardly a word of a new story is unknown.
-
-# %% [markdown]
+#
 # ### Exercise 1 · Encode a word
 #
 # *build · 7 minutes*
@@ -138,9 +137,9 @@ print(encode("overparameterized", subwords.merges))
 # %% [markdown]
 # Your function should agree with the library in all of them.
 # Here is a GPT that reads and writes such pieces, the chapter's class after 1,200 steps on our sentences.
-# The bars show what a token is drawn from.
+# The bars show the probabilities from which each token is drawn.
 # Write with the temperature at both ends, and then with top-k.
-# Press *wants* to forbid later tokens to look at it, and see what the same seed writes now.
+# Then press *wants*: later tokens can't look at it any more, and you see what the same seed writes now.
 
 # %% jupyter={"source_hidden": true}
 cu.live.gpt("she wants to", 0.7, 1)
@@ -149,10 +148,10 @@ cu.live.gpt("she wants to", 0.7, 1)
 # ## Bytes instead of characters
 #
 # The pieces above begin with the characters of the training text, and any other character is unknown.
-# [Radford et al. (2019)](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) begin with *bytes* for GPT-2: in UTF-8 every text of every script is a row of bytes, and there are 256 of them.
-# The merges are found as before.
-# There are no end marks: a space belongs to the word behind it, and merges do not cross from one word to the next.
-# The library does both.
+# GPT-2 begins with *bytes* instead ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)), because in UTF-8 every text of every script is a row of bytes, and there are only 256 of them.
+# The merges are found as before, but there are no end marks.
+# A space belongs to the word that follows it, and no merge crosses from one word to the next.
+# Let's see what both kinds of pieces make of five texts.
 
 # %%
 by_bytes = Tokenizer(models.BPE())
@@ -162,9 +161,8 @@ alphabet = pre_tokenizers.ByteLevel.alphabet()
 options = {"initial_alphabet": alphabet, "show_progress": False}
 trainer = trainers.BpeTrainer(vocab_size=size, **options)
 by_bytes.train_from_iterator(sentences, trainer)
-print(by_bytes.encode("she drinks tea").tokens)  # "Ġ" stands for the space
+print(by_bytes.encode("she drinks tea").tokens)  # "Ġ" is the space
 
-# %%
 texts = ["she drinks tea .", "a naïve café", "¿qué?", "你好", "🙂"]
 table = {}
 for text in texts:
@@ -181,11 +179,11 @@ comes_back = pd.DataFrame(table).T
 comes_back
 
 # %% [markdown]
-# Byte-level pieces give back every text, also in a script that the training text never had.
-# But a Chinese character takes three bytes and an emoji four, so texts in other scripts become longer than with a tokenizer that has learned from them.
+# Byte-level pieces give back every text, even in a script that the training text never had.
+# But a Chinese character takes three bytes and an emoji four, so such texts become long.
 #
 # BERT's **WordPiece** ([Wu et al., 2016](https://arxiv.org/abs/1609.08144)) is a near relative.
-# It merges the pair that raises the probability of the training text most, not the most frequent one, and cuts a new word by taking the longest known piece again and again.
+# It merges the pair that raises the probability of the training text most, and cuts a new word by taking the longest known piece again and again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Byte-level pieces give back each text; ours have unknown ones in some."):
@@ -195,10 +193,10 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% [markdown]
 # ## Bits per character
 #
-# Perplexities of different tokens cannot be compared: a character is easier to guess than a word.
-# But all tokenizers cut the *same text*, and its whole log-likelihood can be divided by something that they share, its characters.
-# Divided by $\ln 2$, too, it is in **bits per character**.
-# Here are n-grams with [modified Kneser–Ney smoothing](13_gpt.ipynb#What-counting-knows), of characters and of subwords, the best of one to eight tokens; training text and held-out text are the same for all, and the best is chosen on the held-out text.
+# We can't compare perplexities of different tokens, because a character is easier to guess than a word.
+# But all tokenizers cut the *same text*, so we can divide its whole log-likelihood by something they share, the number of characters.
+# If we also divide by $\ln 2$, we get **bits per character**.
+# Let's compare n-grams of characters and of subwords, with [modified Kneser–Ney smoothing](13_gpt.ipynb#What-counting-knows), each with its best n on the same held-out text.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -218,9 +216,8 @@ compared = ngrams.compare(sentences[::share], sizes=(128, 512, 1024))
 compared.round(2)
 
 # %% [markdown]
-# By perplexity the characters look best by far, with 2.24 against 17.81.
-# In bits per character all four lie between 1.12 and 1.17, with the 1,024 subwords a little ahead.
-# Few choices among many tokens and many choices among few come out nearly alike, and only a common unit shows it.
+# By perplexity the characters look best by far, but in bits per character all four are nearly alike, with the 1,024 subwords a little ahead.
+# Many choices among few tokens cost about as much as few choices among many, and only a common unit shows it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -233,29 +230,15 @@ with cu.guard(
 # %% [markdown]
 # ## The nucleus
 #
-# A fixed $k$ is too large where the model is sure, and too small where it is not.
-# **Top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$.
-# Two distributions over ten tokens, one sure and one not:
-
-# %%
-p = 0.9  # try 0.1 … 1.0
-sure = torch.tensor([0.93, 0.03, 0.01, 0.01, 0.01, 0.002, 0.002, 0.002, 0.002, 0.002])
-unsure = torch.tensor([0.15, 0.14, 0.13, 0.12, 0.11, 0.1, 0.09, 0.08, 0.05, 0.03])
-kept = {
-    name: int((probs.cumsum(0) - probs < p).sum())
-    for name, probs in (("sure", sure), ("unsure", unsure))
-}
-print(f"tokens in the nucleus of p = {p}: {kept}")
-
-# %% [markdown]
-# The nucleus of the sure one has a single token, that of the other one eight.
-# Top-8 would let seven tokens into the first that have 0.07 together.
+# In [the chapter](13_gpt.ipynb#Writing) we cut the tail of unlikely tokens.
+# A fixed $k$ is too large where the model is sure and too small where it is not, so **top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$.
+# If one token has 0.93, for example, it is the whole nucleus of $p = 0.9$, while top-8 would let in seven tokens that have almost nothing.
 #
 # ### Exercise 2 · The nucleus
 #
 # *build · 10 minutes*
 #
-# Write it: from probabilities (…, tokens), in any order, to new ones in the same order that sum to 1.
+# Write a function that takes probabilities (…, tokens) in any order, and gives new ones in the same order that sum to 1.
 
 
 # %% tags=["exercise", "build"]
@@ -279,17 +262,11 @@ def nucleus_probs_solution(probs, p):
 
 cu.checks.nucleus_probs(nucleus_probs_solution)
 
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "The nucleus of 0.9 has one token of the sure distribution and eight of the other.",
-    given=p == 0.9,
-):
-    assert kept == {"sure": 1, "unsure": 8}
-
 # %% [markdown]
 # ## What each part is good for
 #
-# Let's take a GPT that reads 512 subwords apart, and train it again with fewer parts, from a single head up, for 400 steps and for 1,200.
+# Which part of a GPT helps, and how much?
+# Let's train a GPT of subwords again with fewer parts, from a single head up, for 400 steps and for 1,200.
 # The first two models have only attention between the embedding and the output.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -331,7 +308,7 @@ fig
 # %% [markdown]
 # After 400 steps four heads look worse than one, and all the small models are worse than counted bigrams.
 # After 1,200 steps each further part is level or better, and residuals and norms help most when the time is short.
-# A comparison that stops early compares speeds, and all were trained at one rate.
+# So **a comparison that stops early compares speeds** (and all were trained at one rate).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -347,9 +324,9 @@ with cu.guard(
 # %% [markdown]
 # ## What the heads look at
 #
-# What a head is *for* can hardly be read off the maps of a few sentences, so we need a task whose answer we know.
+# From the maps of a few sentences we can hardly tell what a head is *for*, so we need a task whose answer we know.
 # Here a block of 5 to 8 different random letters comes again and again, and everything that helps is earlier in the same text.
-# Using it is called **in-context learning**.
+# To use it is called **in-context learning**.
 # A GPT of our class, with 26 letters for tokens, was trained on such texts.
 
 # %%
@@ -376,7 +353,7 @@ cu.show_heatmaps(
 # %% [markdown]
 # In the first block the model can only guess, and in the repetitions it copies.
 # Has it learned the rule "find the same letter, and take what came after it"?
-# We test it with blocks of lengths that it has never read, and with texts in which only a single letter comes again.
+# Let's test it with longer blocks than it has ever read.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -392,36 +369,21 @@ cu.predict(
 # %%
 longest = 9  # try 9 | 10 | 11 | 12
 print(f"blocks of {longest}: {repeats.block_loss(copier, longest):.2f}")
-matches = repeats.match_table(copier, range(4, 11))
-matches.round(2)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
 slower = pd.DataFrame(
     {f"seed {run.config['seed']}": run.result for run in cu.stored_runs("gpt", "copying_slower")}
 )
-slower.round(2)
+slower.loc[["repetitions", "blocks of 9", "blocks of 10"]].round(2)
 
 # %% [markdown]
-# The rule as we said it was not learned, because blocks of 9 have a large loss.
-# In the first table one match 6 or 7 places back makes what came after it far more probable, a match 5 places back a little, and the others don't.
-# But **this is a fact about one training**.
-# The second table has the same steps at a third of the rate, which makes a *better* copier that hardly reacts to a single match.
-# But none of them copies blocks longer than it has read.
+# The rule was not learned, neither by this copier nor by the three of the table, which had a third of its rate.
+# They copy what is like their training, and fail on blocks that are a little longer.
 #
-# Large models have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# Large models do have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
 # They take two layers: one brings to each place what came before it, and the next finds a place by that.
-#
-# ### Exercise 3 · No other way
-#
-# *open · 5 minutes*
-#
-# Change the training texts so that comparing letters at a few fixed distances no longer works.
-# Which loss would a model reach that knows only *which* letters are in the block?
-# And which test, with which result, would make you believe in an induction head?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "At two rates the copier copies what is like its training, and blocks of 9 and 10 far worse."
+    "At two rates the copiers copy what is like their training, but not blocks of 9 or 10 letters."
 ):
     assert again < 0.15 and repeats.block_loss(copier, 9) > 1
     assert slower.loc["repetitions"].max() < again
@@ -432,9 +394,8 @@ with cu.guard(
 #
 # How does the loss depend on the size of a network, and on the amount of text?
 # [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, straight lines on log axes, as long as nothing else sets the limit.
-# Here are three sizes and three amounts, three seeds each: GPTs of two blocks with 16, 32 and 64 features, on all of the training text, cut into the 512 subwords, on a quarter and on a sixteenth of it.
-# All make 400 steps at the chapter's rate, which was chosen for 64 features.
-# So they read all of the text twice, the quarter 8 times and the sixteenth 33 times.
+# Let's try it with three sizes and three amounts of text, three seeds each.
+# All GPTs make 400 steps at the chapter's rate, so they read the whole text twice, and a sixteenth of it 33 times.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -481,30 +442,15 @@ for ax in size_axes:
     ax.legend(fontsize=8)
 size_picture
 
-
-# %%
-def between(values):
-    return f"{values.min():.2f}–{values.max():.2f}"
-
-
-print("64 features, a sixteenth, 200 steps, held out:", between(sooner["loss"]))
-said = {"loss": "held out", "read_loss": "on text that was read"} | names_of
-sized.pivot_table(
-    index="width", columns="share", values=["loss", "read_loss"],
-    aggfunc=between, sort=False,
-).rename(columns=said).rename_axis(columns=[None, None], index="features")  # fmt: skip
-
 # %% [markdown]
-# With all of the text, and with a quarter of it, the larger network is better in each seed: from 3.2 nats to 2.1 or 2.2.
-# **On a sixteenth the largest must stop sooner**: after 400 steps it has learned much of its text by heart and is behind 32 features, after 200 it is ahead of all.
-# So its last dot shows the budget, not the size.
-# Counting (Kneser–Ney again) is ahead of every network on a sixteenth, and behind 64 features on a quarter.
-# On all of the text it's ahead again, but only because 400 steps are few: [above](#What-each-part-is-good-for) the same GPT passes it with 1,200.
+# With all of the text, and with a quarter of it, the larger network is better in each seed.
+# **On a sixteenth the largest must stop sooner**, because after 400 steps it has learned much of its text by heart.
+# After 200 it is ahead of the others, so its last dot shows the budget rather than the size.
+# Counting is ahead of every network on a sixteenth and behind the largest on a quarter.
+# On all of the text it is ahead again, but only because 400 steps are few: [above](#What-each-part-is-good-for) the same GPT passes it with 1,200.
 #
-# Three points do not show whether a line is straight.
-# It wouldn't have to be, because here the 400 steps set a limit as well.
-# What the large studies ask is how to spend a given amount of *computation*.
-# [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
+# Three points don't show whether a line is straight, and here the 400 steps set a limit as well.
+# Large studies ask how to spend a given amount of *computation*, and [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -522,9 +468,9 @@ with cu.guard(
 # %% [markdown]
 # ## What a cache weighs
 #
-# A cache holds a key and a value for each token, layer and key–value head: $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token.
-# In half precision each takes two bytes.
-# (In Llama 3.1, four query heads share one head of keys and values, which makes its cache a quarter of what it would be.)
+# The cache that makes writing fast has to be stored somewhere, so how large is it?
+# It holds a key and a value for each token, layer and key–value head, which makes $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token, each of two bytes in half precision.
+# (In Llama 3.1, four query heads share one head of keys and values, so its cache is a quarter of what it would be.)
 
 # %%
 models_of = {  # layers, heads of keys and values, head size, window
@@ -542,16 +488,15 @@ for name, (layers, heads, head_size, window) in models_of.items():
 pd.DataFrame(weighs).T
 
 # %% [markdown]
-# A full window of Llama 3.1 takes 16,384 MiB for a single text, more than the weights of the model (8 billion numbers of two bytes are 15,259 MiB).
-# For long texts the cache is what fills the memory.
-
-# %% [markdown]
+# A full window of Llama 3.1 takes more memory for a single text than the model's weights, which are 8 billion numbers of two bytes or 15,259 MiB.
+# So for long texts it is the cache that fills the memory.
+#
 # ## Shakespeare on a GPU
 #
 # How far does the chapter's class get with more of everything?
 # [nanoGPT](https://github.com/karpathy/nanoGPT) reads Shakespeare's plays, character by character, at two sizes.
-# At the size for a CPU, with four blocks and 128 features, we trained it for 3,000 steps.
-# This is what it wrote on the way, after the step and, where it was measured, the loss on the last tenth:
+# At the smaller size, for a CPU, we trained it for 3,000 steps.
+# Watch what it wrote on the way (each line begins with the step and, where it was measured, the loss on the last tenth):
 
 # %%
 small = real.real_run()
@@ -561,9 +506,8 @@ for example in small.examples:
     print(f"{example['step']:5} {measured.get(example['step'], ''):5.3}", line)
 
 # %% [markdown]
-# At the end it writes in the manner of a play, and is still worse than counting.
-# With half a window or more to look at it reaches 1.62, while modified Kneser–Ney reaches 1.52 with 7-grams.
-# At the size for a GPU the model has six layers, six heads, 384 features and windows of 256 characters, and it trains for 5,000 steps with dropout 0.2.
+# At the end it writes in the manner of a play, but it is still worse than counting, with a loss of 1.62 against 1.52.
+# The larger size, for a GPU, has six layers of 384 features, windows of 256 characters and dropout.
 # `make gpu CHAPTER=13` trains it where there is a GPU, and on an H200 it took three minutes:
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
@@ -598,9 +542,6 @@ with cu.guard(
     assert best_step == 1500 and best_loss == large.result["best_val_loss"] < min(plays.values())
     assert min(plays.values()) == plays["7"] < small.result["val_loss_read"]
     assert large.result["val_loss"] > best_loss + 0.2
-
-# %% [markdown]
-# Back to [GPT](13_gpt.ipynb).
 
 # %% [markdown]
 # ## References

@@ -161,8 +161,7 @@ ON_PAPER = {
         "a": 2 / 7,  # counts without smoothing
         "b": 18 / 35,  # relative frequencies for P₁ inside P₂
         "c": 0.0,  # a pair that was never seen gets nothing
-        "d": 3.43,  # the inverse of the mean probability
-        "e": 3.5,  # forgets the exponential
+        "d": 3.5,  # forgets the exponential
     },
 }
 

@@ -34,7 +34,7 @@ def _pieces(candidate, word, merges, expected):
 
 @encode_word.must("without merges a word is its characters and the end mark")
 def _(candidate):
-    """What are the pieces before the first merge, and what closes a word?
+    """What are the pieces before the first merge? Begin with the characters, and remember what closes a word.
 
     `[*word, '␣']` is a list of single characters.
     """
@@ -44,10 +44,9 @@ def _(candidate):
 
 @encode_word.must("a merge joins its pair at every position, from left to right")
 def _(candidate):
-    """Can a pair occur twice in a word? Can it overlap itself?
+    """Can a pair occur twice in a word? Walk along the whole list for each merge.
 
-    Walk along the list with a place. Where the pair stands, two entries become one: `pieces[place : place + 2] =
-    [left + right]`.
+    Where the pair is, two entries become one: `pieces[place : place + 2] = [left + right]`.
     """
     _pieces(candidate, "ayay", [("a", "y")], ["ay", "ay", "␣"])
     _pieces(candidate, "aaaa", [("a", "a"), ("aa", "aa")], ["aaaa", "␣"])
@@ -56,16 +55,16 @@ def _(candidate):
 
 @encode_word.must("words of the text become the pieces that were merged")
 def _(candidate):
-    """Does the end mark take part in merges like any character?"""
+    """Does the end mark take part in merges? It's a piece like any other, so it has to be in the list."""
     _pieces(candidate, "play", MERGES, ["play␣"])
     _pieces(candidate, "stay", MERGES, ["st", "ay␣"])
 
 
 @encode_word.must("merges are applied in the order in which they were learned")
 def _(candidate):
-    """What does your outer loop go through: the merges, or the places of the word?
+    """What does your outer loop go through? It should be the merges, with the places of the word inside.
 
-    A merge joins two whole pieces. Does your code join parts of pieces, too, or others with the same letters?
+    Does your code compare two whole pieces with the pair? Others with the same letters must stay apart.
     """
     _pieces(candidate, "abc", [("b", "c"), ("a", "b"), ("ab", "c")], ["a", "bc", "␣"])
     _pieces(candidate, "abc", [("a", "b"), ("b", "c"), ("ab", "c")], ["abc", "␣"])
@@ -73,14 +72,14 @@ def _(candidate):
 
 @encode_word.must("a new word falls into pieces and nothing is lost")
 def _(candidate):
-    """Follow one merge after the other through 'splays' by hand. Where do you differ first?"""
+    """Where do you differ first? Follow one merge after the other through 'splays' by hand."""
     _pieces(candidate, "splays", MERGES, ["s", "pl", "ay", "s", "␣"])
     _pieces(candidate, "payday", MERGES, ["p", "ay", "d", "ay␣"])
 
 
 encode_word.must_keep_inputs(
     lambda: ["abc", [("a", "b"), ("ab", "c")]],
-    "Does a line remove merges from the caller's list?",
+    "Does a line remove merges from the caller's list? Loop over the list and leave it as it is.",
     "the merges are not changed",
 )
 
@@ -89,19 +88,16 @@ encode_word.must_keep_inputs(
 counted_on_paper = on_paper(
     "counted_on_paper", __name__, {
         "a": (0.3, "P₁(b)",
-             "The history s is empty: c(s) is the number of tokens, and u(s) the number of different ones.",
+             "What are c(s) and u(s) of an empty history? Count all tokens, and then the different ones.",
              "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓."),
         "b": (0.52, "P₂(b | a)",
-             "How often does something follow an a? (Nothing follows the last one.) How many kinds, how often b?",
+             "How often does something follow an a? Nothing follows the last one. Count the kinds, too, and the b.",
              "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a)."),
         "c": (0.2, "P₂(a | a)",
-             "The pair never occurred. What is left of the formula?",
+             "What is left of the formula if c(sw) is 0? Put in your P₁(a).",
              "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10."),
-        "d": (4, "the perplexity",
-             "Take the mean of the three losses first, then the exponential.",
-             "−ln ½ − ln ¼ − ln ⅛ = 6 ln 2, over three tokens."),
-        "e": (33, "the perplexity of a model that knows nothing",
-             "If all 33 probabilities are equal, what is the loss of each token, and its exponential?"),
+        "d": (33, "the perplexity of a model that knows nothing",
+             "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
     }, within=0.0051,
 )  # fmt: skip
 
@@ -125,23 +121,23 @@ def _places(tokens: Tensor, text: Tensor) -> Tensor:
     return torch.where(matches.any(dim=-1), matches.int().argmax(dim=-1), -1)
 
 
-@fixed_windows.must("tokens and targets have the shape (count, length)")
+@fixed_windows.must("gives tokens and targets of the shape (count, length)")
 def _(candidate):
-    """How many tokens of the text does a window need, so that each of its tokens has one behind it?"""
+    """How many tokens of the text does a window need? Each of its tokens, even the last, asks for the next one."""
     _windows(candidate)
     _windows(candidate, length=1, count=3)
 
 
-@fixed_windows.must("tokens are neighbors in the text")
+@fixed_windows.must("reads tokens that are neighbors in the text")
 def _(candidate):
-    """Which places does a window take, from its start on?"""
+    """Which places does a window take? They follow its start without a gap: `starts + torch.arange(…)`."""
     tokens, _ = _windows(candidate)
     expect(bool((tokens.diff(dim=1) == 1).all()), "a window skips or repeats tokens of the text")
 
 
-@fixed_windows.must("each target is the token behind, at the last place of the window, too")
+@fixed_windows.must("has the next token of the text as target, even at the last place of a window")
 def _(candidate):
-    """Where do your targets come from? What does `roll` put at the end of a row?
+    """What does `roll` put at the end of a row? Look at the last column of your targets.
 
     Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.
     """
@@ -150,9 +146,7 @@ def _(candidate):
     expect_equal(wrong, [], "places of a window with a wrong target")
 
 
-@fixed_windows.must(
-    "each token of the text but the last is read, and each but the first is asked for"
-)
+@fixed_windows.must("reads each token but the last, and asks for each but the first")
 def _(candidate):
     """Which is the last place where a window may start? Its last target still has to be in the text.
 
@@ -165,9 +159,9 @@ def _(candidate):
     expect_equal(targets[0].tolist(), list(range(1, 8)), "places asked for in the only window")
 
 
-@fixed_windows.must("the places come from the generator")
+@fixed_windows.must("draws the places with the generator")
 def _(candidate):
-    """Which argument of `torch.randint` says where random numbers come from?"""
+    """Where do your random numbers come from? `torch.randint` takes the generator as an argument."""
     first, again, other = (_windows(candidate, seed=seed)[0] for seed in (0, 0, 1))
     expect(torch.equal(first, again), "the same generator gave other windows")
     expect(not torch.equal(first, other), "another generator gave the same windows")
@@ -181,7 +175,7 @@ my_generate = Check("my_generate")
 VOCAB = 11
 
 
-NEW = "The state holds keys and values of all that was read. What is new in the second step?"
+NEW = "What is new in the second step? The state holds keys and values of everything read before."
 
 
 class _Watched:
@@ -236,9 +230,9 @@ def _drawn(candidate, model, prompt, steps, *options, seed=0):
     return expect_shape(answer, (len(prompt), prompt.shape[1] + steps))
 
 
-@my_generate.must("it gives prompt and new tokens: (batch, length + steps)")
+@my_generate.must("gives prompt and new tokens, (batch, length + steps)")
 def _(candidate):
-    """What do you return: the new tokens alone, or the prompt with them?
+    """What do you return? The text begins with the prompt, and the new tokens follow it.
 
     Each draw is (batch, 1). Join it to the text along dim=1.
     """
@@ -248,11 +242,11 @@ def _(candidate):
     expect(not text.is_floating_point(), "tokens are whole numbers")
 
 
-@my_generate.must("with top_k = 1 it writes what greedy decoding writes")
+@my_generate.must("writes what greedy decoding writes if top_k is 1")
 def _(candidate):
-    """After the prompt, which logits say what comes next? Are temperature and top_k handed on?
+    """Are temperature and top_k handed on? `next_token_probs` takes both.
 
-    Each new token is the best one after *all* tokens so far. What did the model read in the last step?
+    What did the model read in the last step? Each new token is the best one after *all* tokens so far.
     """
     model, prompt = _small(), torch.randint(VOCAB, (2, 3))
     text = _drawn(candidate, model, prompt, 6, 1.0, 1)
@@ -264,7 +258,7 @@ def _(candidate):
 
 
 @my_generate.must(
-    "the prompt is read once, and then each new token alone",
+    "reads the prompt once, and then only the new token",
     hint=(
         NEW,
         "`new = prompt` before the loop; in the loop `new` becomes what was drawn, (batch, 1).",
@@ -279,15 +273,15 @@ def _(candidate):
     expect(
         len(model.read) == 4,
         steps,
-        "The token drawn last is written. Does anyone ask what follows it?",
+        "Does anyone ask what follows the token drawn last? It is written, but it needn't be read.",
     )
 
 
-@my_generate.must("tokens are drawn with the probabilities of temperature and top_k")
+@my_generate.must("draws tokens with the probabilities of temperature and top_k")
 def _(candidate):
     """Is a token drawn, or is the best one taken? `torch.multinomial(probs, 1, generator=generator)` draws.
 
-    Which probabilities does it draw from: `next_token_probs(logits, temperature=…, top_k=…)`?
+    Which probabilities do you draw from? They should be `next_token_probs(logits, temperature=…, top_k=…)`.
     """
     prompt = torch.zeros(4000, 1, dtype=torch.long)
     for temperature, top_k in ((1.0, None), (0.5, None), (2.0, 2)):
@@ -303,9 +297,9 @@ def _(candidate):
         )
 
 
-@my_generate.must("the same generator, the same text")
+@my_generate.must("writes the same text with the same generator")
 def _(candidate):
-    """Is the generator handed to `torch.multinomial`?"""
+    """Who draws without your generator? `torch.multinomial` takes it as an argument."""
     model, prompt = _small(), torch.randint(VOCAB, (2, 3))
     first, again, other = (
         _drawn(candidate, model, prompt, 12, 1.0, None, seed=seed) for seed in (0, 0, 1)
@@ -321,44 +315,44 @@ nucleus_probs = Check("nucleus_probs")
 PROBS = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
 
 
-@nucleus_probs.must("the new probabilities sum to 1")
+@nucleus_probs.must("gives probabilities that sum to 1")
 def _(candidate):
-    """What is the sum of what is left after the cut?"""
+    """What is the sum of what is left after the cut? Divide by it."""
     probs = torch.randn(4, 20).softmax(dim=-1)
     for p in (0.01, 0.3, 0.9, 1.0):
         expect_sums_to_one(candidate(probs.clone(), p), (4, 20))
 
 
-@nucleus_probs.must("the token that crosses p is kept")
+@nucleus_probs.must("keeps the token that crosses p")
 def _(candidate):
-    """The kept tokens should sum to at least p. Which sum do you compare with p: with the token, or without it?"""
+    """Which sum do you compare with p? It should be the sum of the tokens *before* this one, in the order."""
     expect_close(candidate(PROBS.clone(), 0.7), torch.tensor([0, 0.5, 0, 0.3, 0]) / 0.8, "p = 0.7")
     expected = torch.tensor([0.1, 0.5, 0, 0.3, 0]) / 0.9
     expect_close(candidate(PROBS.clone(), 0.85), expected, "p = 0.85")
 
 
-@nucleus_probs.must("the best token is always kept")
+@nucleus_probs.must("always keeps the best token")
 def _(candidate):
-    """For a small p the best token alone is above p. Is it cut?"""
+    """Is the best token cut if it is above p itself? No token comes before it, so their sum is 0."""
     expect_close(candidate(PROBS.clone(), 0.01), torch.tensor([0, 1.0, 0, 0, 0]), "p = 0.01")
 
 
-@nucleus_probs.must("it keeps no token more than needed, not even one as likely as the last")
+@nucleus_probs.must("keeps no more tokens than needed, not even one as likely as the last")
 def _(candidate):
-    """Is a token kept because of its own probability, or because of those before it in the order?"""
+    """Why is a token kept? Look at the sum of those before it in the order, not at its own probability."""
     count = (candidate(torch.full((4,), 0.25), 0.5) > 0).sum().item()
     expect_equal(count, 2, "tokens kept of four with probability ¼, p = 0.5")
 
 
-@nucleus_probs.must("with p = 1 nothing changes")
+@nucleus_probs.must("changes nothing if p is 1")
 def _(candidate):
-    """Are the probabilities put back where they came from?"""
+    """Are the probabilities back where they came from? `scatter` undoes a sort with its indices."""
     expect_close(candidate(PROBS.clone(), 1.0), PROBS, "p = 1")
 
 
-@nucleus_probs.must("each row has its own nucleus, with any number of axes before the last")
+@nucleus_probs.must("finds a nucleus for each row, with any number of axes before the last")
 def _(candidate):
-    """Along which axis do you sort, sum and cut?"""
+    """Along which axis do you sort, sum and cut? It should be `dim=-1` each time."""
     rows = torch.tensor([[0.9, 0.05, 0.05], [0.1, 0.5, 0.4]])
     expected = torch.tensor([[1.0, 0, 0], [0, 5 / 9, 4 / 9]])
     expect_close(candidate(rows.clone(), 0.8), expected, "two rows")

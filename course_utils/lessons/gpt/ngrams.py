@@ -38,7 +38,15 @@ def ngram_losses(
 def kneser_ney_losses(
     train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
 ) -> list[float]:
-    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, smoothed as Kneser and Ney do, in nats per token.
+    """Mean loss on `test` with n-grams of 1, 2, …, `order` tokens, smoothed as Kneser and Ney do, in nats per token."""
+    rows = kneser_ney_probs(train, test, order, vocab_size)
+    return [-sum(map(math.log, probs)) / len(probs) for probs in rows]
+
+
+def kneser_ney_probs(
+    train: Sequence[int], test: Sequence[int], order: int, vocab_size: int
+) -> list[list[float]]:
+    """The probability of each token of `test`, a row for n-grams of each length from 1 to `order` tokens.
 
     Each count gives up a discount D, by whether it is 1, 2 or more, and the shorter history shares out what was given
     up: P_n(w | h) = (c(h, w) − D(c(h, w)) + d(h) P_(n−1)(w)) / c(h). All but the longest n-grams count not how often
@@ -47,12 +55,11 @@ def kneser_ney_losses(
     """
     grams = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(order + 1)]
     kinds = [Counter(gram[1:] for gram in longer) for longer in grams[1:]]  # of tokens before
-    lower, losses = [1 / vocab_size] * len(test), []
+    lower, rows = [1 / vocab_size] * len(test), []
     for n in range(1, order + 1):
-        probs = _leaning(grams[n], n, test, lower)
-        losses.append(-sum(map(math.log, probs)) / len(probs))
+        rows.append(_leaning(grams[n], n, test, lower))
         lower = _leaning(kinds[n], n, test, lower) if n < order else lower
-    return losses
+    return rows
 
 
 def discounts(counts: Counter[tuple]) -> tuple[float, float, float]:

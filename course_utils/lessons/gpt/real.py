@@ -21,7 +21,7 @@ from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_tok
 from course_utils.data.registry import fetch
 from course_utils.decoding import next_token_probs
 from course_utils.kit.runs import StoredRun, stored, stored_runs
-from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs, ngram_losses
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
@@ -215,6 +215,27 @@ def own_texts_counted(*, text: str, before: str) -> dict:
             for kind, losses in kinds.items()
         }
     }
+
+
+@stored(cases=[{"text": text} for text in ("story", "topics")], data=["prose/story.txt"])
+def own_texts_mixed(*, text: str) -> dict:
+    """The least loss of two tables of counts, the text's own and Shakespeare's, with their probabilities mixed.
+
+    The length of the n-grams of each and the weight of the text's own are the best on the unread tenth.
+    """
+    plays = fetch("tinyshakespeare").read_text(encoding="utf-8")
+    alphabet = "".join(sorted(set(plays + own_text(text))))
+    read, unread = own_parts(text, alphabet)
+    asked = unread[LENGTH // 2 + 1 :].tolist()
+    own, other = (
+        torch.tensor(kneser_ney_probs(counts.tolist(), asked, ORDERS, len(alphabet)))
+        for counts in (read, ids(plays, alphabet))
+    )
+    weights = torch.arange(0, 1.01, 0.05)[:, None, None, None]
+    losses = -(weights * own[:, None] + (1 - weights) * other).log().mean(dim=-1)
+    weight, n, m = map(int, torch.unravel_index(losses.argmin(), losses.shape))
+    result = {"loss": losses.min().item(), "weight": weights[weight].item(), "n": n + 1, "m": m + 1}
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
 
 
 @torch.no_grad()

@@ -1,8 +1,5 @@
 """A task that only a look back can solve: a block of random letters, again and again."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -96,15 +93,3 @@ def after_match(model: nn.Module, back: int, *, match: bool, count: int = 500) -
             probs = model(texts)[:, -1].softmax(dim=-1)
             means.append(probs.gather(1, letters[:, last - back + 1, None]).mean().item())
     return sum(means) / len(means)
-
-
-def match_table(model: nn.Module, backs: Iterable[int]) -> Any:
-    """A pandas.DataFrame of `after_match`: a row without and one with a match, a column for each distance."""
-    import pandas as pd
-
-    rows = {"nothing comes again": False, "the last letter does": True}
-    table = {
-        f"{back} back": [after_match(model, back, match=match) for match in rows.values()]
-        for back in backs
-    }
-    return pd.DataFrame(table, index=list(rows))

@@ -17,6 +17,7 @@ from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
 from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.real import own_texts as own_texts
 from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
+from course_utils.lessons.gpt.real import own_texts_mixed as own_texts_mixed
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_kneser_ney as shakespeare_kneser_ney
 from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams

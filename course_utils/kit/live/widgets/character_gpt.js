@@ -82,10 +82,9 @@ ${numberField("Seed", "seed", 99, seed)}</div>
 ${slider("Temperature", 'name="temperature" min="0" max="2" step="0.1" value="0.8"', "temperature", "0.8")}
 ${button('data-part="write"', "Write")}</div>
 <p class="cu-live-written" aria-live="polite" data-part="written"></p>
-<p class="cu-live-note">Losses in nats per letter. The GPT reads nine tenths of the text and never the last tenth, by which it \
-is judged; the dashed line is the best n-gram of the same nine tenths (modified Kneser–Ney). When the line of the unread \
-turns up, the GPT memorizes your text. It has two layers, is 48 wide, and looks 32 letters back. Your text does not leave \
-this page.</p>`;
+<p class="cu-live-note">The losses are in nats per letter. The GPT never reads the last tenth of the text, and it is judged by \
+that. The dashed line is the best n-gram model of the same nine tenths (modified Kneser–Ney). The GPT has two layers of \
+48 features and looks 32 letters back. Your text doesn't leave this page.</p>`;
 }
 
 function mount(form) {

@@ -25,7 +25,7 @@ const KINDS = {
   self_attention: ["Masked self-attention", "looks at the French so far"],
   cross_attention: ["Cross-attention", "looks at the English"],
   feed_forward: ["Feed-forward", "one word at a time"],
-  norms: ["Layer norms", "one size for all vectors"],
+  norms: ["Layer norms", "one size for all"],
   residuals: ["Residuals", "let vectors pass by"],
 };
 // A sentence, what to look for in it, and whether it is found.
