@@ -35,8 +35,8 @@ def test_each_section_has_its_own_text_without_code(folder):
 @pytest.mark.parametrize(
     ("query", "found", "sentence"),
     [
-        ("why divide by sqrt d", ["03.html#root"], "The variance of the product is d."),
-        ("score", ["03.html#scores"], "All scores."),
+        ("why divide by sqrt d", ["03.html?found#root"], "The variance of the product is d."),
+        ("score", ["03.html?found#scores"], "All scores."),
         ("softmax", [], ""),
     ],
 )
@@ -50,3 +50,16 @@ def test_the_best_section_comes_first_with_its_sentence(browser, folder, query, 
     assert [link.get_attribute("href") for link in links.all()] == found
     assert not found or view.locator(".context").first.text_content() == sentence
     view.close()
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"\frac{q\cdot k}{\sqrt{d}}", "q·k/√d"),
+        (r"\sqrt d", "√d"),
+        (r"\alpha_i = 0", "α_i = 0"),
+        (r"\lambda \in \mathbb{R}^{n\times d}", "λ ∈ R^n×d"),
+    ],
+)
+def test_a_formula_is_found_as_a_line_of_text(tex, text):
+    assert " ".join(search.plain_formula(tex).split()) == text

@@ -6,11 +6,28 @@ instead, knows that "sqrt" is √, and shows the sentence that it found, from a 
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 from lxml import html
 
+GREEK = (
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "theta",
+    "lamda",
+    "mu",
+    "pi",
+    "rho",
+    "sigma",
+    "tau",
+    "phi",
+    "omega",
+)
 SCRIPT = "sections.js"
 SKIPPED_TAGS = {"script", "style", "svg", "form", "nav"}
 SKIPPED_CLASSES = {"cell_input", "cell_output", "headerlink", "hide", "cu-claim", "cu-links"}
@@ -47,4 +64,36 @@ def _sections(page: Path) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _text(element: html.HtmlElement) -> str:
-    return re.sub(r"\s+", " ", element.text_content()).strip()
+    text = re.sub(
+        r"\\[(\[](.*?)\\[)\]]",
+        lambda formula: plain_formula(formula[1]),
+        element.text_content(),
+        flags=re.S,
+    )
+    return re.sub(r"\s+", " ", text).strip()
+
+
+SIGNS = {
+    "sqrt": "√",
+    "cdot": "·",
+    "times": "×",
+    "infty": "∞",
+    "le": "≤",
+    "ge": "≥",
+    "approx": "≈",
+    "top": "ᵀ",
+    "in": " ∈ ",
+    "sum": "Σ",
+}
+SIGNS |= {
+    name.replace("lamda", "lambda"): unicodedata.lookup(f"GREEK SMALL LETTER {name.upper()}")
+    for name in GREEK
+}
+
+
+def plain_formula(tex: str) -> str:
+    r"""A formula for a line of text: `\sqrt{d}` is √d. A command without a sign loses its backslash."""
+    tex = re.sub(r"\\(mathrm|mathbf|mathbb|text|left|right|qquad|quad|[,;:! ])", " ", tex)
+    tex = re.sub(r"\\([dt]?frac)\{(.*?)\}(?=\{)", r"\2/", tex)
+    tex = re.sub(r"\\([A-Za-z]+) ?", lambda name: SIGNS.get(name[1], name[1] + " "), tex)
+    return re.sub(r"[{}\\$]", "", re.sub(r" *([·√/]) *", r"\1", tex)).strip()
