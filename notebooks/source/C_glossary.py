@@ -13,6 +13,13 @@
 # Each term has a sentence or two here, an example, and the sections that teach it.
 # If you write a text of your own, you can link to a term, for example by `[softmax](C_glossary.ipynb#softmax)`.
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+import torch
+
+import course_utils as cu
+
+cu.seed_everything(0)
+
 # %% [markdown]
 # ## A
 #
@@ -351,8 +358,22 @@
 #
 # A smooth relative of the ReLU: x times the probability that a standard normal number is smaller than x.
 # For example, GELU(2) is 1.95, and GELU(−2) is −0.05, where the ReLU has 0.
+# Left of 0 its curve dips a little below 0, so a small negative number still has a gradient.
 # *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class), [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class).
-#
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+x = torch.linspace(-4, 4, 161)
+fig, ax = cu.subplots(
+    width=4.6, height=2.0,
+    alt="Two curves from −4 to 4. ReLU is 0 up to 0 and then rises with slope 1. GELU is nearly the same far from 0, but dips to −0.17 near −0.75 and rises smoothly.",
+)  # fmt: skip
+ax.plot(x, x.relu(), "--", color=cu.COLORS["line"], label="ReLU")
+ax.plot(x, torch.nn.functional.gelu(x), color=cu.COLORS["key"], label="GELU")
+ax.set(xlabel="x")
+ax.legend()
+fig
+
+# %% [markdown]
 # ### <a id="gradient"></a>gradient
 #
 # The derivatives of one number, mostly a loss, with respect to each entry of a tensor.
