@@ -202,7 +202,7 @@ errors["the same, W learned"] = errors_of(learned)
 pd.DataFrame(errors, index=draws).T.iloc[-3:].rename_axis("squared error").round(3)
 
 # %% [markdown]
-# A few seconds of training find better keys than our best widths.
+# A few seconds of training find better keys than all the widths that we tried.
 # Inside a network we learn more, namely different queries and keys, values as well, and all of them from *features*, which say more about a pixel than its patch does.
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step, and named their layer the *non-local block* after the filter.
 
@@ -549,7 +549,8 @@ fig
 # On the left the network with attention colors it, in the middle you have recolored your symbol, and the map shows where its partner looks.
 
 # %% tags=["nbval-ignore-output"]
-which, symbol = 0, 1  # try 0 … 499, and 0 … 7
+which = 0  # try 0 … 499
+symbol = 1  # try 0 … 7
 network, yours = networks["attention"], unseen[which : which + 1]
 with torch.no_grad(), cu.record_attention(network) as maps:
     network(yours.inputs)
