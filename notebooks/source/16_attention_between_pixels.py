@@ -13,7 +13,7 @@
 #
 # Each empty symbol below has a filled partner of the same shape, at least four pixels away, and wants its color.
 # Color a picture with two symbols, with four and with eight.
-# Then make it harder for yourself, and look only at *how many* symbols have each color, or only at three pixels around.
+# Then make it harder, and look only at *how many* have each color, or only at three pixels around.
 
 # %%
 import itertools
@@ -56,10 +56,9 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # ## Filters as attention
 #
 # Attention between pixels is older than the networks that learn it.
-# Imagine a picture taken in poor light, with random noise on each pixel $y_i$.
-# We can remove noise by averaging, provided that the pixels we average show the same thing.
-# Which pixels do?
-# Image processing gave three answers, and for us all three are one formula, in which the key $\mathbf k_i$ of a pixel serves as its query as well:
+# Imagine a picture with random noise on each pixel $y_i$.
+# We can remove noise by averaging pixels that show the same thing, but which pixels do?
+# Image processing gave three answers, which are one formula, with the key $\mathbf k_i$ of a pixel as its query as well:
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp(-\|\mathbf k_i - \mathbf k_j\|^2/2)}{\sum_l \exp(-\|\mathbf k_i - \mathbf k_l\|^2/2)} .$$
 #
@@ -72,6 +71,7 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # Let's do one by hand.
 # Three pixels have the values 0, 1 and 0.2, a "patch" is just the pixel itself, and $w = 0.1\sqrt2$.
 # Then the first pixel has the scores 0, −25 and −1, the weights 0.73, 0.00 and 0.27, and the new value $0.27 \cdot 0.2 = 0.05$.
+# Here is the formula in code, with the first filter.
 
 # %%
 noise = 0.3  # try 0.1 … 0.6
@@ -89,16 +89,10 @@ def blur(pictures, s):
     return smooth(pictures, places / s)
 
 
-def bilateral(pictures, s, r):
-    values = pictures.flatten(1)[..., None]  # (pictures, 784, 1)
-    where = places.expand(len(pictures), -1, -1)
-    return smooth(pictures, torch.cat([where / s, values / r], dim=-1))
-
-
 # %% [markdown]
 # ### Exercise 1 · Non-local means
 #
-# *build · 7 minutes*
+# *build · 6 minutes*
 #
 # Write the third filter, for pictures of any size.
 # You may call `smooth`, so all you need is the keys.
@@ -129,10 +123,17 @@ def non_local_means_solution(pictures, width):
 cu.checks.non_local_means(non_local_means_solution)
 
 # %% [markdown]
-# We clean pictures of clothes with all three, at the widths that are best on other pictures, and see how much error is left.
-# The last row is a control: do the patches win, or do far pixels win because they count as much as near ones?
+# Let's clean pictures of clothes with all three, at the widths that are best on other pictures.
+# The last row is a control: do patches win, or do far pixels, because they count as much as near ones?
+
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
+def bilateral(pictures, s, r):
+    values = pictures.flatten(1)[..., None]  # (pictures, 784, 1)
+    where = places.expand(len(pictures), -1, -1)
+    return smooth(pictures, torch.cat([where / s, values / r], dim=-1))
+
+
 by_likeness = cu.choose(non_local_means, pixels.non_local_means)
 filters = {
     "blur": (blur, [(0.5,), (0.6,), (0.7,), (0.85,)]),
@@ -167,7 +168,7 @@ pd.DataFrame(errors, index=draws).T.rename_axis("squared error").round(3)
 # %% [markdown]
 # So **the keys decide what is averaged with what**, and a patch is a good key, because nine noisy pixels tell more than one.
 # A little nearness on top of it helps as well.
-# ([Where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks) lets you move a pixel through all three.)
+# (See for yourself [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).)
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("attention_between_pixels", "same_formula")
@@ -181,8 +182,7 @@ cu.quiz("attention_between_pixels", "same_formula")
 
 # %%
 steps = 60  # try 20 … 200
-patch_widths, place_widths = torch.full((25,), 1.5), torch.full((2,), 5.0)
-W = nn.Parameter(torch.diag(1 / torch.cat([patch_widths, place_widths])))
+W = nn.Parameter(torch.diag(1 / torch.tensor([1.5] * 25 + [5.0] * 2)))  # patch, place
 
 
 def learned(pictures):
@@ -203,8 +203,8 @@ pd.DataFrame(errors, index=draws).T.iloc[-3:].rename_axis("squared error").round
 
 # %% [markdown]
 # A few seconds of training find better keys than all the widths that we tried.
-# Inside a network we learn more, namely different queries and keys, values as well, and all of them from *features*, which say more about a pixel than its patch does.
-# [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step, and named their layer the *non-local block* after the filter.
+# Inside a network we learn more: different queries and keys, values as well, and all of them from *features*, which say more than a patch.
+# [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step with their *non-local block*, named after the filter.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -224,7 +224,7 @@ with cu.guard(
 # Our pictures inside a network are tensors (batch, $C$, $H$, $W$) with $C$ **channels**, but attention wants tokens.
 # A token is a pixel, and **its $C$ channels are its embedding**.
 # In memory a picture lies channel after channel, so we have to move the axis of the channels to the end.
-# Watch the numbers of a tiny picture with two channels, once transposed and once with `view`, which gives the right shape as well.
+# Watch the numbers of a tiny picture with two channels, transposed and with `view`, which gives the right shape as well.
 
 # %%
 numbers = torch.arange(12).view(1, 2, 2, 3)  # channel 0: 0 to 5, channel 1: 6 to 11
@@ -263,7 +263,7 @@ fig
 # With `view` a row holds two neighbors of one channel, and no error is raised.
 # One test finds this mistake in any code: *change one pixel, and exactly one token may change.*
 #
-# (Image networks often write the three projections as a **convolution of width 1**, `nn.Conv1d(C, 3 * C, 1)`, which is an `nn.Linear(C, 3 * C)` for tokens that are columns.)
+# (Image networks often write $W_Q$, $W_K$ and $W_V$ as one **convolution of width 1**, `nn.Conv1d(C, 3 * C, 1)`, which is an `nn.Linear(C, 3 * C)` for tokens that are columns.)
 #
 # ## The block
 #
@@ -310,8 +310,8 @@ cu.Drawing(
 # *bug · 5 minutes*
 #
 # A colleague has copied the step between the two convolutions from another project.
-# Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of them first the channels of head 0, then those of head 1, and so on.
-# With one head all is well, and with more the result is wrong, without an error.
+# Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of them the channels of head 0, of head 1, and so on.
+# With one head all is well, and with more the result is wrong.
 # Which channels become the queries of head 1?
 # Write `fixed_heads`, and the block uses it.
 
@@ -355,7 +355,7 @@ def fixed_heads_solution(qkv, num_heads):
 cu.checks.fixed_heads(fixed_heads_solution)
 
 # %% [markdown]
-# The published code of Dhariwal and Nichol has both orders of heads, and weights that were trained with one give wrong results in the other.
+# The published code of Dhariwal and Nichol has both orders, and weights trained with one give wrong results in the other.
 # Here is the whole block, equal to the package's in outputs and gradients.
 
 # %%
@@ -387,19 +387,19 @@ reference.load_state_dict(mine.state_dict())
 cu.equal(mine, reference, torch.randn(2, 16, 5, 7))
 
 # %% [markdown]
-# A picture of twice the side has four times as many pixels and sixteen times as many weights, so image networks put the block where pictures are [small](16_attention_between_pixels_further.ipynb#What-it-costs).
+# A picture of twice the side has four times as many pixels and sixteen times as many weights, so image networks put the block [where pictures are small](16_attention_between_pixels_further.ipynb#What-it-costs).
 
 # %% [markdown]
 # ## Counting or binding
 #
 # Back to the empty symbols.
 # Our network has three $3\times3$ convolutions and something in the middle.
-# The convolutions see three pixels far, so on their own they can only guess one color in four.
-# Whatever they learn from farther away comes through the middle, where we put one of these:
+# The convolutions see three pixels far, so on their own they can only guess.
+# Whatever comes from farther away comes through the middle, where we put one of these:
 #
 # - **attention**, with a layer norm of each pixel, so nothing else connects the pixels;
-# - **a summary**, which is a group norm with two convolutions of width 1 and as many parameters, but no attention.
-#   With 8 groups, 8 means and 8 variances tell each pixel about the whole picture in 16 numbers.
+# - **a summary**, which is a group norm with two convolutions of width 1 and nearly the same number of parameters.
+#   Its 8 means and 8 variances tell each pixel about the whole picture in 16 numbers.
 
 
 # %%
@@ -441,9 +441,9 @@ def train(network, tests, steps, rate=1e-3, seed=0):
 
 # %% [markdown]
 # Which score tells us that a network looks?
-# If we always name a most frequent color, we are right in 0.63 of all cases with two symbols, in 0.53 with four and in 0.44 with eight.
+# Naming a most frequent color is right in 0.63 of all cases with two symbols, in 0.53 with four and in 0.44 with eight.
 # This is the **line of counting** of the first screen.
-# Let's train both networks with eight symbols and draw it in.
+# Let's train both with eight symbols and draw it in.
 
 # %% tags=["nbval-ignore-output"]
 symbols = 8  # try 2 | 4 | 6 | 8
@@ -477,10 +477,10 @@ fig
 
 # %% [markdown]
 # Counting is the first thing that either network learns.
-# The network with the summary stays on the line, while attention pauses near it and then leaves it, because it has begun to **bind** each empty symbol to its partner.
+# The summary stays on the line, while attention pauses near it and then leaves it, because it begins to **bind** each empty symbol to its partner.
 #
 # Does a summary always have to stay there?
-# We trained both with two, four and eight symbols, three seeds each, and with eight we gave the summary more room as well, 32 groups, which make 64 numbers.
+# We trained both with two, four and eight symbols, three seeds each, and with eight we also tried a summary of 64 numbers (32 groups).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("attention_between_pixels", "far_colors", highest="validation")
@@ -508,10 +508,10 @@ fig
 # Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the line of counting.
 # With 64 numbers it can get much farther.
 # So **a summary of fixed size has room for some pairs, and beyond that it falls back to counting.**
-# You know this from [the squeezed vector](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) of our first translator, and the cure is the same: attention looks each pair up when it needs it.
+# You know this from [the squeezed vector](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) of our first translator, and attention is again the cure, because it looks up each pair when it needs it.
 #
-# There is a direct way to ask a network whether it counts or binds.
-# We change the color of *one* filled symbol and see which answers change.
+# We can also ask a network directly whether it counts or binds.
+# We change the color of *one* filled symbol and see which answers follow.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -546,7 +546,7 @@ fig
 # With the summary a recolored symbol changes all answers about equally often, and its partner's hardly more than the others.
 #
 # Now choose a picture and a symbol of your own.
-# On the left the network with attention colors it, in the middle you have recolored your symbol, and the map shows where its partner looks.
+# On the left the network with attention colors it, in the middle your symbol is recolored, and the map shows where its partner looks.
 
 # %% tags=["nbval-ignore-output"]
 which = 0  # try 0 … 499
@@ -580,7 +580,7 @@ fig.colorbar(drawn, ax=axes[2], label="weight", shrink=0.8).outline.set_visible(
 fig
 
 # %% [markdown]
-# Most of its weight lies on the filled symbol, wherever that is, and this is the gesture that you made with your eyes on the first screen.
+# Most of its weight lies on the filled symbol, as your eyes did on the first screen.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
@@ -623,14 +623,14 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 # %% [markdown]
 # ## Take-aways
 #
-# - Blur, bilateral filter and non-local means are one attention with three hand-made keys, and learning finds better ones.
+# - Three old filters are one attention with hand-made keys, and learning finds better ones.
 # - A pixel is a token and its channels are its embedding.
-#   Transpose, don't `view`, and cut into queries, keys and values before you cut into heads.
-# - A summary of the picture can count, and attention can bind.
+#   Transpose, don't `view`, and cut into thirds before you cut into heads.
+# - A small summary counts, and attention binds.
 #   To tell them apart, change one thing far away and see which answers change.
 #
-# Next: [Attention in a diffusion model](17_diffusion.ipynb), where this block sits inside a network that shrinks a picture and enlarges it again.
-# [Attention between pixels: sixteen bits, far pixels and cost](16_attention_between_pixels_further.ipynb) has what the filters look at, two fourth roots, and the price of the block.
+# Next: [Attention in a diffusion model](17_diffusion.ipynb), where this block sits in a network that draws.
+# [Attention between pixels: sixteen bits, far pixels and cost](16_attention_between_pixels_further.ipynb) has the rest.
 #
 # ## Quiz
 

@@ -244,14 +244,14 @@ pd.DataFrame(
 # | Additive Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 03 further [Additive scores and a matrix in between](03_scoring_functions_further.ipynb#Additive-scores-and-a-matrix-in-between) |
 # | The Bahdanau Attention Mechanism | 06 [A context for each word](06_bahdanau_attention.ipynb#A-context-for-each-word) · 06 further [A window that moves forward](06_bahdanau_attention_further.ipynb#A-window-that-moves-forward) |
 # | Defining the Decoder with Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Training it](06_bahdanau_attention.ipynb#Training-it) · 06 further [Four sentences with a perfect score](06_bahdanau_attention_further.ipynb#Four-sentences-with-a-perfect-score) |
-# | Multi-Head Attention | 08 [Two questions, one average](08_multi_head_attention.ipynb#Two-questions,-one-average) · 08 [Then as one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
+# | Multi-Head Attention | 08 [Two questions, one average](08_multi_head_attention.ipynb#Two-questions,-one-average) · 08 [Split and join: one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
 # | Self-Attention | 07 [All words at once: the formula](07_self_attention.ipynb#All-words-at-once:-the-formula) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
 # | Positional Encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) |
 # | The Transformer Architecture | 10 [The whole on one page](10_transformer.ipynb#The-whole-on-one-page) |
 # | Positionwise Feed-Forward Networks | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Residual Connection and Layer Normalization | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) |
-# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 [What a word needs: attention or forbidding?](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?) · 11 further [Translating](11_translating_further.ipynb) |
+# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 further [Translating](11_translating_further.ipynb) |
 # | Transformers for Vision | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
 #
 # | Zou, *Attention Mechanism* | Here |
@@ -259,7 +259,7 @@ pd.DataFrame(
 # | Input Data | 05 [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches) |
 # | Basic Functions | 04 [True = may attend](04_masks.ipynb#True-=-may-attend) · 04 further [Which version passes which test?](04_masks_further.ipynb#Which-version-passes-which-test?) |
 # | DotProductAttention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
-# | MultiHeadAttention | 08 [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
+# | MultiHeadAttention | 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
 # | Positional encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) · 09 further [Kinds of decay](09_positions_further.ipynb#Kinds-of-decay) |
 # | Add&Norm; ForwardWiseFFN | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) |
@@ -272,7 +272,7 @@ pd.DataFrame(
 # |---|---|
 # | Preamble | 07 [The source decides: cross-attention](07_self_attention.ipynb#The-source-decides:-cross-attention) · 07 further [It and its adjective](07_self_attention_further.ipynb#It-and-its-adjective) |
 # | The Basic Idea of Dot-Product Attention | 07 [Queries, keys and values](07_self_attention.ipynb#Queries,-keys-and-values) · 07 [All words at once: the formula](07_self_attention.ipynb#All-words-at-once:-the-formula) · 03 [Scoring functions](03_scoring_functions.ipynb) |
-# | Multi-Headed Attention | 08 [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Heads as slices](08_multi_head_attention_further.ipynb#Heads-as-slices) |
+# | Multi-Headed Attention | 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Heads as slices](08_multi_head_attention_further.ipynb#Heads-as-slices) |
 # | Implementation of Attention in DLStudio's Transformers | 08 further [Heads as slices](08_multi_head_attention_further.ipynb#Heads-as-slices) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
 # | The Encoder-Decoder Architecture of a Transformer | 10 [The whole on one page](10_transformer.ipynb#The-whole-on-one-page) |
 # | The Master Encoder Class; The Basic Encoder Class | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
@@ -284,7 +284,7 @@ pd.DataFrame(
 # | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Translating](11_translating_further.ipynb) |
 # | Transformers with Generative Pre-Training (GPT) | 13 [What counting knows](13_gpt.ipynb#What-counting-knows) · 13 further [Pieces of words](13_gpt_further.ipynb#Pieces-of-words) · 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
 # | The Vision Transformer Class visTransformer | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
-# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [A U-Net in sixty lines](17_diffusion.ipynb#A-U-Net-in-sixty-lines) |
+# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [Attention in a diffusion model](17_diffusion.ipynb) |
 #
 # | Agarwal, a notebook | Here |
 # |---|---|
@@ -292,7 +292,7 @@ pd.DataFrame(
 # | Attention Scoring Functions: Masked Softmax Operation | 04 [Before the softmax](04_masks.ipynb#Before-the-softmax) |
 # | Additive Attention; Scaled Dot-Product Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
 # | Bahdanau Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?) |
-# | Multi-Head Attention | 08 [Then as one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
+# | Multi-Head Attention | 08 [Split and join: one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
 # | Transformer | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) · 11 [Translating](11_translating.ipynb) |
 #
 # | Huang, Li and Smola, CS 329P | Here |
@@ -300,7 +300,7 @@ pd.DataFrame(
 # | Encode-Decoder Architecture | 05 [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder) |
 # | Attention; Code | 06 further [A decoder that attends to its own past](06_bahdanau_attention_further.ipynb#A-decoder-that-attends-to-its-own-past) · 03 [A dot product is a match](03_scoring_functions.ipynb#A-dot-product-is-a-match) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
 # | Self-attention | 07 [All words at once: the formula](07_self_attention.ipynb#All-words-at-once:-the-formula) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
-# | Transformers; Code for Transformer Block | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 08 [From one head to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) |
+# | Transformers; Code for Transformer Block | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) |
 # | BERT and GPT | 13 [GPT in one class](13_gpt.ipynb#GPT-in-one-class) · 14 [BERT in one class](14_bert_and_transfer.ipynb#BERT-in-one-class) |
 # | Transformers in Vision | 15 [Vision transformers](15_vision_transformers.ipynb) |
 # | Summary | [One formula](F_one_formula.ipynb) |

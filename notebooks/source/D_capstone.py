@@ -51,7 +51,7 @@
 # - Give the pictures of [Attention between pixels](16_attention_between_pixels.ipynb#Counting-or-binding) twice as many colors, or two empty symbols for each filled one.
 #   How many numbers does a summary need before it binds?
 #   The line of counting, for your pictures, is the baseline.
-# - Forbid a word of the caption in [a diffusion model](17_diffusion.ipynb#Words-for-pixels) in some of the steps only.
+# - Forbid a word of the caption in [a diffusion model](17_diffusion.ipynb) in some of the steps only.
 #   In which steps does the word decide what is drawn?
 #   The same number of steps, chosen at random, is the baseline.
 # - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…, classes=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
