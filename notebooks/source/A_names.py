@@ -251,8 +251,8 @@ pd.DataFrame(
 # | Positionwise Feed-Forward Networks | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Residual Connection and Layer Normalization | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) |
-# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 further [Translating](11_translating_further.ipynb) |
-# | Transformers for Vision | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
+# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 [What a word needs: attention or forbidding?](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?) · 11 further [All heads of one sentence](11_translating_further.ipynb#All-heads-of-one-sentence) · 11 further [Four sentences of a lecture](11_translating_further.ipynb#Four-sentences-of-a-lecture) |
+# | Transformers for Vision | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [All of Fashion-MNIST](15_vision_transformers_further.ipynb#All-of-Fashion-MNIST) |
 #
 # | Zou, *Attention Mechanism* | Here |
 # |---|---|
@@ -265,7 +265,7 @@ pd.DataFrame(
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) |
 # | Model | 10 [The whole model](10_transformer.ipynb#The-whole-model) |
 # | Masked softmax loss; Train function | 05 [What counts as an error, and the training loop](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop) |
-# | Prediction | 05 [Word by word](05_sequence_to_sequence.ipynb#Word-by-word) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [Translating](11_translating.ipynb) |
+# | Prediction | 05 [Word by word](05_sequence_to_sequence.ipynb#Word-by-word) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search) |
 # | Llama | 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
 #
 # | Kak, *Transformers: Learning with Purely Attention Based Networks* | Here |
@@ -281,9 +281,9 @@ pd.DataFrame(
 # | Positional Encoding for the Words | 09 [Waves](09_positions.ipynb#Waves) · 09 [Four lengths](09_positions.ipynb#Four-lengths) |
 # | TransformerFG and TransformerPreLN Classes in DLStudio | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) · 12 further [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm) |
 # | Regarding the Difficulty of Training a Transformer Network | 12 [Small first steps: Adam and warm-up](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up) · 12 [Checkpoints: back to the best file](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file) · 05 further [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out) |
-# | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Translating](11_translating_further.ipynb) |
+# | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Real sentences](11_translating_further.ipynb#Real-sentences) |
 # | Transformers with Generative Pre-Training (GPT) | 13 [What counting knows](13_gpt.ipynb#What-counting-knows) · 13 further [Pieces of words](13_gpt_further.ipynb#Pieces-of-words) · 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
-# | The Vision Transformer Class visTransformer | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [Vision transformers](15_vision_transformers_further.ipynb) |
+# | The Vision Transformer Class visTransformer | 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [The right shape and the wrong patches](15_vision_transformers_further.ipynb#The-right-shape-and-the-wrong-patches) · 15 further [CIFAR-10, with right and with wrong patches](15_vision_transformers_further.ipynb#CIFAR-10,-with-right-and-with-wrong-patches) |
 # | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [Attention in a diffusion model](17_diffusion.ipynb) |
 #
 # | Agarwal, a notebook | Here |
@@ -293,7 +293,7 @@ pd.DataFrame(
 # | Additive Attention; Scaled Dot-Product Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
 # | Bahdanau Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?) |
 # | Multi-Head Attention | 08 [Split and join: one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
-# | Transformer | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) · 11 [Translating](11_translating.ipynb) |
+# | Transformer | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) · 11 [Training it](11_translating.ipynb#Training-it) · 11 further [All heads of one sentence](11_translating_further.ipynb#All-heads-of-one-sentence) |
 #
 # | Huang, Li and Smola, CS 329P | Here |
 # |---|---|
@@ -302,7 +302,7 @@ pd.DataFrame(
 # | Self-attention | 07 [All words at once: the formula](07_self_attention.ipynb#All-words-at-once:-the-formula) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
 # | Transformers; Code for Transformer Block | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) |
 # | BERT and GPT | 13 [GPT in one class](13_gpt.ipynb#GPT-in-one-class) · 14 [BERT in one class](14_bert_and_transfer.ipynb#BERT-in-one-class) |
-# | Transformers in Vision | 15 [Vision transformers](15_vision_transformers.ipynb) |
+# | Transformers in Vision | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 further [Against a convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) |
 # | Summary | [One formula](F_one_formula.ipynb) |
 
 # %% [markdown]
