@@ -25,8 +25,15 @@ KINDS = {
 ANSWERED = """(bundle, kind) => {
     const { models, engine: { BOS } } = live_modules, { greedy, argmax } = models, model = new models[kind](bundle);
     const far = (found, right) => Math.max(...right.map(([id, logit]) => Math.abs(found[id] - logit)));
-    return (bundle.answers ?? []).map((answer, i) => {
+    return bundle.answers.map((answer, i) => {
         const { source, said, ids, place = -1, logits } = answer;
+        if (bundle.boards) {
+            const picture = atob(bundle.boards[i].picture.split(",")[1]).slice(1078);
+            const values = Array.from(picture, letter => letter.charCodeAt(0) / 127.5 - 1);
+            const rows = Array.from({ length: 56 }, (_, row) => values.slice(56 * row, 56 * (row + 1)));
+            const found = model.linear("output", model.tokens([rows]))[bundle.first + 1];
+            return [argmax(found) === argmax(answer), far(found, [...answer.entries()])];
+        }
         if (kind === "ViT") {
             const values = Array.from(atob(bundle.examples[i].pixels), letter => letter.charCodeAt(0) / 127.5 - 1);
             const rows = Array.from({ length: 28 }, (_, row) => values.slice(28 * row, 28 * (row + 1)));

@@ -138,7 +138,7 @@ MISTAKES = {
     "embeddings are not scaled": ("value * Math.sqrt(dim))", "value)"),
     "the gate and the other half swapped": ('"swiglu") return', '"relu") return'),
     "patches column by column": ("(column) => patch(row, column)", "(column) => patch(column, row)"),
-    "the class token at the end": ("x.slice(0, 1)", "x.slice(-1)"),
+    "the class token at the end": ("this.tokens(image).slice(0, 1)", "this.tokens(image).slice(-1)"),
     "the reset gate before the product": ("+ reset * outer[2 * size + j]", "+ outer[2 * size + j]"),
     "update the other way round": ("(1 - update) * fresh + update * old", "update * fresh + (1 - update) * old"),
     "the scale of the row before": ("(scale, row) => {", "(_, row, all) => { const scale = all[Math.max(row - 1, 0)];"),

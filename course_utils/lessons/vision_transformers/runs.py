@@ -312,12 +312,19 @@ def model_card(name: str) -> dict:
     return {"kinds": list(FASHION), "examples": examples, "score": score, "answers": answers}
 
 
+@torch.no_grad()
 def memory_card() -> dict:
-    """`boards` of test pictures, with the place of each card's twin; `first`: the card that is pressed first."""
+    """`boards` of test pictures, with the place of each card's twin; `first`: the card that is pressed first.
+
+    `answers`: the scores of this card on each board.
+    """
+    first, model = 8, network_of(ViT, packed("memory"))
     boards, twins = memory.deal(parts()[2], 3, seed=4)
     pixels = ((boards + 1) * 127.5).round().to(torch.uint8)
     deals = [
         {"picture": bitmap(board[0]), "twins": places}
         for board, places in zip(pixels, twins.tolist(), strict=True)
     ]
-    return {"boards": deals, "first": 8}
+    scores = model.output(model.tokens(scaled(pixels))[:, first + 1])
+    answers = [[round(score, 6) for score in row] for row in scores.tolist()]
+    return {"boards": deals, "first": first, "answers": answers}
