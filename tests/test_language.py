@@ -24,7 +24,7 @@ from course_utils.data.prose import (
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import next_token_probs, sample
-from course_utils.lessons.bert_and_transfer.tasks import TENSES, load_tenses
+from course_utils.lessons.bert_and_transfer.tasks import Counts
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.losses import language_model_loss
 
@@ -287,16 +287,24 @@ def test_the_texts_of_the_course_are_there():
     assert all(sentence[-1] in ".?!" for sentence in story)
 
 
-def test_tenses_are_what_a_reader_would_say():
-    label_of = {text: TENSES[label] for text, label in load_tenses().items()}
-    assert len(label_of) > 10_000
-    for text, label in label_of.items():
-        words = set(text.split())
-        assert ("did" in words or "was" in words) <= (label == "past"), text
-        assert ("will" in words or "won't" in words) <= (label == "future"), text
-        assert ("last" in words) <= (label == "past"), text
-        assert ("tomorrow" in words) <= (label == "future" or "must" in words), text
-    assert min(list(label_of.values()).count(tense) for tense in TENSES) > 1_000
+def test_a_count_fills_a_gap_as_it_rates_the_whole_row_with_each_token():
+    """And after any history its chances sum to 1."""
+    draws = torch.Generator().manual_seed(0)
+    rows = [
+        [BOS, *torch.randint(MASK + 1, 20, (6,), generator=draws).tolist(), EOS] for _ in range(40)
+    ]
+    counts = Counts(rows)
+    for history in ([BOS], [BOS, 7], [7, 8], [8, 400]):
+        assert_close(counts.after(*history).sum(), torch.tensor(1.0))
+    for place in (1, 3, 6):
+        left, right = rows[0][:place], rows[0][place + 1 :]
+        whole = torch.zeros(len(counts.single))
+        for token in range(MASK + 1, len(whole)):
+            row = [*left, token, *right[:2]]
+            whole[token] = math.prod(
+                counts.after(*row[max(i - 2, 0) : i])[row[i]].item() for i in range(place, len(row))
+            )
+        assert_close(counts.gap(left, right), whole / whole.sum(), rtol=1e-4, atol=1e-7)
 
 
 # Sampling ---------------------------------------------------------------------------------------

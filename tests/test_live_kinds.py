@@ -20,12 +20,11 @@ pytestmark = pytest.mark.slow
 KINDS = sorted(path.stem for path in (Path(live.__file__).parent / "widgets").glob("*.js"))
 
 PHONE = {"width": 360, "height": 740}
-INSIDE = {"map": "1.3", "cell": "0.1", "operation": "merge"}
-CLOSER = {"closer": "1", **INSIDE}
+CLOSER = {"closer": "1", "map": "1.3", "cell": "0.1", "operation": "merge"}
 LONG = "there were three mirrors near the window and the old wuman is sleeping ."
 FULL: dict[str, dict] = {
     "alignment": {"sentence": LONG, "map": "1.3", "cell": "cross:0.4", "operation": "merge"},
-    "bert": {"sentence": "the old wuman is ___ near the old church .", **INSIDE},
+    "bert": {"sentence": "the old wuman is ___ near the old church .", **CLOSER},
     "character_gpt": {"rate": "0.01", "seed": "7"},
     "colors": {"symbols": "8", "sees": "counts", "painted": "012"},
     "gpt": {"prompt": "the old wuman is sleeping", "Write": "", "forbid": "3", **CLOSER},

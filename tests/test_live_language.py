@@ -416,13 +416,15 @@ def test_an_output_without_widgets_keeps_any_beginning_as_text(browser):
 
 def test_gaps_are_filled_one_after_the_other_by_keys(open_widget):
     with open_widget(cu.live.bert()) as page:
+        page.get_by_label("Look closer").check()
         write(page, "the ___ is ___ the sofa .")
         token, choices = slider(page, "Token"), part(page, "next").locator("button:enabled")
         expect(token).to_have_attribute("aria-valuetext", "3 of 10: ___")
         token.press("ArrowRight")
-        expect(part(page, "next")).to_contain_text("which it reads")
-        assert choices.count() == 0
+        expect(token).to_have_attribute("aria-valuetext", "4 of 10: is␣")
+        assert choices.count() == 0, "it reads this token"
         token.press("ArrowRight")
+        expect(part(page, "left")).to_contain_text("fill the earlier one first")
         word = choices.first.inner_text().removesuffix("␣")
         choices.first.press("Enter")
         line = f"the ___ is {word} the sofa ."
@@ -430,10 +432,20 @@ def test_gaps_are_filled_one_after_the_other_by_keys(open_widget):
         expect(part(page, "status")).to_have_text(f"Filled: {line}")
         expect(token).to_have_attribute("aria-valuetext", "3 of 10: ___")  # the gap that is left
         choices.first.press("Enter")
-        expect(token).to_be_focused()
+        expect(page.get_by_role("textbox")).to_be_focused()
         assert "___" not in page.get_by_role("textbox").input_value()
         write(page, "")
         assert part(page, "text").locator("span").all_inner_texts() == ["<bos>", "<eos>"]
+
+
+def test_what_comes_after_a_gap_changes_the_answer_of_one_reader_only(open_widget):
+    with open_widget(cu.live.bert("she wants to ___ a novel .")) as page:
+        first = {
+            name: part(page, name).locator("li").all_inner_texts() for name in ("next", "left")
+        }
+        write(page, "she wants to ___ .")
+        expect(part(page, "next").locator("li").first).not_to_have_text(first["next"][0])
+        assert part(page, "left").locator("li").all_inner_texts() == first["left"]
 
 
 # A number that is explained ---------------------------------------------------------------------

@@ -74,6 +74,11 @@ def test_what_is_told_is_what_the_model_says(name):
 
 
 @pytest.mark.slow
+def test_the_reader_of_the_left_answers_as_its_card_says():
+    assert same(read_card("gpt_left"), filler.left_card("gpt_left"))
+
+
+@pytest.mark.slow
 def test_the_writer_at_each_step_continues_as_it_is_told():
     sentences = load_english()
     random.Random(0).shuffle(sentences)

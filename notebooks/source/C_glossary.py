@@ -100,7 +100,7 @@ cu.seed_everything(0)
 #
 # A description of a text that counts its words and forgets their order.
 # For example, *milk drinks cold cat* and *cold cat drinks milk* have the same bag of words.
-# *Taught in* [Any order](07_self_attention.ipynb), [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels).
+# *Taught in* [Any order](07_self_attention.ipynb), [Fifty labels: fine-tuning](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
 #
 # ### <a id="bandwidth"></a>bandwidth
 #
@@ -337,7 +337,7 @@ cu.seed_everything(0)
 #
 # Further training of a pretrained network on a task of its own, for which a few labels are often enough.
 # For example, a network that has read many sentences learns from fifty labels to notice exchanged words.
-# *Taught in* [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels).
+# *Taught in* [Fifty labels: fine-tuning](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
 #
 # ### <a id="fixed-context"></a>fixed context
 #
@@ -550,7 +550,7 @@ fig
 #
 # A kind of training in which some tokens are hidden, and the model restores them from both sides.
 # For example, in *she wants to ___ a novel*, it learns that *read* fits well and *eat* doesn't.
-# *Taught in* [Hide and restore](14_bert_and_transfer.ipynb#Hide-and-restore), [Training it](14_bert_and_transfer.ipynb#Training-it).
+# *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens), [Against counting](14_bert_and_transfer.ipynb#Against-counting).
 #
 # ### <a id="multi-head-attention"></a>multi-head attention
 #
@@ -676,7 +676,7 @@ fig
 #
 # The beginning of a text that we give to a language model, which then writes on.
 # For example, after the prompt *The capital of France is*, a large model writes *Paris*.
-# *Taught in* [Writing](13_gpt.ipynb#Writing), [Ask for the answer only](14_bert_and_transfer.ipynb#Ask-for-the-answer-only).
+# *Taught in* [Writing](13_gpt.ipynb#Writing).
 
 # %% [markdown]
 # ## Q

@@ -171,7 +171,7 @@ pd.DataFrame(
 # | [Translating](11_translating.ipynb) | a translator; beam search; what a word needs, and what its map can show |
 # | [Training transformers](12_training_transformers.ipynb) | norm after and before; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
 # | [GPT](13_gpt.ipynb) | counting as the number to beat; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
-# | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; what pretraining brings beside bags of words and counts; LoRA; a loss on answers only |
+# | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; a gap read from both sides, against counting; fifty labels, asked as trained; LoRA |
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its dull rivals; Memory, which needs attention; what an answer needs, against what maps show |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; counting against binding |
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; what attention brings to a task that needs it, and to one that does not; cross-attention to words |

@@ -126,43 +126,6 @@ class my_lora:
         return Beside()
 
 
-def _where(ids, lengths, shift, padding=True):
-    targets, places = ids[:, 1:], torch.arange(ids.shape[1] - 1)
-    outside = places < lengths[:, None] + shift
-    return targets.masked_fill(outside | ((targets == 0) & padding), -100)
-
-
-class my_answer_targets:
-    behind_the_first_eos = wrong("Takes the first <eos> for the end of the prompt.",
-        lambda ids, prompt_lens: _where(ids, (ids == 3).int().argmax(dim=1) + 1, -1))
-    in_floats = wrong("Numbers with a decimal point.", lambda ids, prompt_lens: _where(ids, prompt_lens, -1).float())
-
-    def not_shifted(ids, prompt_lens):
-        """Each place is asked for the token that it has read."""
-        targets, places = ids[:, :-1], torch.arange(ids.shape[1] - 1)
-        return targets.masked_fill((places < prompt_lens[:, None]) | (targets == 0), -100)
-
-    def ids_overwritten(ids, prompt_lens):
-        """Right, and the caller's ids are changed."""
-        targets = ids[:, 1:]
-        targets[:] = _where(ids, prompt_lens, -1)
-        return targets
-
-    def special_tokens_left_out(ids, prompt_lens):
-        """An <eos> in the answer is not asked for."""
-        targets = _where(ids, prompt_lens, -1)
-        return targets.masked_fill(targets < 5, -100)
-
-
-ON_PAPER = {
-    "hidden_on_paper": {
-        "a": 15,  # 15 tokens instead of 15 % of 200
-        "b": 160,  # 80 % of all tokens instead of the picked ones
-        "c": 170,  # forgets that some of the picked tokens stay
-        "d": 200,  # forgets that some of the picked tokens stay
-    },
-}
-
 ANSWERS = {
     "the_course_s_own": ("it calls LoRA.__init__", "step by step"),
     "mask_written_down": ("special tokens", "is an argument"),

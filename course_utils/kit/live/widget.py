@@ -80,7 +80,7 @@ KINDS = {
     "alignment": Kind(
         "Live alignments", ("bahdanau_fr", "translator_fr"), ("bahdanau_fr_0", "bahdanau_fr_100")
     ),
-    "bert": Kind("Live BERT", ("bert",)),
+    "bert": Kind("Live BERT and GPT", ("bert", "gpt_left")),
     "gpt": Kind("Live GPT", ("gpt",), ("gpt_0", "gpt_100")),
     "memory": Kind("Live Memory", ("memory",), style="patches"),
     "patches": Kind("Live patches", ("vit",), style="patches"),

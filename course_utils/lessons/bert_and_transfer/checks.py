@@ -1,4 +1,4 @@
-"""Checks of *BERT and transfer*: a count on paper, masking with a bug, a LoRA layer, targets in the answer only."""
+"""Checks of *BERT and transfer*: masking with a bug, and a LoRA layer."""
 
 import torch
 from torch import nn
@@ -12,24 +12,6 @@ from course_utils.kit.check import (
     expect_shape,
     expect_tensors,
 )
-from course_utils.kit.on_paper import on_paper
-
-# Counting on paper ------------------------------------------------------------------------------
-
-hidden_on_paper = on_paper(
-    "hidden_on_paper", __name__, {
-        "a": (30, "the number of tokens that BERT has to predict",
-             "Which share of the tokens is picked? It is 15 %, of all 200."),
-        "b": (24, "the number of masks",
-             "Which share of the picked tokens is masked? Take it of your answer to (a).",
-             "It is 80 % of the 30 picked tokens."),
-        "c": (173, "the number of tokens that BERT reads as they are in the text",
-             "Two kinds of token are as in the text. One kind was not picked; which is the other?",
-             "170 were not picked. Of the 30 that were, 10 % stay."),
-        "d": (199, "the number of tokens that a GPT has to predict",
-             "Which of the 200 tokens has nothing before it? All others are predicted."),
-    },
-)  # fmt: skip
 
 # Masking: find the bug --------------------------------------------------------------------------
 
@@ -257,64 +239,3 @@ def _(candidate):
         A, B = (next(v for v in values if n in v.shape) for n in (10, 7))
         A, B = A if A.shape[0] == 10 else A.T, B if B.shape[0] == 7 else B.T
         expect_close(changes[0], 3 * A @ B.T, "rank 2 and alpha 6, the change", atol=1e-4)
-
-
-# Targets in the answer only ---------------------------------------------------------------------
-
-my_answer_targets = Check("my_answer_targets")
-
-IDS = [[2, 11, 12, 3, 47, 0, 0], [2, 13, 3, 15, 16, 3, 62], [2, 17, 3, 48, 49, 3, 0]]
-LENGTHS = [4, 6, 3]
-WANTED = [
-    [-100, -100, -100, 47, -100, -100],
-    [-100, -100, -100, -100, -100, 62],
-    [-100, -100, 48, 49, 3, -100],
-]
-
-
-def _targets(candidate):
-    ids, lengths = torch.tensor(IDS), torch.tensor(LENGTHS)
-    return expect_shape(candidate(ids, lengths), (3, 6))
-
-
-@my_answer_targets.must("asks for the first token of the answer, at the last place of the prompt")
-def _(candidate):
-    """At which place does a GPT predict what follows the prompt? It has read the whole prompt there, so it is the
-    prompt's last place.
-
-    Target i is token i + 1. For a prompt of n tokens the answer begins at token n, so at target n − 1.
-    """
-    targets = _targets(candidate)
-    row_targets = [targets[row, n - 1].item() for row, n in enumerate(LENGTHS)]
-    expect_equal(row_targets, [47, 62, 48], "the targets at the last place of each prompt")
-
-
-@my_answer_targets.must("asks for no token of the prompt")
-def _(candidate):
-    """Which targets are tokens of the prompt? Set them to -100, which the loss leaves out."""
-    targets = _targets(candidate)
-    for row, n in enumerate(LENGTHS):
-        row_targets = targets[row, : n - 1].tolist()
-        expect_equal(row_targets, [-100] * (n - 1), f"the targets inside the prompt of row {row}")
-
-
-@my_answer_targets.must("asks for a longer answer to its end, and never for padding")
-def _(candidate):
-    """Which condition leaves out the padding, and nothing else? Padding has the id 0, and an answer may end with
-    `<eos>`.
-    """
-    expect_equal(_targets(candidate).tolist(), WANTED, "the targets")
-
-
-my_answer_targets.must_keep_inputs(
-    lambda: [torch.tensor(IDS), torch.tensor(LENGTHS)],
-    "Does a line write into the ids? `masked_fill_` and `ids[…] = …` do, `masked_fill` makes a new tensor.",
-    "leaves the ids unchanged",
-)
-
-
-@my_answer_targets.must("gives whole numbers as targets, as the ids are")
-def _(candidate):
-    """Which line turns the ids into other numbers? `masked_fill` keeps their type, and the loss needs it."""
-    dtype = _targets(candidate).dtype
-    expect(dtype == torch.int64, f"the targets have the dtype {dtype}, expected torch.int64")

@@ -1,23 +1,21 @@
 """The trainings of *BERT and transfer* that are made beforehand: `make runs CHAPTER=14`."""
 
-import functools
+from types import SimpleNamespace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from course_utils.data.prose import Subwords
-from course_utils.data.text import BOS, EOS, MASK
-from course_utils.kit.live import network_of, packed, save_model, write_card
+from course_utils.data.prose import IGNORE, Subwords
+from course_utils.data.text import BOS, EOS, MASK, PAD
+from course_utils.kit.live import load_model, network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
-from course_utils.lessons.bert_and_transfer import tasks, tuning
+from course_utils.lessons.bert_and_transfer import tasks
 from course_utils.lessons.bert_and_transfer.tasks import (
-    CLASSES,
     DATA,
     Labeled,
-    bag_accuracy,
     few,
     hidden,
-    task,
+    order_task,
     texts,
 )
 from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, fine_tune
@@ -27,10 +25,17 @@ from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import BERT, GPT, LanguageModel
 
 SEEDS = (0, 1, 2)
-LABELS = {"order": (50, 1000), "tense": (50,)}
-STEPS = {50: 120, 1000: 400}
-RATES = {"all": (1e-3, 3e-3), "LoRA": (3e-3, 1e-2), "output": (1e-2, 3e-2)}
-"""Of these the better one on the validation part is taken, for each beginning, seed and number of labels."""
+STEPS, COPY_STEPS = 3600, 1200
+"""Of pretraining; an autoencoder needs fewer until its loss is 0."""
+WATCHED = 100  # steps from one measurement to the next
+TUNING_STEPS = {50: 120, 1000: 400}
+"""Number of labels → steps of fine-tuning."""
+TUNING_RATES = {
+    "all": (3e-4, 1e-3, 3e-3, 1e-2),
+    "LoRA": (3e-3, 1e-2, 3e-2),
+    "output": (1e-2, 3e-2, 1e-1, 3e-1),
+}
+"""Of these the best one on the validation part is taken, for each network, seed and number of labels."""
 
 VARIANTS: dict[str, dict] = {
     "RMSNorm": {"norm": "rms"},
@@ -45,129 +50,158 @@ VARIANTS["together"] = {
 }  # fmt: skip
 
 
-@functools.cache
-def begun(name: str, seed: int) -> tuple[LanguageModel, list[list[float]]]:
-    """A pretrained network, once for all runs of a process."""
-    return tasks.pretrain(name, seed)
+# Pretraining --------------------------------------------------------------------------------------
 
 
-def tuned(body: LanguageModel, name: str, count: int, seed: int, method: str) -> tuple[float, list]:
-    """Test accuracy at the better rate, and points [step, accuracy on the validation part]."""
-    best: tuple[float, float, list] = (-1.0, 0.0, [])
-    data, (val, test) = few(name, count, seed), task(name)
-    for lr in RATES[method]:
+def ask_next(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """What a GPT reads and is asked: each next token."""
+    return ids[:, :-1], ids[:, 1:].masked_fill(ids[:, 1:] == PAD, IGNORE)
+
+
+def ask_same(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """What an autoencoder reads and is asked: each token itself."""
+    return ids, ids.masked_fill(ids == PAD, IGNORE)
+
+
+ASKED = {"GPT": ask_next, "autoencoder": ask_same}
+"""Of those that are not asked for hidden tokens."""
+
+_pretrained: dict[tuple[str, int], tuple[LanguageModel, dict]] = {}
+
+
+def pretrained(chapter: SimpleNamespace, name: str, seed: int) -> tuple[LanguageModel, dict]:
+    """A network trained as the chapter does it, and its curves; once for all runs of a process."""
+    if (name, seed) not in _pretrained:
         torch.manual_seed(seed)
-        model = classifier(body, CLASSES[name], method)
-        curve = fine_tune(model, data, steps=STEPS[count], lr=lr, seed=seed, watch=val)
-        best = max(best, (curve[-1][1], accuracy(model, test), curve), key=lambda trial: trial[0])
-    return best[1], best[2]
+        kind = GPT if name == "GPT" else BERT
+        model = kind(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0)
+        hidden_losses = [[0, round(tasks.hidden_loss(model), 4)]]
+
+        def watch(step: int) -> None:
+            if step % WATCHED == 0:
+                hidden_losses.append([step, round(tasks.hidden_loss(model), 4)])
+
+        steps = COPY_STEPS if name == "autoencoder" else STEPS
+        losses = chapter.train(model, steps, ASKED.get(name, chapter.hide), watch=watch)
+        means = torch.tensor(losses).view(-1, WATCHED).mean(dim=1).tolist()
+        training = [[WATCHED * (i + 1), round(mean, 4)] for i, mean in enumerate(means)]
+        _pretrained[name, seed] = model.eval(), {"training": training, "hidden": hidden_losses}
+    return _pretrained[name, seed]
+
+
+@torch.no_grad()
+def left_strangeness(model: GPT, data: Labeled) -> Tensor:
+    """(sentences,) the largest loss of a token, each guessed from those before it."""
+    read, targets = ask_next(data.ids)
+    losses = nn.functional.cross_entropy(
+        model(read).mT, targets, ignore_index=IGNORE, reduction="none"
+    )
+    return losses[:, :-1].amax(dim=1)
 
 
 @stored(
-    cases=[{"beginning": name, "seed": seed} for seed in SEEDS for name in tasks.BEGINNINGS],
+    cases=[{"reader": name, "seed": seed} for seed in (0, 2) for name in ("BERT", "GPT")],
+    chapter=["train", "hide", "strangeness", "best_threshold"],
     data=DATA,
 )
-def transfer(*, beginning: str, seed: int) -> dict:
-    """Pretrain, then fine-tune all weights on both tasks; seed 0 of one is the live model."""
-    body, curve = begun(beginning, seed)
-    result, curves = {}, {"pretraining": curve}
-    if beginning != "from scratch":
-        result["hidden"] = round(tasks.hidden_loss(body), 4)
-    if beginning == "BERT" and seed == 0:
-        sizes = {"vocab_size": body.embedding.num_embeddings} | tasks.SIZES
-        save_model("bert", body, sizes)
-        write_card("bert", **model_card("bert"))
-    for name, amounts in LABELS.items():
-        for count in amounts:
-            score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")
-            result[f"{name} {count}"] = round(score, 4)
+def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
+    """A reader of both sides, and one of the left only; those of seed 0 are live.
+
+    Its loss at hidden tokens by step, and the share of sentences that it tells from exchanged ones, asked as trained.
+    """
+    model, curves = pretrained(chapter, reader, seed)
+    if seed == 0:
+        sizes = {"vocab_size": tasks.VOCAB} | tasks.SIZES
+        save, card = ("bert", model_card) if reader == "BERT" else ("gpt_left", left_card)
+        save_model(save, model, sizes)
+        write_card(save, **card(save))
+    measure = chapter.strangeness if reader == "BERT" else left_strangeness
+    test = order_task()[1]
+    scores, result = measure(model, test), {"hidden": curves["hidden"][-1][1]}
+    for count in TUNING_STEPS:
+        data = few(count, seed)
+        cut = chapter.best_threshold(measure(model, data), data.labels)
+        right = ((scores > cut).long() == test.labels).float().mean().item()
+        result[f"order {count}"] = round(right, 4)
     return {"result": result, "curves": curves}
 
 
-@stored(cases=[{"steps": 3 * tasks.STEPS, "seed": seed} for seed in SEEDS], data=DATA)
-def pretrained_longer(*, steps: int, seed: int) -> dict:
-    """The BERT with three times the steps of pretraining: its loss at hidden tokens of unread sentences."""
-    body, curve = tasks.pretrain("BERT", seed, steps=steps)
-    result = {"hidden": round(tasks.hidden_loss(body), 4)}
-    return {"result": result, "curves": {"pretraining": curve}}
+# Fine-tuning --------------------------------------------------------------------------------------
+
+
+def beginning_of(chapter: SimpleNamespace, name: str, seed: int) -> LanguageModel:
+    """A stored reader, an autoencoder, or a network that has learned nothing."""
+    if name == "autoencoder":
+        return pretrained(chapter, name, seed)[0]
+    torch.manual_seed(seed)
+    kind, model = (GPT, "gpt_left") if name == "GPT" else (BERT, "bert")
+    body = kind(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0)
+    if name != "from scratch":
+        body.load_state_dict(load_model(model).state)
+    return body
+
+
+FINE_TUNED = [
+    ("BERT", "all", 50),
+    ("from scratch", "all", 50),
+    *[("BERT", method, 1000) for method in TUNING_RATES],
+    ("autoencoder", "all", 1000),
+]
 
 
 @stored(
-    cases=[{"method": method, "seed": seed} for seed in SEEDS for method in ("LoRA", "output")],
-    data=DATA,
+    cases=[
+        {"beginning": name, "method": method, "labels": labels, "seed": seed}
+        for name, method, labels in FINE_TUNED
+        for seed in (SEEDS if name != "autoencoder" else SEEDS[:1])
+    ],
+    chapter=["train", "hide"],
+    data=[*DATA, "models/bert.npz", "models/gpt_left.npz"],
 )
-def parts(*, method: str, seed: int) -> dict:
-    """The same BERT with LoRA, or with nothing trained but the new output layer."""
-    body, _ = begun("BERT", seed)
-    scores = {f"order {n}": tuned(body, "order", n, seed, method)[0] for n in LABELS["order"]}
-    return {"result": {name: round(score, 4) for name, score in scores.items()}}
+def transfer(
+    chapter: SimpleNamespace, *, beginning: str, method: str, labels: int, seed: int
+) -> dict:
+    """Test accuracy on order of a network with a new output layer, and the rate that was best on the validation part.
 
-
-@stored(
-    cases=[{"answers_only": only, "seed": seed} for seed in SEEDS for only in (True, False)],
-    data=DATA,
-)
-def answering(*, answers_only: bool, seed: int) -> dict:
-    """A GPT that answers behind the sentence whether it is in order; the loss on all tokens, or on answers only."""
-    data, (_, test) = few("order", 1000, seed), task("order")
-    model = tuning.tune(
-        begun("GPT", seed)[0], data, answers_only=answers_only,
-        steps=STEPS[1000], lr=1e-3, seed=seed,
-    )  # fmt: skip
-    rows = {"in order": test.labels == 0, "exchanged": test.labels == 1}
-    halves = {
-        name: Labeled(test.ids[those], test.lengths[those], test.labels[those], ())
-        for name, those in rows.items()
-    }
-    losses = {f"loss {name}": tuning.prompt_loss(model, half) for name, half in halves.items()}
-    result = {"right": tuning.answered(model, test)} | losses
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
-
-
-@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA, small=True, tolerance=0.03)
-def counted(*, seed: int) -> dict:
-    """What needs no network: bags of tokens and of pairs, and counted triples with a threshold."""
-    result = {}
-    for name, amounts in LABELS.items():
-        for count in amounts:
-            for kind, pairs in (("tokens", False), ("pairs", True)):
-                score = bag_accuracy(name, count, seed, neighbors=pairs)
-                result[f"bag of {kind}, {name} {count}"] = score
-    for count in LABELS["order"]:
-        result[f"triples, order {count}"] = tasks.counted_accuracy(count, seed)
-    return {"result": {name: round(score, 4) for name, score in result.items()}}
+    The seed draws the labels.
+    """
+    body, (val, test), trials = beginning_of(chapter, beginning, seed), order_task(), []
+    for lr in TUNING_RATES[method]:
+        torch.manual_seed(seed)
+        model = classifier(body, method)
+        fine_tune(model, few(labels, seed), steps=TUNING_STEPS[labels], lr=lr, seed=seed)
+        trials.append((accuracy(model, val), accuracy(model, test), lr))
+    _, right, lr = max(trials, key=lambda trial: trial[0])
+    result = {"right": round(right, 4), "rate": lr}
+    if beginning == "autoencoder":
+        result["asked"] = pretrained(chapter, beginning, seed)[1]["training"][-1][1]
+    return {"result": result}
 
 
 @stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
 def longer(*, seed: int) -> dict:
     """From scratch with four times the steps of the others: does it still learn?"""
-    data, (val, test) = few("order", 1000, seed), task("order")
+    data, (val, test) = few(1000, seed), order_task()
     torch.manual_seed(seed)
-    model = classifier(tasks.new_model("from scratch"), 2)
-    curve = fine_tune(model, data, steps=4 * STEPS[1000], lr=RATES["all"][0], seed=seed, watch=val)
+    model = classifier(BERT(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0))
+    curve = fine_tune(model, data, steps=4 * TUNING_STEPS[1000], lr=1e-3, seed=seed, watch=val)
     return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}
 
 
-@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
-def longer_bert(*, seed: int) -> dict:
-    """The pretrained BERT with four times the steps: had it converged?"""
-    data, (val, test) = few("order", 1000, seed), task("order")
-    torch.manual_seed(seed)
-    model = classifier(begun("BERT", seed)[0], 2)
-    curve = fine_tune(model, data, steps=4 * STEPS[1000], lr=RATES["all"][0], seed=seed, watch=val)
-    return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}
-
-
-@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
-def autoencoder(*, seed: int) -> dict:
-    """The same budget, asked for every token with none hidden, and the same fine-tuning."""
-    body, curve = begun("autoencoder", seed)
-    result, curves = {"asked": curve[-1][1]}, {"pretraining": curve}
-    for name, amounts in LABELS.items():
-        for count in amounts:
-            score, curves[f"{name} {count}"] = tuned(body, name, count, seed, "all")
-            result[f"{name} {count}"] = round(score, 4)
-    return {"result": result, "curves": curves}
+@stored(
+    cases=[{"seed": seed} for seed in SEEDS],
+    chapter=["best_threshold"], data=DATA, small=True, tolerance=0.03,
+)  # fmt: skip
+def counted(chapter: SimpleNamespace, *, seed: int) -> dict:
+    """Sentences that counts of both sides call rightly in order or not, asked as the networks are."""
+    test = order_task()[1]
+    scores, result = tasks.counted_strangeness(test), {}
+    for count in TUNING_STEPS:
+        data = few(count, seed)
+        cut = chapter.best_threshold(tasks.counted_strangeness(data), data.labels)
+        right = ((scores > cut).long() == test.labels).float().mean().item()
+        result[f"order {count}"] = round(right, 4)
+    return {"result": result}
 
 
 @stored(cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS], data=DATA)
@@ -195,10 +229,14 @@ def exchanged(*, variant: str, seed: int) -> dict:
     return {"result": {"loss": round(loss, 4)}, "curves": {"training": curve}}
 
 
-# What a page tells of the stored BERT -------------------------------------------------------------
+# What a page tells of the two stored readers --------------------------------------------------------
 
-LONG = 5
-"""An example has so many words at least."""
+EXAMPLES = {
+    "paul ___ a truck and washed it .": "bought␣",
+    "i'm not going to ___ to music .": "listen␣",
+    "lucas must sell a yellow ___ .": "hat␣",
+}
+"""Of the sentences that nobody has read, two that the BERT fills rightly and one that it does not."""
 
 
 @torch.no_grad()
@@ -216,40 +254,39 @@ def model_card(name: str) -> dict:
     rows = torch.arange(len(places))
     tokens = data.ids.clone()
     tokens[rows, places] = MASK
-    guesses = model(tokens, data.lengths)[rows, places].argmax(dim=-1)
-    right = data.ids[rows, places]
-    guessed = zip(data.ids.tolist(), places.tolist(), guesses.tolist(), right.tolist(), strict=True)
-    every = [
-        {"sentence": line, "said": subwords.tokens[guess], "right": subwords.tokens[token]}
-        for row, position, guess, token in guessed
-        if (line := _with_gap(subwords, row, position)) and len(line.split()) >= LONG
+    right = model(tokens, data.lengths)[rows, places].argmax(dim=-1) == data.ids[rows, places]
+    answers = [_answer(model, _ids(subwords, sentence)) for sentence in EXAMPLES]
+    examples = [
+        {"sentence": sentence, "said": subwords.tokens[answer["logits"][0][0]], "right": hidden_one}
+        for (sentence, hidden_one), answer in zip(EXAMPLES.items(), answers, strict=True)
     ]
-    good = [each for each in every if each["said"] == each["right"]]
-    bad = [each for each in every if each["said"] != each["right"]]
-    examples = [*good[:2], *bad[:1]]
     return {
         "config": config,
         "vocabularies": vocabularies,
         "examples": examples,
-        "score": [int((guesses == right).sum()), len(right)],
-        "answers": [_answer(model, subwords, each["sentence"]) for each in examples],
+        "score": [int(right.sum()), len(right)],
+        "answers": answers,
     }
 
 
-def _with_gap(subwords: Subwords, row: list[int], position: int) -> str:
-    """A sentence with a gap for one of its words; none if the place holds a part of a word."""
-    before, piece = (subwords.tokens[i] for i in row[position - 1 : position + 1])
-    word = piece.removesuffix("␣")
-    if not word.isalpha() or word == piece or not before.endswith(("␣", ">")):
-        return ""
-    return f"{subwords.decode(row[:position])} ___ {subwords.decode(row[position + 1 :])}".strip()
+def left_card(name: str) -> dict:
+    """`config` and `answers` of the reader of the left; its vocabulary and examples stand on the other's card."""
+    weights = packed(name)
+    config = weights["config"] | {"rotary": True}
+    model = network_of(GPT, weights | {"config": config})
+    read = [_ids(texts().subwords, sentence) for sentence in EXAMPLES]
+    return {"config": config, "answers": [_answer(model, ids[: ids.index(MASK)]) for ids in read]}
 
 
-def _answer(model: nn.Module, subwords: Subwords, sentence: str) -> dict:
-    """Ids of a sentence with a gap, the gap's place, and its ten largest logits."""
+def _ids(subwords: Subwords, sentence: str) -> list[int]:
     left, right = sentence.split("___")
-    ids = [BOS, *subwords.encode(left), MASK, *subwords.encode(right), EOS]
-    best = model(torch.tensor([ids]))[0, ids.index(MASK)].topk(10)
+    return [BOS, *subwords.encode(left), MASK, *subwords.encode(right), EOS]
+
+
+@torch.no_grad()
+def _answer(model: nn.Module, ids: list[int]) -> dict:
+    """Ids, the place of their gap (or the last one), and its ten largest logits."""
+    place = ids.index(MASK) if MASK in ids else len(ids) - 1
+    best = model(torch.tensor([ids]))[0, place].topk(10)
     pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    logits = [[token, round(value, 6)] for token, value in pairs]
-    return {"ids": ids, "place": ids.index(MASK), "logits": logits}
+    return {"ids": ids, "place": place, "logits": [[token, round(x, 6)] for token, x in pairs]}

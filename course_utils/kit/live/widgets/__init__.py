@@ -237,7 +237,7 @@ def alignment(sentence: str = "please eat a pizza .") -> Live:
 
 
 def bert(sentence: str = "she wants to ___ a novel .") -> Live:
-    """The course's stored BERT: write a sentence with gaps, and it says what may stand in them.
+    """One gap, two readers: the course's stored BERT reads both sides of it, a GPT of the same size only the left.
 
     Args:
         sentence: what is read first; ___ is a gap.
