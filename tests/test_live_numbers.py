@@ -482,3 +482,17 @@ def test_the_best_share_of_counting_is_the_exact_one():
     for symbols in (2, 4, 8):
         best = ask("(symbols) => live_inside.VIEWS.counts[1](symbols)", symbols)
         assert best == pytest.approx(far_colors.counting(symbols), abs=1e-4)
+
+
+@pytest.mark.parametrize("symbols", [2, 4, 8])
+def test_partners_are_far_apart_on_pixels_of_their_own_and_recoloring_changes_one_pair(symbols):
+    pictures = far_colors.far_pictures(50, 0, symbols)
+    dots, holes = pictures.places.view(50, 2, symbols, 1).unbind(1)
+    rows, columns = (dots // 8 - holes // 8).abs(), (dots % 8 - holes % 8).abs()
+    assert torch.maximum(rows, columns).min() == 4
+    assert all(len(set(each)) == 2 * symbols for each in pictures.places.tolist())
+    other = far_colors.recolored(pictures, 1)
+    changed = (other.inputs != pictures.inputs).any(dim=1).flatten(1)
+    assert torch.equal(changed.nonzero()[:, 1], pictures.places[:, 1])
+    answers = (other.answers != pictures.answers).flatten(1)
+    assert torch.equal(answers.nonzero()[:, 1], pictures.places[:, symbols + 1])

@@ -1,6 +1,6 @@
 """A task whose answer stands far away: each hole of a picture gets the color of the dot with its symbol.
 
-A picture has 8 × 8 pixels. In it stand four colored dots and four holes (or eight), one of each symbol, and a hole
+A picture has 8 × 8 pixels. In it are two, four or eight colored dots and as many holes, one of each symbol, and a hole
 is at least four rows or four columns away from its dot. The colors are drawn independently of all places, so that a
 network that sees no farther than three pixels can do no better than guess one of four.
 """
