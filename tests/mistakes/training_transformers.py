@@ -16,6 +16,11 @@ class loss_given:
     in_bits = wrong("The logarithm to the base 2.",
         lambda contexts, tokens: -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens))
 
+    def over_kinds(contexts, tokens):
+        """Each kind of token counts once."""
+        pairs, of_context = Counter(zip(contexts, tokens, strict=True)), Counter(contexts)
+        return -sum(math.log(n / of_context[c]) for (c, _), n in pairs.items()) / len(pairs)
+
     def without_context(contexts, tokens):
         """Forgets the contexts."""
         counts = Counter(tokens)
@@ -93,5 +98,6 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "over_kinds": ("0.562", "not over the kinds"),
     "scheduler_first": ("before `optimizer.step()`", "optimizer used"),
 }

@@ -65,6 +65,18 @@ class my_sublayers:
         x = block.around_cross(x, block.cross_attention(x, memory, memory, memory_mask))
         return block.around_feed_forward(x, block.feed_forward(x))
 
+    def values_of_the_target(block, x, memory, attn_mask=None, memory_mask=None):
+        """Looks at the memory and takes its own vectors along."""
+        x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+        x = block.around_cross(x, lambda y: block.cross_attention(y, memory, y, memory_mask))
+        return block.around_feed_forward(x, block.feed_forward)
+
+    def sums_without_norms(block, x, memory, attn_mask=None, memory_mask=None):
+        """Adds each sublayer by hand."""
+        x = x + block.self_attention(x, x, x, attn_mask)
+        x = x + block.cross_attention(x, memory, memory, memory_mask)
+        return x + block.feed_forward(x)
+
     def one_attention_for_both(block, x, memory, attn_mask=None, memory_mask=None):
         """Looks at the memory with the weights of the self-attention."""
         x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
@@ -142,6 +154,8 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "values_of_the_target": ("runs with masks", "both from the memory"),
+    "sums_without_norms": ("agrees with PyTorch", "leaves the norm out"),
     "calls_the_block": ("it calls DecoderLayer.forward", "step by step"),
     "calls_the_class": ("it calls DecoderLayer.forward", "step by step"),
     "calls_the_lesson": ("it calls three_sublayers", "step by step"),

@@ -17,6 +17,11 @@ class my_grow:
         lambda scores, log_p, size: _best(scores[:, None] * log_p, size),
     )
 
+    scores_without_an_axis = wrong(
+        "Adds the scores of the beams along the words.",
+        lambda scores, log_p, size: _best(scores + log_p, size),
+    )
+
     def rows_and_words_exchanged(scores, log_p, size):
         """Gives the word where the beam is asked for."""
         best, rows, words = _best(scores[:, None] + log_p, size)
@@ -85,6 +90,19 @@ class my_needs:
         before = p()
         return torch.stack([before - column for column in _columns(model, p, m)], dim=-1)
 
+    def shares(model, p, m):
+        """Divides each fall by the probability before."""
+        return torch.stack(_columns(model, p, m), dim=-1) / p()[..., None]
+
+    def asks_after_the_block(model, p, m):
+        """Asks when the word is allowed again."""
+        before, falls = p(), []
+        for j in range(m):
+            with cu.intervene(model) as acts:
+                acts.knock_out("cross_attention", keys=j)
+            falls.append(before - p())
+        return torch.stack(falls, dim=-1)
+
 
 class fixed_newest:
     all_words = wrong(
@@ -123,4 +141,9 @@ ON_PAPER = {
 ANSWERS = {
     "cuts_the_last_row": ("are embedded", "Only the newest"),
     "multiplies": ("grows one beam", "How do we combine them"),
+    "scores_without_an_axis": ("adds the score of each beam", "which axis do the scores lack"),
+    "divides_by_the_beams": ("rows of the first step", "p // V"),
+    "what_is_left": ("that are left", "before anything was forbidden"),
+    "shares": ("shares of the probability", "don't divide"),
+    "asks_after_the_block": ("changes nothing", "inside the block"),
 }

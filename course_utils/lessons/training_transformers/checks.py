@@ -15,13 +15,18 @@ from course_utils.kit.on_paper import on_paper
 loss_given = Check("loss_given")
 
 
-@loss_given.must("gives the entropy of the tokens if all have one context, here ln 2 and 0.562")
+@loss_given.must("gives ln 2 = 0.693 for one context and the tokens a b")
 def _(candidate):
-    """Which probability does the best model give a token that is 3 of 4 tokens? Its share, so begin by counting.
+    """Which probability does the best model give a token that is one of two? Its share, so begin by counting.
 
-    Count each token; its share is its probability; the loss is the mean of −ln.
+    Is your logarithm the natural one, and do you divide the sum by the number of tokens?
     """
-    expect_number(candidate([0, 0], ["a", "b"]), math.log(2), "the loss of two equal tokens")
+    expect_number(candidate([0, 0], ["a", "b"]), math.log(2), "the loss of a b")
+
+
+@loss_given.must("gives 0.562 for one context and the tokens a a b a")
+def _(candidate):
+    """Does a count three times in your mean, and b once? The mean goes over the tokens, not over the kinds of token."""
     expected = -(3 * math.log(0.75) + math.log(0.25)) / 4
     expect_number(candidate([0] * 4, list("aaba")), expected, "the loss of a a b a")
 
@@ -63,7 +68,7 @@ def _(candidate):
 predicted_steps = on_paper(
     "predicted_steps", __name__, {
         "a": (2, "the learning rate of step 450",
-             "The rate is 6 at step 50. How much smaller is 1/√step at nine times the step? Divide by that."),
+             "In thousandths the rate is 6 at step 50. How much smaller is 1/√step at nine times the step?"),
         "b": (5, "how far the first step moves the weight",
              "What are Adam's two averages after one gradient, corrected? Write them with g, then divide.",
              "They are g and g², and g / √g² is ±1, for the clipped g as well."),

@@ -36,7 +36,8 @@ my_sublayers = Check("my_sublayers", forbids=["three_sublayers", "DecoderLayer.f
 
 @my_sublayers.must("runs with masks and without")
 def _(candidate):
-    """Which line does the error name? If it calls a residual, look at what you hand it: x, and then a *function*.
+    """Which line does the error name? A residual wants x and then a *function*. In a cross-attention, who asks and who
+    answers? Its queries come from y, and its keys and values both from the memory.
 
     A function for a residual has one argument: `def look_back(y): return block.self_attention(y, y, y, attn_mask)`.
     """
@@ -111,7 +112,8 @@ def _(candidate):
 
 @my_sublayers.must("agrees with PyTorch's order of sublayers, with either place of the norm")
 def _(candidate):
-    """What does your function for a residual read, its argument y or x itself? y is what may have been normalized.
+    """What does each sublayer read, the y that its residual hands it, or x itself? Only y may have been normalized, so
+    a plain `x + …` or a function that reads x leaves the norm out.
 
     In which order do yours run? First masked self-attention, then cross-attention, then the network, each with its
     own residual.

@@ -46,6 +46,15 @@ def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
     return scores, torch.randn(beams, words).log_softmax(dim=-1)
 
 
+@my_grow.must("adds the score of each beam to all of its words")
+def _(candidate):
+    """Do your shapes fit? There is one score for each beam, and one row of log_p, so which axis do the scores lack?
+
+    `scores[:, None]` has the shape (beams, 1), so each score meets its row.
+    """
+    candidate(*_beams(), 4)
+
+
 @my_grow.must("gives scores, rows and words, one for each beam that is kept")
 def _(candidate):
     """How many beams are there afterwards? There should be `size` of everything.
@@ -66,16 +75,15 @@ def _(candidate):
     log_p = torch.tensor([[0.5, 0.1, 0.4]]).log()
     scores, rows, words = _three(candidate(torch.zeros(1), log_p, 2))
     expect_close(scores, torch.tensor([0.5, 0.4]).log(), "scores of the first step")
-    expect_close(rows.float(), torch.zeros(2), "rows of the first step")
-    expect_close(words.float(), torch.tensor([0.0, 2.0]), "words of the first step")
+    apart = "Which beam does place p of the flattened sums belong to? With V words it is p // V, and the word is p % V."
+    expect_close(rows.float(), torch.zeros(2), "rows of the first step", hint=apart)
+    expect_close(words.float(), torch.tensor([0.0, 2.0]), "words of the first step", hint=apart)
 
 
 @my_grow.must("scores a beam by the sum of the log-probabilities of its words")
 def _(candidate):
     """How do the probabilities of a beginning and of its next word become the probability of both? We multiply them,
     so their logarithms are added.
-
-    Scores need an axis for the words before they meet log_p.
     """
     given = _beams()
     expect_close(_three(candidate(*given, 4))[0], grow(*given, 4)[0], "scores")
@@ -137,13 +145,22 @@ def _(candidate):
     expect_shape(answer, (2, 5, 3))
 
 
-@my_needs.must("is positive where the probability falls")
+@my_needs.must("gives the probability before, minus the one that is left")
 def _(candidate):
     """What do you subtract from what? A word that is needed loses probability, so take before minus after."""
     model, p = _asked()
-    wanted, answer = needs(model, p, 4), candidate(model, p, 4)
-    same = (answer.sign() == wanted.sign()).float().mean()
-    expect(same > 0.5, "most signs are the wrong way round")
+    before, lost, answer = p(), needs(model, p, 1)[..., 0], candidate(model, p, 1)[..., 0]
+    likely = (
+        (torch.zeros_like(lost), "forbidding a word changes nothing",
+         "Where do you ask p()? A word is forbidden only inside the block."),
+        (before - lost, "these are the probabilities that are left",
+         "What was p() before anything was forbidden? Ask once at the start, and subtract."),
+        (lost / before, "these are shares of the probability before",
+         "By how much does each probability fall? Take the difference and don't divide it."),
+        (-lost, "the signs are the wrong way round", ""),
+    )  # fmt: skip
+    for mistake, reason, hint in likely:
+        expect(not torch.allclose(answer, mistake, rtol=1e-3, atol=1e-7), reason, hint)
 
 
 @my_needs.must("forbids one English word at a time")
