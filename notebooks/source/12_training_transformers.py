@@ -36,16 +36,16 @@ cu.seed_everything(0)
 cu.explore.broken()
 
 # %% [markdown]
-# At the high rate the loss jumps, BLEU falls to zero, and the translator says nothing any more, or full stops only.
+# At the high rate the loss jumps, BLEU falls to zero, and the translator says nothing at all, or only full stops.
 # Lowering the rate again doesn't heal it, although it had learned well at that very rate.
 # Only the file helps, because somebody had saved the weights in time.
-# (A lecture tells of a translator whose BLEU suddenly fell to zero like this: [Kak, 2025](https://engineering.purdue.edu/DeepLearn/).)
+# (In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.)
 #
-# Let's investigate, as one does after an accident.
+# Let's investigate it like an accident.
 #
 # By the end of this chapter you will be able to
 #
-# - judge a falling loss by three dull models beside it;
+# - judge a falling loss by comparing it with three dull baselines;
 # - find out which part of a model is to blame, by an intervention with a control;
 # - say why Adam's first steps are so large, and what a warm-up does about it;
 # - choose the best of your saved weights fairly.
@@ -60,10 +60,11 @@ cu.recall("bahdanau_attention", "transformer")
 #
 # Let's begin with an accident that is harder to notice, because the loss falls.
 # We train one model twice, with the same first weights and the same sentences.
-# Training A has the full learning rate from its first step on, and in training B the rate rises to it over 50 steps.
+# Training A uses the full learning rate from its first step on, whereas in training B the rate rises to it over 50 steps.
 #
 # The model is the Transformer of 2017, with the norm after the sum ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)).
-# Of its sentences those in `world.train` are for learning, those in `world.val` for **validation**, that is for choosing, and those in `world.test` for one score at the end.
+# The sentences come in three parts.
+# We learn from `world.train`, choose by `world.val` (**validation**), and keep `world.test` for one score at the end.
 
 # %%
 world = spanish_world()
@@ -107,7 +108,7 @@ def train(model, batches, rate, optimizer=None, each_step=None):
 
 # %% [markdown]
 # What is a good loss?
-# A uniform guess among all Spanish tokens has $\ln 428 = 6.06$, but that is a weak opponent.
+# A uniform guess among all Spanish tokens has a loss of $\ln 428 = 6.06$, but that is a weak baseline.
 # How low can a model get *without ever looking at the English*?
 #
 # ### Exercise 1 · What a context tells
@@ -144,8 +145,8 @@ def loss_given_solution(contexts, tokens):
 cu.checks.loss_given(loss_given_solution)
 
 # %% [markdown]
-# We give it three contexts: nothing at all (a **unigram** model), the place in the sentence, and the token before (a **bigram** model).
-# A fourth one, all tokens before, is the best that any model can do on these sentences without the English.
+# Let's give it three contexts: nothing at all (a **unigram** model), the place in the sentence, and the token before (a **bigram** model).
+# A fourth context, all tokens before, gives the lowest loss that any model can reach on these sentences without the English.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 loss_of_context = cu.choose(loss_given, entropy_given)
@@ -163,9 +164,10 @@ pd.Series(dull, name="loss per token").round(2).to_frame().T
 
 # %% [markdown]
 # You have met the first number before, because the broken translator ends close to it.
-# All it has left is how common each token is, and the most common ones are the end of a sentence and the full stop.
+# All it still knows is how common each token is, and the most common tokens are the end of a sentence and the full stop.
 #
-# Now we train A, and then draw the losses of A and B beside the dull models.
+# Now let's train A.
+# Then we draw its loss and B's, with a dotted line for each dull model.
 
 # %% tags=["nbval-ignore-output"]
 RATE = 6e-3
@@ -208,8 +210,8 @@ fig
 
 # %% [markdown]
 # Both losses fall.
-# But B falls below every line, which is only possible with the English sentence, and A stays among the dull ones.
-# So A has become a **language model**, which speaks Spanish and hardly reads, and says the same few things to 200 different sentences.
+# But B falls below every dotted line, which no model can do without the English, while A stays among the dull models.
+# So A has become a **language model**, which speaks Spanish but hardly reads, and it says the same few things to 200 different sentences.
 # **A falling loss means little until you draw a dull model beside it.**
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -270,9 +272,9 @@ fig
 # %% [markdown]
 # In A the likeness jumps to nearly 1 within three steps, so the encoder says the same about every word.
 # Have we found the culprit?
-# Not yet, because in B the likeness rises, too, and comes down again.
-# In two trainings of A it also comes down, and still the decoder looks everywhere alike.
-# (So does the decoder of the first screen, once it is broken.)
+# Not yet, because in B the likeness also rises before it comes down again.
+# And in two trainings of A it comes down as well, although the decoder still looks at all words alike.
+# (The decoder of the first screen does the same, once it is broken.)
 #
 # To learn which half is in the way we need an **intervention**.
 # We take A after 112 steps, give its encoder, its decoder or nothing new random weights, and train on for another 112 steps, now with the [warm-up](C_glossary.ipynb#warm-up) of B.
@@ -341,15 +343,15 @@ with cu.guard("In A the decoder looks everywhere alike to the end, and in B it c
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1)\,g, \qquad s \leftarrow \beta_2 s + (1-\beta_2)\,g^2 .$$
 #
-# With $\beta_2 = 0.98$ the second one remembers about $1/(1-\beta_2) = 50$ steps.
+# With $\beta_2 = 0.98$ the second average remembers about $1/(1-\beta_2) = 50$ steps.
 # (PyTorch's default of 0.999 remembers a thousand, which is longer than our trainings.)
 # Both begin at zero, so after $t$ steps Adam divides them by $1-\beta_1^t$ and $1-\beta_2^t$ to make up for it.
 # At the first step this gives $\hat m = g$ and $\hat s = g^2$, so with the learning rate $\eta$ the weight moves by
 #
 # $$\eta\,\frac{\hat m}{\sqrt{\hat s}} = \eta\,\frac{g}{|g|} = \pm\,\eta ,$$
 #
-# the full rate, whatever its gradient is!
-# Let's see three weights do it, with **gradient clipping** ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), which shortens the whole gradient to length 1.
+# the full rate, whatever the gradient is!
+# Let's watch three weights take this step, with **gradient clipping** ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), which shortens the whole gradient to length 1.
 
 # %%
 limit = 1.0  # try 0.1 … 1000.0
@@ -364,20 +366,24 @@ adam_step.round(4)
 
 # %% [markdown]
 # All three move by the full rate.
-# Clipping has made every gradient a hundred times smaller, and no step.
+# Clipping has made every gradient a hundred times smaller, but it hasn't made any step smaller.
 # (What it does protect is on the [further page](12_training_transformers_further.ipynb#What-clipping-protects).)
 # The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once, on the word of a single batch.
 #
-# A **warm-up** makes these steps small, because the rate rises in a line over the first $W$ steps.
+# A **warm-up** makes these steps small, because the rate rises linearly over the first $W$ steps.
 # After that it usually falls, as in the Transformer's own schedule ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 5.3), where the rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$.
 #
 # ### Exercise 2 · Steps on paper
 #
 # *predict · 3 minutes*
 #
-# Give all answers in *thousandths*, with one decimal. (a) A rate rises in a line to its peak of 0.006 at step 50, and then falls as $1/\sqrt{t}$, without a jump.
-# How large is it at step 450? (b) Adam's first step has the rate 0.005, and the gradient of a weight, 100, is clipped to 1.
-# How far does the weight move? (c) What is the peak of the Transformer's own schedule, for $d = 256$ and $W = 4000$?
+# Give all answers in *thousandths*, with one decimal.
+#
+# - (a) A rate rises linearly to its peak of 0.006 at step 50, and then falls as $1/\sqrt{t}$, without a jump.
+#   How large is it at step 450?
+# - (b) Adam's first step has the rate 0.005, and the gradient of a weight, 100, is clipped to 1.
+#   How far does the weight move?
+# - (c) What is the peak of the Transformer's own schedule, for $d = 256$ and $W = 4000$?
 
 
 # %% tags=["exercise", "predict"]
@@ -407,8 +413,8 @@ cu.checks.predicted_steps(predicted_steps_solution)
 cu.explore.warmup()
 
 # %% [markdown]
-# At the two smaller rates neither order of norm needs a warm-up.
-# At 0.006 post-norm needs one and pre-norm doesn't, and at 0.012 both do.
+# At the two smaller rates neither model needs a warm-up, and at the largest both do.
+# In between, at A's rate, only post-norm needs one.
 # So **a warm-up makes a larger rate bearable**, and each model has a rate up to which it needs none.
 # (Is it the size of the first steps that does the damage, or Adam's empty memory? We [tell the two apart](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) on the further page.)
 #
@@ -548,15 +554,15 @@ print(f"the best, {best}: BLEU {world.bleu(mine, world.test):.2f} on the test")
 # (With `weights_only=True` a file from somebody else can't run code.)
 #
 # Now try a case of your own.
-# How high may the rate jump before the training breaks, and does it break as easily in its early days?
+# How far can the rate jump before the training breaks, and does it break just as easily in its early days?
 #
 # *How sure is this?*
-# It is one small model, on sentences that a grammar has made.
+# We trained one small model, on sentences that a grammar has made.
 # Each statement rests on three trainings, except that the settings of the warm-up explorer were trained once each, so read only its large differences.
-# A jump to only twice the peak makes all three translators worse, and breaks none.
-# We watched the broken translators for 112 steps after the rate was lowered, and emptying Adam's averages didn't help them, either.
-# We can't say that they would never recover.
-# With four times as many steps one of three trainings A does find its way, and two don't.
+# A jump to only twice the peak makes all three translators worse, but breaks none of them.
+# We watched the broken translators for 112 steps after the rate was lowered, so we can't say that they would never recover.
+# (Emptying Adam's averages didn't help them either.)
+# With four times as many steps, one of the three trainings A does find its way, but the other two don't.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -589,12 +595,13 @@ with cu.guard(
 #   A translator whose loss stays among them may be hardly more than a language model.
 # - An odd measurement is a suspicion, and an intervention with a control is evidence.
 # - Adam's first steps have the size of the rate, clipped or not.
-#   A warm-up makes them small, and so makes a larger rate bearable.
+#   A warm-up makes them small, so the model can bear a larger rate.
 # - Save checkpoints, choose by validation, and score only the chosen one on the test.
 #
 # Next: [GPT](13_gpt.ipynb).
-# AdamW, initial weights, accumulation, sixteen bits and full checkpoints: [Training transformers: optimizers and precision](12_training_transformers_further.ipynb).
-# A lecture's own translator, and both orders of norm on real sentences: [Training transformers: a first generation](12_training_transformers_further_2.ipynb).
+# There are two further pages.
+# [Training transformers: optimizers and precision](12_training_transformers_further.ipynb) has AdamW, initial weights, accumulation, sixteen bits and full checkpoints.
+# [Training transformers: a first generation](12_training_transformers_further_2.ipynb) rebuilds a lecture's own translator, and compares both orders of norm on real sentences.
 #
 # ## Quiz
 

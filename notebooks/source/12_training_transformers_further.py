@@ -34,13 +34,13 @@ cu.seed_everything(0)
 #
 # In the chapter training A fails because it begins at the full rate.
 # There are two explanations.
-# One says that Adam's averages are poor at the start, because they come from few gradients, so the sizes of its steps can't be trusted.
+# The first says that Adam's averages are poor at the start, because they come from few gradients, so the sizes of its steps can't be trusted.
 # **RAdam** corrects them with a factor that grows over a few hundred steps ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)).
-# The other says that with the norm after the sum the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)).
+# The second says that with the norm after the sum the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)).
 #
 # We can tell them apart.
 # Let's fill Adam's averages *before* A begins, with 50 batches at rate 0.
-# Then the averages are good, and the first step is still large.
+# Then the averages are good, but the first step is still large.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -79,7 +79,7 @@ compared.rename_axis("BLEU after 112 steps").round(2)
 # RAdam does learn, but it also begins with small steps, so by itself it wouldn't decide between the explanations.
 # And with the norm *before* the sublayer the same full rate does no harm at all.
 # So what the first steps destroy depends on where the norm is.
-# ([How gradients flow in the two orders](12_training_transformers_further_2.ipynb#Two-orders-of-norm) is another page's subject.)
+# ([Another page](12_training_transformers_further_2.ipynb#Two-orders-of-norm) shows how gradients flow in the two orders.)
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -156,18 +156,18 @@ decayed.columns = ["weight with large gradients", "with small ones"]
 decayed.round(3)
 
 # %% [markdown]
-# Our step is PyTorch's.
+# Our step gives the same weights as PyTorch's.
 # With the decay in the gradient, the weight with large gradients stays near 1 and only the other one decays.
 # With AdamW both shrink by nearly the same part, about $(1 - 0.005\cdot 0.5)^{100} = 0.78$, on top of what the noise does to them.
 #
-# By custom biases and norms don't decay, and `cu.Trainer` keeps to that.
+# Usually biases and norms don't decay, and `cu.Trainer` keeps to that.
 # Values from 0.01 to 0.1 are common, and we let validation decide which one is right.
 #
 # ### Cosine
 #
 # A second schedule is just as common as the chapter's: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over.
 # PyTorch has it as `CosineAnnealingLR`.
-# Compare it with $1/\sqrt{\text{step}}$, both as shares of the peak:
+# Let's compare it with $1/\sqrt{\text{step}}$, with both as shares of the peak.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 total = 280  # the steps of the chapter's trainings
@@ -208,8 +208,8 @@ with cu.guard(
 # ## Small initial weights
 #
 # With the norm before the sublayer, each sublayer adds to the stream, so the stream grows as it goes up.
-# How much, is decided by the initial weights.
-# GPT draws them with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), and GPT-2 divides those of the last matrix in each sublayer by $\sqrt{N}$, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
+# How much it grows depends on the initial weights.
+# GPT draws them with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), and GPT-2 divides the weights of the last matrix in each sublayer by $\sqrt{N}$, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
 # Let's see what the stream looks like after many layers.
 
 
@@ -313,7 +313,7 @@ for name, sum_of in (("divided by all tokens", by_token), ("mean of means", by_m
 #
 # ### Sixteen bits
 #
-# Half of the bits need half of the memory, and on accelerators they are several times as fast.
+# Numbers with half the bits need half the memory, and accelerators compute with them several times faster.
 # What do we lose?
 
 # %%
@@ -329,10 +329,10 @@ pd.DataFrame(table, index=limits).T
 
 # %% [markdown]
 # **float16** has small steps between its numbers but a small range, so a large value becomes infinite and a small gradient becomes 0.
-# That is why one multiplies the loss by a large number before the backward pass and divides the gradients afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)).
-# **bfloat16** has the range of float32 and large steps, so $1 + 0.001$ is 1.
+# That is why we multiply the loss by a large number before the backward pass and divide the gradients afterwards (**loss scaling**; [Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)).
+# **bfloat16** has the range of float32 but large steps, so $1 + 0.001$ is 1.
 # For *weights* that is fatal, because an update of a thousandth would be lost every time.
-# So the weights stay in float32 and only the products are computed in sixteen bits, which is called **mixed precision**, in PyTorch `torch.autocast`.
+# So in **mixed precision** (`torch.autocast` in PyTorch) the weights stay in float32, and only the products are computed in sixteen bits.
 # (Softmax, norms and losses stay in float32 as well. `cu.Trainer` does all this on GPUs that compute in bfloat16.)
 #
 # Let's see it for one step of Adam on the small model.
@@ -415,8 +415,7 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# Let's see what happens without clipping.
-# That single gradient adds $(1-\beta_2)\cdot 1000^2 = 20{,}000$ to the average of squares.
+# Without clipping, that single gradient adds $(1-\beta_2)\cdot 1000^2 = 20{,}000$ to the average of squares.
 # After 200 more steps $0.98^{200} = 0.0176$ of it is left, which is 352, and Adam divides its steps by $\sqrt{353} = 18.8$.
 # So one odd batch has nearly stopped the weight for two hundred steps.
 
@@ -431,7 +430,7 @@ with cu.guard(
 # %% [markdown]
 # ## Smoothed labels
 #
-# A model that is to give the right word probability 1 must make its logit infinitely large.
+# To give the right word probability 1, a model would have to make its logit infinitely large.
 # **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for less: probability $1-\varepsilon+\varepsilon/K$ for the right one of $K$ classes, and $\varepsilon/K$ for each of the others.
 # For example, with three classes and $\varepsilon = 0.3$ it asks for 0.8, 0.1 and 0.1.
 
@@ -466,7 +465,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # With smoothing the model is less certain and its plain loss is higher, in every training.
-# BLEU is the same.
+# BLEU stays level.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -516,7 +515,7 @@ pd.DataFrame(
 ).T.round(3)
 
 # %% [markdown]
-# With all of its state the losses are those of the unbroken run, to the last digit shown, even with dropout.
+# With all of its state we get the losses of the unbroken run, to the last digit shown, even with dropout.
 # With the weights only it becomes *another* run, because the random numbers are different and Adam takes its first steps once more.
 # It isn't a worse run here, but nobody can make it again in order to check it.
 # `cu.Trainer(checkpoint=…)` writes all of it.

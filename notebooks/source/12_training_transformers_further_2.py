@@ -55,7 +55,7 @@ for part in (SlicedHeads, FirstDecoderLayer):
 # %% [markdown]
 # Does a later word leak into an earlier output, as it would without a mask?
 # And how much of its input does a decoder layer really read?
-# We change the last target word and compare, and then we look which features get a gradient.
+# Let's change the last target word and compare the outputs, and then check which features get a gradient.
 
 # %%
 world = spanish_world()
@@ -103,11 +103,11 @@ decoder = 4 * (feed_forward + 2 * attention + 3 * norm)
 print(f"encoder {encoder:,}, decoder {decoder + linear(width_of, spanish):,}")
 
 # %% [markdown]
-# Nearly all of it sits in matrices that treat a sentence as one vector of 2,560 numbers.
+# Nearly all of these parameters sit in matrices that treat a sentence as one vector of 2,560 numbers.
 #
 # ### What does each simplification cost?
 #
-# We put four of them into the chapter's model, one at a time, with the norm after and a warm-up.
+# We put four of them into the chapter's model, one at a time, with post-norm and a warm-up.
 # Here is the BLEU on validation after 280 steps.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -122,7 +122,8 @@ costs.rename_axis("simplification").round(2)
 # %% [markdown]
 # Sliced heads lose little, and they have only a fifth of the parameters of an attention.
 # Scaling after the softmax costs about a tenth, and zeroed padding next to nothing here.
-# Without the residual around cross-attention nothing is translated in these 280 steps, though we tried one rate only, so we can't say that it never would be.
+# Without the residual around cross-attention the model translates nothing in these 280 steps.
+# We tried only one rate, so we can't say that it never would.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("No later word leaks, and with three words known three features are read."):
@@ -143,7 +144,7 @@ with cu.guard(
 # %% [markdown]
 # ## What twenty sentences show
 #
-# The lecture trains on 90,000 pairs for 40 epochs, at 167 seconds for 200 steps some 16 hours, and then shows 20 translations.
+# The lecture trains on 90,000 pairs for 40 epochs, which takes some 16 hours by its printed times, and then shows 20 translations.
 # By its own verdict 14 are correct, 2 correct in meaning and 4 wrong.
 # They come from the very data that the model was trained on, with masking switched off, and the lecture itself concludes that this is no translator and that overfitting is the likely reason.
 #
@@ -168,7 +169,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# All of them learn something.
+# All four learn something.
 # Take the first generation at its better rate and let it translate twenty sentences that it has read, and twenty that it hasn't (✓ is word for word the stored translation).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -188,7 +189,7 @@ pd.set_option("display.max_colwidth", 60)
 pd.DataFrame(columns)
 
 # %% [markdown]
-# As in the lecture, more than half of the sentences that it has read are right, and none of the others is.
+# As in the lecture, more than half of the sentences that it has read are right, but none of the others.
 # The standard model at *its* better rate is no different.
 # So what would more data do?
 # Here is training B of the chapter on 300, 1,000 and all pairs, always with 280 steps.
@@ -204,7 +205,7 @@ by_size.groupby("pairs").mean().T.round(2)
 # %% [markdown]
 # With 300 pairs the seen sentences are perfect, *better* than with ten times as many, and the unseen ones are poor.
 # **Twenty seen sentences, however well translated, say nothing about unseen ones.**
-# They don't show that a model overfits, either, because for that we need the other column.
+# Nor do they show that a model overfits, because for that we need the unseen ones.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -268,8 +269,8 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# The way around the sublayers is the residual stream.
-# On the left every norm is *on* it, and on the right there is none, except for the one at the very top.
+# The line around the sublayers is the residual stream.
+# On the left it passes through every norm, and on the right only through the one at the very top.
 # (A pre-norm decoder layer has three such norms, because it has three sublayers.)
 #
 # What does that mean for training?
@@ -330,9 +331,10 @@ with cu.guard(
 # %% [markdown]
 # ### Real sentences
 #
-# The lecture reports that its pre-norm model needs no warm-up, but 100 epochs for what the other one reaches in 40.
+# The lecture reports that its pre-norm model needs no warm-up, but takes 100 epochs to reach what the post-norm model reaches in 40.
 # Unless the rate is tuned for each order, that may be a fact about the rate.
-# Let's train both on 20,000 pairs that people wrote ([Tatoeba](https://tatoeba.org), paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), once each: 256 features, four layers on either side, six epochs, and a warm-up of 200 steps for both.
+# Let's train both on 20,000 pairs that people wrote ([Tatoeba](https://tatoeba.org), paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), once each.
+# Both have 256 features, four layers on either side, six epochs, and a warm-up of 200 steps.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()
@@ -355,7 +357,7 @@ pd.DataFrame(
 # (We didn't train them without a warm-up, where the chapter finds its large difference, nor at other rates, nor for longer.)
 # Again the seen sentences look much better than the unseen ones.
 #
-# Here are the first six test sentences whose English words are all known, whatever became of them:
+# Here are the first six test sentences whose English words are all known, well translated or not.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 both_say = zip(*(run.examples for run in orders.values()), strict=True)
@@ -373,7 +375,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # *Quiero beber algo de agua* is right, though not in the words of the data, and BLEU counts that against it.
-# In three of the sentences a Spanish word is needed that occurs fewer than three times in the training pairs, so neither model can write it.
+# Three of the sentences need a Spanish word that occurs fewer than three times in the training pairs, so neither model can write it.
 # And the third sentence loses *web*, a word that both know.
 #
 # Where there is a GPU, `make gpu CHAPTER=12` trains both models nearly at the lecture's size.
