@@ -522,7 +522,8 @@ fig, ax = cu.subplots(
     alt="Bars of the share of articles with the right gender. Without nothing, without head 0.1 and without all encoder heads it is near 1; "
     "without the noun 0.9; without noun and head less than 0.8; without noun and all encoder heads 0.55, near the one half of a coin.",
 )  # fmt: skip
-bars = ax.barh(list(genders), list(genders.values()), color=cu.COLORS["key"], height=0.6)
+bars = ax.barh(range(len(genders)), list(genders.values()), color=cu.COLORS["key"], height=0.6)
+ax.set_yticks(range(len(genders)), list(genders))
 ax.bar_label(bars, fmt="%.2f", padding=3)
 ax.axvline(0.5, color=cu.COLORS["wrong"], linestyle="--", linewidth=1)
 ax.invert_yaxis()

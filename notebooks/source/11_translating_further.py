@@ -228,14 +228,18 @@ reads = ["<bos>", *pair.target]
 def show_heads(kind, queries, keys, alt):
     layers = torch.stack([maps[name][0] for name in maps if name.endswith(kind)])
     titles = [f"layer {i}, head {head}" for i in (0, 1) for head in range(4)]
-    return cu.show_heatmaps(layers, queries=queries, keys=keys, titles=titles, xlabel="",
-                            ylabel="", width=9.0, height=5.2, alt=alt)  # fmt: skip
+    picture = cu.show_heatmaps(layers, queries=queries, keys=keys, titles=titles, xlabel="",
+                               ylabel="", width=9.0, height=5.6, alt=alt)  # fmt: skip
+    for ax in picture.figure.axes:
+        ax.tick_params(axis="x", rotation=60)
+    return picture
 
 
 show_heads(".attention", english, english, alt="Eight different maps of English over English words")
 
 # %% [markdown]
 # No two heads are alike.
+# In layer 0, head 1 looks from *a* and *red* to their noun: it is one of the [two roads to an article](11_translating.ipynb#Two-roads-to-an-article).
 # Now the decoder's look back at what it has read so far.
 # Each row has the name of the word that this step says, and the columns are the words that it has read, so everything after the diagonal is hidden by the mask.
 
