@@ -523,3 +523,15 @@ def test_a_checkpoint_is_loaded_when_it_is_asked_for_and_writes_by_itself(open_w
         slider(page, "Temperature").fill("0")
         button(page, "Write").click()
         assert ids_of(page) == was
+
+
+def test_small_pictures_show_the_heads_of_the_attention_that_is_chosen(open_widget):
+    with open_widget(cu.live.translator("i'm home ."), at="closer=1") as page:
+        pictures = page.locator("[data-part=maps] [data-map='0.0'] svg")
+        kinds = "French to English", "French to French", "English to English", "French to English"
+        drawn = []
+        for kind in kinds:
+            page.get_by_role("radio", name=kind).check()
+            drawn.append(pictures.inner_html())
+        assert len(set(drawn)) == 3
+        assert drawn[0] == drawn[-1]
