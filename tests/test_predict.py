@@ -234,12 +234,12 @@ def test_all_that_tells_is_veiled_until_the_reader_answers_and_an_answer_is_reme
 def test_a_link_to_a_veiled_result_opens_it_and_says_so(chapter, address, is_open):
     page = chapter(address)
     expect_answers(page, visible=is_open)
-    expect(page.locator(".said")).to_have_text(
-        "The link that you followed leads to the result, so it is open below." if is_open else ""
-    )
+    notice = page.get_by_text("Your link leads here, so this is open")
+    expect(notice).to_be_visible(visible=is_open)
     page.get_by_role("button", name="narrow").click()  # it can still be answered
     expect(page.locator(".said")).to_have_text("Right. Few points share its window.")
     expect_answers(page, visible=True)
+    expect(notice).not_to_be_visible()
 
 
 def test_where_a_prediction_has_no_result_the_text_after_it_waits(browser, tmp_path):

@@ -52,14 +52,14 @@ function answersBelow(cell) {
 }
 const isResult = (part) => part.matches(".jp-CodeCell, table, .pst-scrollable-table-container") || Boolean(part.querySelector(".cell_output"));
 
-// Whether the address leads to one of these: to a model or an explorer in some state, or, from the search, to their section.
-function isAskedFor(parts) {
+// The one of these to which the address leads: to its model or explorer in some state, or, from the search, to its section.
+function askedFor(parts) {
   const asked = new URLSearchParams(location.hash.slice(1));
   const [, name, place] = /^(.*)\.(\d+)$/.exec(asked.get("explorer")) ?? [];
   const target = name ? document.querySelectorAll(`form[data-explorer="${CSS.escape(name)}"]`)[place]
     : asked.has("live") ? document.querySelector(`[data-address="${CSS.escape(asked.get("live"))}"]`)
       : location.search === "?found" && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  return Boolean(target) && parts.some((part) => part.contains(target) || part.closest("section") === target);
+  return target && parts.find((part) => part.contains(target) || part.closest("section") === target);
 }
 
 for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
@@ -87,14 +87,17 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
   }
   const growth = new MutationObserver(veil);
   const stop = () => growth.disconnect();
+  const notice = Object.assign(document.createElement("p"), { className: "cu-opened", textContent: "Your link leads here, so this is open, although the question above it still waits for your guess." });
   function lift() {
     stop();
+    notice.remove();
     if (cell) for (const part of answersBelow(cell)) delete part.dataset.veil;
   }
   function follow() {
-    if (form.dataset.state || !isAskedFor(answersBelow(cell))) return;
+    const asked = !form.dataset.state && askedFor(answersBelow(cell));
+    if (!asked) return;
     lift();
-    reply.innerHTML = "<p>The link that you followed leads to the result, so it is open below.</p>";
+    asked.before(notice); // the question itself may be above the screen
   }
 
   // The choice by its place or the number, or null for a reader who wants to see the result without a guess.
