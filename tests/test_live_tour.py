@@ -32,7 +32,7 @@ TASKS = {
     "translator": [
         lambda page: page.get_by_role("textbox", name="English").fill("He's calm."),
         lambda page: button(page, "woman"),
-        lambda page: page.locator("[data-step='6']").press("Enter"),
+        lambda page: page.locator("[data-step='2']").press("Enter"),
         lambda page: page.locator("[data-word='3']").press("Space"),
         lambda page: button(page, "layer 0, head 2"),
         largest,

@@ -312,8 +312,8 @@ const CARDS = [
     title: "Lines are weights", mark: "[data-part=lines], [data-part=next]",
     open: { sentence: "please take the train .", forbid: "", map: "1" },
     text: "One French word is marked. Its lines lead to the English words that it attends to, with their weights in percent.",
-    task: "Choose the French word plaît, with the mouse or with the arrow keys. To what does it attend?",
-    done: ({ elements }) => elements.step.value === "7",
+    task: "Choose the French word train, with the mouse or with the arrow keys. To what does it attend?",
+    done: ({ elements }) => elements.step.value === "3",
   },
   {
     title: "Take a word away", mark: "[data-part=lines], [data-part=before]",
