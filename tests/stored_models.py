@@ -50,7 +50,7 @@ ANSWERED = """(bundle, kind) => {
 """For each stored answer of a bundle: whether a page gives it, and how far its logits are."""
 
 NAMES = json.dumps({name: kind.__name__ for name, kind in KINDS.items()})
-ALL_ANSWERED = f"""Object.entries(live_bundles).map(([name, bundle]) =>
+ALL_ANSWERED = f"""Object.entries(live_bundles).filter(([, bundle]) => bundle.answers).map(([name, bundle]) =>
     [name, ({ANSWERED})(bundle, {NAMES}[name.split("_")[0]])])"""
 """The same for all bundles of a page, by name."""
 

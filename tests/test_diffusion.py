@@ -1,15 +1,23 @@
 """Diffusion: pixels attend as tokens do, noise has the statistics of its formula, samplers walk back."""
 
+import base64
+import io
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from peers import copy_attention, same_gradients
+from PIL import Image
 from torch.testing import assert_close
 
 import course_utils as cu
 from course_utils.data.images import ImageBatch
+from course_utils.kit.live import read_card
+from course_utils.lessons.diffusion import words
+from course_utils.lessons.diffusion.runs import SHOWN_NOISE
 from course_utils.models.diffusion import (
     CrossAttention,
     PixelAttention,
@@ -90,6 +98,19 @@ def test_what_a_network_is_told_it_needs_and_it_matters():
     with pytest.raises(ValueError, match="labels are missing"):
         network(x, t)
     assert torch.equal(UNet()(x, t, labels), UNet()(x, t))
+
+
+def test_a_token_that_is_masked_changes_nothing_as_if_every_look_at_it_were_knocked_out():
+    x, t, words = torch.randn(2, 1, 4, 4), torch.tensor([3, 9]), torch.randn(2, 3, 6)
+    network, mask = awake(UNet(token_dim=6)), torch.tensor([[True, False, True]]).expand(2, 3)
+    masked = network(x, t, tokens=words, token_mask=mask)
+    assert_close(masked, network(x, t, tokens=words[:, [0, 2]]))
+    assert not torch.allclose(masked, network(x, t, tokens=words))
+    with cu.intervene(network) as acts:
+        acts.knock_out("cross", keys=1)
+        assert_close(masked, network(x, t, tokens=words))
+    nothing = network(x, t, tokens=words, token_mask=torch.zeros_like(mask))
+    assert_close(nothing, network(x, t, tokens=2 * words, token_mask=torch.zeros_like(mask)))
 
 
 @pytest.mark.parametrize(
@@ -222,3 +243,52 @@ def test_errors_are_the_loss_on_fixed_draws():
     assert zero.training
     loss, count = diffusion.loss(zero, ImageBatch(images, torch.zeros(700, dtype=torch.long)))
     assert count == 700 and abs(loss / count - 1) < 0.05 and diffusion.loss.per == "pixel"
+
+
+# Two garments for two words -----------------------------------------------------------------------
+
+
+def test_the_frames_of_the_first_screen_were_drawn_by_the_stored_network():
+    card, network = read_card("words"), words.painter()
+    captions, noise = torch.tensor(words.CAPTIONS), words.noises(len(words.CAPTIONS), SHOWN_NOISE)
+    step = words.VISITED[0]
+    with torch.no_grad():
+        predicted = words.guided(network, words.SCALE)(
+            noise[0], step.expand(len(captions)), captions
+        )
+    a = cosine_schedule(200)[step]
+    guesses = ((noise[0] - (1 - a).sqrt() * predicted) / a.sqrt()).clamp(-1, 1)
+    for x, guess, caption, drawn in zip(noise[0], guesses, captions, card["captions"], strict=True):
+        assert drawn["words"] == [words.NAMES[word] for word in caption]
+        assert drawn["maps"][0] == words.letters(
+            words.weights_of_left(network, x[None], caption[None], step)
+        )
+        sheet = Image.open(io.BytesIO(base64.b64decode(drawn["sheet"])))
+        first = torch.from_numpy(np.array(sheet)[:28, :56].astype(np.float32)) / 7.5 - 1
+        assert (first - guess[0]).abs().mean() < 0.1
+
+
+def test_folded_pictures_keep_every_pixel_and_say_where_it_lies():
+    x = torch.randn(2, 1, 28, 56)
+    folded = words.folded(x)
+    assert torch.equal(F.pixel_shuffle(folded[:, :4], 2), x)
+    assert folded[0, 4, 3].tolist() == sorted(folded[0, 4, 3].tolist()) and folded[0, 4].std() > 0.5
+
+
+def test_a_training_that_was_interrupted_ends_as_one_that_was_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(words, "garments", lambda split: (images, labels))
+    images = torch.randint(256, (64, 1, 28, 28), dtype=torch.uint8)
+    labels = torch.arange(64) % 10
+    monkeypatch.setattr(words, "PAIRS", 1)
+    monkeypatch.setattr(words, "EVERY_STEPS", 2)
+    ends = []
+    for stops in ((4,), (2, 4)):
+        for until in stops:
+            torch.manual_seed(0)
+            network = words.Captioned()
+            place = tmp_path / f"{len(stops)}.pt"
+            curve = words.fit(network, steps=8, lr=1e-3, seed=0, until=until, checkpoint=place)
+        ends.append((network.state_dict(), curve))
+    assert ends[0][1] == ends[1][1]
+    for name, tensor in ends[0][0].items():
+        assert torch.equal(tensor, ends[1][0][name]), name

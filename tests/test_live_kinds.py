@@ -41,6 +41,7 @@ FULL: dict[str, dict] = {
     "patches": {"garment": "coat", "gone": "1.2.5"},
     "translator": {"sentence": LONG, "forbid": "4", **CLOSER},
     "vit": {"image": "1", "patch": "4", "map": "0.2"},
+    "words": {"caption": "1", "frame": "9", "without": "0.2"},
 }
 """Kind → controls and values with which it shows much; a name that is no control's is a button's."""
 
@@ -90,6 +91,7 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "patches": (("coat",), ["before it is a pullover?", "The model says <strong>coat"]),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
     "vit": ((), ["Ankle boot, 99 %"]),
+    "words": (("trousers | T-shirt",), ["step 129 of 200", "mostly ask “trousers”"]),
 }
 """Kind → what it is made with, and what it shows then without a script."""
 
@@ -131,6 +133,7 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
         ("colors", (2, "all"), "sees='all'; 'whole'"),
         ("character_gpt", (1, 0), "rate=1; one of"),
         ("character_gpt", (0.01, 100), "seed=100; 0 to 99"),
+        ("words", ("socks | hat",), "not drawn; there are trousers | ankle boot, "),
         *[("look_up", given, "is empty; one entry") for given in (({},), (None, {}))],
     ],
 )

@@ -390,3 +390,66 @@ def test_a_reader_who_looks_is_always_right_and_counts_stand_beside_the_best_pos
         expect(part(page, "tally")).to_contain_text("53 %")
         page.get_by_role("radio", name="2", exact=True).check()
         expect(part(page, "tally")).not_to_contain_text("53 %")
+
+
+# Words for pixels -------------------------------------------------------------------------------
+
+
+def shown_run(page: Page) -> tuple[int, int]:
+    """Column and row of the sheet that the large picture shows: its step, and its run."""
+    data = cu.live.bundle("words")
+    position = page.locator("[data-part=picture] .cu-live-sheet").evaluate(
+        "node => node.style.backgroundPosition"
+    )
+    across, down = (float(share) / 100 for share in re.findall(r"[\d.]+(?=%)", position))
+    return round(across * (data["frames"] - 1)), round(down * 2 * len(data["starts"]))
+
+
+def test_a_word_is_forbidden_from_a_step_on_and_given_back(open_widget):
+    data = cu.live.bundle("words")
+    with open_widget(cu.live.words(), reduced_motion="reduce") as page:
+        assert shown_run(page) == (5, 0)
+        said, first = part(page, "said"), part(page, "word0")
+        first.focus()
+        page.keyboard.press("Enter")
+        begin = max(start for start in data["starts"] if start <= 5)
+        run = data["starts"].index(begin)
+        expect(first).to_have_attribute("aria-pressed", "true")
+        expect(first).to_contain_text(f"not asked from step {data['steps'][begin]} on")
+        expect(said).to_contain_text("Without “trousers”")
+        assert shown_run(page) == (begin, 1 + run)
+        put(page, "frame", 0)
+        assert shown_run(page) == (0, 0), "before, the word was still there"
+        part(page, "word1").click()
+        expect(said).to_contain_text("Without “ankle boot” from the start")
+        assert shown_run(page) == (0, 1 + len(data["starts"]))
+        expect(first).to_have_attribute("aria-pressed", "false")
+        part(page, "word1").click()
+        assert page.locator("[name=without]").input_value() == "" and shown_run(page) == (0, 0)
+        expect(part(page, "without")).to_be_empty()
+
+
+def test_another_caption_begins_with_both_words_and_colors_can_be_left_out(open_widget):
+    with open_widget(cu.live.words(), reduced_motion="reduce") as page:
+        part(page, "word0").click()
+        page.get_by_role("radio", name="trousers | T-shirt", exact=True).check()
+        assert page.locator("[name=without]").input_value() == ""
+        expect(part(page, "word1")).to_contain_text("T-shirt")
+        colored = page.locator("[data-part=picture] svg")
+        expect(colored).to_have_count(1)
+        page.get_by_role("checkbox").uncheck()
+        expect(colored).to_have_count(0)
+
+
+def test_the_frames_are_played_to_the_end_and_paused(open_widget):
+    with open_widget(cu.live.words()) as page:
+        play = part(page, "play")
+        play.click()
+        expect(play).to_have_text("Pause")
+        play.click()
+        expect(play).to_have_text("Play")
+        at = shown_run(page)
+        page.emulate_media(reduced_motion="reduce")
+        play.click()
+        last = cu.live.bundle("words")["frames"] - 1
+        assert at[0] < last and shown_run(page) == (last, 0)

@@ -176,10 +176,16 @@ class Stage(nn.Module):
         super().__init__()
         self.block, self.attention, self.cross = block, attention, cross
 
-    def forward(self, x: Tensor, condition: Tensor, tokens: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        condition: Tensor,
+        tokens: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         """(batch, inputs, height, width), (batch, condition_dim) → (batch, outputs, height, width)."""
         x = self.attention(self.block(x, condition))
-        return x if self.cross is None else self.cross(x, tokens)
+        return x if self.cross is None else self.cross(x, tokens, mask)
 
 
 class UNet(nn.Module):
@@ -254,30 +260,36 @@ class UNet(nn.Module):
         self.output = _zeroed(nn.Conv2d(widths[0], channels, 3, padding=1))
 
     def forward(
-        self, x: Tensor, t: Tensor, labels: Tensor | None = None, tokens: Tensor | None = None
+        self,
+        x: Tensor,
+        t: Tensor,
+        labels: Tensor | None = None,
+        tokens: Tensor | None = None,
+        token_mask: Tensor | None = None,
     ) -> Tensor:
         """(batch, channels, height, width), step (batch,), class (batch,) → the noise, like x.
 
         A network that is told no classes takes no notice of `labels`, nor of `tokens`, (batch, tokens,
-        token_dim), one that is told none.
+        token_dim), one that is told none. In `token_mask`, (batch, tokens), True = may be attended.
         """
         self._check(x, t, labels, tokens)
         condition = self.time(time_features(t, self.time_dim).to(x.dtype))
         if self.classes is not None:
             condition = condition + self.classes(labels)
         condition = F.silu(condition)
+        mask = None if token_mask is None else token_mask[:, None, None, :]  # heads and pixels
         x = self.entry(x)
         carried = []
         for level, stage in enumerate(self.down):
             if level:
                 x = F.avg_pool2d(x, 2)
-            x = stage(x, condition, tokens)
+            x = stage(x, condition, tokens, mask)
             carried.append(x)
         for level, stage in enumerate(self.up):
             below, x = x, carried.pop()
             if level:
                 x = torch.cat([F.interpolate(below, scale_factor=2), x], dim=1)
-            x = stage(x, condition, tokens)
+            x = stage(x, condition, tokens, mask)
         return self.output(F.silu(self.norm(x)))
 
     def _check(self, x: Tensor, t: Tensor, labels: Tensor | None, tokens: Tensor | None) -> None:

@@ -284,7 +284,7 @@ pd.DataFrame(
 # | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Real sentences](11_translating_further.ipynb#Real-sentences) |
 # | Transformers with Generative Pre-Training (GPT) | 13 [What counting knows](13_gpt.ipynb#What-counting-knows) · 13 further [Pieces of words](13_gpt_further.ipynb#Pieces-of-words) · 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
 # | The Vision Transformer Class visTransformer | 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [The right shape and the wrong patches](15_vision_transformers_further.ipynb#The-right-shape-and-the-wrong-patches) · 15 further [CIFAR-10, with right and with wrong patches](15_vision_transformers_further.ipynb#CIFAR-10,-with-right-and-with-wrong-patches) |
-# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [Attention in a diffusion model](17_diffusion.ipynb) |
+# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [A U-Net that guesses the noise](17_diffusion.ipynb#A-U-Net-that-guesses-the-noise) |
 #
 # | Agarwal, a notebook | Here |
 # |---|---|

@@ -230,7 +230,7 @@ cu.seed_everything(0)
 #
 # Attention whose queries come from one sequence, while keys and values come from another.
 # For example, in a translator French words ask and English words answer, and in an image generator pixels ask and the words of a caption answer.
-# *Taught in* [The two blocks](10_transformer.ipynb#The-two-blocks), [Words for pixels](17_diffusion.ipynb#Words-for-pixels).
+# *Taught in* [The two blocks](10_transformer.ipynb#The-two-blocks), [Words for pixels: cross-attention](17_diffusion.ipynb#Words-for-pixels:-cross-attention).
 #
 # ### <a id="cross-entropy"></a>cross-entropy
 #
@@ -251,7 +251,7 @@ cu.seed_everything(0)
 #
 # A way to draw with a diffusion model that adds no fresh noise, so the first noise decides the whole picture.
 # For example, the same first noise gives the same picture each time, whereas DDPM, which adds fresh noise at each step, gives another one.
-# *Taught in* [Fewer steps](17_diffusion_further.ipynb#Fewer-steps).
+# *Taught in* [Fewer steps: DDIM](17_diffusion_further.ipynb#Fewer-steps:-DDIM).
 #
 # ### <a id="decoder-only-model"></a>decoder-only model
 #
@@ -263,7 +263,7 @@ cu.seed_everything(0)
 #
 # A way to generate pictures: a network learns to predict the noise in a picture, and then draws a new one by removing noise step by step.
 # For example, our garments appear out of pure noise in at most 200 steps.
-# *Taught in* [What it costs](16_attention_between_pixels_further.ipynb#What-it-costs), [Into the noise](17_diffusion.ipynb#Into-the-noise), [Back, one guess at a time](17_diffusion.ipynb#Back,-one-guess-at-a-time).
+# *Taught in* [What it costs](16_attention_between_pixels_further.ipynb#What-it-costs), [Into the noise: forward diffusion](17_diffusion.ipynb#Into-the-noise:-forward-diffusion), [Back, one guess at a time: the sampler](17_diffusion.ipynb#Back,-one-guess-at-a-time:-the-sampler).
 #
 # ### <a id="dilated-convolution"></a>dilated convolution
 #
@@ -865,7 +865,7 @@ fig
 #
 # A convolutional network that goes down to coarser pictures and up again, and carries what it saw on each level across.
 # For example, 28 × 28 pixels become 14 × 14, then 7 × 7, and then 28 × 28 again.
-# *Taught in* [A U-Net in sixty lines](17_diffusion.ipynb#A-U-Net-in-sixty-lines).
+# *Taught in* [A U-Net that guesses the noise](17_diffusion.ipynb#A-U-Net-that-guesses-the-noise).
 
 # %% [markdown]
 # ## V

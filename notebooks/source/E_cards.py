@@ -173,6 +173,7 @@ pd.DataFrame(rows).T
 # | `bert`, a `cu.BERT` | hidden tokens of a sentence | the English sentences, 3,600 steps | write, or fill in a word that falls into pieces; it is about level with the best counts of both sides ([BERT and transfer](14_bert_and_transfer.ipynb)) |
 # | `gpt_left`, a `cu.GPT` | the next token of a sentence | the same sentences, for the same number of steps | see what comes after a gap ([BERT and transfer](14_bert_and_transfer.ipynb)) |
 # | `clothes_unet`, a `cu.UNet` | the noise in a picture of 14 × 14, with or without its class | the 10,000 training pictures of the course, reduced, 1,500 steps of 32 | draw sharply, or anything else; a weak judge names its drawings right as often as real ones, and they differ a little less among themselves ([further page](17_diffusion_further.ipynb)) |
+# | `words_unet`, with `words.json` drawn by it | the noise in two garments of 28 × 28 side by side, for a caption of two words | pairs from the 60,000 training pictures of Fashion-MNIST | any other word, and any sentence; coats, pullovers and shirts it mixes up most often, as the judge does ([Attention in a diffusion model](17_diffusion.ipynb)) |
 # | `copier_unet`, a `cu.UNet` | the noise in the right of two garments of 8 × 8, the left one clean and mirrored | such pairs, 400 steps | copy exactly: the drawn garment differs from its model by 0.05 in the mean square, two garments from each other by 0.45; after 1,200 steps the same network does |
 #
 # The translator on generated sentences that it has not read, and on sentences of another kind:

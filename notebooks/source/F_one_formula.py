@@ -174,7 +174,7 @@ pd.DataFrame(
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; a gap read from both sides, against counting; fifty labels, asked as trained; LoRA |
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its dull rivals; Memory, which needs attention; what an answer needs, against what maps show |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; counting against binding |
-# | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; what attention brings to a task that needs it, and to one that does not; cross-attention to words |
+# | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; cross-attention to words, and what comes out when a word is forbidden |
 
 # %% [markdown]
 # ## Where to go from here

@@ -34,6 +34,7 @@ from course_utils.kit.live.widgets import (
     patches,
     translator,
     vit,
+    words,
 )
 
 __all__ = [
@@ -61,5 +62,6 @@ __all__ = [
     "save_model",
     "translator",
     "vit",
+    "words",
     "write_card",
 ]

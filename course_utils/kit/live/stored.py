@@ -185,7 +185,7 @@ def _note_checksum(path: Path) -> None:
 
 
 def bundled() -> list[str]:
-    """The stored models that answer in a page."""
+    """What a page can load: the stored models that answer there, and what some have drawn beforehand."""
     return sorted(path.stem for path in MODELS.glob("*.json"))
 
 
@@ -201,15 +201,15 @@ def packed(name: str) -> dict:
 
 @cache
 def bundle(name: str) -> dict:
-    """A stored model, packed, and its card.
+    """A stored model, packed, and its card; a card that has no model of its name is a bundle, too.
 
     Raises:
-        ValueError: there is no model of this name, or none of its kind answers in a page yet.
+        ValueError: there is no card of this name.
     """
-    weights = packed(name)
     if name not in (names := bundled()):
         raise ValueError(f"name={name!r} answers in no page yet; those that do: {', '.join(names)}")
-    return weights | read_card(name)
+    has_weights = (MODELS / f"{name}.npz").is_file()
+    return (packed(name) if has_weights else {}) | read_card(name)
 
 
 def script(name: str, packed: Mapping) -> str:

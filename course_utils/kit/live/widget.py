@@ -85,6 +85,7 @@ KINDS = {
     "memory": Kind("Live Memory", ("memory",), style="patches"),
     "patches": Kind("Live patches", ("vit",), style="patches"),
     "vit": Kind("Live vision transformer", ("vit", "vit_patch14", "vit_patch4")),
+    "words": Kind("Live captions", ("words",), style="words"),
 }
 
 

@@ -1,11 +1,13 @@
 """The trainings of *Attention in a diffusion model* that are made beforehand: `make runs CHAPTER=17`."""
 
+from pathlib import Path
+
 import torch
 from torch import Tensor
 
-from course_utils.kit.live import save_model
+from course_utils.kit.live import save_model, write_card
 from course_utils.kit.runs import stored
-from course_utils.lessons.diffusion import copies, sampling
+from course_utils.lessons.diffusion import copies, sampling, words
 from course_utils.lessons.diffusion.sampling import (
     BATCH,
     clothes,
@@ -25,6 +27,9 @@ DATA = [
     "fashion_mnist/t10k-images-idx3-ubyte.gz",
     "fashion_mnist/t10k-labels-idx1-ubyte.gz",
 ]
+SHOWN_NOISE = 2
+"""Seed of the noise of all captions of the first screen: of 0, 1 and 2 the one whose halves are all named right."""
+
 NO_CLASS = 10
 """The label of a picture whose class is not told."""
 
@@ -50,6 +55,53 @@ def garments(*, steps: int, seed: int) -> dict:
     told = diffusion().errors(network, images, labels)[0].mean().item()
     untold = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))[0].mean().item()
     return {"result": {"loss": round(told, 4), "untold": round(untold, 4)}}
+
+
+# Two garments for two words -----------------------------------------------------------------------
+
+
+@stored(
+    cases=[{"lr": lr, "steps": 400, "seed": 0} for lr in (2e-3, 4e-3, 8e-3, 1.6e-2)], data=DATA[2:]
+)
+def rates_for_words(*, lr: float, steps: int, seed: int) -> dict:
+    """Three rates of the training below, each stopped after some steps: held-out loss of the running mean."""
+    torch.manual_seed(seed)
+    network = words.Captioned()
+    words.fit(network, steps=10**6, lr=lr, seed=seed, until=steps)
+    return {"result": {"loss": round(words.held_out_loss(network), 4)}}
+
+
+@stored(
+    cases=[{"lr": 8e-3, "steps": 2800, "seed": 0}],
+    data=[*DATA[2:], "models/vit.npz"],
+)
+def garments_for_words(*, lr: float, steps: int, seed: int, checkpoint: Path | None = None) -> dict:
+    """The network of the first screen, trained on pairs from the 60,000, and what the page shows of it."""
+    torch.manual_seed(seed)
+    network = words.Captioned()
+    curve = words.fit(network, steps=steps, lr=lr, seed=seed, checkpoint=checkpoint)
+    save_model("words_unet", network, {})
+    network = words.painter()  # in half precision
+    write_card("words", **words.page_of(network, seed=SHOWN_NOISE))
+    result = {
+        "loss": words.held_out_loss(network),
+        "named": words.named_right(network, count=100, seed=0),
+    }
+    return {
+        "result": {name: round(value, 4) for name, value in result.items()},
+        "curves": {"loss": curve},
+    }
+
+
+@stored(
+    cases=[{"count": 24, "seed": seed} for seed in SEEDS],
+    data=["models/words_unet.npz", "models/vit.npz"],
+)
+def forbidding(*, count: int, seed: int) -> dict:
+    """Random captions, each word forbidden from several steps on: what becomes of its half, and where pixels look."""
+    network = words.painter()
+    result, curves = words.forbidden(network, count=count, seed=seed)
+    return {"result": result, "curves": curves}
 
 
 @stored(

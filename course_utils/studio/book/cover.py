@@ -5,15 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from course_utils.kit import live
-from course_utils.studio.book.widgets import explorer_html, live_html
+from course_utils.studio.book.widgets import live_html
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import Chapter, Manifest
 
 PAGE = Path(__file__).with_name("cover.md")
 HTML = "````{{raw}} html\n{}\n````\n"
 MAP = "## The map"
-# Each piece: the slug of the chapter that explains it, what stands over it, and its live model; without one it is the
-# explorer of noise.
+# Each piece: the slug of the chapter that explains it, what is said above it, and its live model.
 PIECES = (
     (
         "gpt",
@@ -31,7 +30,11 @@ PIECES = (
         "Draw a garment, or choose one: a vision transformer names it.",
         live.vit,
     ),
-    ("diffusion", "Noise becomes clothes: move the slider to the right.", None),
+    (
+        "diffusion",
+        "Noise becomes what two words ask for. Press a word, and no pixel may ask it.",
+        live.words,
+    ),
 )
 
 
@@ -49,7 +52,7 @@ def cover(course: Manifest, cache: Path | None) -> str:
         chapters=len(course.chapters),
         first=course.chapters[0].notebook,
         translator=HTML.format(live_html(translator)) if cache else "",
-        tiles=_tiles(course, cache) if cache else "",
+        tiles=_tiles(course) if cache else "",
         map=HTML.format(links),
         clone=f"git clone {course.repository}\n" if course.repository else "",
         **scores(live.read_card("everyday_fr")),
@@ -75,16 +78,16 @@ def scores(card: dict) -> dict[str, float]:
     }
 
 
-def _tiles(course: Manifest, cache: Path) -> str:
+def _tiles(course: Manifest) -> str:
     chapters = {chapter.slug: chapter for chapter in course.chapters}
-    tiles = [_tile(chapters[slug], *piece, cache) for slug, *piece in PIECES if slug in chapters]
+    tiles = [_tile(chapters[slug], *piece) for slug, *piece in PIECES if slug in chapters]
     number = ("No", "One", "Two", "Three", "Four", "Five")[len(tiles)]
     row = HTML.format(f'<div class="cu-tiles">{"".join(tiles)}</div>')
     return f"## {number} more to play with\n\n{row}\n" if tiles else ""
 
 
-def _tile(chapter: Chapter, sentence: str, model: Callable | None, cache: Path) -> str:
-    widget = live_html(model()) if model else explorer_html("from_noise", {}, cache)
+def _tile(chapter: Chapter, sentence: str, model: Callable) -> str:
+    widget = live_html(model())
     return (
         f'<section class="cu-tile" aria-label="{sentence.partition(".")[0]}"><p>{sentence}</p>{widget}'
         f'<p><a href="{chapter.notebook}.html">{chapter.number} · {chapter.title}</a></p></section>'

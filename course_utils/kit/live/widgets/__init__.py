@@ -307,3 +307,18 @@ def memory() -> Live:
 def vit() -> Live:
     """The course's stored vision transformers: draw, upload or choose a picture of 28 × 28 pixels."""
     return Live("vit")
+
+
+def words(caption: str = "trousers | ankle boot") -> Live:
+    """Two garments that a stored network draws for two words: see which word each pixel asks, and forbid one.
+
+    Args:
+        caption: what is shown first, a left word and a right one.
+
+    Raises:
+        ValueError: no run is stored for this caption; the message lists those that are.
+    """
+    drawn = [" | ".join(each["words"]) for each in bundle("words")["captions"]]
+    if caption not in drawn:
+        raise ValueError(f"caption={caption!r} was not drawn; there are {', '.join(drawn)}")
+    return Live("words", {"caption": caption}, caption=caption)
