@@ -167,7 +167,7 @@ def test_numbers_in_half_precision_and_of_a_few_bits_come_back():
 # Stored models ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in bundled() if name != "words"])  # drawn beforehand
+@pytest.mark.parametrize("name", sorted({*bundled()} - {"words"}))  # which were drawn beforehand
 def test_a_stored_model_answers_as_pytorch_did(name):
     load("models")
     answers = ask(ANSWERED, bundle(name), KINDS[name.split("_")[0]].__name__)
