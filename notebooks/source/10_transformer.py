@@ -11,7 +11,7 @@
 #
 # **Which part of a translator knows what?**
 # Let's take one apart while it speaks.
-# English goes down the encoder, the decoder says it in French, and each box adds something on the way.
+# The English goes down the encoder, the decoder says it in French, and each box adds something on the way.
 # Switch a box off, and read what becomes of Oscar.
 #
 # On the way to GPT and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
@@ -53,7 +53,7 @@ cu.recall("multi_head_attention", "positions", "masks")
 #
 # The **Transformer** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) has an **encoder**, which reads the whole source at once, and a **decoder**, which writes the target token by token.
 # The decoder looks back at its own words, and across at what the encoder has made of the source.
-# So there are three kinds of attention, which differ in who asks, who answers, and what is hidden:
+# So there are three kinds of attention, which differ in who asks, who answers, and what is hidden.
 #
 # | attention | queries from | keys and values from | mask |
 # |---|---|---|---|
@@ -71,7 +71,8 @@ cu.quiz("transformer", "top_of_the_encoder")
 # How does such a model learn?
 # We let the decoder read the right translation, shifted by one place, and at each place it has to say the next word (**[teacher forcing](C_glossary.ipynb#teacher-forcing)**).
 # Thanks to the causal mask no place sees its own answer, so *one* forward pass asks for all words at once.
-# Watch it on two sentences, the shorter one filled up with padding, where the loss doesn't count.
+# Let's watch it on two sentences.
+# The shorter one is filled up with padding, where the loss doesn't count.
 
 # %%
 pairs = [("oscar was a doctor .", "oscar était médecin ."),
@@ -123,11 +124,12 @@ with cu.guard("The decoder reads what it has to say, one place later, and paddin
 # %% [markdown]
 # ## Network, norm and residual
 #
-# Three parts of the machine are new.
+# Three parts of the machine are new, and for each we ask why it is there.
 #
 # **Why a network?**
 # Once its weights are fixed, attention only takes averages, so it is linear in the values.
-# To compute something *new* from what was gathered, each block has a second sublayer, the **[position-wise network](C_glossary.ipynb#position-wise-network)**, also called feed-forward network: two linear layers with a ReLU between them, for each token on its own,
+# To compute something *new* from what was gathered, each block has a second sublayer, the **[position-wise network](C_glossary.ipynb#position-wise-network)**, also called the feed-forward network.
+# It has two linear layers with a ReLU between them, and sees each token on its own,
 #
 # $$\mathrm{FFN}(x) = \max(0,\ xW_1 + b_1)\,W_2 + b_2 .$$
 #
@@ -148,7 +150,8 @@ def network(embed_dim, ffn_dim, dropout=0.0):
 # Many layers add to a vector, so its size could grow as it goes.
 # A **norm** brings a group of numbers to mean 0 and variance 1, and then multiplies by a learned scale and adds a learned shift.
 # But which numbers form a group?
-# Here are two sentences, with two tokens each and four features a token, colored by group:
+# Here are two sentences of two tokens with four features each.
+# Numbers of one group have the same color.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 pair = torch.tensor([[[1, 2, 3, 4], [5, 6, 7, 8]], [[5, 6, 7, 8], [5, 1, 0, -1]]]).float()
@@ -175,7 +178,7 @@ axes[0].set_ylabel("sentence, token")
 fig
 
 # %% [markdown]
-# In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about another.
+# In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about the others.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
 # **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch.
 
@@ -185,13 +188,13 @@ cu.quiz("transformer", "leaking_norm")
 # %% [markdown]
 # **Why a sum?**
 # The output of a sublayer $f$, which is an attention or a network, doesn't replace its input but is *added* to it: $x + f(x)$, a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
-# So a vector passes unharmed by a sublayer that has nothing to say about it.
+# So a sublayer that has nothing to say about a vector lets it pass unharmed.
 # Where does the norm go?
 # The paper of 2017 puts it after the sum (**post-norm**), but GPT-2 and most models since put it before the sublayer (**pre-norm**, [Xiong et al., 2020](https://arxiv.org/abs/2002.04745)), as our machine does:
 #
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
 #
-# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) the sum itself never passes a norm, so such a stack closes with one more.
+# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) the sum itself never passes through a norm, so such a stack ends with one more norm.
 
 
 # %%
@@ -212,7 +215,7 @@ class Residual(nn.Module):
 
 # %% [markdown]
 # Now look at the machine again.
-# The line that runs down each side is the **residual stream**: a vector that starts as an embedding, and to which one part after the other adds.
+# The line that runs down each side is the **residual stream**, a vector that starts as an embedding, and to which one part after the other adds.
 # The bar in each box compares the size of what the part adds with the size of what it adds to, $\lVert f(\mathrm{norm}(x)) \rVert / \lVert x \rVert$.
 # Do these bars tell us which part the translator needs?
 
@@ -257,10 +260,10 @@ axes[1].xaxis.set_major_formatter("{x:.0%}")
 fig
 
 # %% [markdown]
-# Nearly: the longer the bar, the more sentences change.
+# They nearly do, because the longer the bar, the more sentences change.
 # The cross-attentions come first, because nothing else brings English into the decoder.
 # **In this translator, what a part adds tells us on average how much we miss it**, although not for which sentence.
-# (Norms and residuals add nothing of their own, so they have no bar, but without them every sentence changes.)
+# (Norms and residuals don't add anything of their own, so they don't have a bar, but without them every sentence changes.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -274,8 +277,8 @@ with cu.guard(
 # %% [markdown]
 # ## The two blocks
 #
-# How do the parts become a block?
-# The **encoder block** is self-attention, then the network, each inside its residual.
+# How do we put the parts together into a block?
+# The **encoder block** is self-attention and then the network, each inside its residual connection.
 # A residual wants its sublayer as a *function* of one argument, because it decides what the sublayer reads: `x` itself or its norm.
 # The network is such a function already.
 # Attention takes queries, keys and values, so we write a small function that makes all three from one `y`.
@@ -306,12 +309,12 @@ class EncoderBlock(nn.Module):
 #
 # *build · 8 minutes*
 #
-# Now you write the decoder block: masked self-attention, cross-attention to the memory, network.
-# `block` has `self_attention`, `cross_attention` and `feed_forward`, and around each its residual: `around_self`, `around_cross` and `around_feed_forward`.
+# Now you write the decoder block, which is masked self-attention, then cross-attention to the memory, then the network.
+# `block` has the three sublayers `self_attention`, `cross_attention` and `feed_forward`, and their residuals `around_self`, `around_cross` and `around_feed_forward`.
 # Call them just as the encoder block does.
 # Each attention gets one of the two masks, where True means "may be seen".
 # Row i of `attn_mask` says which target tokens token i may look at (the model will pass the causal mask), and `memory_mask` says which places of the memory are words and which are padding.
-# Just hand them on, because your function makes no mask of its own.
+# Your function doesn't make a mask of its own, so just hand them on.
 
 
 # %% tags=["exercise", "build"]
@@ -342,7 +345,7 @@ def my_sublayers_solution(block, x, memory, attn_mask=None, memory_mask=None):
 cu.checks.my_sublayers(my_sublayers_solution)
 
 # %% [markdown]
-# Around your function goes a class with the parts, just as in `EncoderBlock` (open the cell to read it).
+# A class with the parts goes around your function, just as in `EncoderBlock` (open the cell to read it).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 sublayers = cu.choose(my_sublayers, blocks.three_sublayers)
@@ -368,7 +371,7 @@ class DecoderBlock(nn.Module):
 # %% [markdown]
 # Are these PyTorch's layers?
 # We give both the same random weights and a padded source, and compare.
-# (In PyTorch's masks True means "must *not* be seen", so `in_torch` turns them round and translates the names.)
+# (In PyTorch's masks True means "must *not* be seen", so `in_torch` inverts them and translates the names.)
 
 # %%
 for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
@@ -379,7 +382,8 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 # ## The whole model
 #
 # Only the two ends are left.
-# At the top a token becomes a row of an embedding matrix, times $\sqrt d$ so that its position doesn't drown it, plus the position.
+# At the top a token becomes a row of an embedding matrix, to which we add its position.
+# The row is multiplied by $\sqrt d$ first, because otherwise the position would drown it.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
 
@@ -471,7 +475,7 @@ for question, largest in differences.items():
 
 # %% [markdown]
 # A changed word moves the logits from its own place on, and nothing else moves them.
-# A causal mask that is forgotten in eval mode would fail the second question, and that happened to a colleague.
+# If you forgot the causal mask in eval mode, the second question would find it, and exactly that happened to a colleague.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One by one is all at once; no later word and no padding changes an earlier logit."):
@@ -485,7 +489,7 @@ with cu.guard("One by one is all at once; no later word and no padding changes a
 # *bug · 6 minutes*
 #
 # She has written the three sublayers anew, with the norm before the sublayer, and puts them into your model.
-# Here is what it says now, in training mode and in eval mode (there is no dropout, so the two should agree).
+# Here is what the model says now, in training mode and in eval mode (there is no dropout, so the two should agree).
 # She has made two mistakes, and one of them shows in eval mode only.
 # Find both, and write `fixed_block`.
 
@@ -540,7 +544,7 @@ cu.checks.fixed_block(fixed_block_solution)
 # %% [markdown]
 # ## Forbid it, and see
 #
-# A bar says how much a part adds, but what is it good *for*?
+# A bar says how much a part adds, but what is the part good *for*?
 # Let's take it away and listen, as you did with a word in [Start here](00_start_here.ipynb) and with a head in [Multi-head attention](08_multi_head_attention.ipynb).
 # In Python the switches of the machine are the verbs of `cu.intervene`.
 # If we `ablate` a sublayer, it adds zeros.
@@ -588,13 +592,13 @@ print(
 print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_forward"))
 
 # %% [markdown]
-# With only the first gone, *he isn't a painter* becomes *il est peintre*, and about half of the new sentences with a *not* lose it like this one.
-# The last line is the most surprising: half of the twelve boxes are off, and *the dog is behind the house* is still right.
-# That isn't luck, because about seven in ten new sentences stay as they were.
+# With only the first cross-attention gone, *he isn't a painter* becomes *il est peintre*, and about half of the new sentences with a *not* lose it in the same way.
+# The last line is the most surprising, because *the dog is behind the house* is still right although half of the twelve boxes are off.
+# That isn't luck, since about seven in ten new sentences stay as they were.
 # **A part that is used is not yet a part that is needed.**
 #
 # *How sure is this?*
-# It is one small network, on short sentences that a grammar has made, and we ablated by zero, not by an average.
+# We looked at one small model, on short sentences that a grammar has made, and we ablated by zero, not by an average.
 # In the course's larger translator, which has read real sentences, the longest bars belong to a network and a self-attention, and without its networks every one of 40 sentences changes.
 # So don't take it as a rule about Transformers.
 # Deep stacks, and models *trained* without a part, are on the [further page](10_transformer_further.ipynb).
@@ -748,7 +752,7 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 # - A Transformer is a **residual stream** to which attentions and networks add, each reading it through a norm.
 #   Every decoder block looks at the memory that leaves the last encoder block.
 # - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where it may.
-# - What a part adds lets us guess how much we'd miss it, but whether the model *needs* it we learn only by taking it away.
+# - What a part adds lets us guess how much we'd miss it, but to learn whether the model *needs* it, we have to take it away.
 #
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
 #

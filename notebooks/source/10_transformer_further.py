@@ -10,7 +10,7 @@
 # # The Transformer: deep stacks, missing parts and a count
 #
 # In [The Transformer](10_transformer.ipynb) we switched parts off in a model that had been trained with them.
-# This page asks what is left open there.
+# This page asks three questions that we left open.
 # What does a residual connection keep in a stack of many layers?
 # What happens if a model is *trained* without a part?
 # And where do the 124 million parameters of GPT-2 come from?
@@ -28,8 +28,8 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## What a deep stack keeps
 #
-# Let's stack 24 position-wise networks with random weights, in four ways: with and without a norm, with and without a residual connection.
-# We ask two questions after each layer.
+# Let's stack 24 position-wise networks with random weights in four ways, with and without a norm, and with and without a residual connection.
+# After each layer we ask two questions.
 # How large is the gradient that arrives at the input?
 # (It would be 1 if the layers changed nothing.)
 # And what share of the input's variance can a *linear* map still compute from the output?
@@ -97,7 +97,7 @@ axes[0, 0].legend(loc="lower left", fontsize=8)
 fig
 
 # %% [markdown]
-# On the left, the gradient vanishes in just one of the eight cases: without norm and residual, and with small $s$.
+# On the left, the gradient vanishes in just one of the eight cases, where there is neither norm nor residual and $s$ is small.
 # With $s = 1$ the same stack keeps its gradient, so whether gradients vanish depends on the initialization.
 #
 # On the right, no linear map finds the input after eight layers unless there is a residual connection.
@@ -127,8 +127,9 @@ with cu.guard(
 # ## Trained without a part
 #
 # If we switch a part off, the others expect it to be there.
-# A fairer question to a part is whether a model can learn *without* it.
-# We ask it on a small task: the source is a row of digits from 0 to 4, and the target is its running totals on a clock with five hours, where 5 is 0 again.
+# It is fairer to ask whether a model can learn *without* the part.
+# Let's try this on a small task.
+# The source is a row of digits from 0 to 4, and the target is its running totals on a clock with five hours, where 5 is 0 again.
 #
 # | source | 3 | 4 | 4 | 2 |
 # |---|---|---|---|---|
@@ -156,10 +157,10 @@ spans = right.apply(lambda row: f"{row['min']:.2f} to {row['max']:.2f}", axis=1)
 spans.unstack(["steps", "rate"]).sort_index(axis=1).reindex(totals.KINDS).fillna("–")
 
 # %% [markdown]
-# Each entry is the share of right digits, lowest and highest of three seeds.
+# Each entry is the share of right digits, with the lowest and the highest of three seeds.
 # (Copying the source would give 0.39, because the first digit of a row is its own total.)
 #
-# Two parts are needed for this task at any rate, and we can see why without training.
+# At every rate the task needs two of the parts, and we can see why without training.
 # If the memory is zero no digit arrives, and without positions their order is lost.
 # Without residual connections the model looks lost at the largest rate of the long trainings, but at the two smaller ones it learns most of the task.
 # Without norms it is slower at the smallest rate, and as good at the usual one.
@@ -247,7 +248,7 @@ print(f"{'together':16} {sum(parts.values()):12,}")
 # Inside a block, two thirds of the weights belong to the network and one third to the attention, as they do in every Transformer with `ffn_dim` $4d$.
 #
 # The base model of the 2017 paper has 6 + 6 blocks with $d = 512$ and about 37,000 tokens that both languages share, and it ties all three matrices.
-# By the same count that is 63 million parameters; the paper's table says 65.
+# By the same count that is 63 million parameters, although the paper's table says 65.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("GPT-2 small has 124,439,808 parameters."):

@@ -11,7 +11,7 @@
 #
 # **A translator can show us where it looks. Does that tell us why it says a word?**
 # Here is a sentence with two maps, English across and French down.
-# For one of them we recorded the attention, so it shows how much each French word *looks* at each English word, averaged over eight heads.
+# One shows the attention, that is how much each French word *looks* at each English word, averaged over eight heads.
 # For the other we *forbade* one English word after the other, and noted how much probability each French word lost.
 # Which map is which, and which one would you call the explanation?
 
@@ -34,7 +34,7 @@ cu.explore.which_map()
 
 # %% [markdown]
 # Try the other sentences before you decide, and remember what the weights of an attention add up to.
-# We'll come back to the maps once we have a translator, and know how to get whole sentences out of it.
+# We'll come back to the maps once we have a translator and know how to get whole sentences out of it.
 #
 # By the end of this chapter you will be able to
 #
@@ -42,7 +42,7 @@ cu.explore.which_map()
 # - write beam search, and tell an error of the search from an error of the model;
 # - measure what a word needs by forbidding, and say what an attention map leaves out.
 #
-# For all of it we ask the model one question: how probable is this word for you?
+# Each of these comes down to one question to the model: how probable is this word for you?
 #
 # You will need [The Transformer](10_transformer.ipynb), and from [Bahdanau attention](06_bahdanau_attention.ipynb) the recurrent translator and its alignments.
 
@@ -54,7 +54,7 @@ cu.recall("transformer", "bahdanau_attention", "sequence_to_sequence")
 #
 # Let's train a translator of our own first, with [teacher forcing](C_glossary.ipynb#teacher-forcing).
 # The model is the last chapter's, with two layers of four heads on each side.
-# Sentences, loss and batches are those of [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it), because we want to compare the two.
+# We take the sentences, the loss and the batches from [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it), because we want to compare the two.
 
 # %%
 world = small_world("fr")
@@ -117,8 +117,8 @@ compared.round(2)
 
 # %% [markdown]
 # After the same nine epochs the Transformer is ahead.
-# Give the recurrent translator twice the time and some dropout, and it nearly catches up, on long sentences entirely.
-# So the table says who learns *faster* here, and not who is better in the end.
+# But with twice the time and some dropout the recurrent translator nearly catches up, and on long sentences it does so entirely.
+# So the table says which model learns *faster* here, not which is better in the end.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("After nine epochs the Transformer has more sentences right, with every seed."):
@@ -135,8 +135,7 @@ with cu.guard("With 18 epochs and dropout the recurrent translator nearly catche
 # The model gives probabilities for the *next* word, but we want a sentence.
 # The probability of a sentence is the product of the probabilities of its words, with `<eos>` as the last.
 # **Greedy decoding** takes the most probable word at each step, and that can lead away from the most probable sentence.
-# Here is a language of four words.
-# After A the model wavers, after B it is sure.
+# For example, here is a language of four words, in which the model wavers after A but is sure after B.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -173,11 +172,12 @@ cu.Drawing(
 #
 # *predict · 3 minutes*
 #
-# The first word is E with 0.4, F with 0.35, or G with 0.25.
-# After E comes X with 0.4, Y with 0.35, or the end.
-# After F comes X with 0.5, Y with 0.3, or the end.
-# After G always comes X, and after X and Y always the end.
-# What probability does the sentence have that (a) greedy decoding finds, (b) a beam of two finds? (c) And the best sentence of all?
+# - The first word is E with 0.4, F with 0.35, or G with 0.25.
+# - After E comes X with 0.4, Y with 0.35, or the end.
+# - After F comes X with 0.5, Y with 0.3, or the end.
+# - After G always comes X, and after X and Y always the end.
+#
+# How probable is the sentence that (a) greedy decoding finds, (b) a beam of two finds? (c) And how probable is the best sentence of all?
 
 
 # %% tags=["exercise", "predict"]
@@ -199,14 +199,14 @@ def predicted_beams_solution():
 cu.checks.predicted_beams(predicted_beams_solution)
 
 # %% [markdown]
-# So a beam can lose the best sentence, too.
+# So even a beam can lose the best sentence.
 #
 # ### Exercise 2 · Grow the beams
 #
 # *build · 6 minutes*
 #
-# Each beam may go on with each word, and the logarithms of the probabilities add up.
-# Give the `size` best continuations of all beams together.
+# Each beam can go on with any word, and the logarithms of the probabilities add up.
+# Return the `size` best continuations of all beams together.
 # The search below runs on your function.
 
 
@@ -265,8 +265,8 @@ for size in (1, 2):
     print(f"beam of {size}: {tree.sentence(found)}, probability {math.exp(log_of):.2f}")
 
 # %% [markdown]
-# The search finds what we found by hand.
-# Now let it translate.
+# The search finds the sentence that we found by hand.
+# Now let's have it translate.
 # From here on we use the stored translator of [Start here](00_start_here.ipynb), so we all see the same sentences.
 # It is the same model, trained on 14,000 sentences, and tested on 500 others.
 
@@ -299,7 +299,7 @@ print("the package's words in", sum(map(str.__eq__, mine, package)), "of 30")
 # Some translations are wrong.
 # In a **search error** the model finds the right sentence *more* probable than its own, but decoding has missed it.
 # In a **model error** the model prefers its own wrong sentence, and no search can repair that.
-# So we ask the model for both probabilities.
+# To tell them apart, we ask the model for both probabilities.
 
 
 # %%
@@ -350,7 +350,7 @@ pd.DataFrame(errors_of, index=["wrong", "the search's error", "the model's error
 # %% [markdown]
 # With a beam of 4 no search error is left, and yet only five fewer sentences are wrong.
 # Most errors belong to the model, so they need more data or a better model.
-# (On real sentences large beams even translate *worse*, mostly because their output gets too short: [Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872).)
+# (On real sentences large beams even translate *worse*, mostly because their output gets too short, as [Koehn and Knowles (2017)](https://arxiv.org/abs/1706.03872) found.)
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("translating", "whose_error")
@@ -364,10 +364,10 @@ with cu.guard("Our search gives the package's words."):
 # %% [markdown]
 # ## What a word needs: attention or forbidding?
 #
-# Back to the two maps of this translator.
-# One is the mean of its eight cross-attention maps, where each row is named after the French word that this step *says*.
+# Now that we can ask the model for probabilities, let's go back to the two maps.
+# One is the mean of its eight cross-attention maps, where each row is named after the French word that the model *says* at this step.
 # The other comes from the gesture that you know from [Start here](00_start_here.ipynb), [Multi-head attention](08_multi_head_attention.ipynb) and [The Transformer](10_transformer.ipynb): **forbid it, and see**.
-# No layer may look at one of the English words, and we ask how much of its probability each French word has lost.
+# We forbid every layer to look at one of the English words, and ask how much of its probability each French word has lost.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -425,13 +425,13 @@ explorer.show_maps(
 )
 
 # %% [markdown]
-# So map A was forbidding, and B was attention (the frames are the gold links).
+# So map A was forbidding, and map B was attention (the frames are the gold links).
 # Look at *s'il te plaît*.
 # Its words look at *please* and at others, but they hardly need any of them, because after the comma French goes on by itself.
 # Since the weights of a softmax add up to 1, **an attention has to look somewhere, even when it needs nothing**.
 # The comma itself does need *please*, which only the left map says clearly.
 #
-# Press *please* to cross it out, and see what the translator says then.
+# Press *please* to cross it out, and see what the translator says without it.
 # (It also draws a beam of 4 as a tree.)
 
 # %% jupyter={"source_hidden": true}
@@ -440,7 +440,7 @@ cu.live.translator("please eat a pizza .", True)
 # %% [markdown]
 # One sentence proves nothing, so let's count.
 # From each map we read links between words, and compare them with the grammar's gold links by the [alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
-# A guess along the diagonal shows what comes for free.
+# A guess along the diagonal shows what we get for free.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 attentions = beams.attention_maps(translator, larger.test, words_of)
@@ -498,7 +498,7 @@ with cu.guard(
 # Forbidding can deceive us as well.
 # *House* is feminine in French, so the decoder has to know the noun before it says *la*.
 # It can look at the noun itself, and the encoder has a head that looks from an article to its noun.
-# Let's close one road, then the other, then both.
+# Let's close the first road, then the second, then both.
 
 # %%
 duck = "the duck slept behind the house ."
@@ -511,8 +511,8 @@ for roads in ("nothing", "head", "noun", "head and noun"):
         print(f"without {roads:14}", cu.translate(translator, [duck], *words_of)[0])
 
 # %% [markdown]
-# After either experiment alone you would say that the article doesn't need the noun.
-# Without both, the house becomes masculine.
+# After either of the first two experiments you would say that the article doesn't need the noun.
+# But with both roads closed, the house becomes masculine.
 # Here is the same for every article of the test that comes right before its noun.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -532,17 +532,17 @@ fig
 
 # %% [markdown]
 # With one road closed, nine articles in ten or more keep their gender.
-# With both closed it is little better than a coin (dashed).
-# **What you can do without may still be one of two roads**, so when something seems to be unneeded, forbid it together with what could stand in for it.
+# With both closed the translator is little better than a coin (dashed).
+# **What you can do without may still be one of two roads**, so when something seems unnecessary, forbid it together with whatever could stand in for it.
 
 # %% [markdown]
 # *How sure is this?*
-# All of this is small networks, on short sentences of a grammar.
-# The three that were trained like ours agree about both sections, although in them the noun matters more by itself.
+# All of our networks are small, and a grammar made their short sentences.
+# Three more networks that were trained like ours agree about both sections, although in them the noun matters more by itself.
 # In about one sentence in six the attention map has the lower error (the last one of the first screen is such a case).
 # And gold links say what translates what, which isn't quite what a network needs.
 # Forbidding costs one more pass for each English word, while the attention map comes for free.
-# In the comparison with the recurrent translator each side had one learning rate, and the Transformer got neither more time nor dropout.
+# When we compared the two translators, each had one learning rate, and the Transformer got neither more time nor dropout.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One road closed leaves most genders right, two leave little more than a coin."):
@@ -571,11 +571,11 @@ with cu.guard("For about one test sentence in six the attention map has the lowe
 # ## Take-aways
 #
 # - Judge a translator by sentences that it hasn't read.
-#   On those the Transformer learns faster than the recurrent translator.
+#   On such sentences the Transformer learns faster than the recurrent translator.
 # - Greedy decoding can miss the best sentence, and so can a beam.
 #   Ask the model for both probabilities before you blame the search, because most errors here are the model's.
 # - An attention map shows where a model looks, even where it needs nothing.
-#   What a word needs you learn by forbidding, one word at a time, and whatever could stand in for it as well.
+#   To learn what a word needs, forbid one word at a time, together with whatever could stand in for it.
 #
 # Next: [Training transformers](12_training_transformers.ipynb), where you see trainings break, and what to do about it.
 # The [further page](11_translating_further.ipynb) has the KV cache, maps of all heads, a lecture's own translator, and real sentences.

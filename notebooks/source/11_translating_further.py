@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Translating: cache, maps and real sentences
 #
-# What a first reader of [Translating](11_translating.ipynb) may skip: how a decoder keeps its keys and values; the maps of all heads; a lecture's own translator; and what the same class makes of real sentences.
-# Each section stands on its own.
+# This page goes on where [Translating](11_translating.ipynb) stops.
+# We let a decoder keep its keys and values, look at the maps of all heads, rebuild a lecture's own translator, and train the same class on real sentences.
+# You can read each section by itself.
 
 # %%
 import pandas as pd
@@ -28,8 +29,8 @@ cu.seed_everything(0)
 # ## The cache
 #
 # The search of the chapter runs the whole decoder over the whole beginning for each new word.
-# Must it?
-# The mask is causal, so what stands at an earlier place depends on earlier words only, and its keys and values are the same at every step.
+# Does it have to?
+# The mask is causal, so a vector at an earlier place depends only on earlier words, and its keys and values are the same at every step.
 # If we **keep them**, word $t$ needs one query, one new key and one new value.
 # This is the **[KV cache](C_glossary.ipynb#kv-cache)**, drawn here for one beam and $S$ source tokens.
 
@@ -63,7 +64,7 @@ cu.Drawing(
 # %% [markdown]
 # Here is a decoder with a cache, as one class.
 # `rows` says from which beam each beam goes on, because its keys and values have to follow.
-# We need no causal mask, since nothing later is there to be hidden.
+# We don't need a causal mask, because there are no later words to hide.
 
 
 # %%
@@ -172,7 +173,7 @@ cu.checks.fixed_newest(fixed_newest_solution)
 
 # %% [markdown]
 # How do you notice such a bug?
-# Compare the log-probabilities of one step after another with those of a single pass with teacher forcing.
+# Compare the log-probabilities that you get step by step with the ones that a single pass with teacher forcing gives.
 # Let's do it for three beams of five words, with your function if it has passed.
 
 # %%
@@ -198,8 +199,9 @@ costs = [cu.multiply_adds(grown, torch.full((1, t), 9), torch.tensor([0])) for t
 print("multiplications for words 1, 2 and 3:", *(f"{cost:,}" for cost in costs))
 
 # %% [markdown]
-# The words are the same, and a step costs only 256 multiplications more than the step before, $2d$ in each of two layers, because one query meets one more key and one more value.
-# The price is memory, $2td$ numbers for each layer and beam.
+# The words are the same, and a step costs only 256 multiplications more than the step before.
+# That is $2d$ in each of two layers, because one query meets one more key and one more value.
+# We pay with memory, $2td$ numbers for each layer and beam.
 # [GPT](13_gpt.ipynb#Writing) writes longer texts on a cache.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -239,9 +241,9 @@ show_heads(".attention", english, english, alt="Eight different maps of English 
 
 # %% [markdown]
 # No two heads are alike.
-# In layer 0, head 1 looks from *a* and *red* to their noun: it is one of the [two roads to an article](11_translating.ipynb#Two-roads-to-an-article).
-# Now the decoder's look back at what it has read so far.
-# Each row has the name of the word that this step says, and the columns are the words that it has read, so everything after the diagonal is hidden by the mask.
+# In layer 0, head 1 looks from *a* and *red* to their noun, so it is one of the [two roads to an article](11_translating.ipynb#Two-roads-to-an-article).
+# Next comes the decoder's look back at the words that it has read so far.
+# Each row is named after the word that the model says at this step, and the columns are the words that it has read, so the mask hides everything after the diagonal.
 
 # %%
 show_heads(
@@ -251,7 +253,7 @@ show_heads(
 
 # %% [markdown]
 # The first step has read nothing but `<bos>`, so all of its weight is there, whatever the head.
-# And the cross-attention, where French looks at English:
+# And here is the cross-attention, where French looks at English.
 
 # %%
 show_heads(
@@ -261,7 +263,7 @@ show_heads(
 # %% [markdown]
 # Some heads look at the word that is being translated, others at the next noun or at the end.
 # Before you tell a story about one of them, [forbid it and see](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?).
-# In [the chapter's live translator](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?) you find the same pictures for your own sentences.
+# You can draw the same maps for your own sentences with [the chapter's live translator](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?).
 
 # %% [markdown]
 # ## Four sentences of a lecture
@@ -287,11 +289,11 @@ pd.DataFrame(
 ).set_index("English")
 
 # %% [markdown]
-# Three of the four are right, with each seed, and these three were **read**, as lines 1, 50 and 350 of the archive, 30 times each.
-# *He's calm* wasn't, and it never comes out quite right.
-# The scores 1, 1, 0.658 and 1 are to the digit those of the lecture (by [its formula](05_sequence_to_sequence_further.ipynb)).
+# Three of the four are right with each seed, and these are the three that the model has **read**, 30 times each, as lines 1, 50 and 350 of the archive.
+# It hasn't read *He's calm*, which never comes out quite right.
+# The four scores are the lecture's to the digit (by [its formula](05_sequence_to_sequence_further.ipynb)).
 # So what looks like a good translator is a good memory.
-# Give it sentences that it hasn't read, made of words that it knows, and little is left.
+# Let's give it sentences that it hasn't read, made of words that it knows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 unread = [(int(run.result["unread_right"]), int(run.result["unread"])) for run in lecture]
@@ -313,15 +315,15 @@ with cu.guard("At most one in ten unread sentences is right."):
 # What does the same class make of sentences that people wrote?
 # The pairs are from [Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/) (CC BY 2.0 FR), with at most ten tokens on either side.
 # We hold out 500 English sentences for the test and 500 for validation, **with all their translations**, so no English sentence is in two parts.
-# The network reads 40,000 of the other pairs, eight times.
+# The model reads 40,000 of the other pairs, eight times.
 #
-# It is the chapter's network, 192 wide, with a dropout of 0.2 and label smoothing of 0.1.
-# The same vector reads and says a French word (**weight tying**).
-# Words that occur only once are `<unk>`, and the network never says it.
+# It is the chapter's model, 192 wide, with a dropout of 0.2 and label smoothing of 0.1.
+# The embedding of a French word also serves as its row in the output layer (**weight tying**).
+# Words that occur only once are read as `<unk>`, which the model never says.
 #
 # What should it beat?
-# The dullest translator learns nothing by gradients.
-# It looks up the training sentence that has most in common with the one we ask for, rare words counting more, and says its French.
+# Our **baseline** doesn't learn at all.
+# It looks up the training sentence that has most in common with the source, where rare words count more, and says its French.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -357,12 +359,13 @@ print(about, words.machine)
 real.show_real_curves()
 
 # %% [markdown]
-# BLEU and loss still improve in the eighth epoch, and from the fourth on the training loss is below the validation loss, because the network begins to know its own sentences better than others.
+# BLEU and loss still improve in the eighth epoch.
+# From the fourth epoch on the training loss is below the validation loss, because the model begins to know its own sentences better than others.
 #
 # Compare the two columns of the table.
-# The output is the same, but against all the translations that the archive has, 1.4 on average, BLEU is higher than against one.
-# So a BLEU score says little without its references and its tokens.
-# And here a beam pays, while on [the chapter's sentences](11_translating.ipynb#Whose-error?) it changed little.
+# The output is the same, but BLEU is higher against all the translations in the archive than against a single one.
+# So a BLEU score says little unless we know the references and the tokens.
+# And here a beam pays, although it changed little on [the chapter's sentences](11_translating.ipynb#Whose-error?).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 pays."):
@@ -373,8 +376,8 @@ with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 p
 # %% [markdown]
 # ### What it says
 #
-# The first twelve test sentences, whatever became of them.
-# Beside each translation stands its own BLEU, of single words and pairs, against all its references.
+# Here are the first twelve test sentences, well translated or not.
+# Each has its own BLEU, of single words and pairs, against all its references.
 
 # %%
 looked_up = cu.stored_runs("translating", "translation_memory")[0].examples
@@ -395,14 +398,14 @@ pd.DataFrame(table)
 # Two are exactly right.
 # A French reader accepts two more, *j'aimerais pouvoir t'aider* and *quelqu'un m'a dit ça*, for which BLEU gives 0.55 and 0.00.
 # And it gives 0.71 for *vivre n'est pas facile*, which has lost the word *here*.
-# The score counts common words and pairs, not what they mean.
-# For single sentences it is a poor judge; over 500 such errors partly cancel.
+# The score counts common words and pairs, but not what they mean.
+# So it is a poor judge of single sentences, although over 500 of them such errors partly cancel.
 #
-# The network's errors are of several kinds.
-# *My mother is active* becomes *puissant*, powerful, and masculine.
-# *Tom n'aime pas nous* is no French; greedily it says *tom ne nous aime pas*, which is right.
-# *In all probability* has a word that it knows only as `<unk>`, and what it says instead is fluent, and about eyes: nothing in the output warns the reader.
-# The look-up makes no errors of grammar, and answers other questions: *parlez-moi !*
+# The model makes several kinds of errors.
+# In *my mother is active*, the mother becomes *puissant*, which means powerful and is masculine.
+# *Tom n'aime pas nous* isn't French, although greedy decoding finds *tom ne nous aime pas*, which is right.
+# *In all probability* has a word that the model knows only as `<unk>`, so it says something fluent about eyes, and nothing in the output warns the reader.
+# The look-up makes no errors of grammar, but it answers other questions, as in *parlez-moi !*
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A right translation has 0.00, and one that lost a word more than 0.6."):
@@ -414,10 +417,11 @@ with cu.guard("A right translation has 0.00, and one that lost a word more than 
 # %% [markdown]
 # ## Words or pieces?
 #
-# 73 of the 500 test sentences have a word that the network reads as `<unk>`.
-# **Subwords** have no such words: rare ones are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909); how the pieces are found: [GPT](13_gpt_further.ipynb#Pieces-of-words)).
-# The same network, the same pairs, the same number of steps; each language has up to 4,000 pieces.
-# (*One*, *all*: translations that BLEU compares with.)
+# About one test sentence in seven has a word that the model reads as `<unk>`.
+# With **subwords** this doesn't happen, because rare words are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)).
+# ([GPT](13_gpt_further.ipynb#Pieces-of-words) shows how to find the pieces.)
+# Let's train the same model on the same pairs for the same number of steps, with up to 4,000 pieces for each language.
+# (*One* and *all* are the translations that BLEU compares with.)
 
 # %%
 pieces = real.real_run("subwords")
@@ -445,15 +449,16 @@ pd.DataFrame(
 )  # fmt: skip
 
 # %% [markdown]
-# No sentence has an unknown word any more, and each has more tokens to be said.
-# Yet BLEU is 37.8 with a beam, against 39.9 in words.
-# Each is a single seed, so two points say little; but in these two runs subwords do not pay.
+# Now no sentence has an unknown word, but each has more tokens.
+# In these two runs subwords don't pay, because BLEU with a beam is two points lower.
+# (With a single seed each, two points say little.)
 # They do bring *here* back, and *in all probability* is now about the time of an arrival.
-# And they bring an error that words cannot make: *acacacacle* is no word at all.
+# But they also allow an error that a model of words can't make, because *acacacacle* isn't a word at all.
 #
-# What speaks against a general conclusion: both still improve in the eighth epoch; the network with subwords has fewer parameters, since its two tables are smaller; 4,000 pieces were not tuned; and the sentences are short and everyday.
-# The losses of the two cannot be compared, because their tokens differ ([bits per character](13_gpt_further.ipynb#Bits-per-character) could be).
-# The minutes are those of one thread of the processor named above, while other work ran on it: upper bounds, and no comparison.
+# Don't take this as a rule.
+# Both models still improve in the eighth epoch, the model with subwords has fewer parameters because its two tables are smaller, we didn't tune the 4,000 pieces, and the sentences are short and everyday.
+# We can't compare the two losses, because their tokens differ (with [bits per character](13_gpt_further.ipynb#Bits-per-character) we could).
+# The minutes are upper bounds, because other work ran on the processor at the same time.
 #
 # Back to the chapter: [Translating](11_translating.ipynb).
 # Next: [Training transformers](12_training_transformers.ipynb).
@@ -462,8 +467,8 @@ pd.DataFrame(
 # ### At full size
 #
 # The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside.
-# `make gpu CHAPTER=11` trains it on all pairs of at most ten tokens, 20 epochs, where there is a GPU.
-# The cell shows the run that is stored, or says that there is none.
+# Where there is a GPU, `make gpu CHAPTER=11` trains it for 20 epochs on all pairs of at most ten tokens.
+# The next cell shows the stored run, or says that there isn't one.
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
 cu.stored_run("translating", "full_size")
