@@ -15,7 +15,8 @@
 # Let's try it on *your* text.
 # The GPT below has random weights and knows nothing.
 # Paste something you have written, or keep the story that is there, and press *Learn*.
-# Your browser trains it, and three lines show how it goes: the loss on what the GPT *reads*, the loss on the last tenth, which stays *unread*, and a dashed one for what plain *counting* reaches on that tenth.
+# Your browser trains it, and three lines show how it goes.
+# One is the loss on the text that the GPT *reads*, one is the loss on the last tenth, which stays *unread*, and the dashed line is the loss that plain *counting* reaches on that tenth.
 
 # %%
 import math
@@ -41,7 +42,7 @@ cu.seed_everything(0)
 cu.live.character_gpt()
 
 # %% [markdown]
-# The loss on what the GPT reads goes on falling, but does the loss on the unread tenth ever come down to the dashed line?
+# The loss on the read text goes on falling, but does the loss on the unread tenth ever come down to the dashed line?
 # With our story it turns up before it gets there, and that is the riddle of this chapter.
 # Meanwhile, give the GPT a beginning, press *Write*, and see what it has picked up from a few pages.
 #
@@ -52,7 +53,7 @@ cu.live.character_gpt()
 # - write text with it, and choose how daring it is;
 # - train it on a file of your own, and judge fairly what came out.
 #
-# You will need [The Transformer](10_transformer.ipynb), and from [Masks](04_masks.ipynb) the causal one.
+# You will need [The Transformer](10_transformer.ipynb), and the causal mask from [Masks](04_masks.ipynb).
 
 # %% jupyter={"source_hidden": true}
 cu.recall("transformer", "masks")
@@ -62,18 +63,19 @@ cu.recall("transformer", "masks")
 #
 # How far do we get without a network?
 # A **language model** gives a probability to each possible next token, and our tokens are simply characters.
-# Multiplied along a text they give the probability of the whole text.
-# We take its negative logarithm and divide by the number of tokens:
+# If we multiply these probabilities along a text, we get the probability of the whole text.
+# The **loss** is its negative logarithm, divided by the number of tokens:
 #
 # $$P(t_1, \dots, t_n) = \prod_{i=1}^{n} P(t_i \mid t_1, \dots, t_{i-1}), \qquad \mathrm{loss} = -\frac1n \sum_{i=1}^{n} \ln P(t_i \mid t_1, \dots, t_{i-1}).$$
 #
 # The unit of the loss is the [nat](C_glossary.ipynb#nat).
-# Its exponential is the **[perplexity](C_glossary.ipynb#perplexity)**: with a perplexity of 4 the model is as uncertain as in a fair choice among four characters.
+# Its exponential is the **[perplexity](C_glossary.ipynb#perplexity)**.
+# For example, with a perplexity of 4 the model is as uncertain as in a fair choice among four characters.
 #
 # The oldest language models count.
 # A **bigram** model asks which character followed *this* one in the training text, and how often.
 # A **trigram** model looks at two characters, and an **n-gram** model at the last $n-1$.
-# For example, this is what follows a *q* and what follows *th* in the course's English sentences:
+# Let's see what follows a *q* and what follows *th* in the course's English sentences.
 
 # %%
 sentences = load_english()
@@ -102,15 +104,14 @@ cu.predict(
 
 # %% [markdown]
 # How can we do better than plain shares?
-# Let's take an example.
-# Say that *th* came ten times in the text, followed by three different characters.
-# We pretend that it came three times more, and let the shorter history *h* tell what followed then.
+# Imagine that *th* came ten times in the text, followed by three different characters.
+# We pretend that it came three more times, and ask the shorter history *h* what followed then.
 # This is **Witten–Bell smoothing**:
 #
 # $$P_n(w \mid s) = \frac{c(sw) + u(s)\,P_{n-1}(w \mid s')}{c(s) + u(s)}$$
 #
-# Here $s$ is the history, and $s'$ is the same without its first character.
-# It is followed $c(s)$ times by something, $c(sw)$ times by $w$, and by $u(s)$ *different* characters.
+# Here $s$ is the history, and $s'$ is the history without its first character.
+# In the text, $s$ is followed $c(s)$ times by something, $c(sw)$ times by $w$, and by $u(s)$ *different* characters.
 # So a history after which we have seen much variety leans more on the shorter one.
 # For $n = 1$ the history is empty, and $P_0$ is the same for all characters.
 #
@@ -118,8 +119,13 @@ cu.predict(
 #
 # *predict · 5 minutes*
 #
-# The training text is `a b a c a b a`, seven tokens of three kinds. (a) What is $P_1(b)$? (b) $P_2(b \mid a)$? (c) $P_2(a \mid a)$, for a pair that never occurred? (d) What is the perplexity of a model that knows nothing about 33 characters?
+# The training text is `a b a c a b a`, seven tokens of three kinds.
 # Two decimals are enough.
+#
+# - (a) What is $P_1(b)$?
+# - (b) What is $P_2(b \mid a)$?
+# - (c) What is $P_2(a \mid a)$, for a pair that never occurred?
+# - (d) What is the perplexity of a model that knows nothing about 33 characters?
 
 
 # %% tags=["exercise", "predict"]
@@ -179,7 +185,7 @@ cu.quiz("gpt", "three_halves")
 # ## GPT in one class
 #
 # Now take the drawing of [The Transformer](10_transformer.ipynb#The-whole-on-one-page) and erase its left half.
-# Cross-attention has nothing to look at then, so it goes as well.
+# Then cross-attention has nothing to look at, so it goes as well.
 # What remains is a **decoder-only** model, a tower of blocks with causal self-attention and a feed-forward network ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)).
 # From the same blocks you can build three kinds of model:
 #
@@ -361,8 +367,9 @@ def fixed_windows_solution(stream, length, count, generator):
 cu.checks.fixed_windows(fixed_windows_solution)
 
 # %% [markdown]
-# The loop uses AdamW, [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay), and the learning rate rises over 30 steps and then falls along half a cosine ([Training transformers](12_training_transformers.ipynb) has the reasons).
-# `done` tells how much of the training is over, from 0 to 1, so we can count steps now and minutes later.
+# The loop uses AdamW, which is [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay).
+# The learning rate rises over 30 steps and then falls along half a cosine ([Training transformers](12_training_transformers.ipynb) has the reasons).
+# `done` returns the share of the training that is over, from 0 to 1, so we can count steps now and minutes later.
 
 # %%
 windows = cu.choose(fixed_windows, training.windows)
@@ -406,7 +413,7 @@ whole = torch.full((32,), length)
 cu.before_training(gpt, TextBatch(some[0], whole, some[1]), summed_loss, expected=by_hand, lr=3e-4)
 
 # %% [markdown]
-# Now we train, and compare with counting on the unread sentences.
+# Now let's train it, and compare it with counting on the unread sentences.
 # At the start of a window the GPT has nearly nothing to look at, which would be unfair, so we let the windows overlap by half and count only the second half of each.
 
 # %% tags=["nbval-ignore-output"]
@@ -429,7 +436,8 @@ print(f"unread: GPT {gpt_loss:.2f}, counting {min(counted):.2f}")
 # %% [markdown]
 # What did it learn, and in which order?
 # On the left you see the loss over the steps, with dotted lines for counting.
-# On the right we forbid it to look back: at the first place of a window the GPT sees one character only, at the tenth ten, and so on, just like an n-gram.
+# On the right we limit how far it can look back.
+# At the first place of a window the GPT sees only one character, at the tenth place it sees ten, and so on, just like an n-gram model.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, (left, right) = cu.subplots(
@@ -457,20 +465,21 @@ right.legend()
 fig
 
 # %% [markdown]
-# It learns in the order in which we count, first which characters are frequent, then pairs, then what looks like words.
-# On the right you see what is missing: it uses a handful of characters, as counting does, but less well.
+# It learns in the order in which we count, first which characters are frequent, then pairs, then pieces that look like words.
+# On the right you see what is missing, because the GPT uses a handful of characters, as counting does, but less well.
 # So **our GPT does not beat counting yet**.
 # But look at the green dots.
-# With three times as many steps the loss goes on falling, while counting has learned all it can.
+# With three times as many steps the loss goes on falling, whereas counting has learned all it can.
 
 # %% [markdown]
 # ## Writing
 #
-# A GPT writes by drawing a character from its probabilities, reading it, and drawing the next, and how to draw is up to us.
+# A GPT writes by drawing a character from its probabilities, reading it, and drawing the next.
+# How to draw is up to us.
 # A **temperature** $T$ divides the logits, $p_i \propto e^{z_i/T}$, which sharpens the choice below 1 and flattens it above.
 # If four tokens have the weights 8, 4, 2 and 1, then $T = ½$ squares them to 64, 16, 4 and 1, and the best one gets $64/85 = 0.75$.
-# **Top-p**, or nucleus sampling ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)), keeps the smallest set of best tokens that have the probability $p$ together, and **top-k** keeps the best $k$.
-# Let's ask our GPT what comes after the beginning of a word, and draw in four ways.
+# **Top-p**, or nucleus sampling ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)), keeps the smallest set of best tokens whose probabilities add up to $p$, and **top-k** keeps the best $k$.
+# Let's ask our GPT what comes after the beginning of a word, and compare four ways to draw.
 
 # %% tags=["nbval-ignore-output"]
 prompt = "the old w"  # try "the old w" | "she wants t" | "the "
@@ -505,7 +514,7 @@ fig
 # *build · 8 minutes*
 #
 # Write `my_generate`, the loop that draws and reads.
-# Keys and values of what was read don't change, so we keep them in a **[KV cache](C_glossary.ipynb#kv-cache)** and let only the new token pass through the network.
+# The keys and values of the tokens that were read don't change, so we keep them in a **[KV cache](C_glossary.ipynb#kv-cache)** and let only the new token pass through the model.
 # `state = model.start()` makes empty caches, and `model.step(tokens, state)` reads (batch, new) tokens onto them and gives the logits of the next, (batch, vocab_size).
 # `next_token_probs(logits, temperature=…, top_k=…)` gives the probabilities, and `torch.multinomial(probs, 1, generator=generator)` draws.
 # Read each token at most once, and don't read the last one drawn, because nobody asks what follows.
@@ -564,7 +573,8 @@ for temperature in (0, 0.7, 1.5):
 #
 # ## Your file
 #
-# Now it's your turn: put the path of a text file and a number of minutes into the next cell.
+# Now it's your turn.
+# Put the path of a text file and a number of minutes into the next cell.
 # It trains *your* class on nine tenths of the text, looks at the last tenth every 25 steps, and keeps the best weights, because a small text is soon memorized.
 # Then it draws the three losses of the first screen as bars.
 
@@ -620,9 +630,9 @@ cu.predict(
 )
 
 # %% [markdown]
-# We tried this with three texts that you have as well: the story, some pages of Python's own documentation, and the code of its `argparse`.
+# We tried this with three texts that you also have, namely the story, some pages of Python's own documentation, and the code of its `argparse`.
 # A GPT learned each of them twice, from random weights and after reading Shakespeare.
-# We counted twice, too, in the text only and in Shakespeare and the text together.
+# We also counted twice, in the text only, and in Shakespeare and the text together.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = cu.stored_runs("gpt", "own_texts")
@@ -656,10 +666,11 @@ fig
 
 # %% [markdown]
 # **Having read before helps the GPT most where there is least to read.**
-# Counting needs more care: if we simply add Shakespeare's counts, they help with the story but get in the way with documentation and code.
+# Counting needs more care, because simply adding Shakespeare's counts helps with the story but hurts with documentation and code.
 # The GPT sorts out by itself what fits.
 # The best counting is still ahead on each of the three.
-# A few hundred steps on a laptop don't change that, but more of everything does: [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU), with a hundred times the parameters, longer windows and dropout, the same class beats counting on Shakespeare himself, 1.49 against 1.52.
+# A few hundred steps on a laptop don't change that, but more of everything does.
+# With a hundred times the parameters, longer windows and dropout, the same class beats counting on Shakespeare himself [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU), with 1.49 against 1.52.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 mixed = {run.config["text"]: run.result["loss"] for run in cu.stored_runs("gpt", "own_texts_mixed")}
@@ -706,7 +717,7 @@ with cu.guard("Shakespeare helps the GPT with each text, but his counts help wit
 # - A GPT is two tables, blocks of causal attention and a feed-forward network, and an output layer that shares the embedding's weights.
 #   One pass asks as many questions as the window has tokens.
 # - It writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
-# - A small text is soon memorized, so keep the best weights, or better begin with a model that has read before.
+# - A small text is soon memorized, so keep the best weights, or better still, begin with a model that has read before.
 #
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb), where reading before becomes the whole idea.
 # [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.

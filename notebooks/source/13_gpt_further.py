@@ -34,9 +34,9 @@ cu.seed_everything(0)
 #
 # The chapter reads characters, which makes texts long.
 # With one token for each word they'd be short, but a word that was never seen would have no token at all.
-# **Subwords** are a way between the two: frequent words stay whole, and rare words fall into pieces.
+# **Subwords** are a compromise, in which frequent words stay whole and rare words fall into pieces.
 # **[Byte-pair encoding](C_glossary.ipynb#byte-pair-encoding)** ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)) finds the pieces by counting.
-# We begin with characters and an end mark `␣` after each word, and then do one thing again and again: *count all pairs of neighbors and **merge** the most frequent pair.*
+# We begin with characters and an end mark `␣` after each word, and then do one thing again and again, namely *count all pairs of neighbors and **merge** the most frequent pair.*
 #
 # Let's do it by hand for a text that has *play* 6 times, *played* 4, *lay* 3, *stay* 5 and *stayed* 2 times.
 #
@@ -48,9 +48,9 @@ cu.seed_everything(0)
 # | `p l` | play, played | 6 + 4 = 10 |
 #
 # The first merge makes `ay`.
-# Now `ay ␣` has 14 and comes next, and after it `p l` and `s t`.
+# Now `ay ␣` has 14 and comes next, followed by `p l` and `s t`.
 # So `ay␣` is an ending, while `ay` is a stem that can go on.
-# A **tokenizer** is the list of these merges, and a new word is cut by applying them *in this order*.
+# A **tokenizer** is the list of these merges, and to cut a new word we apply them *in this order*.
 
 # %%
 five = ["play"] * 6 + ["played"] * 4 + ["lay"] * 3 + ["stay"] * 5 + ["stayed"] * 2
@@ -98,7 +98,7 @@ pd.DataFrame(
 #
 # Cutting a new word takes ten lines.
 # Begin with the characters and the end mark, and apply each merge wherever its pair occurs, from left to right.
-# (Don't look for the longest pieces, that is another algorithm.)
+# (Don't look for the longest pieces, because that is another algorithm.)
 
 
 # %% tags=["exercise", "build"]
@@ -136,10 +136,11 @@ print(encode("overparameterized", subwords.merges))
 
 # %% [markdown]
 # Your function should agree with the library in all of them.
-# Here is a GPT that reads and writes such pieces, the chapter's class after 1,200 steps on our sentences.
+# Here is a GPT that reads and writes such pieces.
+# It is the chapter's class after 1,200 steps on our sentences.
 # The bars show the probabilities from which each token is drawn.
 # Write with the temperature at both ends, and then with top-k.
-# Then press *wants*: later tokens can't look at it any more, and you see what the same seed writes now.
+# Then press *wants*, so later tokens can't look at it any more, and see what the same seed writes now.
 
 # %% jupyter={"source_hidden": true}
 cu.live.gpt("she wants to", 0.7, 1)
@@ -232,7 +233,7 @@ with cu.guard(
 #
 # In [the chapter](13_gpt.ipynb#Writing) we cut the tail of unlikely tokens.
 # A fixed $k$ is too large where the model is sure and too small where it is not, so **top-p** or **nucleus sampling** ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751)) keeps the smallest set of best tokens whose probabilities sum to at least $p$.
-# If one token has 0.93, for example, it is the whole nucleus of $p = 0.9$, while top-8 would let in seven tokens that have almost nothing.
+# For example, if one token has 0.93, it is the whole nucleus of $p = 0.9$, while top-8 would let in seven tokens that have almost no probability.
 #
 # ### Exercise 2 · The nucleus
 #
@@ -308,7 +309,8 @@ fig
 # %% [markdown]
 # After 400 steps four heads look worse than one, and all the small models are worse than counted bigrams.
 # After 1,200 steps each further part is level or better, and residuals and norms help most when the time is short.
-# So **a comparison that stops early compares speeds** (and all were trained at one rate).
+# So **a comparison that stops early compares speeds**.
+# (We trained all of them at one rate.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -325,8 +327,8 @@ with cu.guard(
 # ## What the heads look at
 #
 # From the maps of a few sentences we can hardly tell what a head is *for*, so we need a task whose answer we know.
-# Here a block of 5 to 8 different random letters comes again and again, and everything that helps is earlier in the same text.
-# To use it is called **in-context learning**.
+# In our task a block of 5 to 8 different random letters comes again and again, and everything that helps is earlier in the same text.
+# A model that uses it does **in-context learning**.
 # A GPT of our class, with 26 letters for tokens, was trained on such texts.
 
 # %%
@@ -375,11 +377,12 @@ slower = pd.DataFrame(
 slower.loc[["repetitions", "blocks of 9", "blocks of 10"]].round(2)
 
 # %% [markdown]
-# The rule was not learned, neither by this copier nor by the three of the table, which had a third of its rate.
-# They copy what is like their training, and fail on blocks that are a little longer.
+# No, because neither this copier nor the three copiers of the table, which had a third of its rate, learned the rule.
+# They copy texts that are like their training, but fail on blocks that are a little longer.
 #
 # Large models do have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# They take two layers: one brings to each place what came before it, and the next finds a place by that.
+# They take two layers.
+# The first brings to each place the token before it, and the second uses that token to find the place.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -393,7 +396,7 @@ with cu.guard(
 # ## Size and data
 #
 # How does the loss depend on the size of a network, and on the amount of text?
-# [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, straight lines on log axes, as long as nothing else sets the limit.
+# [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, which are straight lines on log axes, as long as nothing else sets the limit.
 # Let's try it with three sizes and three amounts of text, three seeds each.
 # All GPTs make 400 steps at the chapter's rate, so they read the whole text twice, and a sixteenth of it 33 times.
 
@@ -444,10 +447,10 @@ size_picture
 
 # %% [markdown]
 # With all of the text, and with a quarter of it, the larger network is better in each seed.
-# **On a sixteenth the largest must stop sooner**, because after 400 steps it has learned much of its text by heart.
+# **On a sixteenth the largest must stop sooner**, because after 400 steps it has memorized much of its text.
 # After 200 it is ahead of the others, so its last dot shows the budget rather than the size.
-# Counting is ahead of every network on a sixteenth and behind the largest on a quarter.
-# On all of the text it is ahead again, but only because 400 steps are few: [above](#What-each-part-is-good-for) the same GPT passes it with 1,200.
+# Counting beats every network on a sixteenth, but not the largest one on a quarter.
+# On all of the text it is ahead again, but only because 400 steps are few, since the same GPT passes it [with 1,200](#What-each-part-is-good-for).
 #
 # Three points don't show whether a line is straight, and here the 400 steps set a limit as well.
 # Large studies ask how to spend a given amount of *computation*, and [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
@@ -489,14 +492,15 @@ pd.DataFrame(weighs).T
 
 # %% [markdown]
 # A full window of Llama 3.1 takes more memory for a single text than the model's weights, which are 8 billion numbers of two bytes or 15,259 MiB.
-# So for long texts it is the cache that fills the memory.
+# So with long texts the cache fills the memory, not the weights.
 #
 # ## Shakespeare on a GPU
 #
 # How far does the chapter's class get with more of everything?
 # [nanoGPT](https://github.com/karpathy/nanoGPT) reads Shakespeare's plays, character by character, at two sizes.
 # At the smaller size, for a CPU, we trained it for 3,000 steps.
-# Watch what it wrote on the way (each line begins with the step and, where it was measured, the loss on the last tenth):
+# Watch how its writing changed on the way.
+# (Each line begins with the step and, where we measured it, the loss on the last tenth.)
 
 # %%
 small = real.real_run()
@@ -508,7 +512,7 @@ for example in small.examples:
 # %% [markdown]
 # At the end it writes in the manner of a play, but it is still worse than counting, with a loss of 1.62 against 1.52.
 # The larger size, for a GPU, has six layers of 384 features, windows of 256 characters and dropout.
-# `make gpu CHAPTER=13` trains it where there is a GPU, and on an H200 it took three minutes:
+# Where there is a GPU, `make gpu CHAPTER=13` trains it, which took three minutes on an H200.
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
 large = cu.stored_run("gpt", "full_size")
@@ -532,7 +536,7 @@ fig
 
 # %% [markdown]
 # The best loss on unread text is 1.486, at step 1,500 (nanoGPT publishes 1.47), and here at last a GPT knows more than counting.
-# After that it **overfits**: it goes on learning what it reads by heart, and gets worse on everything else.
+# After that it **overfits**, because it goes on memorizing the text that it reads, and gets worse on everything else.
 # So keep the weights of the best step, as the chapter does, and don't trust the last ones.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
