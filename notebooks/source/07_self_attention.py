@@ -158,7 +158,7 @@ def self_attention_solution(X, W_Q, W_K, W_V):
 cu.checks.self_attention(self_attention_solution)
 
 # %% [markdown]
-# Here is the same as a class with learned matrices and a mask, which we will use for the rest of the chapter.
+# Here is the same function as a class with learned matrices and a mask, which we will use for the rest of the chapter.
 # Everything after the projections is what PyTorch calls `F.scaled_dot_product_attention`.
 
 
@@ -184,8 +184,8 @@ class SelfAttention(nn.Module):
 # %% [markdown]
 # What does it cost?
 # The three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$, so the part that is quadratic in the length is the larger one only for $n > 3d/2$.
-# In return any two words meet within one layer, where a recurrence needs $n - 1$ steps.
-# ([Counted and timed](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), with convolutions.)
+# In return any two words meet within one layer, whereas a recurrence needs $n - 1$ steps.
+# (The further page [counts and times both](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), together with convolutions.)
 #
 # ## Any order: permutation equivariance
 #
@@ -225,7 +225,7 @@ pd.concat(
 # Let the permutation matrix $\Pi$ put the words into another order, $\Pi X$, and follow it through the formula:
 #
 # 1. Queries, keys and values become $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own.
-# 2. The scores become $\Pi QK^\top\Pi^\top$, and because a softmax doesn't care in which order the entries of a row stand, the weights become $\Pi A\Pi^\top$.
+# 2. The scores become $\Pi QK^\top\Pi^\top$, and because a softmax doesn't care about the order of the entries in a row, the weights become $\Pi A\Pi^\top$.
 # 3. The answers become $\Pi A\Pi^\top\,\Pi V = \Pi AV$, because $\Pi^\top\Pi = I$.
 #
 # $$f(\Pi X) = \Pi f(X)$$
@@ -342,7 +342,7 @@ print(f"weight of the car that is asked for: {its_car:.2f}")
 
 # %% [markdown]
 # The attention gives nearly all its weight to the one car that is asked for.
-# Here it is beside the averages, each at the best of three learning rates.
+# Let's compare it with the averages, each at the best of three learning rates.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
@@ -441,7 +441,8 @@ pd.DataFrame(shares.round(2).astype(object).fillna(""))
 # Two attentions find nearly every answer, while a single one is left with a guess between the other two cars.
 # A hidden layer after it helps, but slowly.
 #
-# By which way do two layers find it?
+# How do two layers find it?
+# There are two ways.
 # Either the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there.
 # Let's forbid one link of each way in the trained network.
 
@@ -457,8 +458,8 @@ found = {name: [run.result[f"right, {link}"] for run in forbidden] for name, lin
 pd.DataFrame(found, [f"seed {run.config['seed']}" for run in forbidden]).T.round(2)
 
 # %% [markdown]
-# Both ways are in use, because each costs right answers when it is closed, and the control costs nothing.
-# A map of weights shows where a layer *looks*, and only forbidding shows what it *needs*.
+# Both ways are in use, because closing either of them costs right answers, whereas the control costs nothing.
+# A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.knock_out(layers=0, queries=0, keys=5)`.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -486,7 +487,7 @@ with cu.guard(
 #
 # *Running* is *corriendo* in Spanish when a boy runs, and *funcionando* when an engine does.
 # A translator has to ask the English sentence which of the two it is.
-# The formula stays the same, but the queries come from one sentence and the keys and values from another, and that is **cross-attention**.
+# The formula stays the same, but the queries come from one sentence and the keys and values from another, which is called **cross-attention**.
 # Let's do it by hand, with three features for each word and for the two Spanish candidates.
 
 # %%
@@ -514,10 +515,12 @@ pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 # *El amigo de Ana vendió su viejo coche* is our sentence in Spanish, sold by a friend, and *su* may be *his*, *her* or *its*.
 # The English word asks the eight Spanish words for an owner, with $d = 4$.
 # The products of its query with the keys are $2\ln 6$ for *amigo*, $2\ln 3$ for *Ana*, and 0 for the six others.
-# What weight do (a) *amigo* and (b) *Ana* get?
-# The value of *amigo* is (1, 0), one for *his*, and the value of *Ana* is (0, 1), one for *her*; the others are zero.
-# (c) How much *her* is in the answer if *amigo* becomes *amiga*, with the same key and the value of a woman?
-# (d) What weight does *amigo* get in the first sentence if we forbid *Ana*?
+# The value of *amigo* is (1, 0), one for *his*, the value of *Ana* is (0, 1), one for *her*, and all other values are zero.
+#
+# - (a) What weight does *amigo* get?
+# - (b) What weight does *Ana* get?
+# - (c) How much *her* is in the answer if *amigo* becomes *amiga*, with the same key and the value of a woman?
+# - (d) What weight does *amigo* get in the first sentence if we forbid *Ana*?
 
 
 # %% tags=["exercise", "predict"]
@@ -586,12 +589,13 @@ for _ in range(8):
 # **How sure is this?**
 # In the table of averages each row has the best of three learning rates, chosen on other questions, and the mean of three seeds.
 # Only the wider average was given more steps.
-# The two ways were forbidden in three trained networks.
-# With a friend's car there is a third way, since *Ben's friend is Clara* names Ben as well and may have collected the color of his car, so a missing link costs less than you might expect.
+# We closed the two ways in three trained networks.
+# With a friend's car there is a third way, since *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
+# That is why a missing link costs less than you might expect.
 # For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
-# Further, with costs counted and timed: [Self-attention: costs, and a French word](07_self_attention_further.ipynb).
+# The further page, [Self-attention: costs, and a French word](07_self_attention_further.ipynb), counts and times what attention costs.
 #
 # ## Quiz
 

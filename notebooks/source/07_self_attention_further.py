@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Self-attention: costs, and a French word
 #
-# What a second reader of [Self-attention](07_self_attention.ipynb) will ask.
-# Each section stands on its own.
+# This page answers three questions that come up on a second reading of [Self-attention](07_self_attention.ipynb).
+# What does attention cost, how do we test whether a layer ignores the order of its words, and how does a pronoun find its noun?
+# You can read each section by itself.
 
 # %%
 import math
@@ -33,15 +34,17 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Convolution, recurrence, attention
 #
-# A **convolution** of width $k$ (no key here) reads a word and the $k - 1$ before it, a **recurrence** the word and the state before it (the arrows from y to y), attention all words.
-# Each turns $n$ vectors of size $d$ into $n$ others, at three costs:
+# How does attention compare with the two older ways to read a sentence?
+# A **convolution** of width $k$ (this $k$ isn't a key) reads a word and the $k - 1$ words before it.
+# A **recurrence** reads the word and the state before it (the arrows from y to y), and attention reads all words.
+# Each of them turns $n$ vectors of size $d$ into $n$ others, at three costs.
 #
-# - **multiply-adds**: multiplications, each with its addition, in all matrix products; `cu.multiply_adds` counts them;
-# - **depth**, also *critical path*: the longest chain of matrix products that wait for each other.
+# - **Multiply-adds** are multiplications, each with its addition, in all matrix products (`cu.multiply_adds` counts them).
+# - **Depth**, also called the *critical path*, is the longest chain of matrix products that wait for each other.
 #   Products that need nothing from each other count once, as all $x_tW_x$ do.
-#   `waiting_products` finds the chain in the graph that autograd keeps;
-# - **path length**: how many layers, or steps of a recurrence, lie between the first word and the last output.
-#   A convolution with a **dilation** of 3 leaves gaps, and reads $i$, $i - 3$, $i - 6$; its receptive field grows faster.
+#   `waiting_products` finds the chain in the graph that autograd keeps.
+# - **Path length** is the number of layers, or steps of a recurrence, between the first word and the last output.
+#   A convolution with a **dilation** of 3 leaves gaps and reads $i$, $i - 3$, $i - 6$, so its receptive field grows faster.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 dots = {
@@ -79,9 +82,9 @@ cu.Drawing(
 # *predict · 6 minutes*
 #
 # Let $n = 10$, $d = 8$ and $k = 3$.
-# How many multiply-adds take (a) the convolution (count the zeros in front like words), (b) the recurrence (count the first state, too, which is zero), (c) self-attention with three matrices $8\times 8$, its projections included?
+# How many multiply-adds do we need for (a) the convolution (count the zeros in front like words), (b) the recurrence (also count the first state, which is zero), (c) self-attention with three matrices $8\times 8$, including its projections?
 # How many products wait for each other in (d) the recurrence, (e) self-attention?
-# And (f) how many layers of the convolution, one upon the other, until the last output depends on the first word?
+# (f) How many layers of the convolution do we have to stack until the last output depends on the first word?
 
 
 # %% tags=["exercise", "predict"]
@@ -132,14 +135,16 @@ print(f"processor's milliseconds for n words, d = 64, one thread of: {runs[0].ma
 timed.rename_axis("n").round(2)
 
 # %% [markdown]
-# The counts follow the formulas of the chapter; with the dilations 1, $k$, $k^2$, … a convolution takes $\lceil\log_k n\rceil$ layers.
-# *Is attention quadratic in the length?*
-# Convolution and recurrence cost twice as much for twice the length, attention three times as much at $n = \tfrac32 d$, where its two parts are equal.
+# The counts follow the formulas of the chapter.
+# (With the dilations 1, $k$, $k^2$, … a convolution takes $\lceil\log_k n\rceil$ layers.)
+# So is attention quadratic in the length?
+# For twice the length, convolution and recurrence cost twice as much, whereas attention costs three times as much at $n = \tfrac32 d$, where its two parts are equal.
 # It comes near 4, the factor of a square, only where $n$ is several times $d$.
 #
-# The times are the processor's, on one thread, the best of 25 rounds.
-# At 256 words attention does 5.5 times as many multiply-adds as the recurrence, in a third of its time; and this is not Python's loop alone, as `nn.RNN` shows, which loops in C++.
-# At 4,096 words attention takes more than five times as long.
+# We measured the times on one thread of the processor, and took the best of 25 rounds.
+# At 256 words attention does 5.5 times as many multiply-adds as the recurrence, but takes only a third of its time.
+# That isn't only due to Python's loop, as `nn.RNN` shows, which loops in C++.
+# But at 4,096 words attention takes more than five times as long.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The counted operations follow the formulas in the table."):
@@ -158,10 +163,10 @@ with cu.guard("The counted operations follow the formulas in the table."):
 #
 # *bug · 7 minutes*
 #
-# This test shall say whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words.
+# This test should tell us whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words.
 # It says False for plain attention over 60 words, and True for a convolution whose ends are joined to a ring.
 # Both are wrong.
-# Find the two reasons, and repair the test, so that it also catches a layer that ignores about every second order.
+# Find the two reasons, and repair the test so that it also catches a layer that ignores about every second order.
 
 
 # %%
@@ -213,7 +218,8 @@ with cu.guard("The test refuses plain attention and lets attention in a ring pas
 # ## It and its adjective
 #
 # *The cat saw the apple near the desk and the coat, and it was ripe.*
-# Four nouns, one of each kind, in any order; the adjective fits one of them, and *it* and the adjective take this noun's French gender.
+# Our sentences have four nouns, one of each kind, in any order.
+# The adjective fits only one of them, and in French *it* and the adjective take the gender of this noun.
 
 # %%
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
@@ -229,16 +235,17 @@ with cu.guard(
     assert of_it[["average", "one attention"]].max() < 0.8
 
 # %% [markdown]
-# Each at the best of three rates on training sentences, the mean of three seeds; a guess has one half.
-# One attention finds the adjective's noun; but *it* asks the same in every sentence, and its answer is a vote of the four nouns, right in $11/16$ at best.
+# Each number is the mean of three seeds, at the best of three rates on training sentences, and a guess would have one half.
+# One attention finds the adjective's noun.
+# But *it* asks the same in every sentence, so its answer is a vote of the four nouns, which is right in $11/16$ at best.
 # Two attentions find both.
-# So does an average with a hidden layer: four genders and the adjective tell the answer, without any word asking another.
-# Which of the two is ahead turns with the rate: [A control is a tuned control](G_controls.ipynb).
+# So does an average with a hidden layer, because four genders and the adjective determine the answer without any word asking another.
+# Which of the two is ahead depends on the rate, as [A control is a tuned control](G_controls.ipynb) explains.
 #
 # ## Older than the Transformer
 #
 # Words of a sentence that attend to each other are older than the Transformer ([Cheng et al., 2016](https://arxiv.org/abs/1601.06733); [Parikh et al., 2016](https://arxiv.org/abs/1606.01933)).
-# The name *self-attention* stands in [Lin et al. (2017)](https://arxiv.org/abs/1703.03130), for something else: there the queries are learned vectors, and no word asks another.
+# [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) use the name *self-attention* for something else, because there the queries are learned vectors and no word asks another.
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
 

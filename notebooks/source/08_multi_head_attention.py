@@ -45,7 +45,8 @@ cu.explore.dissection()
 # Without head 0.0 it repeats a word, and without head 0.1 it doesn't know where to stop.
 # Most other heads of the second layer are hardly missed.
 #
-# At the right, each head has the [token](C_glossary.ipynb#token) it mostly attends to, and its mean weight there: the *same token* that is asking, the one before it, or the first.
+# On the right, each head is labelled with the [token](C_glossary.ipynb#token) that it mostly attends to, and with its mean weight there.
+# This is the *same token* that is asking, the one before it, or the first.
 # A *mixed* head has no clear favorite, and a head that spread its weight evenly would have 0.20.
 # The bars show how much the loss rises when a head's output is set to zero (**zero ablation**) or replaced by its average (**mean ablation**).
 # We'll see [below](#Taking-heads-away:-ablation) which question each of them answers.
@@ -89,7 +90,7 @@ cu.predict(
 # %% [markdown]
 # Unequal weights tell these two cabinets apart.
 # Do they help with both questions?
-# For each $\alpha$ the table has $m$ for the four cases, and in how many of them the best readout has both balls right.
+# For each $\alpha$ the table shows $m$ for the four cases, and in how many of them the best readout gets both balls right.
 
 # %%
 task = tasks.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
@@ -183,7 +184,8 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # 1. `unflatten` cuts the last axis, from (batch, 6, 14) to (batch, 6, 2, 7);
 # 2. `transpose` exchanges length and head, which gives (batch, 2, 6, 7).
 #
-# A single **reshape** gives the same shape, and it is a popular mistake.
+# A single **reshape** gives the same shape, but it is a popular mistake.
+# Watch where the colors go.
 
 
 # %%
@@ -300,7 +302,7 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# Is it the same as our loop, as PyTorch's layer and as the course's own?
+# Does it compute the same as our loop, PyTorch's layer and the course's own layer?
 # Let's compare all four on queries and keys of different lengths, with padding and a random mask.
 
 # %%
@@ -335,7 +337,7 @@ cu.equal(mine, package, *qkv, mask)
 #
 # ## When do two heads pay?
 #
-# Back to the cabinet, this time with a network that learns.
+# Let's go back to the cabinet, this time with a network that learns.
 # A request has the labels of both drawers, and a drawer has its label.
 # We know that two heads [can answer every request](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand).
 # Does [Adam](C_glossary.ipynb#adam) find such weights, and what does it make of a single head with the same number of parameters?
@@ -423,7 +425,7 @@ fig
 # The last row is their mean, which `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`, and it looks like one undecided head.
 #
 # Was that luck?
-# Below, each point is one training, at three learning rates with three seeds.
+# In the next figure each point is one training, at three learning rates with three seeds each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 tasks.show_paid(
@@ -432,8 +434,8 @@ tasks.show_paid(
 )
 
 # %% [markdown]
-# In the cabinet two heads know both balls at every rate, and one head never does.
-# With *people* two heads nearly always find both nouns, and one head rarely does.
+# In the cabinet two heads know both balls at every rate, but one head never does.
+# With *people* two heads nearly always find both nouns, whereas one head rarely does.
 # With *things* one head is enough, unless the rate is too large.
 #
 # So one head *can* find two people, if its weights depend on which two words they are.
@@ -442,7 +444,7 @@ tasks.show_paid(
 # ## Taking heads away: ablation
 #
 # What is a head worth?
-# To find out we take it away, which is called **[ablation](C_glossary.ipynb#ablation)**, and then something has to stand in its place.
+# To find out we take it away, which is called **[ablation](C_glossary.ipynb#ablation)**, but then something has to take its place.
 #
 # - **Zero ablation**: the head adds nothing.
 #   This asks what the network loses if nothing comes from there at all.
@@ -450,7 +452,8 @@ tasks.show_paid(
 #   This asks what the network loses if it no longer hears what is special about *this* sentence.
 #
 # Zero may be a value that the network has never met, which can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
-# Go back to the translator at the top: head 0.1 costs more by zero, and head 0.0 costs more by its mean.
+# Go back to the translator at the top and compare the two bars of a head.
+# Head 0.1 costs more by zero, and head 0.0 costs more by its mean.
 #
 # ### Exercise 2 · Find the bug
 #
@@ -582,7 +585,7 @@ with cu.guard(
 # - Zero ablation asks what a network loses without a head, and mean ablation what it loses without the head's news about this text.
 #
 # Next: [Positions](09_positions.ipynb).
-# Further page: [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb).
+# The further page, [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb), has what we only claimed here.
 #
 # ## Quiz
 

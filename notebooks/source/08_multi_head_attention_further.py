@@ -9,12 +9,13 @@
 # %% [markdown]
 # # Multi-head attention: proofs, slices and other heads
 #
-# What a first reader of [Multi-head attention](08_multi_head_attention.ipynb) may skip, and what a second reader will ask: why do $k$ look-ups of the same feature take $k$ heads?
+# This page answers what you may ask on a second reading of [Multi-head attention](08_multi_head_attention.ipynb).
+# Why do $k$ look-ups of the same feature take $k$ heads?
 # Which weights solve two look-ups?
 # How narrow may a head be?
 # What is lost if heads see slices of the embedding?
 # Which sizes may queries, keys and values have, and do heads have to use dot products?
-# Each section can be read by itself; run their cells in order.
+# You can read each section by itself, but run the cells in order.
 
 # %%
 import itertools
@@ -32,25 +33,28 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Why k look-ups take k heads
 #
-# Let the values lie on one direction: each is a number, the ball, times the same vector.
-# Then each of $h$ heads hands one number to what comes next.
-# A query asks for $k$ balls $b \in \{-1, 1\}^k$; the other drawers keep their balls, which add a constant.
+# Let the values lie along one direction, so each value is a number, the ball, times the same vector.
+# Then each of $h$ heads hands on just one number.
+# A query asks for $k$ balls $b \in \{-1, 1\}^k$, while the other drawers keep their balls, which only add a constant.
 # So the heads return $m = Bb$ plus a constant, with a matrix $B$ of $h$ rows, and a linear readout gives $k$ answers.
 # Altogether they are $\operatorname{sign}(Ab + c)$, where $A = CB$ has a rank of at most $h$ and all constants are in $c$.
-# The weights, and so $B$, do not depend on $b$, because the keys do not show the balls.
+# The weights, and so $B$, don't depend on $b$, because the keys don't show the balls.
 #
 # Suppose that all answers are right for every $b$.
-# Look at answer $i$ where it is hardest: the other balls pull it in the wrong direction as far as they can.
+# Let's look at answer $i$ in its hardest case, where the other balls pull it in the wrong direction as far as they can.
 # With ball $i$ white, $A_{ii} - \sum_{j\ne i}|A_{ij}| + c_i > 0$.
 # With ball $i$ black and all others of the opposite color, $-A_{ii} + \sum_{j\ne i}|A_{ij}| + c_i \le 0$.
-# Subtract the second from the first: $A_{ii} > \sum_{j \ne i} |A_{ij}|$ for each $i$.
-# Such a matrix is called **strictly diagonally dominant**, and it is invertible: if $Ax = 0$ and $|x_i|$ is the largest entry of $x$, then $|A_{ii}x_i| = |\sum_{j\ne i} A_{ij}x_j| \le |x_i|\sum_{j\ne i}|A_{ij}|$, which is possible for $x = 0$ only.
+# If we subtract the second from the first, we get $A_{ii} > \sum_{j \ne i} |A_{ij}|$ for each $i$.
+# Such a matrix is called **strictly diagonally dominant**, and it is invertible.
+# Indeed, if $Ax = 0$ and $|x_i|$ is the largest entry of $x$, then $|A_{ii}x_i| = |\sum_{j\ne i} A_{ij}x_j| \le |x_i|\sum_{j\ne i}|A_{ij}|$, which is possible only for $x = 0$.
 # So its rank is $k$, and **$h \ge k$**.
 #
 # And how much can fewer heads have right?
-# The chapter's argument with pieces goes on: each rule cuts the space of $m$, which has $h$ dimensions, by one plane, and between the planes no answer changes.
-# $k$ planes make at most $\sum_{i \le h} \binom{k}{i}$ pieces: for $k = 2$ and one head, 3, where 4 are needed.
-# For $k = 4$, in numbers: a thousand dominant matrices, and twenty thousand products through fewer heads.
+# We can go on with the chapter's argument about pieces.
+# Each rule cuts the space of $m$, which has $h$ dimensions, by one plane, and between the planes no answer changes.
+# $k$ planes make at most $\sum_{i \le h} \binom{k}{i}$ pieces.
+# For $k = 2$ and one head this makes 3, but we need 4.
+# Let's check it for $k = 4$, with a thousand dominant matrices, and with twenty thousand products through fewer heads.
 
 # %%
 k = 4
@@ -70,9 +74,10 @@ columns = ["least rank", "pieces, at most", "most fillings right, of 16"]
 pd.DataFrame(table, index=columns).T.rename_axis("heads")
 
 # %% [markdown]
-# The dominant ones (four heads) have full rank and are right for all 16 fillings.
-# Chance finds at best 5, 8 and 10 right fillings with one, two and three heads, never more than there are pieces.
-# The condition is essential: if the values have several directions, a head returns an average *vector*, $Bb$ has $h \cdot d/h$ entries, and the argument says nothing.
+# The dominant matrices (four heads) have full rank and are right for all 16 fillings.
+# With fewer heads, chance never finds more right fillings than there are pieces.
+# The condition on the values is essential.
+# If they have several directions, a head returns an average *vector*, so $Bb$ has $h \cdot d/h$ entries and the argument says nothing.
 # The chapter's cell with two features is the counter-example.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -86,10 +91,11 @@ with cu.guard(
 # %% [markdown]
 # ## Weights for two look-ups, by hand
 #
-# In the chapter's cabinet a request has the label of its first drawer in features 0–7 and that of its second in features 8–15; a drawer has its label once, in features 0–7; the value is the ball in feature 0.
-# Head 0 has to compare features 0–7 with the label, head 1 features 8–15 with the *same* label.
+# In the chapter's cabinet a request has the label of its first drawer in features 0–7 and the label of its second drawer in features 8–15.
+# A drawer has its label once, in features 0–7, and its value is the ball in feature 0.
+# Head 0 has to compare features 0–7 with the label, and head 1 has to compare features 8–15 with the *same* label.
 # So $W_K$ copies the label into both halves, $W_Q$ is a number times the identity, and $W_V$ copies the ball to features 0 and 8.
-# With the number 30 the right drawer has the score $30/\sqrt 8 = 10.6$ and the seven others 0: its weight is $e^{10.6}/(e^{10.6}+7) = 0.9998$.
+# With the number 30 the right drawer has the score $30/\sqrt 8 = 10.6$ and the seven others have 0, so its weight is $e^{10.6}/(e^{10.6}+7) = 0.9998$.
 
 # %%
 sharpness = 30.0  # try 0.0 … 60.0
@@ -115,13 +121,14 @@ print("right: first, second, both", [round(share, 3) for share in right])
 
 # %% [markdown]
 # Both weights are 0.9998, and every case is right.
-# Try smaller numbers: the largest weight only has to be larger than all others together.
+# Try smaller numbers, because the largest weight only has to be larger than all others together.
 #
-# Below, such weights serve any number of look-ups and heads: look-up $j$ is done by head $j \bmod h$, and a head with several returns the mean of their balls.
-# Ask for CF with one head, then with two; then ask for three and four drawers.
-# The last line compares with the bound of section 1.
-# One head reaches it: 75 % for two look-ups, 50 % for three.
-# Two heads with two look-ups each have 56 %, and the bound is 69 %.
+# Now play with such weights for any number of look-ups and heads.
+# Head $j \bmod h$ does look-up $j$, and a head with several look-ups returns the mean of their balls.
+# Ask for CF with one head and with two, and then ask for three and four drawers.
+# The last line compares the result with the bound of the first section.
+# One head reaches the bound, for example 75 % for two look-ups.
+# Two heads with two look-ups each don't, because they have 56 % and the bound is 69 %.
 
 # %% jupyter={"source_hidden": true}
 cu.live.heads("CF", 2)
@@ -138,10 +145,10 @@ with cu.guard(
 #
 # More heads are narrower heads.
 # With $d/h$ numbers, the matrix $W_Q^{(i)} W_K^{(i)\top}$ that compares queries with keys has rank at most $d/h$ ([Bhojanapalli et al., 2020](https://arxiv.org/abs/2002.07028)).
-# In the extreme case, width 1, the scores are $q\,k_j$: for $q > 0$ the largest key wins, for $q < 0$ the smallest.
-# Of $n$ keys, only two can ever win.
+# In the extreme case, with width 1, the scores are $q\,k_j$, so the largest key wins for $q > 0$, and the smallest for $q < 0$.
+# This means that of $n$ keys only two can ever win.
 # With width 2, keys on a circle can all win.
-# A thousand random queries and eight keys:
+# Let's count the winners among eight keys for a thousand random queries.
 
 # %%
 line = torch.randn(8, 1)
@@ -154,7 +161,7 @@ for name, keys in (("width 1, random keys", line), ("width 2, a circle", circle)
 pd.DataFrame(winners, index=[f"key {j}" for j in range(8)]).T
 
 # %% [markdown]
-# Two columns of the first row are not zero: the largest key and the smallest.
+# In the first row only two columns aren't zero, the largest key and the smallest.
 # In the second row each key wins for about an eighth of the queries.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -167,8 +174,9 @@ with cu.guard("With width 1 only two keys ever win, and with width 2 all eight d
 # %% [markdown]
 # ## Heads as slices
 #
-# There is a cheaper way to have $h$ heads: cut the *embedding* into $h$ slices and give each head one of them, with matrices of size $d/h \times d/h$ and no $W_O$.
-# Kak's lecture (2025) defines multi-head attention so.
+# There is a cheaper way to have $h$ heads.
+# We cut the *embedding* into $h$ slices and give each head one of them, with matrices of size $d/h \times d/h$ and no $W_O$.
+# Kak's lecture (2025) defines multi-head attention in this way.
 
 
 # %%
@@ -191,7 +199,8 @@ class SlicedAttention(nn.Module):
 
 # %% [markdown]
 # Slice $i$ times its small matrix is part $i$ of $xW$, if $W$ has the small matrices on its diagonal and zeros elsewhere.
-# So slicing *is* multi-head attention, with **block-diagonal** projections and $W_O = I$: a special case with $3d^2/h$ numbers in place of $4d^2$.
+# So slicing *is* multi-head attention, with **block-diagonal** projections and $W_O = I$.
+# It is a special case with $3d^2/h$ numbers instead of $4d^2$.
 
 
 # %%
@@ -237,17 +246,18 @@ noticing = moved(sliced), moved(full)
 print("outputs that notice slice 1: sliced {}, projected {} of 12".format(*noticing))
 
 # %% [markdown]
-# The first line: sliced and block-diagonal are the same.
-# The second: turn all embeddings by a rotation $R$ and the weights by $R^\top$, and projected heads give the same as before: they may choose their basis.
-# Slices cannot; what a head sees depends on the order of the features.
-# The third: a change of slice 1 is noticed by the four outputs of head 1 alone, and by all twelve outputs of projected heads.
-# However many sliced layers are stacked, slice 0 never learns of slice 1.
-# (In a Transformer the feed-forward layers between them do mix.)
+# The first line shows that sliced and block-diagonal heads are the same.
+# In the second line we turn all embeddings by a rotation $R$ and the weights by $R^\top$.
+# Projected heads give the same as before, because they may choose their basis, but slices can't, because what a head sees depends on the order of the features.
+# In the third line, only the four outputs of head 1 notice a change of slice 1, whereas all twelve outputs of projected heads do.
+# However many sliced layers we stack, slice 0 never learns about slice 1.
+# (In a Transformer the feed-forward layers between them do mix the slices.)
 #
 # What does this cost?
 # In the cabinet a drawer has label and ball in features 0–7 only.
-# A head that sees features 8–15 has keys and values of zero: one head is left, and one head cannot do two look-ups of the same feature.
-# If label and ball happen to stand in both halves, slices do it.
+# A head that sees features 8–15 has keys and values of zero.
+# So only one head is left, which can't do two look-ups of the same feature.
+# But if label and ball happen to be in both halves, slices can do it.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -275,8 +285,8 @@ for name, wrap in (
 pd.Series(laid_out).unstack(sort=False).round(2)
 
 # %% [markdown]
-# The share of cases with both balls right, after 300 steps.
-# Slices do what they can if somebody has laid out the features for them; a projection learns the layout.
+# The table shows the share of cases with both balls right after 300 steps.
+# Slices do well if somebody has laid out the features for them, whereas a projection learns the layout.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Slices can do two look-ups only if both halves hold the features."):
@@ -288,10 +298,11 @@ with cu.guard("Slices can do two look-ups only if both halves hold the features.
 # %% [markdown]
 # ## Sizes of their own
 #
-# Nothing requires that all sizes are $d$.
-# Queries, keys and values may have sizes $d_q$, $d_k$, $d_v$; a head may compare with $p$ numbers and return $p_v$; the output has a size $d_o$.
+# Not all sizes have to be $d$.
+# Queries, keys and values may have sizes $d_q$, $d_k$, $d_v$.
+# A head may compare with $p$ numbers and return $p_v$, and the output has a size $d_o$.
 # Then $W_Q$ is $d_q \times hp$, $W_K$ is $d_k \times hp$, $W_V$ is $d_v \times hp_v$ and $W_O$ is $hp_v \times d_o$.
-# The functional form of section 4 needs no change: it takes what the matrices say.
+# The functional form of the last section stays as it is, because it takes all sizes from the matrices.
 # A translator whose encoder has states of another size than its decoder needs this.
 
 # %%
@@ -324,7 +335,7 @@ cu.equal(functional, by_torch, q12, K, V, *twelve)
 cu.equal(functional, by_package, q12, K, V, *twelve)
 
 # %% [markdown]
-# The layers of PyTorch (`kdim`, `vdim`) and of the package (`key_dim`, `value_dim`) have sizes of their own for keys and values; width of the heads and output are those of the queries.
+# The layers of PyTorch (`kdim`, `vdim`) and of the package (`key_dim`, `value_dim`) have sizes of their own for keys and values, while the heads and the output take their width from the queries.
 # Outputs and seven gradients are equal in both comparisons.
 
 # %% [markdown]
@@ -332,7 +343,7 @@ cu.equal(functional, by_package, q12, K, V, *twelve)
 #
 # A head needs a score, and this may be any of [Scoring functions](03_scoring_functions.ipynb).
 # With additive attention each head has matrices for queries and keys and a vector $w^{(i)}$: $a = w^{(i)\top}\tanh(q W_Q^{(i)} + k W_K^{(i)})$.
-# Split as before; only *score* changes, and nothing is scaled.
+# We split as before, change only the *score*, and don't scale it.
 
 
 # %%
@@ -381,8 +392,8 @@ pd.Series(additive).unstack(sort=False).round(2)
 
 # %% [markdown]
 # With one head the layer is the package's additive attention between two linear maps.
-# On the two look-ups additive heads behave as dot products do: the proof of section 1 does not care where the weights come from.
-# What they cost is memory: for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
+# On the two look-ups additive heads behave as dot products do, because the proof of the first section doesn't care where the weights come from.
+# But they cost memory, because for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One additive head isn't enough, whatever its score, and two are."):
@@ -393,9 +404,16 @@ with cu.guard("One additive head isn't enough, whatever its score, and two are."
 # %% [markdown]
 # ## What goes wrong
 #
-# Four mistakes, none of which raises an error: **the same matrices** for each head, in a loop that forgets the index; **$\sqrt d$ for $\sqrt{d/h}$**; **no $W_O$**; and **lengths in the wrong order**.
-# The last one is about code that folds heads into the batch, (batch · heads, length, head_dim), as *Dive into Deep Learning* (Zhang et al., 2023) does: the valid length of each sequence then has to stand there $h$ times *in a row*, by `repeat_interleave`; `repeat` repeats the whole list.
-# For each mistake a number that betrays it:
+# Here are four mistakes, none of which raises an error.
+#
+# - **The same matrices** for each head, in a loop that forgets the index.
+# - **$\sqrt d$ instead of $\sqrt{d/h}$**.
+# - **No $W_O$**.
+# - **Lengths in the wrong order**.
+#
+# The last mistake happens in code that folds heads into the batch, (batch · heads, length, head_dim), as *Dive into Deep Learning* (Zhang et al., 2023) does.
+# There the valid length of each sequence has to come $h$ times *in a row*, as `repeat_interleave` makes it, whereas `repeat` repeats the whole list.
+# Let's look at a number that betrays each mistake.
 
 
 # %%
@@ -428,8 +446,8 @@ signs = {
 pd.DataFrame(signs, index=["right", "wrong"]).T
 
 # %% [markdown]
-# Shared matrices are copies of one head: the joined rows, of 12 numbers, have rank 4.
-# With $\sqrt{256}$ in place of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start.
+# Shared matrices make copies of one head, so the joined rows of 12 numbers have only rank 4.
+# With $\sqrt{256}$ instead of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start.
 # If only the four outputs of head 1 change when it goes, nothing has mixed the heads.
 # And with `repeat` the second head of sequence 0 loses two tokens.
 # A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for the last one.
