@@ -39,8 +39,8 @@ cu.live.patches()
 # It says *trousers*, because it has to say something.
 # So part of the trousers' strength may be just this answer of last resort.
 #
-# The gesture is the thread of the course: **forbid it, and see what the model says then**.
-# In [Start here](00_start_here.ipynb) we forbade a word, in [Multi-head attention](08_multi_head_attention.ipynb) a head, in [The Transformer](10_transformer.ipynb) any part, and now it is a piece of an image.
+# You know this gesture: **forbid it, and see what the model says then**.
+# In [Start here](00_start_here.ipynb) we forbade a word and in [Multi-head attention](08_multi_head_attention.ipynb) a head, and now it is a piece of an image.
 #
 # By the end of this chapter you will be able to
 #
@@ -142,8 +142,11 @@ cu.quiz("vision_transformers", "missing_permute")
 #
 # $$\mathbf Z_0 = [\,\mathbf x_{\text{cls}};\ \mathbf x_0 \mathbf E + \mathbf b;\ \dots;\ \mathbf x_{m-1}\mathbf E + \mathbf b\,] + \mathbf P, \qquad \mathbf E \in \mathbb R^{c p_h p_w \times d}, \quad \mathbf P \in \mathbb R^{(m+1)\times d}.$$
 #
-# The blocks are those of the Transformer's encoder with the norm first, and each token may look at all.
-# Their networks use GELU ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415)), $\text{GELU}(x) = x\,\Phi(x)$ with the normal distribution's $\Phi$, which turns 1 into 0.84 and lets a little of the negative numbers through: −1 becomes −0.16.
+# The blocks are those of the Transformer's encoder with the norm first, and each token may look at every token.
+# Their feed-forward networks use GELU ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415)), $\text{GELU}(x) = x\,\Phi(x)$ where $\Phi(x)$ is the share of a standard normal distribution below $x$.
+# So 1 becomes 0.84, and of −1 a little gets through, −0.16.
+#
+# Follow an image through the drawing from top to bottom, and then through the class, which has the same order.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -239,15 +242,15 @@ class ViT(nn.Module):
         return self.output(self.tokens(images, allowed)[:, 0])
 
 
-# %% [markdown]
-# What do positions do for an image?
-# Let's mix up the patches of the boot, and ask once with a table of positions and once with a table of zeros.
-
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 shapes = {"image_size": (28, 12), "patch_size": (4, 6), "channels": 3}
 tall, package = ViT(**shapes), cu.ViT(**shapes, **training.SIZE)
 package.load_state_dict(tall.state_dict())
 cu.equal(tall, package, torch.randn(2, 3, 28, 12))
+
+# %% [markdown]
+# What do positions do for an image?
+# Let's mix up the patches of the boot, and ask once with a table of positions and once with a table of zeros.
 
 # %%
 images, validation, test = training.parts()
@@ -261,16 +264,15 @@ for name, model in (("with positions", vit), ("without", bag)):
 
 # %% [markdown]
 # Without positions an image is a bag of patches, and the class token collects the same from them in any order.
-#
-# Our table only counts places, so the model has to learn that patch 5 lies below patch 1, or do without.
-# We could tell it, with [positions in two dimensions](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).
+# (Our table only numbers the places, so the model has to learn that patch 5 lies below patch 1, unless we use [positions in two dimensions](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).)
 
 # %% [markdown]
 # ## Training it against its rivals
 #
 # Our pictures come from Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), with ten kinds of clothes.
-# The course brings 9,000 of them to learn from, 1,000 for validation, by which we choose, and 2,000 to test.
+# The course brings 9,000 of them to learn from, 1,000 to choose by (validation), and 2,000 to test.
 # The loop is the one you know from [GPT](13_gpt.ipynb#Training-it).
+# Two passes over the pictures take a few seconds, and the curve shows how the loss leaves the line of a uniform guess.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -340,7 +342,7 @@ rivals.add_prefix("test, seed ").round(3)
 
 # %% [markdown]
 # **On these pictures attention is worth nothing**, and a hidden layer on the raw pixels is even a little better.
-# That fits the data: each garment lies upright in the middle, so the same patch always shows the same part, and no patch has to ask another one what it is looking at.
+# Each garment lies upright in the middle, so no patch has to ask another one what it is looking at.
 #
 # We tried one image size and few images, so it isn't a rule.
 # Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable convolutional networks after pretraining on 1.3 million photographs, and ahead after 300 million ([ours and a small one](15_vision_transformers_further.ipynb#Against-a-convolutional-network)).
@@ -352,7 +354,7 @@ rivals.add_prefix("test, seed ").round(3)
 # Sixteen cards show eight pairs, each of two different garments of one kind.
 # Each card is one patch, and **each card has to say where its twin lies**.
 #
-# We only need our ViT with another ending: the output layer reads every card's token, not the class token, and gives a score to each of the sixteen places.
+# Our ViT only needs another ending, where the output layer reads every card's token instead of the class token and gives a score to each of the sixteen places.
 # One block is enough.
 
 
@@ -382,19 +384,19 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 
 # %% [markdown]
 # In a few seconds it learns to find most twins, on cards that it has never seen.
-# Then we forbid each card a single look, the one at its own twin.
-# The answer is lost, and not even luck is left, because the card now names another one that it looks at.
+# But if we forbid each card a single look, the one at its own twin, the answer is lost.
+# Not even luck is left, because the card now names another one that it can look at.
 #
-# Try it with one card at a time: press it to see where it thinks its twin lies, and then forbid the look.
+# Try it with one card: press it to see where it thinks its twin lies, and then forbid the look.
 
 # %% jupyter={"source_hidden": true}
 cu.live.memory()
 
 # %% [markdown]
 # Could a model without attention find another way?
-# The proof that it can't takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
+# It can't, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
 # So it can only guess among fifteen places, and is right once in fifteen times, or 0.067.
-# The table has such a model, and a hidden layer that sees all the pixels at once.
+# The table compares such a model, and a hidden layer that sees all the pixels at once, with our player.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 played = cu.stored_runs("vision_transformers", "remembered", highest="validation")
@@ -403,7 +405,7 @@ twins_found = rows.pivot_table(index=["kind", "rate"], columns="seed", values="t
 twins_found.add_prefix("test, seed ").round(3)
 
 # %% [markdown]
-# The hidden layer would have to learn for each pair of places anew how to compare them, while attention compares all pairs with the same queries and keys.
+# The hidden layer would have to learn anew for each pair of places how to compare them, while attention compares all pairs with the same two matrices, $W_Q$ and $W_K$.
 # **So attention earns its place where one patch's answer depends on what another one shows, and this other one may lie anywhere.**
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -445,7 +447,7 @@ with cu.guard("A single look carries the answer.", given=deals == 600):
 # *bug · 5 minutes*
 #
 # A colleague draws maps with the function below.
-# The weights of the class token on the patches and on itself have to sum to 1, but the smallest and the largest sum that the cell prints don't.
+# The weights of the class token on the patches and on itself have to sum to 1, but the cell prints sums from 0.6 to 1.1.
 # Write `fixed_class_map`.
 
 # %%
@@ -487,6 +489,7 @@ cu.checks.fixed_class_map(fixed_class_map_solution)
 # One map shows one block only.
 # **Attention rollout** ([Abnar and Zuidema, 2020](https://arxiv.org/abs/2005.00928)) multiplies the maps of all blocks, and so follows the weights back to the patches ([its formula](15_vision_transformers_further.ipynb#Attention-rollout)).
 # Our own gesture needs no weights at all: forbid each patch in turn, and see how far the probability of the answer falls.
+# The figure shows both maps of the boot, the coat and the trousers.
 
 
 # %%
@@ -530,6 +533,7 @@ fig
 # The two maps disagree, so which one shows what the model needs?
 # If a map does, the answers should break when we forbid the four patches that it marks most.
 # Some break with *any* four gone, so we need controls: four at random, the four brightest, those of *another* model's rollout, and the same four for all pictures, where rollout is highest on average.
+# The farther left a mark lies, the more the model needed what we took.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 count = 4  # try 1 … 8
@@ -577,13 +581,15 @@ fig
 # %% [markdown]
 # Rollout finds patches that matter: in two of the three models forbidding them hurts more than each control does.
 # In the third one the brightest patches do as well, and these we could have found without a model.
-# **Forbidding each patch in turn finds what the answer needs**, in every model and by a clear margin, which is no miracle, since it asks the model itself sixteen times.
+# **Forbidding each patch in turn finds what the answer needs**, in every model and by a clear margin.
+# That is no miracle, because it asks the model itself sixteen times.
 #
 # ### Exercise 3 · A garment of your own
 #
 # *open · 3 minutes*
 #
 # Choose a picture, guess which patch its name hangs on, and run the cell.
+# (Patches are counted from 0, line by line.)
 # If somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung, which two controls do you ask for?
 
 # %% tags=["nbval-ignore-output"]
@@ -638,7 +644,7 @@ with cu.guard("A model that sees nothing says trousers, and its map by rollout i
 # - Attention earns its place where one patch's answer depends on what another one shows, as in Memory.
 #   Garments in the middle of small pictures don't need it.
 # - Weights say where a model looks.
-#   What it needs shows when you forbid it, and forbid something else for comparison.
+#   To see what it needs, forbid it, and forbid something else for comparison.
 #
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).
 # A drawing board, a CNN, CLIP and photographs: [Vision transformers: colors, other sizes and relatives](15_vision_transformers_further.ipynb).

@@ -202,7 +202,11 @@ def _(candidate):
 
 @fixed_class_map.must("sums to 1 together with the class token's weight on itself")
 def _(candidate):
-    """Which axis sums to 1? A softmax runs over the keys, so don't sum over the queries."""
+    """Do you average over the heads, and leave the weights as they are? The class token keeps a part of its weight for
+    itself, so the map sums to less than 1.
+
+    Which axis sums to 1? A softmax runs over the keys, so don't sum over the queries.
+    """
     maps = torch.randn(2, 4, 10, 10).softmax(-1)
     answer = expect_shape(candidate(maps, 3, 3), (2, 3, 3))
     total = answer.sum(dim=(1, 2)) + maps.mean(1)[:, 0, 0]
