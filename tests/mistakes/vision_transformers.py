@@ -85,8 +85,12 @@ class fixed_class_map:
         lambda maps, rows, columns: maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2))
     strongest_head = wrong("Takes the maximum over the heads.",
         lambda maps, rows, columns: maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns)))
-    rescaled = wrong("Divides the map by its own sum.",
-        lambda maps, rows, columns: torch.nn.functional.normalize(maps.mean(dim=1)[:, 0, 1:], p=1, dim=1).unflatten(1, (rows, columns)))
+
+    def rescaled(maps, rows, columns):
+        """Divides the map by its own sum."""
+        weights = maps.mean(dim=1)[:, 0, 1:]
+        return (weights / weights.sum(dim=1, keepdim=True)).unflatten(1, (rows, columns))
+
     left_in_a_line = wrong("Forgets the grid.", lambda maps, rows, columns: maps.mean(dim=1)[:, 0, 1:])
 
 
