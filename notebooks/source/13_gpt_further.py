@@ -89,7 +89,7 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# `Subwords` learns its merges with the library `tokenizers`, and the first line shows those of our example.
+# `Subwords` learns its merges with the library `tokenizers`, and the first line shows the merges of our example.
 # With 512 subwords a text is a third as long as with characters, and hardly a word of a new story is unknown.
 #
 # ### Exercise 1 · Encode a word
