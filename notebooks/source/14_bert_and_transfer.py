@@ -64,7 +64,7 @@ cu.recall("transformer", "gpt", "masks")
 # That is why we first have to hide what we ask for.
 #
 # **[BERT](C_glossary.ipynb#masked-token-pretraining)** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) *picks* 15 % of the ordinary tokens of a text at random.
-# It is asked for the picked tokens and for nothing else, and this is what it reads in their places:
+# It is asked only for these (30 of 200, where a GPT is asked for 199), and in their places it reads
 #
 # - in 80 % of them the token `<mask>`,
 # - in 10 % a random ordinary token,
@@ -72,8 +72,7 @@ cu.recall("transformer", "gpt", "masks")
 #
 # Why not a mask everywhere?
 # Later we want to use the network on texts that have no masks.
-# A token it is asked for may also be unchanged, or wrong, so it can't trust what it reads and has to work out for each place what belongs there.
-# So of 200 tokens a BERT is asked for 30, and a GPT for 199.
+# Because a token it is asked for may also be unchanged, or wrong, it can't trust what it reads and has to work out for each place what belongs there.
 #
 # ### Exercise 1 · Find the bug
 #
@@ -82,8 +81,8 @@ cu.recall("transformer", "gpt", "masks")
 # A colleague masks with the function below.
 # The loss soon falls to nearly zero, but on real sentences the network knows nothing.
 # The cell counts what the network gets to see.
-# Write `fixed_masking`, and the chapter trains with it.
-# It has to leave `ids` as they are, and ordinary tokens have ids above `mask`.
+# Write `fixed_masking`, which leaves `ids` as they are, and the chapter trains with it.
+# (Ordinary tokens have ids above `mask`.)
 
 
 # %%
@@ -207,7 +206,7 @@ for name, model in (("BERT", bert), ("GPT", gpt)):
 
 # %% [markdown]
 # In the BERT every place notices the exchange, in the GPT only the token's own place and those after it.
-# That has its price, because each token added at the end would change what a BERT knows everywhere, so it can't keep a cache and write on.
+# That has its price, because a BERT can't keep a cache and write on: each token added at the end changes what it knows everywhere.
 # With the [encoder–decoder](11_translating.ipynb) we now have the whole family:
 #
 # | | GPT | BERT | both halves |
@@ -222,11 +221,11 @@ for name, model in (("BERT", bert), ("GPT", gpt)):
 # What is a good loss for filling gaps?
 # The GPT's rival was counting, and counting can read both sides as well.
 # We take [Kneser–Ney counts](13_gpt.ipynb#What-counting-knows) of triples of [subwords](C_glossary.ipynb#subword), and try every token $w$ in the gap.
-# With two tokens on each side, $l_2\, l_1\, w\, r_1\, r_2$, its chance is that of the whole row:
+# With two tokens on each side, its probability is proportional to how probable the whole row $l_2\, l_1\, w\, r_1\, r_2$ is with $w$ in the middle:
 #
 # $$P(w \mid l_2, l_1, r_1, r_2) \;\propto\; P(w \mid l_2, l_1)\; P(r_1 \mid l_1, w)\; P(r_2 \mid w, r_1)$$
 #
-# In each of 750 sentences that nobody has read we hide one ordinary token, the same for all rivals.
+# In each of 750 sentences that no model has seen we hide one ordinary token, the same for all rivals.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -242,11 +241,12 @@ cu.predict(
 )
 
 # %% [markdown]
-# **Whoever may read both sides has a much easier task**, with a network or without.
-# So we compare a BERT not with a GPT, but each of them with a count that reads the same side or sides.
-# Now let's train.
+# **A gap is much easier to fill if you may read both sides**, with a network or without.
+# So let's not compare the BERT with the GPT, but each of them with a count that reads the same side or sides.
+#
 # Our sentences are short, so we pick 40 % of the tokens, a share that works for large models as well ([Wettig et al., 2023](https://arxiv.org/abs/2202.08005)).
-# The loop is the one of the last chapter, fed by your masking, and folded.
+# The folded loop is the one of the last chapter, fed by your masking.
+# Before it runs, we ask a few questions, each of which catches a mistake that would cost hours in a longer training.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 masking = cu.choose(fixed_masking, tasks.masking)
@@ -304,7 +304,7 @@ page_loss, counted = tasks.hidden_loss(bert), tasks.counted_losses()
 print(f"loss at the hidden tokens {page_loss:.2f}")
 
 # %% [markdown]
-# A few seconds don't get us far, so here are longer trainings of each reader as well, with the two lines of counting.
+# A few seconds don't get us far, so watch longer trainings of each reader, and the two lines of counting.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -333,7 +333,7 @@ fig
 # The GPT soon leaves the count of its own side behind.
 # The BERT needs nearly all of its steps until it is level with the count of both sides, because in our simple sentences two words on each side almost settle the gap.
 #
-# The weights of the first screen's BERT fit into your class, so let your class fill some gaps, and then one of your own.
+# The weights of the first screen's BERT fit into your class, so let it fill our gaps, and then one of your own.
 
 # %% tags=["nbval-ignore-output"]
 stored = cu.load_model("bert")
@@ -361,7 +361,8 @@ for text in (
 
 # %% [markdown]
 # Without an object it expects *sing* and *work*, and before *a novel* verbs that take one.
-# But it would also *read* a pizza, and because the gap is one token, a rare word, which falls into pieces, can never come.
+# But it would also *read* a pizza.
+# (Since the gap is one token, it can never name a rare word, which falls into pieces.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -395,7 +396,7 @@ print(*test.texts[:4], sep="\n")
 # The usual way is **[fine-tuning](C_glossary.ipynb#fine-tuning)**: we put a *new output layer* on the mean of the network's features and train everything a little further, with the labels.
 # But the BERT already knows which token it expects in which place.
 # So there is a second way, to *ask it as it was trained*: hide each token in turn, and take the largest loss.
-# A sentence with a very strange token was probably exchanged, and the labels only have to choose one number, the threshold for *very*.
+# If a token is very strange, two words have probably changed places, and the labels only have to choose one number, the threshold for *very*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -410,7 +411,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# Here are both, and as a control the first way from scratch.
+# Here are both ways, and as a control the first one from scratch, on a network that has read nothing.
 
 # %% tags=["nbval-ignore-output"]
 for name, weights in (("from scratch", None), ("pretrained", stored.state)):
@@ -448,8 +449,8 @@ called = (strangeness(pretrained, test) > threshold).long()
 print(f"asked as trained: {accuracy(called, test.labels):.2f} right")
 
 # %% [markdown]
-# One run says little, so here are more, with other labels each time.
-# The hollow marks show what becomes of each way with a thousand labels.
+# One run says little, so here are more, with other labels each time, and the hollow marks show the same with a thousand labels.
+# (A GPT, asked as trained, expects each token from those before it, and a count reads both sides.)
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -491,14 +492,14 @@ fig
 
 # %% [markdown]
 # **With few labels it pays to ask a network what it has practiced.**
-# Asked as trained, both networks are right far more often than a new layer that learns from fifty labels.
+# Both networks are then right far more often than a new layer that learns from fifty labels.
 # The GPT, which can't look ahead, is even the best of all, and the BERT is about level with counts.
-# With a thousand labels the new layer catches up, if the network below it has read.
+# With a thousand labels the new layer catches up, if it lies on a network that has read.
 #
 # In the language of probability, a classifier from scratch learns only $P(Y \mid X)$, a label for a given sentence, and from fifty of them it learned nothing.
 # A language model learns $P(X)$, which sentences there are, from 18,748 sentences without labels.
 # With a threshold this becomes a model of both, $P(X, Y)$, and the GPT was right in 0.93 to 0.95 of the cases.
-# Such a **generative** model overfits less, because the labels have so little left to decide.
+# Such a **generative** model overfits less here, because fifty labels have to decide only one number.
 #
 # Is *your* sentence in order?
 # Write one, exchange two neighbors, and ask the BERT about both.
@@ -562,7 +563,7 @@ cu.quiz("bert_and_transfer", "same_bag")
 #
 # Write `my_lora`.
 # It takes an `nn.Linear` and returns an `nn.Module`, so write a class inside the function, with `__init__` and `forward`, and return an object of it.
-# The linear layer is frozen, and $A$ and $B$ are parameters.
+# Freeze the linear layer with `requires_grad_(False)`, and make $A$ and $B$ parameters.
 
 
 # %% tags=["exercise", "build"]
@@ -612,8 +613,7 @@ print(f"{trained:,} parameters trained: {tuning.accuracy(small, test):.2f} right
 
 # %% [markdown]
 # These few numbers are all that the task has to keep, and the others can serve a hundred tasks at once.
-# How much does that cost?
-# The [further page](14_bert_and_transfer_further.ipynb#What-LoRA-is-worth) compares LoRA with training everything.
+# What this costs in right answers is a question for the [further page](14_bert_and_transfer_further.ipynb#What-LoRA-is-worth).
 #
 # ## Take-aways
 #

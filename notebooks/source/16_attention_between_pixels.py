@@ -58,7 +58,7 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # Attention between pixels is older than the networks that learn it.
 # Imagine a picture with random noise on each pixel $y_i$.
 # We can remove noise by averaging pixels that show the same thing, but which pixels do?
-# Image processing gave three answers, which are one formula, with the key $\mathbf k_i$ of a pixel as its query as well:
+# Image processing gave three answers, and all of them are one formula, in which a pixel's key $\mathbf k_i$ is its query as well:
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp(-\|\mathbf k_i - \mathbf k_j\|^2/2)}{\sum_l \exp(-\|\mathbf k_i - \mathbf k_l\|^2/2)} .$$
 #
@@ -96,8 +96,8 @@ def blur(pictures, s):
 #
 # Write the third filter, for pictures of any size.
 # You may call `smooth`, so all you need is the keys.
-# `F.unfold(x, 3)` gives the $3\times3$ patches of x (pictures, 1, height, width) as *columns*, (pictures, 9, pixels).
-# At the edge let `F.pad(x, [1] * 4, mode="replicate")` continue the picture first, with copies of its outermost pixels.
+# First let `F.pad(x, [1] * 4, mode="replicate")` continue each picture x (pictures, 1, height, width) beyond its edges, with copies of its outermost pixels.
+# Then `F.unfold(x, 3)` gives the $3\times3$ patches as *columns*, (pictures, 9, pixels).
 
 
 # %% tags=["exercise", "build"]
@@ -124,7 +124,8 @@ cu.checks.non_local_means(non_local_means_solution)
 
 # %% [markdown]
 # Let's clean pictures of clothes with all three, at the widths that are best on other pictures.
-# The last row is a control: do patches win, or do far pixels, because they count as much as near ones?
+# Non-local means differ from the bilateral filter in two ways, because their keys hold patches and forget the place.
+# So the last row is a control, with both patch and place in the key.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -167,7 +168,7 @@ pd.DataFrame(errors, index=draws).T.rename_axis("squared error").round(3)
 
 # %% [markdown]
 # So **the keys decide what is averaged with what**, and a patch is a good key, because nine noisy pixels tell more than one.
-# A little nearness on top of it helps as well.
+# Forgetting the place isn't what helped, because with the place in the key as well the error is even a little smaller.
 # (See for yourself [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).)
 
 # %% jupyter={"source_hidden": true}
@@ -202,8 +203,8 @@ errors["the same, W learned"] = errors_of(learned)
 pd.DataFrame(errors, index=draws).T.iloc[-3:].rename_axis("squared error").round(3)
 
 # %% [markdown]
-# A few seconds of training find better keys than all the widths that we tried.
-# Inside a network we learn more: different queries and keys, values as well, and all of them from *features*, which say more than a patch.
+# A few seconds of training find better keys than all the widths that we tried by hand.
+# Inside a network we learn queries, keys and values, each with a matrix of its own, and from *features*, which say more than a patch.
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step with their *non-local block*, named after the filter.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -221,10 +222,10 @@ with cu.guard(
 # %% [markdown]
 # ## Pixels as tokens
 #
-# Our pictures inside a network are tensors (batch, $C$, $H$, $W$) with $C$ **channels**, but attention wants tokens.
+# Inside a network our pictures are a tensor (batch, $C$, $H$, $W$) with $C$ **channels**, but attention wants tokens.
 # A token is a pixel, and **its $C$ channels are its embedding**.
 # In memory a picture lies channel after channel, so we have to move the axis of the channels to the end.
-# Watch the numbers of a tiny picture with two channels, transposed and with `view`, which gives the right shape as well.
+# Watch where the numbers of a tiny picture with two channels go, first transposed and then with `view`, which gives the right shape as well.
 
 # %%
 numbers = torch.arange(12).view(1, 2, 2, 3)  # channel 0: 0 to 5, channel 1: 6 to 11
@@ -263,8 +264,6 @@ fig
 # With `view` a row holds two neighbors of one channel, and no error is raised.
 # One test finds this mistake in any code: *change one pixel, and exactly one token may change.*
 #
-# (Image networks often write $W_Q$, $W_K$ and $W_V$ as one **convolution of width 1**, `nn.Conv1d(C, 3 * C, 1)`, which is an `nn.Linear(C, 3 * C)` for tokens that are columns.)
-#
 # ## The block
 #
 # The attention block of image networks ([Ho et al., 2020](https://arxiv.org/abs/2006.11239), with several heads [Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)) is a pre-norm residual, as in [The Transformer](10_transformer.ipynb#Network,-norm-and-residual):
@@ -273,6 +272,7 @@ fig
 #
 # Its norm is a **[group norm](C_glossary.ipynb#group-norm)** ([Wu and He, 2018](https://arxiv.org/abs/1803.08494)), which takes the mean and the variance over a group of channels *and over all pixels of the picture*.
 # Keep this in mind, because it tells every pixel something about the whole picture.
+# In the drawing, qkv is one **convolution of width 1**, `nn.Conv1d(C, 3 * C, 1)`, which is an `nn.Linear(C, 3 * C)` for tokens that are columns.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -310,10 +310,10 @@ cu.Drawing(
 # *bug · 5 minutes*
 #
 # A colleague has copied the step between the two convolutions from another project.
-# Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of them the channels of head 0, of head 1, and so on.
-# With one head all is well, and with more the result is wrong.
-# Which channels become the queries of head 1?
-# Write `fixed_heads`, and the block uses it.
+# Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of these thirds the channels of head 0, then those of head 1, and so on.
+# With one head the result is right, and with more it is wrong.
+# Take $C = 4$ and two heads, write down the twelve channels, and ask which of them become the queries of head 1.
+# Then write `fixed_heads`, and the block uses it.
 
 
 # %%
@@ -394,8 +394,8 @@ cu.equal(mine, reference, torch.randn(2, 16, 5, 7))
 #
 # Back to the empty symbols.
 # Our network has three $3\times3$ convolutions and something in the middle.
-# The convolutions see three pixels far, so on their own they can only guess.
-# Whatever comes from farther away comes through the middle, where we put one of these:
+# The convolutions see three pixels far, so on their own they can only guess, and all news from farther away has to come through the middle.
+# There we put one of these:
 #
 # - **attention**, with a layer norm of each pixel, so nothing else connects the pixels;
 # - **a summary**, which is a group norm with two convolutions of width 1 and nearly the same number of parameters.
@@ -441,9 +441,8 @@ def train(network, tests, steps, rate=1e-3, seed=0):
 
 # %% [markdown]
 # Which score tells us that a network looks?
-# Naming a most frequent color is right in 0.63 of all cases with two symbols, in 0.53 with four and in 0.44 with eight.
-# This is the **line of counting** of the first screen.
-# Let's train both with eight symbols and draw it in.
+# If you only name a most frequent color, you are right in 0.63 of all cases with two symbols, in 0.53 with four and in 0.44 with eight, the best shares of the first screen.
+# Let's train both networks with eight symbols and draw in this **line of counting**.
 
 # %% tags=["nbval-ignore-output"]
 symbols = 8  # try 2 | 4 | 6 | 8
@@ -544,9 +543,10 @@ fig
 # %% [markdown]
 # With attention only the partner's answer changes, in nearly all pictures.
 # With the summary a recolored symbol changes answers anywhere, and its partner's only somewhat more often than the others.
+# (The map is pale because one recolored symbol often leaves the most frequent color as it was.)
 #
 # Now choose a picture and a symbol of your own.
-# On the left the network with attention colors it, in the middle your symbol is recolored, and the map shows where its partner looks.
+# On the left the network with attention colors the empty symbols, in the middle we have recolored your symbol, and the map shows where its partner looks.
 
 # %% tags=["nbval-ignore-output"]
 which = 0  # try 0 … 499
@@ -580,7 +580,7 @@ fig.colorbar(drawn, ax=axes[2], label="weight", shrink=0.8).outline.set_visible(
 fig
 
 # %% [markdown]
-# Most of its weight lies on the filled symbol, as your eyes did on the first screen.
+# Most of the weight lies on the filled symbol, where your own eyes went on the first screen.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(

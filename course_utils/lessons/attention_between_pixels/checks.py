@@ -49,7 +49,10 @@ def _(candidate):
 
 @non_local_means.must("continues a picture at its edges with its own pixels, not with zeros")
 def _(candidate):
-    """What does a patch in a corner contain where there is no pixel? Look at the mode of the padding."""
+    """What does a patch in a corner contain where there is no pixel? Look at the mode of the padding.
+
+    Is the middle of the picture wrong as well? Then look at the keys. Do you divide them by the width?
+    """
     picture = torch.ones(1, 6, 6)
     picture[0, :, 3:] = -1.0
     expect_close(candidate(picture, 0.1), picture, "a white and a black half, width 0.1", atol=1e-3)

@@ -218,7 +218,7 @@ def _(candidate):
 
 @my_lora.must("adds a linear change of the given rank, scaled by alpha / rank")
 def _(candidate):
-    """What is added to the linear layer's output? It should depend on x only, without a bias or an activation.
+    """By which factor do you multiply x A Bᵀ? Add this to the linear layer's output, and no bias or activation.
 
     `self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).
     """
