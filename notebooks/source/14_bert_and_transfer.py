@@ -40,6 +40,7 @@ cu.live.bert("she wants to ___ a novel .")
 # %% [markdown]
 # After *she wants to* nearly every verb fits, so the GPT can only spread its bets.
 # The BERT also sees *a novel*, which leaves few verbs.
+# (Pieces such as *hel* begin longer words, and ␣ marks the end of a word.)
 # Now delete *a novel* and keep the full stop.
 # Whose list changes, and to what kind of verb?
 #
