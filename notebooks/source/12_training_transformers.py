@@ -297,7 +297,7 @@ def exchange(model, part, seed):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "112 more steps, with a warm-up. What has to be new, so that the model translates in at least two of three trainings?",
+    "112 more steps, with a warm-up. What is the least that has to be new, so that the model translates in at least two of three trainings?",
     ["nothing", "the encoder", "the decoder", "both"],
     answer="the encoder",
     wrong={
@@ -368,7 +368,7 @@ adam_step.round(4)
 # All three move by the full rate.
 # Clipping has made every gradient a hundred times smaller, but it hasn't made any step smaller.
 # (What it does protect is on the [further page](12_training_transformers_further.ipynb#What-clipping-protects).)
-# The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once, on the word of a single batch.
+# The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$ (PyTorch draws them evenly from $-1/\sqrt{64}$ to $1/\sqrt{64}$), so all of them change by a twelfth of their size at once, on the word of a single batch.
 #
 # A **warm-up** makes these steps small, because the rate rises linearly over the first $W$ steps.
 # After that it usually falls, as in the Transformer's own schedule ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 5.3), where the rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$.
@@ -553,8 +553,8 @@ print(f"the best, {best}: BLEU {world.bleu(mine, world.test):.2f} on the test")
 # The best of all test scores would be too high, because being the best of several is partly luck.
 # (With `weights_only=True` a file from somebody else can't run code.)
 #
-# Now try a case of your own.
-# How far can the rate jump before the training breaks, and does it break just as easily in its early days?
+# Now try a case of your own, and write down your guess before you run it.
+# How far can the rate jump before the training breaks (try 0.012, then 0.02), and does it break just as easily in its early days, say with `break_at = 56`?
 #
 # *How sure is this?*
 # We trained one small model, on sentences that a grammar has made.

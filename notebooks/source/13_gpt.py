@@ -413,6 +413,9 @@ whole = torch.full((32,), length)
 cu.before_training(gpt, TextBatch(some[0], whole, some[1]), summed_loss, expected=by_hand, lr=3e-4)
 
 # %% [markdown]
+# All is as it should be: the count agrees, the first loss is near a guess, and the model can learn one batch by heart.
+# (We asked for the update at a small rate because the training begins with one like it.)
+#
 # Now let's train it, and compare it with counting on the unread sentences.
 # At the start of a window the GPT has nearly nothing to look at, which would be unfair, so we let the windows overlap by half and count only the second half of each.
 
@@ -447,14 +450,16 @@ fig, (left, right) = cu.subplots(
     "falls as counting does for the first few characters, then counting goes lower, and the GPT stays nearly level.",
 )  # fmt: skip
 smooth = [sum(losses[max(0, i - 9) : i + 1]) / min(i + 1, 10) for i in range(len(losses))]
-left.plot(smooth, color=cu.COLORS["key"])
-for run in cu.stored_runs("gpt", "longer"):
+left.plot(smooth, color=cu.COLORS["key"], label="training")
+for i, run in enumerate(cu.stored_runs("gpt", "longer")):
     x, y = zip(*run.curves["held_out"][1:], strict=True)
-    left.plot(x, y, ".", color=cu.COLORS["value"])
+    label = None if i else "unread, trained for longer"
+    left.plot(x, y, ".", color=cu.COLORS["value"], label=label)
 for back in (0, 1, 2, 3, 8):
     left.axhline(counted[back], color="0.5", linestyle=":", linewidth=1)
     left.text(1560, counted[back], f"{back} back", va="center", fontsize=8)
-left.plot([steps], [gpt_loss], "o", color=cu.COLORS["query"])
+left.plot([steps], [gpt_loss], "o", color=cu.COLORS["query"], label="unread, at the end")
+left.legend(loc="upper right", fontsize=8)
 left.set(xlabel="Step", ylabel="Loss (nats)", xlim=(0, 1540), ylim=(0.5, 3.5))
 right.plot(range(1, length + 1), by_place, color=cu.COLORS["key"], label="GPT")
 right.plot(range(1, len(counted)), counted[1:], "o:", color="0.5", label="counting")
@@ -577,6 +582,7 @@ for temperature in (0, 0.7, 1.5):
 # Put the path of a text file and a number of minutes into the next cell.
 # It trains *your* class on nine tenths of the text, looks at the last tenth every 25 steps, and keeps the best weights, because a small text is soon memorized.
 # Then it draws the three losses of the first screen as bars.
+# (The six seconds that are set now are only a try-out.)
 
 # %% tags=["nbval-ignore-output"]
 path, minutes = "../data/prose/story.txt", 0.1  # put in a file of your own, and 1 to 10 minutes
@@ -657,7 +663,10 @@ for row, text in enumerate(titles):
             for run in tables
             if (run.config["text"], run.config["before"]) == (text, start)
         )
-        ax.plot(loss, row - 0.12, "o", color=cu.COLORS[color], label=f"GPT {label}")
+        size = 9 if start == "nothing" else 5  # so that equal losses show both
+        ax.plot(
+            loss, row - 0.12, "o", markersize=size, color=cu.COLORS[color], label=f"GPT {label}"
+        )
         ax.plot(count, row + 0.12, "x", color=cu.COLORS[color], label=f"counted {label}")
 ax.set_yticks(range(3), titles.values())
 ax.set(xlabel="Loss on the unread tenth (nats per character)", ylim=(2.5, -0.5))
