@@ -137,14 +137,14 @@ def multi_head(module, forbid, q, k, v, attn_mask, *, is_causal):
     return written_out(q @ k.mT / math.sqrt(q.shape[-1]), v, mask, forbid)
 
 
-def pixels(module, forbid, x, tokens=None):
+def pixels(module, forbid, x, tokens=None, attn_mask=None):
     rows = module.norm(x).flatten(2).mT
     if tokens is None:
         parts = module.qkv(rows.mT).mT.chunk(3, dim=-1)
     else:
         parts = module.query_proj(rows), module.key_proj(tokens), module.value_proj(tokens)
     q, k, v = (split_heads(part, module.num_heads) for part in parts)
-    mixed = merge_heads(written_out(q @ k.mT / math.sqrt(q.shape[-1]), v, None, forbid))
+    mixed = merge_heads(written_out(q @ k.mT / math.sqrt(q.shape[-1]), v, attn_mask, forbid))
     return x + (module.out_proj(mixed.mT) if tokens is None else module.out_proj(mixed).mT).view_as(
         x
     )
