@@ -132,8 +132,7 @@ cu.quiz("bert_and_transfer", "why_not_all")
 # %% [markdown]
 # ## BERT in one class
 #
-# Now take [the GPT of the last chapter](13_gpt.ipynb#GPT-in-one-class) and let every token see all the others.
-# What you get is an encoder, the left half of the [Transformer](10_transformer.ipynb#The-whole-on-one-page).
+# If every token of [the last chapter's GPT](13_gpt.ipynb#GPT-in-one-class) may see all the others, we have an encoder, the left half of the [Transformer](10_transformer.ipynb#The-whole-on-one-page).
 # Only the padding mask stays, because the sentences of a batch have different lengths, and the positions are [rotary](09_positions.ipynb).
 # The drawing follows the place of a hidden token, but every place looks around like this.
 
@@ -363,7 +362,6 @@ for text in (
 # %% [markdown]
 # Without an object it expects *sing* and *work*, and before *a novel* verbs that take one.
 # But it would also *read* a pizza.
-# (Since the gap is one token, it can never name a rare word, which falls into pieces.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -272,7 +272,7 @@ for name, model in (("with positions", vit), ("without", bag)):
 # Our pictures come from Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), with ten kinds of clothes.
 # The course brings 9,000 of them to learn from, 1,000 to choose by (validation), and 2,000 to test.
 # The loop is the one you know from [GPT](13_gpt.ipynb#Training-it).
-# Two passes over the pictures take a few seconds, and the curve shows how the loss leaves the line of a uniform guess.
+# Watch the loss leave the line of a uniform guess.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -349,13 +349,11 @@ rivals.add_prefix("test, seed ").round(3)
 #
 # ## When attention is needed: Memory
 #
-# In which task does a patch *have to* look at another one?
-# Let's play Memory.
+# In which task does a patch *have to* look at another one? In Memory.
 # Sixteen cards show eight pairs, each of two different garments of one kind.
 # Each card is one patch, and **each card has to say where its twin lies**.
 #
 # Our ViT only needs another ending, where the output layer reads every card's token instead of the class token and gives a score to each of the sixteen places.
-# One block is enough.
 
 
 # %%

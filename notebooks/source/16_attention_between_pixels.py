@@ -478,7 +478,6 @@ fig
 # Counting is the first thing that either network learns.
 # The summary stays on the line, while attention pauses near it and then leaves it, because it begins to **bind** each empty symbol to its partner.
 #
-# Does a summary always have to stay there?
 # We trained both with two, four and eight symbols, three seeds each, and with eight we also tried a summary of 64 numbers (32 groups).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -509,8 +508,7 @@ fig
 # So **a summary of fixed size has room for some pairs, and beyond that it falls back to counting.**
 # You know this from [the squeezed vector](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) of our first translator, and attention is again the cure, because it looks up each pair when it needs it.
 #
-# We can also ask a network directly whether it counts or binds.
-# We change the color of *one* filled symbol and see which answers follow.
+# To ask a network directly whether it counts or binds, we change the color of *one* filled symbol and see which answers follow.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
