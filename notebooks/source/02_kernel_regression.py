@@ -20,7 +20,7 @@
 # Somebody has chosen its shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
 #
-# On the way to images: [Near points count more](#Near-points-count-more), [A drawing, a formula, four lines](#A-drawing,-a-formula,-four-lines).
+# On the way to images and to translation: [Near points count more](#Near-points-count-more), [A drawing, a formula, four lines](#A-drawing,-a-formula,-four-lines).
 
 # %%
 import math

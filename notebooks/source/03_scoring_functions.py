@@ -431,7 +431,7 @@ trainings.show_learning(learned)
 # %% [markdown]
 # With the divisor the head is done at once; without it, it crawls.
 # Try 64 words, and other rates.
-# So it is by plain gradient descent, without Adam: with 64 words of 64 numbers all are right, and without the divisor at most 0.43.
+# So it is by plain gradient descent, without [Adam](C_glossary.ipynb#adam): with 64 words of 64 numbers all are right, and without the divisor at most 0.43.
 #
 # What counts is the size of the scores when training begins: with $W_Q$ and $W_K$ smaller by $d^{1/4}$ each, and no divisor, the head learns lists of 64, too (the triangles above).
 #
