@@ -380,7 +380,8 @@ cu.equal(unet, painter.network, x, steps, tokens=tokens)
 # Here are the first steps of a fresh network, with your noise, drawn into the curve of the long training.
 
 # %%
-losses = words.first_steps(cu.choose(fixed_noisy, sampling.noisy), steps=50)  # try 30 … 300
+steps = 50  # try 30 … 300
+losses = words.first_steps(cu.choose(fixed_noisy, sampling.noisy), steps=steps)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 long = cu.stored_run("diffusion", "garments_for_words")
