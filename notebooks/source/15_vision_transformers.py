@@ -301,7 +301,7 @@ def train(model, batches, steps, lr=3e-3):
 
 
 # %% tags=["nbval-ignore-output"]
-steps = 282  # try 50 … 705; two passes, up to five
+steps = 282  # try 50 … 705
 losses = train(vit, passes(images), steps)
 print(f"validation, share right: {training.share_right(vit, validation):.3f}")
 
