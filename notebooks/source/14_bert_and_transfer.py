@@ -237,7 +237,7 @@ cu.predict(
         "less": "Then nearly every gap would be certain. But which noun belongs between *the* and a full stop?",
         "more": "Think of *to ___ a novel*. Doesn't the right side rule out more than the left one?",
     },
-    why="0.98. The right side says about as much as the left one, and where they overlap they confirm each other.",
+    why="0.98. The right side alone says a little less than the left one, but each rules out much of what the other leaves open.",
 )
 
 # %% [markdown]
@@ -493,12 +493,14 @@ fig
 # **With few labels it pays to ask a network what it has practiced.**
 # Both networks are then right far more often than a new layer that learns from fifty labels.
 # The GPT, which can't look ahead, is even the best of all, and the BERT is about level with counts.
-# With a thousand labels the new layer catches up, if it lies on a network that has read.
+# With a thousand labels the new layer catches up with the BERT that is asked, if the network below it has read, but not with the GPT.
 #
 # In the language of probability, a classifier from scratch learns only $P(Y \mid X)$, a label for a given sentence, and from fifty of them it learned nothing.
 # A language model learns $P(X)$, which sentences there are, from 18,748 sentences without labels.
-# With a threshold this becomes a model of both, $P(X, Y)$, and the GPT was right in 0.93 to 0.95 of the cases.
+# If we call what it finds improbable *exchanged*, this becomes a rough model of both, $P(X, Y)$, and the GPT was right in 0.93 to 0.95 of the cases.
+# (Rough, because our score is the strangest token and not the whole sentence's probability, which a BERT doesn't even have.)
 # Such a **generative** model overfits less here, because fifty labels have to decide only one number.
+# It only helps, though, where the label changes how probable a sentence is, as an exchange does, and wouldn't tell us whether a sentence is about food.
 #
 # Is *your* sentence in order?
 # Write one, exchange two neighbors, and ask the BERT about both.
@@ -511,8 +513,9 @@ for loss, text in zip([*strange, threshold], [*mine, "the threshold"], strict=Tr
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
-    "*How sure is this?* We trained each reader twice, at one rate. The new layers are on the BERT of the first screen or on networks from scratch, "
-    "with three draws of labels, and each has the best of four rates by 500 other sentences, which have labels as well. "
+    "*How sure is this?* The task suits the second way, because whether a sentence is in order is a question about its probability, and we tried no other task. "
+    "We trained each reader twice, at one rate. The new layers are on the BERT of the first screen or on networks from scratch, "
+    "with three draws of labels, and each has the best of four rates by 500 other sentences, which have labels as well, a help that the threshold doesn't get. "
     "The network with four times the steps had one rate. "
     "The BERT was still getting better when we stopped, so longer training may put it ahead of counting. "
     "All sentences come from one small grammar and a few hundred everyday ones, so don't expect these numbers in another text."
