@@ -383,7 +383,7 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 #
 # Only the two ends are left.
 # At the top a token becomes a row of an embedding matrix, to which we add its position.
-# The row is multiplied by $\sqrt d$ first, because otherwise the position would drown it.
+# The row is multiplied by $\sqrt d$ first, because `cu.Transformer` starts with small rows (of standard deviation $1/\sqrt d$), and otherwise the position would drown them.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
 

@@ -77,7 +77,7 @@ compared.rename_axis("BLEU after 112 steps").round(2)
 # %% [markdown]
 # With filled averages A still fails, so poor averages are not all of the cause.
 # RAdam does learn, but it also begins with small steps, so by itself it wouldn't decide between the explanations.
-# And with the norm *before* the sublayer the same full rate does no harm at all.
+# And with the norm *before* the sublayer the model learns at the same full rate in all three trainings.
 # So what the first steps destroy depends on where the norm is.
 # ([Another page](12_training_transformers_further_2.ipynb#Two-orders-of-norm) shows how gradients flow in the two orders.)
 
@@ -465,7 +465,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # With smoothing the model is less certain and its plain loss is higher, in every training.
-# BLEU stays level.
+# BLEU hardly changes.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
