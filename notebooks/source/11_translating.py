@@ -429,6 +429,7 @@ explorer.show_maps(
 # Look at *s'il te plaît*.
 # Its words look at *please* and at others, but they hardly need any of them, because after the comma French goes on by itself.
 # Since the weights of a softmax add up to 1, **an attention has to look somewhere, even when it needs nothing**.
+# (The maps leave out the end of the English sentence, to which *plaît* gives half of its weight.)
 # The comma itself does need *please*, which only the left map says clearly.
 #
 # Press *please* to cross it out, and see what the translator says without it.
@@ -474,7 +475,7 @@ rates = pd.DataFrame(
 rates
 
 # %% [markdown]
-# **Forbidding comes closest to the gold links, in each of four networks.**
+# **Read like this, forbidding comes closest to the gold links, in each of four networks.**
 # A single head is about as good as the guess, even the best one, so don't speak of "the alignment head" after one beautiful map.
 # The mean of all heads is a fair map, but if you want to know what a word *needs*, forbid and see.
 
@@ -540,6 +541,7 @@ fig
 # All of our networks are small, and a grammar made their short sentences.
 # Three more networks that were trained like ours agree about both sections, although in them the noun matters more by itself.
 # In about one sentence in six the attention map has the lower error (the last one of the first screen is such a case).
+# The lead of forbidding also depends on how we read links from a map: if we keep the end of the sentence and divide the attention that each English word gets by its sum, the mean of all heads is level with forbidding in the stored translator.
 # And gold links say what translates what, which isn't quite what a network needs.
 # Forbidding costs one more pass for each English word, while the attention map comes for free.
 # When we compared the two translators, each had one learning rate, and the Transformer got neither more time nor dropout.
@@ -555,6 +557,13 @@ with cu.guard("In the three others, too, closing both roads costs more than clos
     assert both.max() < 0.62
     for name in ("the noun", "all encoder heads"):
         assert (three[f"gender, {name}"] > both + 0.1).all()
+with cu.guard("With each English word's attention divided by its sum, attention is level with forbidding."):
+    batch = beams.batch_of(larger.test, words_of)
+    with torch.no_grad(), cu.record_attention(translator) as recorded:
+        translator(batch.source, batch.source_lens, batch.target_in)
+    cross = sum(recorded[name].mean(dim=1) for name in recorded if "cross" in name)
+    by_word = [words / words.sum(dim=0) for words in beams.cut(cross, larger.test)]
+    assert abs(alignment.errors(by_word, larger.test)[0] - ours[-1]) < 0.01
 with cu.guard("For about one test sentence in six the attention map has the lower error."):
     by_sentence = [
         [

@@ -149,37 +149,39 @@ with cu.guard(
 # They come from the very data that the model was trained on, with masking switched off, and the lecture itself concludes that this is no translator and that overfitting is the likely reason.
 #
 # We can see what such a list shows.
-# Here are both models in small, trained on 300 pairs for 24 passes, at two rates each.
+# Here are both models in small, trained on 300 pairs for 24 passes, at four rates each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 generations = cu.stored_runs("training_transformers", "generations")
 fig, ax = cu.subplots(
     width=6.4, height=3.0,
-    alt="Training loss over 24 passes through 300 pairs, for the first generation and the standard model at two rates each. All fall from about 6; "
-    "the standard model at 0.003 ends lowest, then the first generation at 0.001.",
+    alt="Training loss over 24 passes through 300 pairs, for the first generation and the standard model at four rates each. All fall from about 6; "
+    "the standard model ends near 0 at the two largest rates, and the first generation ends between 1.2 and 2.4.",
 )  # fmt: skip
-styles = {("standard", 3e-3): ("key", "-"), ("standard", 1e-3): ("key", "--"),
-          ("first generation", 1e-3): ("query", "-"), ("first generation", 3e-3): ("query", "--")}  # fmt: skip
+styles = {"standard": ("key", "-"), "first generation": ("query", "--")}
+labels = set()
 for run in generations:
-    color, dash = styles[run.config["kind"], run.config["lr"]]
-    label = f"{run.config['kind']}, {run.config['lr']:g}"
+    kind = run.config["kind"]
+    color, dash = styles[kind]
+    label = None if kind in labels else kind
+    labels.add(kind)
     ax.plot(*zip(*run.curves["loss"], strict=True), dash, color=cu.COLORS[color], label=label)
 ax.set(xlabel="Pass", ylabel="Training loss per token", xlim=(0, None), ylim=(0, None))
 ax.legend()
 fig
 
 # %% [markdown]
-# All four learn something.
-# Take the first generation at its better rate and let it translate twenty sentences that it has read, and twenty that it hasn't (✓ is word for word the stored translation).
+# All of them learn something.
+# Take the first generation at the rate where it repeats its sentences best, and let it translate twenty sentences that it has read, and twenty that it hasn't (✓ is word for word the stored translation).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 twenty = pd.DataFrame([run.config | run.result for run in generations])
-(at_better_rate,) = (
+(at_best_rate,) = (
     run for run in generations if run.config["kind"] != "standard" and run.config["lr"] == 1e-3
 )
 columns = {}
 for part in ("seen", "not seen"):
-    examples = [example for example in at_better_rate.examples if example["part"] == part]
+    examples = [example for example in at_best_rate.examples if example["part"] == part]
     columns[part] = [example["source"] for example in examples]
     columns[f"{part}, it says"] = [
         ("✓ " if example["said"] == example["target"] else "✗ ") + example["said"]
@@ -190,7 +192,7 @@ pd.DataFrame(columns)
 
 # %% [markdown]
 # As in the lecture, more than half of the sentences that it has read are right, but none of the others.
-# The standard model at *its* better rate is no different.
+# The standard model learns all twenty by heart at its larger rates, and even so it never has more than three of the others right.
 # So what would more data do?
 # Here is training B of the chapter on 300, 1,000 and all pairs, always with 280 steps.
 
@@ -209,10 +211,12 @@ by_size.groupby("pairs").mean().T.round(2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "At their better rates both models have more than half of the seen sentences right, and no unseen one."
+    "Each model repeats more than half of the seen sentences at some rate, and at none has it more than three unseen ones right."
 ):
-    best = twenty.groupby("kind")[["seen, right of 20", "not seen, right of 20"]].max()
-    assert (best["seen, right of 20"] > 10).all() and (best["not seen, right of 20"] == 0).all()
+    most = twenty.groupby("kind")[["seen, right of 20", "not seen, right of 20"]].max()
+    assert most["seen, right of 20"].to_dict() == {"first generation": 11, "standard": 20}
+    assert most["not seen, right of 20"].to_dict() == {"first generation": 0, "standard": 3}
+    assert at_best_rate.result["seen, right of 20"] == 11
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -306,8 +306,11 @@ def first_step_filled(chapter, *, seed: int) -> dict:
 @stored(
     cases=[
         {"kind": kind, "lr": lr, "seed": 0}
-        for lr in (3e-3, 1e-3)
-        for kind in ("standard", "first generation")
+        for kind, rates in (
+            ("standard", (1e-3, 3e-3, 1e-2, 2e-2)),
+            ("first generation", (5e-4, 1e-3, 2e-3, 3e-3)),
+        )
+        for lr in rates
     ],
     data=DATA,
 )
