@@ -557,7 +557,9 @@ with cu.guard("In the three others, too, closing both roads costs more than clos
     assert both.max() < 0.62
     for name in ("the noun", "all encoder heads"):
         assert (three[f"gender, {name}"] > both + 0.1).all()
-with cu.guard("With each English word's attention divided by its sum, attention is level with forbidding."):
+with cu.guard(
+    "With each English word's attention divided by its sum, attention is level with forbidding."
+):
     batch = beams.batch_of(larger.test, words_of)
     with torch.no_grad(), cu.record_attention(translator) as recorded:
         translator(batch.source, batch.source_lens, batch.target_in)
