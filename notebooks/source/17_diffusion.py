@@ -530,7 +530,7 @@ def draw(caption, forbid=None, since=T, seed=0):
     return x
 
 
-caption, forbid = ("trousers", "T-shirt"), 0  # try any two of words.NAMES, and 0 | 1
+caption, forbid = ("trousers", "T-shirt"), 0  # any two of words.NAMES, and 0 or 1
 since = (200, 157, 114, 86, 0)
 ends = torch.cat([draw(caption, forbid, step, seed=1) for step in since])
 
