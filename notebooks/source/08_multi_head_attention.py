@@ -13,6 +13,8 @@
 #
 # Nearly every model then attends several times, each time to a different projection of the same vectors.
 # Each of these attentions is called a **head**.
+# Below, a translator looks back at its own words with eight of them.
+# Remove one, and read what it says then.
 #
 # On the way to GPT: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes), [When do two heads pay?](#When-do-two-heads-pay?).
 # On the way to translation: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
@@ -34,9 +36,9 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Eight heads of a translator
 #
-# Let's begin with a translator from English to French that was trained on real sentences.
-# With two layers of four heads each, it looks back at what it has already said.
-# Choose a head, see which words it attends to, and read what the translator says without it.
+# The translator turns English into French, and it was trained on real sentences.
+# In two layers with four heads each it looks back at what it has already said.
+# The lines at the left show which words the chosen head attends to, and above them is what the translator says without it.
 
 # %% tags=["opening"] jupyter={"source_hidden": true}
 cu.explore.dissection()
