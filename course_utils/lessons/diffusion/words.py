@@ -478,6 +478,5 @@ def how_sure() -> Markdown:
         f"one draw of {drawings[0].config['count']} captions, and only halves count that were right with both words. "
         "The colors and the weights are those of one head, the second of the first cross-attention. The other "
         "heads hardly tell the two halves apart. Whether added vectors would do as "
-        "well at this size we haven't tried; [at 8 × 8 pixels]"
-        "(17_diffusion_further.ipynb#Added-vectors-against-cross-attention) they came close."
+        "well at this size we haven't tried; on the further page, at 8 × 8 pixels, they come close."
     )
