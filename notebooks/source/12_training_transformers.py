@@ -305,7 +305,7 @@ cu.predict(
         "the decoder": "It does not choose where to look. But is there something to choose from?",
         "both": "That is B, and it is enough. Is one of the halves enough, too?",
     },
-    why="With a new encoder two of the three trainings learn to translate, and with a new decoder none does.",
+    why="Two of the three trainings learn to translate if the encoder is new, and none does if the decoder is.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

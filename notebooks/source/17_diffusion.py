@@ -485,7 +485,7 @@ cu.predict(
         "most where the garment is": "Each pixel does have its own query. What does a softmax make of a single score?",
         "it depends on the word": "The word decides which vector is added. Can it decide where?",
     },
-    why="The softmax of a single score is 1, so every pixel gets the word's value, whatever it asks.",
+    why="With a single score the softmax is 1, so every pixel gets the word's value, whatever it asks.",
 )
 
 # %%
