@@ -411,7 +411,7 @@ Markdown(
     "*How sure is this?* Each row of the two tables has its best of three or four learning rates, chosen on validation pictures, and three seeds. "
     "The garments were learned in five passes and the cards in 1,500 deals of 32 boards, and longer trainings might order the rows differently. "
     "That the model without attention can't find twins is proved. That the hidden layer can't is only what these trainings show: "
-    "it gives the same answers whatever the cards show, and one training with 1,024 features in place of its 64 did no better. "
+    "with its 64 features it gives the same answers whatever the cards show. "
     "The task was made so that attention is needed. It doesn't say that a ViT is better at naming pictures."
 )
 

@@ -204,7 +204,7 @@ pd.DataFrame(errors, index=draws).T.iloc[-3:].rename_axis("squared error").round
 
 # %% [markdown]
 # A few seconds of training find better keys than all the widths that we tried by hand.
-# (The widths at the start weren't chosen, but even the best of 25 pairs of widths for this patch and place leave 0.023.)
+# (The widths at the start weren't chosen with care, but even the best of 25 pairs of widths leaves more error than the learned keys.)
 # Inside a network we learn queries, keys and values, each with a matrix of its own, and from *features*, which say more than a patch.
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step with their *non-local block*, named after the filter.
 
@@ -219,6 +219,18 @@ with cu.guard(
     for draw in range(3):
         left = [errors[name][draw] for name in order]
         assert left == sorted(left, reverse=True)
+with cu.guard(
+    "Of 25 pairs of widths for the patch and the place none does as well as the learned keys.",
+    given=noise == 0.3 and steps == 60,
+):
+    trained = W.detach().clone()
+    dark = noisy(tests, 0)
+    with torch.no_grad():
+        for widths in itertools.product((0.7, 1.0, 1.5, 2.0, 3.0), (2.0, 3.0, 5.0, 8.0, 12.0)):
+            W.data = torch.diag(1 / torch.tensor(widths).repeat_interleave(torch.tensor([25, 2])))
+            left = (learned(dark) - tests).square().mean()
+            assert left > errors["the same, W learned"][0]
+    W.data = trained
 
 # %% [markdown]
 # ## Pixels as tokens
@@ -585,7 +597,7 @@ fig
 Markdown(
     "*How sure is this?* Each point is one of three seeds. Attention solved every task at the first rate that we tried, and the summary of 16 numbers solved two symbols at once and four at its second rate. "
     "With eight symbols we gave it three rates. No training came above 0.51, four of nine ended some hundredths above counting, and after 1,600 steps only two curves, at the lowest rate, were still rising. "
-    "The highest rate was the best one on average, and when we went on to 0.01, one training reached 0.52, because it had learned two of the eight pairs in part. "
+    "The highest rate was the best one on average, and we have no stored trainings at higher ones. "
     "So none of this shows that 16 numbers can't hold eight pairs, only that our training didn't put them there. "
     "The summary of 64 numbers was trained at one rate only, and two of its three curves were still rising, so it may get farther than you see here. "
     "The curves over the steps and the maps belong to one training on this page."
