@@ -190,6 +190,9 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 # Our four lines are PyTorch's attention, in the answers and in the gradients for queries, keys and values.
 # The term for each key may not be left out, and a product of $q$ and $k$ alone cannot make it.
 #
+# A kernel of the distance doesn't ask where two points lie, or in which direction.
+# So if we shift all queries and keys by the same amount, every weight stays as it is, and in a plane we may also turn them all together.
+#
 # ## The width decides
 #
 # What does the width do?

@@ -147,6 +147,8 @@ causal = torch.ones(4, 4, dtype=torch.bool).tril()  # (queries, keys)
 both = padding[:, None, :] & causal  # (batch, 1, keys) & (queries, keys)
 pairs = both.sum(dim=(1, 2)).tolist()
 print(f"padding\n{padding.int()}\nboth: {tuple(both.shape)}, permitted pairs {pairs}")
+own_lens = torch.tensor([[1, 3], [2, 4]])  # a length for each query: (batch, queries)
+print(f"a length for each query\n{(torch.arange(4) < own_lens[..., None]).int()}")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ones = {"color": "key", "cell": 24}
@@ -172,7 +174,8 @@ cu.Drawing(
 # The *queries* `<pad>` still have rows; the loss leaves their answers out.
 #
 # `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two for later chapters, with axes for (batch, heads, queries, keys).
-# (Lengths may differ from query to query, as (batch, queries): a causal mask has the lengths 1, 2, 3, 4.)
+# Lengths may also differ from query to query, with shape (batch, queries), as the last lines show.
+# A causal mask, for example, is the one with the lengths 1, 2, 3, 4.
 #
 # ### Exercise 1 · Several sentences in a row
 #

@@ -92,6 +92,7 @@ words = {
     name: [" ".join(vocab.tokens[i] for i in row) for row in getattr(tiny, name)]
     for name, vocab in named.items()
 }
+print(f"source as numbers: {tiny.source.tolist()}, lengths {tiny.source_lens.tolist()}")
 pd.DataFrame(words, index=["pair 0", "pair 1"]).T
 
 # %% [markdown]

@@ -72,6 +72,7 @@ cu.recall("scoring_functions", "sequence_to_sequence")
 # $$c_t = \sum_i \alpha_{ti}\,h_i,\qquad \alpha_{t} = \mathrm{softmax}_i\big(\tanh(s_{t-1}W_Q + h_iW_K)\cdot w\big).$$
 #
 # The **query** is the decoder's last state; the encoder's states are both **keys** and **values**.
+# Queries from one sentence and keys from another are what is called **cross-attention** today.
 # The score is [additive](03_scoring_functions.ipynb#Additive-scores), and so query and keys may have different sizes.
 # The average $c_t$ is the **context** of word $t$.
 # Nothing here mentions [alignments](C_glossary.ipynb#alignment).
@@ -311,6 +312,7 @@ compared.map(lambda x: f"{x:,.0f}" if x >= 2 else f"{x:.3g}")
 # With attention more than four in five are exactly right, without it fewer than two in three.
 # The wider one has more parameters, and has learned its training data by heart; neither has dropout.
 # Attention helps most where sentences are long: the question of the last chapter.
+# It has its price, because each step of the decoder now scores every word of the source before it can go on.
 #
 # ## Where does it attend?
 #

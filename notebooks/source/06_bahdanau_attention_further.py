@@ -35,7 +35,7 @@ cu.seed_everything(0)
 # ## Four sentences with a perfect score
 #
 # Some lectures train this model on the first few hundred lines of the Tatoeba file, and score it by the BLEU of *go .*, *i lost .*, *he's calm .* and *i'm home .*.
-# Here are two such trainings at their sizes, once each: two recurrent layers, Adam at 0.005.
+# Here are two such trainings at their sizes, once each: two recurrent layers (the query is the state of the upper one), Adam at 0.005.
 # Beside each answer stands what the model has read for this sentence, and below how many other sentences, made of words that it has read, are right.
 
 # %%

@@ -12,6 +12,7 @@
 # **Which part of a translator knows what?**
 # Let's take one apart while it speaks.
 # The English goes down the encoder, the decoder says it in French, and each box adds something on the way.
+# There is no recurrence in it and no convolution, only attention and small networks.
 # Switch a box off, and read what becomes of Oscar.
 #
 # On the way to GPT and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
@@ -180,7 +181,9 @@ fig
 # %% [markdown]
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about the others.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
+# Over both tokens of the sentence, with mean 4.5, the same 1 would become $-1.528$.
 # **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch.
+# That suits pictures of one size better than language, where sentences differ in length and the groups would be filled with padding.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "leaking_norm")
@@ -266,6 +269,12 @@ fig
 # (Norms and residuals don't add anything of their own, so they don't have a bar, but without them every sentence changes.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Layer norm is PyTorch's, and the same 1 is −1.342 in its token and −1.528 in its sentence."):
+    by_token, by_sentence = (F.layer_norm(pair, pair.shape[-n:])[0, 0, 0] for n in (1, 2))
+    assert round(by_token.item(), 3) == -1.342 and round(by_sentence.item(), 3) == -1.528
+with cu.guard("One network makes 8 numbers of the 4 of each token, and of equal tokens the same 8."):
+    made = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))(torch.ones(2, 3, 4))
+    assert made.shape == (2, 3, 8) and torch.allclose(made, made[:1, :1].expand(2, 3, 8))
 with cu.guard(
     "The order of the bars is nearly the order of the damage, and the last cross-attention hurts most."
 ):
@@ -282,6 +291,7 @@ with cu.guard(
 # A residual wants its sublayer as a *function* of one argument, because it decides what the sublayer reads: `x` itself or its norm.
 # The network is such a function already.
 # Attention takes queries, keys and values, so we write a small function that makes all three from one `y`.
+# (Some implementations also put a [dropout](C_glossary.ipynb#dropout) on the attention weights themselves. Ours acts on what a sublayer adds.)
 
 
 # %%
