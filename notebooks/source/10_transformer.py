@@ -269,10 +269,14 @@ fig
 # (Norms and residuals don't add anything of their own, so they don't have a bar, but without them every sentence changes.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Layer norm is PyTorch's, and the same 1 is −1.342 in its token and −1.528 in its sentence."):
+with cu.guard(
+    "Layer norm is PyTorch's, and the same 1 is −1.342 in its token and −1.528 in its sentence."
+):
     by_token, by_sentence = (F.layer_norm(pair, pair.shape[-n:])[0, 0, 0] for n in (1, 2))
     assert round(by_token.item(), 3) == -1.342 and round(by_sentence.item(), 3) == -1.528
-with cu.guard("One network makes 8 numbers of the 4 of each token, and of equal tokens the same 8."):
+with cu.guard(
+    "One network makes 8 numbers of the 4 of each token, and of equal tokens the same 8."
+):
     made = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))(torch.ones(2, 3, 4))
     assert made.shape == (2, 3, 8) and torch.allclose(made, made[:1, :1].expand(2, 3, 8))
 with cu.guard(
