@@ -13,10 +13,11 @@ from course_utils.figures.style import tokens_css
 from course_utils.files import LESSONS
 from course_utils.kit.drawings.canvas import CONTRAST, Canvas, _clearest, legible
 from course_utils.kit.stages import Stage, Stages
+from course_utils.lessons.masks import stages as masked
 from course_utils.lessons.multi_head_attention import stages as heads
 from course_utils.lessons.self_attention import stages as one
 
-SLUGS = ["self_attention", "multi_head_attention"]
+SLUGS = ["self_attention", "multi_head_attention", "masks"]
 
 
 def test_self_attention_in_stages_is_pytorchs():
@@ -24,6 +25,13 @@ def test_self_attention_in_stages_is_pytorchs():
     assert torch.allclose(one.Z, F.scaled_dot_product_attention(q, k, v)[0], atol=1e-12)
     by_pytorch = F.scaled_dot_product_attention(q, k, v, is_causal=True)[0]
     assert torch.allclose(one.CAUSAL @ one.V, by_pytorch, atol=1e-12)
+
+
+def test_a_mask_in_stages_is_pytorchs():
+    query = masked.SCORES[None]  # with unit vectors as keys and values the answers are the weights
+    unit = torch.eye(4).double()[None]
+    weights = F.scaled_dot_product_attention(query, unit, unit, masked.MASK, scale=1.0)
+    assert torch.allclose(weights[0], masked.WEIGHTS, atol=1e-12)
 
 
 def test_two_heads_in_stages_are_pytorchs():
@@ -62,6 +70,9 @@ NUMBERS = {
     "with 0.56 for *Anna*": ((heads.SCORES_H[0, 2] / 2).softmax(-1)[:1], [0.56]),
     "(3.24, 0, 0, 0.42)": (heads.WRITTEN[0, 2], [3.24, 0, 0, 0.42]),
     "(1.60, 1.40)": (heads.H[0, 3], [1.60, 1.40]),
+    "which makes 0.67 and 0.33": (masked.WEIGHTS[1, :2], [0.67, 0.33]),
+    "keeps only 0.375 of its weight": (8 * masked.TOO_LATE[1].sum()[None], [3]),
+    "so the weights are 0.25, 0.50, 0.25 and 0": (masked.WEIGHTS[2], [0.25, 0.5, 0.25, 0]),
     "receives 1.90 and 1.76 from one head, but 3.24 and 3.38 from two": (
         torch.cat([one.Z[2, [0, 2]], heads.JOINED[2, [0, 2]]]), [1.90, 1.76, 3.24, 3.38],
     ),
@@ -95,8 +106,8 @@ def test_texts_without_a_drawing_and_sheets_of_two_sizes_are_refused():
         Stages("name", [stage, stage], [Canvas("empty"), Canvas("wider", size=(500, 400))])
     with pytest.raises(ValueError, match="describe the picture"):
         Canvas(" ")
-    with pytest.raises(FileNotFoundError, match="multi_head_attention, self_attention"):
-        cu.stages("masks")
+    with pytest.raises(FileNotFoundError, match="masks, multi_head_attention"):
+        cu.stages("heads")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +132,7 @@ def page(browser, file, request):
 
 @pytest.mark.smoke
 def test_a_reader_goes_through_the_stages_and_comes_back_by_the_address(page: Page, file):
-    first, second = page.locator(".cu-stages").all()
+    first, second, *_ = page.locator(".cu-stages").all()
     shown = first.locator("figure:visible .title")
     expect(shown).to_have_text("1Five words, each a vector")
     first.get_by_role("button", name="Next stage").click()
