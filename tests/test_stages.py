@@ -1,6 +1,7 @@
 """Pictures in stages: their numbers are attention's, and the reader goes through them by slider, keys and address."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -15,9 +16,10 @@ from course_utils.kit.drawings.canvas import CONTRAST, Canvas, _clearest, legibl
 from course_utils.kit.stages import Stage, Stages
 from course_utils.lessons.masks import stages as masked
 from course_utils.lessons.multi_head_attention import stages as heads
+from course_utils.lessons.queries_keys_values import stages as softmax
 from course_utils.lessons.self_attention import stages as one
 
-SLUGS = ["self_attention", "multi_head_attention", "masks"]
+SLUGS = ["self_attention", "multi_head_attention", "masks", "queries_keys_values"]
 
 
 def test_self_attention_in_stages_is_pytorchs():
@@ -44,6 +46,10 @@ def test_two_heads_in_stages_are_pytorchs():
     assert torch.allclose(weights[0], heads.WEIGHTS_H, atol=1e-12)
 
 
+def test_softmax_in_stages_is_pytorchs():
+    assert torch.allclose(softmax.WEIGHTS, F.softmax(softmax.SCORES, dim=0), atol=1e-12)
+
+
 def test_a_pencil_that_adds_the_rounded_numbers_gets_the_rounded_sums():
     def rounded(table):
         return table.mul(100).round() / 100
@@ -53,6 +59,10 @@ def test_a_pencil_that_adds_the_rounded_numbers_gets_the_rounded_sums():
     assert torch.allclose(weighted.sum(dim=0), rounded(one.Z[her]), atol=1e-9)
     written = rounded(heads.WRITTEN[:, her])
     assert torch.allclose(written.sum(dim=0), rounded(heads.OUTPUT[her]), atol=1e-9)
+    powers, weights = rounded(softmax.EXPONENTIALS), rounded(softmax.WEIGHTS)
+    assert torch.allclose(powers.sum(), rounded(softmax.EXPONENTIALS.sum()), atol=1e-9)
+    assert torch.allclose(rounded(powers / powers.sum()), weights, atol=1e-9)
+    assert math.isclose(weights.sum(), 1, abs_tol=1e-9)
     assert torch.equal(
         heads.SCORES_H.sum(dim=0), one.SCORES
     )  # the heads' scores add up to those of one
@@ -76,6 +86,11 @@ NUMBERS = {
     "receives 1.90 and 1.76 from one head, but 3.24 and 3.38 from two": (
         torch.cat([one.Z[2, [0, 2]], heads.JOINED[2, [0, 2]]]), [1.90, 1.76, 3.24, 3.38],
     ),
+    "It gives 0.50, 0.33 and 0.17": ((softmax.SCORES + 2) / (softmax.SCORES + 2).sum(), [0.5, 0.33, 0.17]),
+    "If we add 1, it gives 0.67, 0.33 and 0": ((softmax.SCORES + 1) / (softmax.SCORES + 1).sum(), [0.67, 0.33, 0]),
+    "they become 7.39, 2.72 and 1.00": ((softmax.SCORES + 1).exp(), [7.39, 2.72, 1]),
+    "add up to 4.09": (softmax.EXPONENTIALS.sum()[None], [4.09]),
+    "7.39 / 8.53 = 0.87": ((2 * softmax.SCORES).softmax(0)[:1], [0.87]),
 }  # fmt: skip
 
 

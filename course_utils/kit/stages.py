@@ -83,6 +83,8 @@ class Stages:
 def stages(slug: str) -> Stages:
     """A lesson's picture in stages: its `stages.toml` with the drawings of its `stages.py`.
 
+    The picture has the lesson's name, unless `name` in the file says what it shows.
+
     Raises:
         FileNotFoundError: the lesson has none; the message names those that do.
     """
@@ -90,9 +92,10 @@ def stages(slug: str) -> Stages:
     if not file.is_file():
         known = ", ".join(sorted(path.parent.name for path in LESSONS.glob("*/stages.toml")))
         raise FileNotFoundError(f"got slug={slug!r}, expected a lesson with stages: {known}")
-    texts = [Stage(**texts) for texts in tomllib.loads(file.read_text(encoding="utf-8"))["stage"]]
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    texts = [Stage(**texts) for texts in content["stage"]]
     sheets = import_module(f"course_utils.lessons.{slug}.stages").sheets()
-    return Stages(slug.replace("_", "-"), texts, sheets)
+    return Stages(content.get("name", slug.replace("_", "-")), texts, sheets)
 
 
 def _rich(text: str) -> str:
