@@ -13,13 +13,12 @@
 # One ends with a loss of 0.1 and writes rubbish; the other has 1.3 and is right.
 # **What can a loss hide?**
 #
-# Each digit is the sum of the two before it, without the carry: 7 2 **9** 1 **0** 1 …
+# Each digit is the sum of the two before it, without the carry, as in 7 2 **9** 1 **0** 1 …
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
 # Both models have the same parts, the same data and the same seed.
 # In one of them a single character is different.
 #
-# On the way to GPT: [Padding gets weight](#Padding-gets-weight), [True = may attend](#True-=-may-attend), [Before the softmax](#Before-the-softmax), [Attention with a mask](#Attention-with-a-mask), [Four numbers](#Four-numbers).
-# On the way to images: [Padding gets weight](#Padding-gets-weight), [True = may attend](#True-=-may-attend), [Before the softmax](#Before-the-softmax), [Attention with a mask](#Attention-with-a-mask).
+# On the way to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
 
 # %%
 import math
@@ -50,19 +49,19 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# A guess follows the rule in one case of ten.
-# Model A follows it always, and B in about one case of four, although B's loss is so low that it must have known the random digits in advance.
-# Nothing raised an error.
-# (Three seeds at each of three rates give the same picture.)
+# Model A follows the rule every time.
+# Model B follows it in about one case of four, where a guess has one in ten, and yet its loss is so low that it must have known the random digits in advance.
+# We got no error and no warning.
 #
-# What is different is a **mask**: it says which keys a query may attend to.
-# After this chapter you can
+# The difference is in the **mask**, which says which keys a query may attend to.
+#
+# By the end you will be able to
 #
 # - make masks for padding and for the future;
-# - apply them before the softmax, also where a query has nothing to attend to;
-# - find six silent mistakes by four numbers.
+# - apply them before the softmax, even where a query has nothing to attend to;
+# - find six silent mistakes with four numbers.
 #
-# It needs [Scoring functions](03_scoring_functions.ipynb): dot products as scores, and $1/\sqrt d$.
+# You will need [Scoring functions](03_scoring_functions.ipynb), which has dot products as scores and says why we divide by $\sqrt d$.
 
 # %% jupyter={"source_hidden": true}
 cu.recall("scoring_functions", "queries_keys_values")
@@ -70,7 +69,8 @@ cu.recall("scoring_functions", "queries_keys_values")
 # %% [markdown]
 # ## Padding gets weight
 #
-# A [batch](C_glossary.ipynb#batch) is one tensor, so shorter sentences are filled up with a word that means nothing:
+# Why do we need a mask at all?
+# A [batch](C_glossary.ipynb#batch) is one tensor, so we fill up the shorter sentences with a word that means nothing:
 #
 # ```
 # the     cat     sat     down
@@ -79,8 +79,9 @@ cu.recall("scoring_functions", "queries_keys_values")
 # ```
 #
 # Each word is a vector of four numbers.
-# In a model this vector is learned and is called the word's [embedding](C_glossary.ipynb#embedding); that of `<pad>` stays zero.
-# Every word is query and key at once, with the score $x_i \cdot x_j/\sqrt 4$. *rain* is $(1, 0, 1, 0)$, so that its score with itself is 1.
+# A model learns this vector, the word's [embedding](C_glossary.ipynb#embedding), but the one of `<pad>` stays zero.
+# Let every word be query and key at once, with the score $x_i \cdot x_j/\sqrt 4$.
+# For example, *rain* is $(1, 0, 1, 0)$, so its score with itself is 1.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -109,6 +110,10 @@ X = torch.tensor([[vector_of[word] for word in line] for line in batch]).float()
 unmasked = (X @ X.mT / math.sqrt(4)).softmax(dim=-1)  # (batch, queries, keys)
 print(f"rain's weight on padding: {unmasked[2, 0, 1:].sum():.3f}")
 
+# %% [markdown]
+# Here are all the weights, one map for each sentence.
+# Watch the columns of `<pad>`.
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
     1, 3, width=9, height=2.9,
@@ -122,22 +127,24 @@ axes[0].set_ylabel("Queries")
 fig
 
 # %% [markdown]
-# A zero vector adds nothing as a *value*, and yet it takes weight from the words as a *key*.
-# Try $-3$ in its place: *rain* now gives little to `<pad>`, because no word here has a negative number.
-# But a query $(-1, 0, -1, 0)$ would give this padding nearly everything.
+# As a *value* a zero vector adds nothing, but as a *key* it takes weight away from the words.
+# Could we choose a better vector?
+# With $-3$ everywhere *rain* gives little to `<pad>`, because our words have no negative numbers, but a query $(-1, 0, -1, 0)$ would then give it nearly everything.
+# So padding can't be hidden by a clever vector, and we have to forbid it.
 #
-# ## True = may attend
+# ## Padding and causal masks: True = may attend
 #
 # A mask is a tensor of truth values, one for each pair of a query and a key.
-# In this course, as in PyTorch's attention operator, **True means: this query may attend to this key.**
+# In this course, as in PyTorch's attention operator, **True means that this query may attend to this key.**
 #
-# A **padding mask** comes from the lengths by one comparison.
-# Places in a row meet lengths in a column:
+# We need two kinds.
+# A **padding mask** hides padding, and comes from the lengths by a single comparison, in which places in a row meet lengths in a column:
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
 #
-# A **causal mask** keeps a model from reading the words that it has to predict: query $i$ may attend to keys $0 \dots i$, a triangle.
-# Both at once: a pair needs *both* permissions.
+# A **causal mask** keeps a model from reading the words that it has to predict.
+# Query $i$ may attend to keys $0 \dots i$, which makes a triangle.
+# And if we want both, a pair needs *both* permissions.
 
 # %%
 second = 2  # try 0 … 4
@@ -149,6 +156,9 @@ pairs = both.sum(dim=(1, 2)).tolist()
 print(f"padding\n{padding.int()}\nboth: {tuple(both.shape)}, permitted pairs {pairs}")
 own_lens = torch.tensor([[1, 3], [2, 4]])  # a length for each query: (batch, queries)
 print(f"a length for each query\n{(torch.arange(4) < own_lens[..., None]).int()}")
+
+# %% [markdown]
+# For the second sentence, this is how the two masks meet.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ones = {"color": "key", "cell": 24}
@@ -169,21 +179,21 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# The axis of size 1 says *all queries alike*, and `&` repeats it.
-# A padding mask forbids *keys*.
-# The *queries* `<pad>` still have rows; the loss leaves their answers out.
+# The axis of size 1 says that all queries are treated alike, and `&` repeats it for us.
+# A padding mask forbids *keys*, while the *queries* of `<pad>` still have rows, and the loss simply leaves their answers out.
 #
-# `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)` make the same two for later chapters, with axes for (batch, heads, queries, keys).
-# Lengths may also differ from query to query, with shape (batch, queries), as the last lines show.
+# Later chapters get the same masks from `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)`, with axes for (batch, heads, queries, keys).
+# Lengths may also differ from query to query, as in the last lines of the output.
 # A causal mask, for example, is the one with the lengths 1, 2, 3, 4.
 #
 # ### Exercise 1 · Several sentences in a row
 #
-# *build · 7 minutes*
+# *build · 6 minutes*
 #
-# To waste less, short sentences are put one after the other into one row.
-# You get `numbers`, (batch, keys): 1 for the words of a row's first sentence, 2 for those of its second, and so on; 0 for `<pad>`, in front or at the end.
-# Write the mask with which a word attends to itself and to the earlier words of its own sentence, and nobody to `<pad>`.
+# To waste less room, we often put short sentences one after the other into a single row.
+# You get `numbers` of shape (batch, keys), with 1 for the words of a row's first sentence, 2 for the words of its second, and so on.
+# A `<pad>` has the number 0, and may come first or last.
+# Write the mask that lets a word attend to itself and to the earlier words of its own sentence, and lets nobody attend to `<pad>`.
 
 
 # %% tags=["exercise", "build"]
@@ -208,17 +218,37 @@ def my_mask_solution(numbers):
 cu.checks.my_mask(my_mask_solution)
 
 # %% [markdown]
-# ## Before the softmax
+# ## Masked softmax: the mask comes first
 #
-# The weights that we want are a softmax over the permitted keys alone.
-# With $p_i = 1$ where key $i$ is permitted and 0 elsewhere:
+# We have a mask and we have scores.
+# How do we bring them together?
+# Let's follow three words and one `<pad>`, with both masks.
+
+# %% jupyter={"source_hidden": true}
+cu.stages("masks")
+
+# %% [markdown]
+# So the weights are a softmax over the permitted keys only.
+# With $p_i = 1$ where key $i$ is permitted and 0 elsewhere,
 #
 # $$\alpha_i = \frac{p_i\, e^{a_i}}{\sum_j p_j\, e^{a_j}}.$$
 #
-# By hand: four scores with the exponentials 1, 2, 3, 4, and the first two keys permitted.
-# The weights have to be $1/3$, $2/3$, 0, 0.
-# Three attempts: forbidden scores become 0, forbidden weights become 0, or forbidden scores become $-\infty$.
-# (`~mask` is "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.)
+# Why exactly $-\infty$, and why before the softmax?
+# Let's try two other ways on four scores whose exponentials are 1, 2, 3, 4.
+# The first two keys are permitted, so we want the weights $1/3$, $2/3$, 0, 0.
+# (In PyTorch `~mask` is "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "First we write 0 in place of the two forbidden scores, and then take the softmax. How much weight do the forbidden keys get?",
+    ["0", "2/5", "7/10"],
+    answer="2/5",
+    wrong={
+        "0": "Their scores are 0 now. What does the softmax make of a score of 0?",
+        "7/10": "That is what they have without any mask, 3 and 4 of 10. We have just replaced both scores.",
+    },
+    why="The exponentials become 1, 2, 1, 1. Two of these five belong to forbidden keys.",
+)
 
 # %%
 example = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).log()
@@ -241,91 +271,46 @@ ways = [zero_the_scores, multiply_after, minus_infinity]
 attempts = pd.DataFrame({f.__name__: f(example, first_two)[0].tolist() for f in ways}).T
 attempts.add_prefix("key ").assign(sum=attempts.sum(axis=1)).round(3)
 
-# %% jupyter={"source_hidden": true}
-cu.explore.masked_scores()
-
 # %% [markdown]
-# A score of 0 is a score like any other, because $e^0 = 1$; and a mask after the softmax comes too late, as the forbidden keys have had their share.
-# Only $e^{-\infty} = 0$ does it.
+# A score of 0 is a score like any other, because $e^0 = 1$.
+# A mask after the softmax comes too late, since the forbidden keys have already had their share, and what is left sums to less than 1.
+# Only $e^{-\infty} = 0$ does what we want.
+# (Dividing by that sum afterwards doesn't save it, as an exercise on the [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts) shows.)
 #
-# ### Exercise 2 · Find the bug
-#
-# *bug · 7 minutes*
-#
-# Here the mask comes after the softmax, *and then each row is divided by what is left*.
-# On paper this is the formula above, and on our example it is right.
-# But in the second line a forbidden key matches much better than the permitted ones.
-# From which `loud` on does this end in NaN, and why?
-# Write a version that survives it.
-
-# %%
-loud = 120.0  # try 80.0 … 130.0
-
-
-def buggy_masked_softmax(scores, attn_mask):
-    weights = scores.softmax(dim=-1) * attn_mask
-    return weights / weights.sum(dim=-1, keepdim=True)
-
-
-print(buggy_masked_softmax(example, first_two))
-print(buggy_masked_softmax(torch.tensor([[0.0, 0.7, loud, 0.0]]), first_two))
-
-
-# %% tags=["exercise", "bug"]
-def fixed_masked_softmax(scores, attn_mask):
-    """(…, queries, keys), True = may attend → weights; each row has a permitted key."""
-    ...
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.fixed_masked_softmax(fixed_masked_softmax)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def fixed_masked_softmax_solution(scores, attn_mask):
-    """A softmax subtracts the row's largest score, here a forbidden one.
-
-    exp(0 − 120) is 0 in single precision, so nothing permitted is left, and 0/0 is NaN. Forbidden keys have
-    to be out before the softmax.
-    """
-    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
-
-
-cu.checks.fixed_masked_softmax(fixed_masked_softmax_solution)
-
-# %% [markdown]
 # ### A query with nothing to attend to
 #
-# Padding in front makes **empty rows**: with the causal mask the first place may attend to itself alone, and it is `<pad>`.
-# The softmax of nothing but $-\infty$ is 0/0.
-# The rule of this course: **an empty row has the weights 0**, and its answer is 0.
-# Such a row is treated as if all were permitted, and then cleared.
+# Padding in front makes **empty rows**.
+# With the causal mask the first place may attend only to itself, and it is `<pad>`.
+# But the softmax of nothing but $-\infty$ is 0/0, which is NaN.
+#
+# In this course **an empty row has the weights 0**, so its answer is 0 as well.
+# To get there, we treat such a row as if everything were permitted, and then clear it.
 
 # %%
 in_front = causal & torch.tensor([False, False, True, True])  # two <pad>, two words
-masked = cu.choose(fixed_masked_softmax, minus_infinity)
 
 
 def zeros_where_empty(scores, attn_mask):
     empty = ~attn_mask.any(dim=-1, keepdim=True)
-    return masked(scores, attn_mask | empty).masked_fill(empty, 0.0)
+    return minus_infinity(scores, attn_mask | empty).masked_fill(empty, 0.0)
 
 
-before, after = (f(torch.zeros(4, 4), in_front) for f in (masked, zeros_where_empty))
+before, after = (f(torch.zeros(4, 4), in_front) for f in (minus_infinity, zeros_where_empty))
 print(before.round(decimals=2), after.round(decimals=2), sep="\n")
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("masks", "after", "own_lengths", "empty_row")
 
 # %% [markdown]
-# `cu.masked_softmax` gives the same.
-# What others write for $-\infty$, and where it breaks, is on the [further page](04_masks_further.ipynb).
+# You get the same from `cu.masked_softmax`.
+# What other texts write for $-\infty$, and where that breaks, is on the [further page](04_masks_further.ipynb), together with a picture in which you can try all three ways.
 #
 # ## Attention with a mask
 #
-# Attention takes six steps, and the mask is the fourth: **project, score, scale, mask, normalize, mix.**
-# The projections $W_Q, W_K, W_V$ come with [self-attention](07_self_attention.ipynb).
-# Here the queries, keys and values are given (in the drawing, made of words $x$ that ask and words $z$ that are asked).
+# Now we can put everything together.
+# Attention takes six steps: **project, score, scale, mask, normalize, mix.**
+# The projections $W_Q, W_K, W_V$ come with [self-attention](07_self_attention.ipynb), and in this chapter queries, keys and values are given.
+# (In the drawing they are made from words $x$ that ask and words $z$ that are asked.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -363,15 +348,16 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Each sentence of a batch has its own $Q$ and $K$; `@` multiplies them sentence by sentence, a **product of batches** (`torch.bmm` for three axes):
+# Each sentence of a batch has its own $Q$ and $K$, and `@` multiplies them sentence by sentence.
+# This is a **product of batches** (for three axes also called `torch.bmm`):
 #
 # $$[A_0, A_1]\,[B_0, B_1] = [A_0B_0,\; A_1B_1],\qquad (b, n, d)\,(b, d, m)\to(b, n, m).$$
 #
-# **A batch that can be checked by hand.**
-# Two sentences with ten keys each, of which 2 and 6 are valid.
-# All keys are **equal**, so that the weights have to be $1/2$ and $1/6$.
-# The value of key $i$ is $(i, 10i)$, so that the answers have to be the means of $0, 1$ and of $0, \dots, 5$: $(0.5, 5)$ and $(2.5, 25)$.
-# The last line holds `attention` against PyTorch's operator, outputs and gradients.
+# Let's take a batch that we can check by hand.
+# It has two sentences with ten keys each, of which 2 and 6 are valid.
+# All keys are **equal**, so the weights have to be $1/2$ and $1/6$.
+# The value of key $i$ is $(i, 10i)$, so we expect the means of $0, 1$ and of $0, \dots, 5$, which are $(0.5, 5)$ and $(2.5, 25)$.
+# The last line compares our `attention` with PyTorch's operator, outputs and gradients.
 
 
 # %%
@@ -393,32 +379,44 @@ for length, answer in zip((valid, 6), toy[:, 0].tolist(), strict=True):
 qkv = [torch.randn(3, 4, size) for size in (8, 8, 5)]
 cu.equal(attention, F.scaled_dot_product_attention, *qkv, both)
 
+# %% [markdown]
+# Our four lines do what PyTorch's operator does, on the way forward and on the way back.
+# (While it trains, a model often sets some of the weights to zero at random before it mixes, which is [dropout](C_glossary.ipynb#dropout).)
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Padding takes a weight of 0.525, and only −∞ before the softmax gives the weights that we want.",
-    given=(pad, second, valid) == (0.0, 2, 2),
-):
+with cu.guard("Padding of zeros takes about half of rain's weight.", given=pad == 0.0):
     assert abs(unmasked[2, 0, 1:].sum() - 0.525) < 5e-4
-    assert torch.equal(both, (cu.padding_mask(lens, 4) & cu.causal_mask(4))[:, 0])
+
+with cu.guard("Only −∞ before the softmax gives the weights that we want."):
     assert attempts.loc["multiply_after"].sum() < 0.31 and attempts.iloc[0, 2] > 0.19
     assert torch.allclose(minus_infinity(example, first_two)[0, :2], torch.tensor([1, 2]) / 3)
+    assert abs(attempts.loc["zero_the_scores"][2:].sum() - 0.4) < 1e-6
+
+with cu.guard(
+    "Our masks, our softmax and our attention are the package's.", given=(second, valid) == (2, 2)
+):
+    assert torch.equal(both, (cu.padding_mask(lens, 4) & cu.causal_mask(4))[:, 0])
     assert torch.equal(after, cu.masked_softmax(torch.zeros(4, 4), in_front))
     assert torch.allclose(toy[:, 0], torch.tensor([[0.5, 5.0], [2.5, 25.0]]))
 
 # %% [markdown]
-# ## Four numbers
+# ## The clinic: find a wrong mask
 #
-# Back to models A and B. We want to see the weights of an attention, whatever the code inside.
-# The trick: **one-hot values.**
+# Back to models A and B.
+# We would like to look at the weights of an attention, whatever its code does inside, and there is a trick for that.
+# Hand it **one-hot values**.
 # If value $i$ is the $i$-th unit vector, the answer *is* the row of weights.
 #
-# Then four numbers, all 0 for a right attention, over the queries that are words:
+# ### Four numbers
 #
-# - **padding**: the largest weight on `<pad>`;
-# - **row sum**: how far a row's sum is from 1;
-# - **leak**: how much earlier rows change when a later word does;
-# - **newest**: how much the newest row changes when its query is asked alone, as a model does that writes word by word and keeps its keys and values.
-#   There are then *more keys than queries*.
+# From these weights we compute four numbers.
+# For a right attention all of them are 0.
+#
+# - **Padding** is the largest weight that a word gives to `<pad>`.
+# - **Row sum** says how far a word's weights are from summing to 1.
+# - **Leak** asks how much the earlier rows change when we change a later word.
+# - **Newest** compares the last row with the answer to the last query, asked by itself.
+#   A model that writes works in this way, one new query and all the keys so far, so it has *more keys than queries*.
 
 # %% tags=["nbval-ignore-output"]
 x = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0))  # four rows
@@ -447,29 +445,42 @@ two = pd.DataFrame({f"model {n}": four_numbers(m.attend) for n, m in models.item
 two.round(2)
 
 # %% [markdown]
-# B leaks.
-# In its mask stands `tril(1)` where A has `tril()`: the triangle is **off by one**, and each place attends to the next one, the very digit that it has to predict.
-# So B learned to copy, and when it writes there is no next digit yet.
-# (The little that it knows of the rule comes from the last place of each row, where no next digit stands.)
+# Model B leaks.
+# Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each place attends to the next one, the very digit that it has to predict.
+# B has learned to copy this digit, and when it writes, there is no next digit yet.
 #
-# This is the sign to remember: **a loss lower than chance allows is a leak.**
-# The rule's digit comes in 73 % of the cases, each other in 3 %, so that no model of the past gets below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
+# Remember this sign: **a loss lower than chance allows is a leak.**
+# The digit of the rule comes in 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
 #
-# ## The clinic
+# ### Six mistakes
 #
-# Six mistakes, none of which raises an error.
-# In each, one thing differs from `masked_softmax(scores, words[:, None] & causal)`:
+# Here are six mistakes that people really make.
+# In each of them one thing differs from `masked_softmax(scores, words[:, None] & causal)`, and PyTorch doesn't complain.
 #
 # | mistake | what is written | what happens |
 # |---|---|---|
-# | polarity | `~mask`, as [nn.MultiheadAttention](A_names.ipynb) wants it | reads what is forbidden |
-# | zeros and ones | `scores + mask` | a truth value counts as 1; nothing is forbidden |
-# | no axis | `words & causal` | broadcasting takes the rows of the batch for queries; fits only where there are as many |
+# | polarity | `~mask`, as [nn.MultiheadAttention](A_names.ipynb) wants it | it reads what is forbidden |
+# | zeros and ones | `scores + mask` | True is added as 1, so nothing is forbidden |
+# | no axis | `words & causal` | the rows of the batch are taken for queries, which fits if there are equally many |
 # | off by one | `tril(1)` | each place sees the next |
 # | over the queries | `softmax(dim=-2)` | columns sum to 1, and later queries have a part in earlier rows |
-# | upper left | `causal[:n]` for the newest n queries; [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) `is_causal=True` | the newest query gets the row of the first |
-#
-# Each was trained as A and B were, with three seeds; the table has the means, and then the four numbers.
+# | upper left | `causal[:n]` for the newest n queries, as [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) `is_causal=True` does | the newest query gets the row of the first |
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "We train a model with the last mistake, upper left. How does its training loss compare with the right model's?",
+    ["it is lower, as with B", "it is the same, step by step", "it is higher"],
+    answer="it is the same, step by step",
+    wrong={
+        "it is lower, as with B": "That would need a look ahead. Does the first row of the triangle permit more than the last one?",
+        "it is higher": "That would be right if it were trained one query at a time. How many queries and how many keys are there in a training step?",
+    },
+    why="A training step has a query for each key, and the first n of n rows are all rows. The mistake only shows when the model writes.",
+)
+
+# %% [markdown]
+# We trained each of them as we trained A and B.
+# Watch the columns on the right, and see in which of them a mistake shows.
 
 # %%
 attends = {"right": clinic.attention(clinic.right)}
@@ -483,19 +494,21 @@ cost = {
 pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 
 # %% [markdown]
-# Each row has another pattern of zeros, so that the four numbers name the mistake.
-# The losses do not: the lowest belong to models that read the answer.
-# *Upper left* has the very loss of the right model, because in training there are as many queries as keys.
-# `cu.scaled_dot_product_attention(…, is_causal=True)` takes the queries for the *last* of the keys, and refuses more queries than keys.
+# Each mistake has its own pattern of zeros, so the four numbers name it.
+# The loss can't do that.
+# The lowest losses belong to models that read the answer, and *upper left* has the very loss of the right model.
+# (Our own `cu.scaled_dot_product_attention(…, is_causal=True)` takes the queries for the *last* of the keys.)
 #
-# ### Exercise 3 · Your patient
+# ### Exercise 2 · Your patient
 #
 # *bug · 7 minutes*
 #
+# Now you are the doctor.
 # Choose a number.
-# A training script with one of the six mistakes, drawn by this number, runs below, and you get its loss and what it writes.
+# It draws one of the six mistakes, and the cell below trains a model with it and shows you its loss and what it writes.
 # Its attention is `patient.attend`.
-# Examine it, and say what is wrong; with another number you get another patient.
+# Examine it, and say what is wrong.
+# With another number you get another patient.
 
 # %% tags=["nbval-ignore-output"]
 case = 7  # try 0 … 99
@@ -522,34 +535,45 @@ def diagnosis_solution():
 
 cu.checks.diagnosis(diagnosis_solution)
 
+# %% [markdown]
+# <details><summary>How sure is this?</summary>
+#
+# We trained A and B at three learning rates, with three seeds each, and the picture of the first screen came back every time.
+# Each of the six mistakes was trained with three seeds at one rate, and the table has their means.
+# All of this is one small model with one layer, and in a larger one several heads and layers can hide a mistake better.
+# The little that B knows of the rule comes from the last place of each training row, where no next digit exists that it could copy.
+#
+# </details>
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "The model that leaks has the lower loss, and four numbers tell the six mistakes apart."
-):
+with cu.guard("The model that leaks has the lower loss, at each of three rates."):
     assert loss["B"] < 0.3 < 1.1 < loss["A"] and follows["A"] > 0.9 > 0.4 > follows["B"]
     rates = cu.stored_runs("masks", "two_models")
     A, B = ([r.result for r in rates if r.config["mistake"] == m] for m in ("right", "off by one"))
     assert len(A) == len(B) == 9 and max(r["loss"] for r in B) < 0.5 < min(r["loss"] for r in A)
     assert min(r["follows the rule"] for r in A) > 0.6 > max(r["follows the rule"] for r in B)
+
+with cu.guard("Model B's attention leaks, and model A's doesn't."):
+    assert two.loc["model A"].max() < 1e-5 < 0.03 < two.loc["model B", "leak"]
+
+with cu.guard("Four numbers tell the six mistakes apart, and the loss doesn't."):
     shown = found > 1e-5
     assert not shown.loc["right"].any() and len(shown.drop_duplicates()) == len(shown)
-    for one, other in zip(stored["right"], stored["upper left"], strict=True):
-        assert one.result["loss"] == other.result["loss"]
-        assert one.result["follows the rule"] > 0.9 > 0.5 > other.result["follows the rule"]
-
-with cu.guard("The attention of model B leaks, and the attention of model A doesn't."):
-    assert two.loc["model A"].max() < 1e-5 < 0.03 < two.loc["model B", "leak"]
+    for right, wrong in zip(stored["right"], stored["upper left"], strict=True):
+        assert right.result["loss"] == wrong.result["loss"]
+        assert right.result["follows the rule"] > 0.9 > 0.5 > wrong.result["follows the rule"]
 
 # %% [markdown]
 # ## Take-aways
 #
-# - A mask is boolean, True = may attend.
-#   Padding forbids columns, causality what lies above the diagonal, and both together are "and".
-# - It belongs before the softmax: forbidden scores become $-\infty$, and an empty row gets zeros.
-# - A mistake in a mask raises no error and may *lower* the loss.
-#   Four numbers find it: weight on padding, row sums, leak, and the newest query asked alone.
+# - A mask is boolean, and True means "may attend".
+#   Padding forbids columns, causality forbids what lies above the diagonal, and for both you take "and".
+# - The mask comes before the softmax.
+#   Forbidden scores become $-\infty$, and an empty row gets zeros.
+# - A wrong mask raises no error and may even *lower* the loss.
+#   Four numbers find it, namely the weight on padding, the row sums, the leak, and the newest query asked by itself.
 #
-# Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where sentences of different lengths are translated.
+# Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where we translate sentences of different lengths.
 # On the way to GPT: [Self-attention](07_self_attention.ipynb).
 # Further: [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
 #

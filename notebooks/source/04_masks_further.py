@@ -38,8 +38,15 @@ cu.seed_everything(0)
 # | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* | empty rows got a function of their own |
 # | nanoGPT (Karpathy, 2022), its written-out form | $-\infty$, `masked_fill` | |
 #
-# On ordinary scores all of them give the same weights.
-# Where do they differ?
+# First play with the three ways of the chapter, on five words.
+# Which of them lets a forbidden pair, in a frame, get weight, and which one loses weight?
+
+# %% jupyter={"source_hidden": true}
+cu.explore.masked_scores()
+
+# %% [markdown]
+# On ordinary scores all of the texts give the same weights.
+# So where do they differ?
 # Four scores, the first two permitted, as in the chapter; the arithmetic of each text, in PyTorch.
 
 
@@ -118,6 +125,52 @@ with cu.guard("All versions agree on ordinary scores, and none of them survives 
     assert (constants == "0.25 0.25 0.25 0.25").all()
 
 # %% [markdown]
+# ### Exercise 1 · Find the bug
+#
+# *bug · 7 minutes*
+#
+# Somebody multiplies the mask in after the softmax *and then divides each row by what is left*.
+# On paper this is a softmax over the permitted keys, and for our four scores it is right.
+# Now let a forbidden key match much better than the permitted ones, as in the second line below.
+# From which `loud` on does this end in NaN, and why?
+# Write a version that survives it.
+
+# %%
+loud = 120.0  # try 80.0 … 130.0
+
+
+def buggy_masked_softmax(scores, attn_mask):
+    weights = scores.softmax(dim=-1) * attn_mask
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+print(buggy_masked_softmax(ordinary, two))
+print(buggy_masked_softmax(torch.tensor([[0.0, 0.7, loud, 0.0]]), two))
+
+
+# %% tags=["exercise", "bug"]
+def fixed_masked_softmax(scores, attn_mask):
+    """(…, queries, keys), True = may attend → weights; each row has a permitted key."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.fixed_masked_softmax(fixed_masked_softmax)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_masked_softmax_solution(scores, attn_mask):
+    """A softmax subtracts the row's largest score, here a forbidden one.
+
+    exp(0 − 120) is 0 in single precision, so nothing permitted is left, and 0/0 is NaN. Forbidden keys have
+    to be out before the softmax.
+    """
+    return scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
+
+
+cu.checks.fixed_masked_softmax(fixed_masked_softmax_solution)
+
+# %% [markdown]
 # ## Which version passes which test?
 #
 # Five ways to write a masked softmax, and six tests:
@@ -192,7 +245,7 @@ marks
 # *minus_infinity* has NaN weights in an empty row; the gradient of the values is these weights times the gradient of the output, and NaN · 0 is NaN. *add_and_clean* has clean weights and NaN in the gradient of the *scores*: a sum hands its gradient on, and `masked_fill` hands nothing back.
 # Cleaning hides every NaN, also the one that should be seen.
 #
-# ### Exercise 1 · The one that passes
+# ### Exercise 2 · The one that passes
 #
 # *build · 12 minutes*
 #
@@ -625,7 +678,7 @@ for name, mask in masks.items():
 # The largest score starts at the lowest *finite* number, because $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest.
 # And in training PyTorch would keep all pieces for the way back; FlashAttention computes them again instead.
 #
-# ### Exercise 2 · A row without a key
+# ### Exercise 3 · A row without a key
 #
 # *open · 10 minutes*
 #

@@ -236,7 +236,7 @@ pd.DataFrame(own_maps[0].tolist(), columns=[f"s{t}" for t in range(steps)]).roun
 
 # %% [markdown]
 # The map is a triangle: row $t$ has $t+1$ weights that sum to 1, nearly equal here, as nothing is trained.
-# This is a [causal mask](04_masks.ipynb#True-=-may-attend) that nobody wrote; the future does not exist yet.
+# This is a [causal mask](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend) that nobody wrote; the future does not exist yet.
 # Now suppose that somebody hands us all states at once.
 # Then the loop is not needed, and one masked attention gives the same maps:
 

@@ -257,7 +257,7 @@ pd.DataFrame(
 # | Zou, *Attention Mechanism* | Here |
 # |---|---|
 # | Input Data | 05 [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches) |
-# | Basic Functions | 04 [True = may attend](04_masks.ipynb#True-=-may-attend) · 04 further [Which version passes which test?](04_masks_further.ipynb#Which-version-passes-which-test?) |
+# | Basic Functions | 04 [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend) · 04 further [Which version passes which test?](04_masks_further.ipynb#Which-version-passes-which-test?) |
 # | DotProductAttention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
 # | MultiHeadAttention | 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
 # | Positional encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) · 09 further [Kinds of decay](09_positions_further.ipynb#Kinds-of-decay) |
@@ -289,7 +289,7 @@ pd.DataFrame(
 # | Agarwal, a notebook | Here |
 # |---|---|
 # | Attention Pooling | 02 [Near points count more](02_kernel_regression.ipynb#Near-points-count-more) · 02 [A drawing, a formula, four lines](02_kernel_regression.ipynb#A-drawing,-a-formula,-four-lines) · 02 [Leave one out](02_kernel_regression.ipynb#Leave-one-out) |
-# | Attention Scoring Functions: Masked Softmax Operation | 04 [Before the softmax](04_masks.ipynb#Before-the-softmax) |
+# | Attention Scoring Functions: Masked Softmax Operation | 04 [Masked softmax: the mask comes first](04_masks.ipynb#Masked-softmax:-the-mask-comes-first) |
 # | Additive Attention; Scaled Dot-Product Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
 # | Bahdanau Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?) |
 # | Multi-Head Attention | 08 [Split and join: one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |

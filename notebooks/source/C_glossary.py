@@ -170,7 +170,7 @@ cu.seed_everything(0)
 #
 # A mask that lets position i attend to the positions 0 to i only, so no prediction sees what it has to predict.
 # For example, the third token of a text may attend to the first three tokens, but not to the fourth.
-# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend).
+# *Taught in* [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend).
 #
 # ### <a id="channel"></a>channel
 #
@@ -304,7 +304,7 @@ cu.seed_everything(0)
 # A row of a mask in which a query may attend to no key.
 # The course gives it the weights 0.
 # For example, if a sentence is padded in front, its first position may see only itself, which is padding.
-# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend), [A query with nothing to attend to](04_masks.ipynb#A-query-with-nothing-to-attend-to).
+# *Taught in* [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend), [A query with nothing to attend to](04_masks.ipynb#A-query-with-nothing-to-attend-to).
 #
 # ### <a id="encoder-and-decoder"></a>encoder and decoder
 #
@@ -538,7 +538,7 @@ fig
 # A table of True and False that says which query may attend to which key.
 # True means here that it may.
 # For example, the row True, True, False lets a query attend to the first two of three keys.
-# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend), [A mask is a hint](09_positions_further.ipynb#A-mask-is-a-hint).
+# *Taught in* [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend), [A mask is a hint](09_positions_further.ipynb#A-mask-is-a-hint).
 #
 # ### <a id="masked-softmax"></a>masked softmax
 #
@@ -620,7 +620,7 @@ fig
 #
 # A mask that forbids the places by which the shorter sentences of a batch were filled up.
 # For example, if a batch is five tokens wide, a sentence of three tokens has the mask True, True, True, False, False.
-# *Taught in* [True = may attend](04_masks.ipynb#True-=-may-attend).
+# *Taught in* [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend).
 #
 # ### <a id="parameter"></a>parameter
 #
