@@ -100,7 +100,7 @@ cu.seed_everything(0)
 #
 # A description of a text that counts its words and forgets their order.
 # For example, *milk drinks cold cat* and *cold cat drinks milk* have the same bag of words.
-# *Taught in* [Any order](07_self_attention.ipynb), [Fifty labels: fine-tuning](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
+# *Taught in* [Any order: permutation equivariance](07_self_attention.ipynb#Any-order:-permutation-equivariance), [Fifty labels: fine-tuning](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
 #
 # ### <a id="bandwidth"></a>bandwidth
 #
@@ -138,6 +138,12 @@ cu.seed_everything(0)
 # The ability of a network to know which features belong together, and not only which features there are.
 # For example, a network that counts knows that a picture has a red and a blue symbol, and one that binds knows that the circle is the red one.
 # *Taught in* [Counting or binding](16_attention_between_pixels.ipynb#Counting-or-binding).
+#
+# ### <a id="bits-per-character"></a>bits per character
+#
+# The loss of a language model for each character of a text, in bits, so models with different tokens can be compared.
+# For example, a loss of 2 nats for each token of four characters is 2 / 4 / 0.693 = 0.72 bits per character.
+# *Taught in* [Bits per character](13_gpt_further.ipynb#Bits-per-character).
 #
 # ### <a id="bleu"></a>BLEU
 #
@@ -214,6 +220,12 @@ cu.seed_everything(0)
 # For example, CLIP learns that the vector of a photograph is nearest to the vector of its own caption.
 # *Taught in* [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
 #
+# ### <a id="control"></a>control
+#
+# A second trial in which all is the same except for the one thing that is asked about.
+# For example, if forbidding one link does harm, forbidding another link is the control that says whether just any missing link would.
+# *Taught in* [The word to look for stands elsewhere](07_self_attention.ipynb#The-word-to-look-for-stands-elsewhere), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
+#
 # ### <a id="convex-weights"></a>convex weights
 #
 # Weights that are nonnegative and sum to 1, so the answer is in the convex hull of the values.
@@ -264,6 +276,13 @@ cu.seed_everything(0)
 # A way to generate pictures: a network learns to predict the noise in a picture, and then draws a new one by removing noise step by step.
 # For example, our garments appear out of pure noise in at most 200 steps.
 # *Taught in* [What it costs](16_attention_between_pixels_further.ipynb#What-it-costs), [Into the noise: forward diffusion](17_diffusion.ipynb#Into-the-noise:-forward-diffusion), [Back, one guess at a time: the sampler](17_diffusion.ipynb#Back,-one-guess-at-a-time:-the-sampler).
+#
+# ### <a id="diffusion-transformer"></a>diffusion transformer
+#
+# A Transformer, DiT for short, that takes the place of the U-Net in a diffusion model and reads patches of the noisy picture or latent.
+# The step and the class enter by the scale and shift of its layer norms (adaLN-Zero).
+# For example, a latent of 64 × 64 becomes 1,024 patches of 2 × 2.
+# *Taught in* [Text, latents and transformers](17_diffusion_further.ipynb#Text,-latents-and-transformers).
 #
 # ### <a id="dilated-convolution"></a>dilated convolution
 #
@@ -344,6 +363,19 @@ cu.seed_everything(0)
 # One vector of fixed size that has to hold the whole source sentence.
 # For example, a sentence of five words and a sentence of fifty words both have to fit into 64 numbers.
 # *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?).
+#
+# ### <a id="flow-matching"></a>flow matching
+#
+# A kind of diffusion with a straight line from picture to noise, on which the network learns the velocity.
+# For example, halfway along the line a pixel is ½ picture and ½ noise, and the velocity is noise minus picture.
+# *Taught in* [Flow matching on one screen](17_diffusion_further.ipynb#Flow-matching-on-one-screen).
+#
+# ### <a id="forbidding"></a>forbidding
+#
+# The course's own gesture, also called attention knockout: no query may attend to a key any more, and we see what the model says then.
+# Its weight is shared among the other keys.
+# For example, if the pixels may not ask for *trousers*, two T-shirts may come out for *trousers | T-shirt*; a word that can be forbidden without harm wasn't needed, even if it was looked at.
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see).
 
 # %% [markdown]
 # ## G
@@ -434,6 +466,12 @@ fig
 # An assumption about the data that is built into a model before it has seen any.
 # For example, a convolution assumes that neighboring pixels belong together, which a vision transformer has to learn.
 # *Taught in* [Against a convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network).
+#
+# ### <a id="intervention"></a>intervention
+#
+# A change inside a network, made by us, after which we watch what it does: the only way to learn what a part is needed for.
+# For example, we put the encoder of a good training into a bad one, and see whether the bad one learns now.
+# *Taught in* [Forbid it, and see](10_transformer.ipynb#Forbid-it,-and-see), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control).
 
 # %% [markdown]
 # ## K
@@ -491,6 +529,12 @@ fig
 # (If you choose the best of many widths by it, its value there is a little too small.)
 # For example, with forty points we predict forty times, each time from the other 39.
 # *Taught in* [Leave one out](02_kernel_regression.ipynb#Leave-one-out).
+#
+# ### <a id="length-penalty"></a>length penalty
+#
+# A divisor that grows with the length of a sentence, because otherwise a search prefers short ones.
+# For example, for 7 tokens the log-probability is divided by $((5+7)/6)^{0.6} = 1.52$.
+# *Taught in* [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search).
 #
 # ### <a id="linear-attention"></a>linear attention
 #
@@ -551,6 +595,12 @@ fig
 # A kind of training in which some tokens are hidden, and the model restores them from both sides.
 # For example, in *she wants to ___ a novel*, it learns that *read* fits well and *eat* doesn't.
 # *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens), [Against counting](14_bert_and_transfer.ipynb#Against-counting).
+#
+# ### <a id="mixed-precision"></a>mixed precision
+#
+# A training in which products are computed with 16 bits, while the weights are kept with 32.
+# For example, an update of 0.001 to a weight of 1 would be lost in bfloat16, whose next number after 1 is 1.0078.
+# *Taught in* [Sixteen bits](12_training_transformers_further.ipynb#Sixteen-bits).
 #
 # ### <a id="multi-head-attention"></a>multi-head attention
 #
@@ -644,7 +694,7 @@ fig
 #
 # The property of a layer whose outputs are permuted in the same way as its inputs, and otherwise stay the same.
 # For example, without positions, a layer of self-attention gives the first and the second word each other's outputs if we exchange them.
-# *Taught in* [Any order](07_self_attention.ipynb).
+# *Taught in* [Any order: permutation equivariance](07_self_attention.ipynb#Any-order:-permutation-equivariance).
 #
 # ### <a id="perplexity"></a>perplexity
 #
@@ -728,6 +778,12 @@ fig
 # For example, after two blocks of two sublayers each, it is the sum of the embedding and four outputs.
 # *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
 #
+# ### <a id="rmsnorm"></a>RMSNorm
+#
+# A layer norm that only divides by the root of the mean square, and doesn't subtract the mean.
+# For example, (3, 4) has the root mean square 3.54, and becomes (0.85, 1.13).
+# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
+#
 # ### <a id="rollout"></a>rollout
 #
 # A map of where information can have come from: the attention maps of all layers, multiplied, with the residual connection counted as attention to oneself.
@@ -762,6 +818,13 @@ fig
 # For example, the negative squared distance is a score, and the dot product is another.
 # *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights).
 #
+# ### <a id="search-error"></a>search error
+#
+# A mistake of decoding: the model finds the right sentence more probable than what was written, but the search has missed it.
+# If the model prefers its own wrong sentence, it is a **model error**, and no search can help.
+# For example, a wider beam can repair search errors only.
+# *Taught in* [Whose error?](11_translating.ipynb#Whose-error?).
+#
 # ### <a id="seed"></a>seed
 #
 # The number from which a generator of random numbers starts.
@@ -773,6 +836,12 @@ fig
 # Attention whose queries, keys and values all come from the same sequence.
 # For example, in *she lost her key*, the word *her* may attend to *she*.
 # *Taught in* [All words at once](07_self_attention.ipynb#All-words-at-once:-the-formula).
+#
+# ### <a id="self-supervision"></a>self-supervision
+#
+# Training without labels, because the data themselves say what is right.
+# For example, a text says which word comes next, and a picture from which half of it was hidden says what was there.
+# *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens), [Windows, object queries, self-supervision](15_vision_transformers_further.ipynb#Windows,-object-queries,-self-supervision).
 #
 # ### <a id="shift-invariance"></a>shift invariance
 #
@@ -786,6 +855,13 @@ fig
 # They are the positional encoding of the first Transformer.
 # For example, the first pair of numbers turns quickly from place to place, like a second hand, and the last pair slowly, like an hour hand.
 # *Taught in* [Waves](09_positions.ipynb#Waves), [Moving is turning](09_positions.ipynb#Moving-is-turning).
+#
+# ### <a id="smoothing"></a>smoothing
+#
+# A rule for models of n-grams that gives something to what was never counted, mostly by mixing in shorter n-grams.
+# Modified **Kneser–Ney** smoothing is the best of the simple ones.
+# For example, *red piano* gets a probability although it was never read, because *piano* has followed other words.
+# *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
 # ### <a id="softmax"></a>softmax
 #
@@ -810,6 +886,12 @@ fig
 # A piece of a word, frequent enough to be a token of its own.
 # For example, *played* may be read as *play* and *ed*.
 # *Taught in* [Pieces of words](13_gpt_further.ipynb#Pieces-of-words).
+#
+# ### <a id="swiglu"></a>SwiGLU
+#
+# A position-wise network with a gate: half of its numbers say how much of the other half goes on.
+# For example, where the gate is 0, nothing passes, whatever the other half says.
+# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
 
 # %% [markdown]
 # ## T
@@ -850,6 +932,12 @@ fig
 # A way of writing, also called nucleus sampling, in which the next token is drawn from the smallest set of best tokens whose probabilities sum to at least p.
 # For example, with 0.6, 0.3 and 0.1, and p = 0.8, the first two tokens are left.
 # *Taught in* [Writing](13_gpt.ipynb#Writing), [The nucleus](13_gpt_further.ipynb#The-nucleus).
+#
+# ### <a id="transfer"></a>transfer
+#
+# The use of a network that was trained on one task, with much data, for another task with little.
+# For example, a network that has read plain text needs only fifty labels to judge sentences.
+# *Taught in* [Fifty labels: fine-tuning](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
 #
 # ### <a id="transformer"></a>Transformer
 #
@@ -916,3 +1004,12 @@ fig
 # The use of one matrix for two layers: the output layer of a language model is its embedding.
 # For example, a vocabulary of 500 tokens with 64 numbers each saves 32,000 parameters.
 # *Taught in* [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
+
+# %% [markdown]
+# ## Z
+#
+# ### <a id="zero-shot"></a>zero-shot
+#
+# Of a model, used for a task of which it has seen no example.
+# For example, CLIP names the class of a picture by comparing it with the sentences *a photo of a boot* and *a photo of a bag*.
+# *Taught in* [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
