@@ -195,6 +195,7 @@ pd.DataFrame(
 # | weights of every layer | `output_attentions=True` gives `attentions`, a tensor (batch, heads, queries, keys) for each layer |
 # | `KVCache` | `past_key_values`, with `use_cache=True` |
 # | a token that is not counted in the loss | −100 in `labels`; the model shifts them by one itself |
+# | the words that pixels ask, and $w$ of the guidance | `encoder_hidden_states` and `guidance_scale`, in the library `diffusers` |
 #
 # Three traps:
 #
@@ -266,7 +267,7 @@ pd.DataFrame(
 # | Model | 10 [The whole model](10_transformer.ipynb#The-whole-model) |
 # | Masked softmax loss; Train function | 05 [What counts as an error, and the training loop](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop) |
 # | Prediction | 05 [Word by word](05_sequence_to_sequence.ipynb#Word-by-word) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search) |
-# | Llama | 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
+# | Llama | 14 further [What came after](14_bert_and_transfer_further.ipynb#What-came-after) |
 #
 # | Kak, *Transformers: Learning with Purely Attention Based Networks* | Here |
 # |---|---|
@@ -282,9 +283,9 @@ pd.DataFrame(
 # | TransformerFG and TransformerPreLN Classes in DLStudio | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) · 12 further [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm) |
 # | Regarding the Difficulty of Training a Transformer Network | 12 [Small first steps: Adam and warm-up](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up) · 12 [Checkpoints: back to the best file](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file) · 05 further [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out) |
 # | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Real sentences](11_translating_further.ipynb#Real-sentences) |
-# | Transformers with Generative Pre-Training (GPT) | 13 [What counting knows](13_gpt.ipynb#What-counting-knows) · 13 further [Pieces of words](13_gpt_further.ipynb#Pieces-of-words) · 14 further [BERT and transfer](14_bert_and_transfer_further.ipynb) |
+# | Transformers with Generative Pre-Training (GPT) | 13 [What counting knows](13_gpt.ipynb#What-counting-knows) · 13 further [Pieces of words](13_gpt_further.ipynb#Pieces-of-words) · 14 further [What came after](14_bert_and_transfer_further.ipynb#What-came-after) |
 # | The Vision Transformer Class visTransformer | 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [The right shape and the wrong patches](15_vision_transformers_further.ipynb#The-right-shape-and-the-wrong-patches) · 15 further [CIFAR-10, with right and with wrong patches](15_vision_transformers_further.ipynb#CIFAR-10,-with-right-and-with-wrong-patches) |
-# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [A U-Net that guesses the noise](17_diffusion.ipynb#A-U-Net-that-guesses-the-noise) |
+# | Using QKV Modeling for Inter-Pixel Attention | 16 [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens) · 16 [The block](16_attention_between_pixels.ipynb#The-block) · 17 [A U-Net that guesses the noise](17_diffusion.ipynb#A-U-Net-that-guesses-the-noise) · 17 further [Where attention between pixels helps: the mirror task](17_diffusion_further.ipynb#Where-attention-between-pixels-helps:-the-mirror-task) |
 #
 # | Agarwal, a notebook | Here |
 # |---|---|

@@ -41,7 +41,7 @@
 #   How much of the agreement with the links made by hand was word order?
 #   The diagonal, on shuffled words as well, is the baseline.
 # - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences longer than all it has seen.
-#   Which loss has a model that cannot see the order?
+#   What loss does a model reach that cannot see the order?
 # - Remove heads of a trained [Transformer](10_transformer.ipynb) one by one, in order of some measure.
 #   Which measure finds the ones that matter?
 #   Random order is the baseline.
@@ -141,15 +141,15 @@ print(f"worse {signs[1]} times, better {signs[-1]} times, equal {signs[0]} times
 # **Result.**
 # With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032: they decide nothing.
 # So we ran 15 more, once.
-# Who adds seeds until the answer pleases will find one at last; therefore the 15 stand apart.
+# If you add seeds until you like the answer, you will like it in the end, which is why we report the 15 apart.
 # In them the chosen width is *worse* by 0.137 ± 0.051, in all twenty by 0.106 ± 0.040, and the prediction has failed.
 # It is worse in twelve data sets and better in two.
 # In six leave-one-out chose 0.5 itself, and the difference is 0.
 # The size of the mean comes from a few, above all seed 16.
 #
 # **What it does not show.**
-# That leave-one-out is bad: 0.5 may happen to fit this one curve.
-# The run that would decide has other curves, or a baseline of 0.25 and of 1, fixed before.
+# It doesn't show that leave-one-out is bad, because 0.5 may happen to fit this one curve.
+# Other curves would decide, or baselines of 0.25 and 1, fixed before.
 #
 # **Judged** by the table above, this has 8 of 12 points.
 # Evidence and conclusion have 2 each.

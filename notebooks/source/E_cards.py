@@ -218,12 +218,12 @@ for path in sorted(RUNS.glob("*.json")):
         "runs": len(runs),
         "longest, minutes": f"{max(minutes):.0f}",
         "all, hours": f"{sum(minutes) / 60:.1f}",
-        "processors, one thread": ", ".join(sorted({run.machine for run in runs})),
+        "processors": ", ".join(sorted({run.machine for run in runs})),
     }
 pd.DataFrame(counted).T
 
 # %% [markdown]
-# None is of a GPU.
+# Three runs at full size were made on a GPU, an NVIDIA H200, and all others on one thread of a processor.
 # The time is that of the clock, mostly with other work on the same machine (of a run that was interrupted, since then), and compares nothing; where a chapter compares times, it says how they were measured.
 # `make runs CHAPTER=13` makes those of a chapter that are missing or stale.
 #
