@@ -224,7 +224,7 @@ cu.seed_everything(0)
 #
 # A second trial in which all is the same except for the one thing that is asked about.
 # For example, if forbidding one link does harm, forbidding another link is the control that says whether just any missing link would.
-# *Taught in* [The word to look for stands elsewhere](07_self_attention.ipynb#The-word-to-look-for-stands-elsewhere), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
+# *Taught in* [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?), [The word to look for stands elsewhere](07_self_attention.ipynb#The-word-to-look-for-stands-elsewhere), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
 #
 # ### <a id="convex-weights"></a>convex weights
 #
