@@ -7,10 +7,11 @@ A query with no permitted key gets zeros, and finite gradients. Nothing is chang
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils import arguments, fused
@@ -224,6 +225,33 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
 
+def _joining_pays(x: Tensor) -> bool:
+    """A GPU takes longer to start three small products than to compute a large one; a CPU does not."""
+    return not x.is_cpu
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    """Whether this is a linear layer without hooks, which a product of our own would pass by."""
+    hooks = (
+        layer._forward_pre_hooks,
+        layer._forward_hooks,
+        layer._backward_pre_hooks,
+        layer._backward_hooks,
+    )
+    return type(layer) is nn.Linear and not any(hooks)
+
+
+def _joined(layers: Sequence[nn.Linear], cache: KVCache | None) -> tuple[Tensor, Tensor | None]:
+    """Weight and bias of linear layers one below the other."""
+    if cache is not None and cache.joined is not None:
+        return cache.joined
+    weight = torch.cat([layer.weight for layer in layers])
+    bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
+    if cache is not None and not torch.is_grad_enabled():
+        cache.joined = weight, bias
+    return weight, bias
+
+
 def merge_heads(x: Tensor) -> Tensor:
     """(batch, heads, length, head_dim) → (batch, length, heads · head_dim); undoes `split_heads`."""
     return x.transpose(-3, -2).flatten(-2)
@@ -279,7 +307,8 @@ class MultiHeadAttention(Attention):
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         arguments.check_divides(num_heads=num_heads, num_kv_heads=self.num_kv_heads)
         self.dropout = arguments.checked_probability("dropout", dropout)
-        kv_size = embed_dim // num_heads * self.num_kv_heads
+        self.head_dim = embed_dim // num_heads
+        kv_size = self.num_kv_heads * self.head_dim
         self.query_proj = nn.Linear(embed_dim, embed_dim, bias=bias)
         self.key_proj = nn.Linear(key_dim, kv_size, bias=bias)
         self.value_proj = nn.Linear(value_dim, kv_size, bias=bias)
@@ -349,13 +378,33 @@ class MultiHeadAttention(Attention):
         (batch, heads, queries, head_dim), and twice (batch, num_kv_heads, keys, head_dim).
         """
         _check_size("queries", queries, self.query_proj.in_features)
-        q = split_heads(self.query_proj(queries), self.num_heads)
-        q = q if encode is None else encode(q)
         if cache is not None and keys is None and values is None:
-            return q, cache.keys, cache.values
+            (q,) = self._heads(queries, self.query_proj)
+            return q if encode is None else encode(q), cache.keys, cache.values
         _check_size("keys", keys, self.key_proj.in_features)
         _check_size("values", values, self.value_proj.in_features)
-        k = split_heads(self.key_proj(keys), self.num_kv_heads)
-        k = k if encode is None else encode(k)
-        v = split_heads(self.value_proj(values), self.num_kv_heads)
+        if queries is keys is values:
+            layers = (self.query_proj, self.key_proj, self.value_proj)
+            q, k, v = self._heads(queries, *layers, cache=cache)
+        else:
+            (q,) = self._heads(queries, self.query_proj)
+            if keys is values:
+                k, v = self._heads(keys, self.key_proj, self.value_proj)
+            else:
+                (k,), (v,) = self._heads(keys, self.key_proj), self._heads(values, self.value_proj)
+        if encode is not None:
+            q, k = encode(q), encode(k)
         return q, *((k, v) if cache is None else cache.append(k, v))
+
+    def _heads(self, x: Any, *layers: nn.Linear, cache: KVCache | None = None) -> list[Tensor]:
+        """What each of these layers makes of the same x, in heads: (batch, heads, length, head_dim).
+
+        On a GPU it is one product with their weights joined, which a `cache` keeps for the next token.
+        """
+        if len(layers) > 1 and _joining_pays(x) and all(map(_is_plain, layers)):
+            together = F.linear(x, *_joined(layers, cache)).unflatten(-1, (-1, self.head_dim))
+            sizes = [layer.out_features // self.head_dim for layer in layers]
+            parts = together.split(sizes, dim=-2)
+        else:
+            parts = [layer(x).unflatten(-1, (-1, self.head_dim)) for layer in layers]
+        return [part.transpose(-3, -2) for part in parts]

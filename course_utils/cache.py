@@ -18,10 +18,15 @@ class KVCache:
     once and only reads it afterwards. Without gradients the storage grows by doubling, so that a step
     costs the same at every length but for the attention itself; with gradients a new tensor is made
     each time, since the old one is still needed as it was.
+
+    Attributes:
+        length: number of tokens so far.
+        joined: on a GPU, weight and bias of the attention's projections, joined once for all steps.
     """
 
     def __init__(self) -> None:
         self.length = 0
+        self.joined: tuple[Tensor, Tensor | None] | None = None
         self._stored: tuple[Tensor, Tensor] | None = None
 
     @property

@@ -58,7 +58,7 @@ class Writer(Module, Protocol[State]):
         """Read `tokens`, (batch,) or (batch, new): logits (batch, words) of the next; the state moves on."""
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def greedy(
     model: Translator, source: Tensor, source_lens: Tensor, *, max_len: int = 50
 ) -> list[list[int]]:
@@ -81,9 +81,10 @@ def greedy(
         state = model.start(source, source_lens)
         tokens = torch.full((len(source),), BOS, device=source.device)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
+        unspoken = torch.tensor(UNSPOKEN, device=source.device)
         produced = []
         for _ in range(max_len):
-            logits = _without(model.step(tokens, state), UNSPOKEN)
+            logits = _without(model.step(tokens, state), unspoken)
             tokens = logits.argmax(dim=-1).masked_fill(finished, PAD)
             finished = finished | (tokens == EOS)
             produced.append(tokens)
@@ -92,7 +93,7 @@ def greedy(
     return [_until(EOS, row) for row in torch.stack(produced, dim=1).tolist()]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def beam_search(
     model: Translator[BeamState],
     source: Tensor,
@@ -132,11 +133,12 @@ def beam_search(
         # All beams of a sentence begin alike, so only the first may grow at the first step.
         scores = torch.full((batch, beam_size), -torch.inf, device=device)
         scores[:, 0] = 0.0
+        unspoken = torch.tensor(UNSPOKEN, device=device)
         prefixes: list[list[int]] = [[] for _ in range(batch * beam_size)]
         best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
         may_end = torch.zeros(batch, dtype=torch.bool, device=device)
         for length in range(1, max_len + 1):
-            step = _without(model.step(tokens, state), UNSPOKEN).log_softmax(dim=-1)
+            step = _without(model.step(tokens, state), unspoken).log_softmax(dim=-1)
             size = step.shape[-1]
             total = scores[:, :, None] + step.view(batch, beam_size, size)
             penalty = ((5 + length) / 6) ** length_penalty
@@ -231,7 +233,7 @@ def next_token_probs(
     return torch.zeros_like(logits).scatter(-1, tokens, scaled.softmax(dim=-1))
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def sample(
     model: Writer,
     prompt: Tensor,
@@ -267,9 +269,10 @@ def sample(
     with evaluating(model):
         state, tokens = model.start(), prompt
         finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
+        never = torch.tensor(list(banned), dtype=torch.long, device=prompt.device)
         produced = []
         for _ in range(max_new):
-            logits = _without(model.step(tokens, state), banned)
+            logits = _without(model.step(tokens, state), never)
             probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
             tokens = torch.multinomial(probs, 1, generator=generator)[:, 0]
             produced.append(tokens)
@@ -325,11 +328,9 @@ def _check_vocabularies(model: Translator, source: Vocabulary, target: Vocabular
             )
 
 
-def _without(logits: Tensor, banned: Sequence[int]) -> Tensor:
-    """Logits (batch, size) with some ids ruled out."""
-    logits = logits.clone()
-    logits[:, list(banned)] = -torch.inf
-    return logits
+def _without(logits: Tensor, banned: Tensor) -> Tensor:
+    """Logits (batch, size) with these ids ruled out, which are on their device already."""
+    return logits.index_fill(-1, banned, -torch.inf)
 
 
 def _until(end: int | None, ids: list[int]) -> list[int]:

@@ -5,6 +5,7 @@ import copy
 import io
 import math
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import course_utils as cu
+from course_utils import attention
 from course_utils.arguments import mask_for_heads
 from course_utils.attention import (
     MultiHeadAttention,
@@ -307,6 +309,41 @@ def test_training_through_a_cache_gives_the_gradients_of_reading_at_once():
     one_by_one = torch.autograd.grad(torch.cat(steps, dim=1).square().sum(), parameters)
     for mine, expected in zip(one_by_one, at_once, strict=True):
         torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kv_heads", [1, 4])
+def test_projections_joined_for_a_gpu_give_what_separate_ones_give(monkeypatch, bias, kv_heads):
+    module = MultiHeadAttention(12, 4, bias=bias, num_kv_heads=kv_heads).double()
+    x, memory = (torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True) for n in (5, 7))
+    mask, linear, results = cu.padding_mask(torch.tensor([7, 0]), 7), Mock(wraps=F.linear), []
+    monkeypatch.setattr(F, "linear", linear)
+    for joined in (False, True):
+        monkeypatch.setattr(attention, "_joining_pays", lambda _, joined=joined: joined)
+        linear.reset_mock()
+        output = module(x, x, x, is_causal=True) + module(x, memory, memory, mask)
+        assert linear.call_count == (5 if joined else 8)
+        cache = KVCache()
+        with torch.no_grad():
+            tokens = [module(t, t, t, is_causal=True, cache=cache) for t in x.split(1, dim=1)]
+            torch.testing.assert_close(torch.cat(tokens, 1), module(x, x, x, is_causal=True))
+        parameters = [x, memory, *module.parameters()]
+        results.append((output, *torch.autograd.grad(output.square().sum(), parameters)))
+    for mine, expected in zip(*results, strict=True):
+        torch.testing.assert_close(mine, expected)
+
+
+@pytest.mark.parametrize("hook", ["forward_hook", "forward_pre_hook", "full_backward_hook"])
+def test_a_projection_with_a_hook_or_another_in_its_stead_is_called(monkeypatch, hook):
+    monkeypatch.setattr(attention, "_joining_pays", lambda _: True)
+    module, x, calls = MultiHeadAttention(12, 3), torch.randn(2, 5, 12, requires_grad=True), []
+    getattr(module.key_proj, f"register_{hook}")(lambda *_: calls.append(hook))
+    module(x, x, x).sum().backward()
+    assert calls == [hook]
+    module.key_proj = nn.Linear(12, 12)
+    module.value_proj = nn.Sequential(nn.Linear(12, 12), nn.Tanh())
+    module.value_proj.in_features = 12
+    assert torch.equal(module(x, 0 * x, x), module(x, 0 * x, x.clone()))
 
 
 def test_heads_are_split_and_merged_without_loss():

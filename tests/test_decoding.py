@@ -164,6 +164,12 @@ def test_sentences_decode_alike_alone_and_in_a_batch(model):
             assert alone == together[row : row + 1]
 
 
+def test_a_translation_has_a_mask_only_where_something_is_padded():
+    model = models()["transformer"]
+    assert model.start(SOURCE, LENGTHS).memory_mask is not None
+    assert model.start(SOURCE[:, :1], torch.ones_like(LENGTHS)).memory_mask is None
+
+
 def test_decoding_keeps_the_models_mode_and_ignores_dropout(model):
     model.train()
     first = greedy(model, SOURCE, LENGTHS, max_len=6)

@@ -18,7 +18,7 @@ from course_utils.models.language import GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
-from course_utils.train.losses import translation_loss
+from course_utils.train.losses import classification_loss, translation_loss
 from course_utils.train.schedules import inverse_sqrt, warmup_decay, warmup_hold_decay
 from course_utils.train.trainer import Trainer
 
@@ -174,16 +174,28 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
         trainer.fit(wider, loader(), resume=True)
 
 
-def test_a_diverging_run_stops_with_step_rate_and_gradient():
+def test_a_diverging_run_stops_with_step_rate_gradient_and_finite_weights():
     def exploding(model, batch):
         loss, count = translation_loss()(model, batch)
         exploding.step += 1
         return (loss * math.nan if exploding.step == 3 else loss), count
 
-    exploding.step = 0
+    exploding.step, model = 0, small_model()
     sentence = r"the loss is nan at step 3; learning rate 0.5, gradient norm \d"
     with pytest.raises(FloatingPointError, match=sentence):
-        Trainer(exploding, epochs=2, lr=0.5).fit(small_model(), loader())
+        Trainer(exploding, epochs=2, lr=0.5).fit(model, loader())
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+def test_a_step_reads_from_the_device_once(monkeypatch):
+    reads = []
+    for name in ("item", "tolist", "__float__", "__bool__"):
+        read = getattr(torch.Tensor, name)
+        monkeypatch.setattr(torch.Tensor, name, lambda x, read=read: reads.append(0) or read(x))
+    batch = ImageBatch(torch.randn(4, 1, 8, 8), torch.arange(4))
+    model = ViT(image_size=8, patch_size=4, embed_dim=8, num_heads=2)
+    Trainer(classification_loss(), epochs=1, quiet=True).fit(model, [batch] * 3)
+    assert len(reads) == 3
 
 
 def test_training_stops_early_and_ends_with_the_best_weights():

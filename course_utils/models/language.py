@@ -118,7 +118,8 @@ class LanguageModel(nn.Module):
         self._check(tokens, start)
         x = self.embedding(tokens)
         if self.positions is not None:
-            x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device) + start)
+            positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)
+            x = x + self.positions(positions)
         rotation = None
         if self.rotary_dim is not None:
             rotation = Rotation(tokens.shape[1], self.rotary_dim, start=start, device=tokens.device)

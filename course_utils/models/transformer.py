@@ -21,18 +21,19 @@ class TransformerState:
 
     Attributes:
         memory: (batch, source length, embed_dim).
-        memory_mask: (batch, 1, 1, source length), True at real source tokens.
+        memory_mask: (batch, 1, 1, source length), True at real source tokens; None where all are real.
         caches: keys and values of the target tokens so far, and of the source.
     """
 
     memory: Tensor
-    memory_mask: Tensor
+    memory_mask: Tensor | None
     caches: list[LayerCache]
 
     def repeat(self, times: int) -> None:
         """Keep each sentence `times` times, side by side: a row of the batch for each beam."""
         self.memory = self.memory.repeat_interleave(times, dim=0)
-        self.memory_mask = self.memory_mask.repeat_interleave(times, dim=0)
+        if self.memory_mask is not None:
+            self.memory_mask = self.memory_mask.repeat_interleave(times, dim=0)
         for cache in self.caches:
             cache.repeat(times)
 
@@ -128,7 +129,7 @@ class Transformer(nn.Module):
         self,
         target: Tensor,
         memory: Tensor,
-        memory_mask: Tensor,
+        memory_mask: Tensor | None,
         caches: list[LayerCache] | None = None,
     ) -> Tensor:
         """Target tokens (batch, length) → features (batch, length, embed_dim).
@@ -149,7 +150,8 @@ class Transformer(nn.Module):
     def start(self, source: Tensor, source_lens: Tensor) -> TransformerState:
         """Encode the source once, before the first `step`."""
         memory, mask = self.encode(source, source_lens)
-        return TransformerState(memory, mask, [LayerCache() for _ in self.decoder])
+        needed = None if mask.all() else mask  # asked once, it saves every step the work
+        return TransformerState(memory, needed, [LayerCache() for _ in self.decoder])
 
     def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
         """Logits (batch, target_size) of the token after `tokens` (batch,); the state moves on."""

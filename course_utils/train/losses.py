@@ -41,10 +41,9 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
         features = model.features(batch.source, batch.source_lens, batch.target_in)
         steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
         real = steps < batch.target_lens[:, None]
-        logits = model.output(features[real])
-        total = F.cross_entropy(
-            logits, batch.target_out[real], reduction="sum", label_smoothing=label_smoothing
-        )
+        features, targets = _tokens_where(real, features, batch.target_out)
+        logits = model.output(features)
+        total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)
         return total, len(logits)
 
     return loss
@@ -75,11 +74,17 @@ def language_model_loss() -> Loss:
     @per("token")
     def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
         features = model.features(batch.tokens, batch.lengths)
-        asked = batch.targets >= 0
-        logits = model.output(features[asked])
-        return F.cross_entropy(logits, batch.targets[asked], reduction="sum"), len(logits)
+        features, targets = _tokens_where(batch.targets >= 0, features, batch.targets)
+        logits = model.output(features)
+        return F.cross_entropy(logits, targets, reduction="sum"), len(logits)
 
     return loss
+
+
+def _tokens_where(mask: Tensor, *tensors: Tensor) -> list[Tensor]:
+    """tensor[mask] of each, (batch, length, …) → (tokens, …); a GPU is asked only once how many there are."""
+    rows = mask.flatten().nonzero()[:, 0]
+    return [tensor.flatten(0, 1).index_select(0, rows) for tensor in tensors]
 
 
 def _check_smoothing(label_smoothing: float) -> None:

@@ -224,17 +224,20 @@ class _Run:
             group["lr"] = lr
         with trainer._autocast():
             loss, count = trainer.loss(self.model, batch)
-        if not math.isfinite(value := loss.item()):
-            raise FloatingPointError(
-                f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
-                f"{self.grad_norm:.3g} at the step before: lower the rate or clip the gradients"
-            )
         self.optimizer.zero_grad()
         (loss / count).backward()
         if self.team:
             self.team.sum_gradients(self.model)
         limit = trainer.clip_norm or math.inf
-        self.grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        # Read together: a GPU runs out of work each time something is read from it.
+        value, norm = torch.stack([loss.detach(), norm.to(loss.dtype)]).tolist()
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
+                f"{self.grad_norm:.3g} at the step before: lower the rate or clip the gradients"
+            )
+        self.grad_norm = norm
         self.optimizer.step()
         self.step, self.lr = step, lr
         self.total, self.count = self.total + value, self.count + count
