@@ -11,6 +11,7 @@ from course_utils.files import LESSONS
 from course_utils.kit import runs
 from course_utils.lessons.gpt import real as gpt
 from course_utils.lessons.sequence_to_sequence import real as translators
+from course_utils.lessons.training_transformers.variants import FirstGeneration
 from course_utils.lessons.vision_transformers import real as vision
 from course_utils.train.trainer import Trainer
 
@@ -25,7 +26,9 @@ def small_data(monkeypatch):
 
     def pairs(language, *, max_tokens):
         found = [
-            p for p in load_grammar(language) if max(map(len, (p.source, p.target))) <= max_tokens
+            p
+            for p in load_grammar(language)
+            if max(map(len, (p.source, p.target))) <= (max_tokens or 9)
         ]
         return random.Random(0).sample(found, 80)
 
@@ -56,3 +59,29 @@ def test_a_run_for_a_gpu_works_in_small_and_goes_on_from_its_checkpoint(
     assert first.result == pytest.approx(again.result, rel=1e-3, abs=1e-3)
     assert first.curves and all(points for points in first.curves.values())
     assert checkpoint.is_file() and fitted[0].rows == fitted[1].rows
+
+
+def test_twenty_seen_and_twenty_held_out_sentences_are_kept_without_punctuation():
+    run = runs.declared("training_transformers")["full_size"]
+    case = run.cases[0] | run.quick
+    examples = run.make(case, checkpoint=None).examples
+    parts = [example["part"] for example in examples]
+    assert parts.count("seen") == 20 and 0 < parts.count("not seen") <= 20
+    assert not any("." in example["source"] for example in examples)
+
+
+def test_too_few_pairs_are_refused():
+    run = runs.declared("training_transformers")["full_size"]
+    with pytest.raises(ValueError, match="72 pairs .* expected at least 90,000"):
+        run.make(run.cases[0] | run.quick | {"pairs": 90_000}, checkpoint=None)
+
+
+def test_the_lectures_first_generation_has_its_two_numbers_of_parameters():
+    sizes = {"embed_dim": 256, "num_heads": 4, "num_layers": 4, "length": 10}
+    with torch.device("meta"):
+        model = FirstGeneration(11_258, 21_823, flat_attention=True, **sizes)
+    encoder, decoder, output = (
+        sum(p.numel() for p in part.parameters())
+        for part in (model.encoder, model.decoder, model.output)
+    )
+    assert (encoder, decoder + output) == (124_583_936, 149_886_015)

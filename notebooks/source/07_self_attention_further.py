@@ -135,8 +135,14 @@ print(f"processor's milliseconds for n words, d = 64, one thread of: {runs[0].ma
 timed.rename_axis("n").round(2)
 
 # %% [markdown]
-# The counts follow the formulas of the chapter.
-# (With the dilations 1, $k$, $k^2$, … a convolution takes $\lceil\log_k n\rceil$ layers.)
+# The counts follow these formulas.
+#
+# | | multiply-adds of a layer | products that wait | layers from the first word to the last output |
+# |---|---|---|---|
+# | convolution | $knd^2$ | $1$ | $\lceil (n-1)/(k-1)\rceil$, or $\lceil\log_k n\rceil$ with the dilations $1, k, k^2, \dots$ |
+# | recurrence | $2nd^2$ | $n$ | $1$, but $n - 1$ steps |
+# | self-attention | $3nd^2 + 2n^2d$ | $3$ | $1$ |
+#
 # So is attention quadratic in the length?
 # For twice the length, convolution and recurrence cost twice as much, whereas attention costs three times as much at $n = \tfrac32 d$, where its two parts are equal.
 # It comes near 4, the factor of a square, only where $n$ is several times $d$.

@@ -91,16 +91,8 @@ def shakespeare(*, steps: int, batch: int, seed: int) -> dict:
 
 
 @stored(cases=[{}])
-def shakespeare_ngrams() -> dict:
-    """Validation loss of counting, for n-grams of 1 to `ORDERS` characters."""
-    alphabet, training, validation = characters()
-    losses = ngram_losses(training.tolist(), validation.tolist(), ORDERS, len(alphabet))
-    return {"result": {str(order): round(loss, 4) for order, loss in enumerate(losses, 1)}}
-
-
-@stored(cases=[{}])
 def shakespeare_kneser_ney() -> dict:
-    """The same with modified Kneser–Ney smoothing, up to one character more: the number to beat."""
+    """Validation loss of counting with modified Kneser–Ney smoothing, by the order: the number to beat."""
     alphabet, training, validation = characters()
     losses = kneser_ney_losses(training.tolist(), validation.tolist(), ORDERS + 1, len(alphabet))
     return {"result": {str(order): round(loss, 4) for order, loss in enumerate(losses, 1)}}

@@ -20,7 +20,6 @@ from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
 from course_utils.lessons.gpt.real import own_texts_mixed as own_texts_mixed
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_kneser_ney as shakespeare_kneser_ney
-from course_utils.lessons.gpt.real import shakespeare_ngrams as shakespeare_ngrams
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
 

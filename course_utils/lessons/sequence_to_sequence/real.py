@@ -300,22 +300,42 @@ def learned(
     seed: int,
     checkpoint: Path | None,
     max_tokens: int = MAX_TOKENS,
+    words_only: bool = False,
+    at_least: int = 0,
     batch: int = BATCH,
     lr: float = 1e-3,
     label_smoothing: float = 0.0,
 ) -> dict:
     """Train on pairs of Tatoeba from English; BLEU by source sentence, of some that were read and of those held out.
 
+    `examples` has the translations of twenty sentences that were read and of twenty that were held out.
+
     Args:
         language: "fr" or "es".
         new_model: sizes of both vocabularies → the translator.
         schedule: steps of an epoch → the schedule of the rate.
-        pairs, max_tokens: so many pairs, both sides of at most so many tokens.
+        pairs, max_tokens: at most so many pairs, both sides of at most so many tokens.
+        words_only: whether punctuation is dropped before the tokens are counted.
+        at_least: the fewest pairs for training.
         epochs, batch, lr, label_smoothing, seed, checkpoint: as the Trainer has them.
+
+    Raises:
+        ValueError: fewer than `at_least` pairs are left for training.
     """
-    corpus = load_tatoeba(language, max_tokens=max_tokens)
+    if words_only:
+        corpus = [without_punctuation(pair) for pair in load_tatoeba(language, max_tokens=None)]
+        corpus = [
+            p for p in corpus if all(0 < n <= max_tokens for n in map(len, (p.source, p.target)))
+        ]
+    else:
+        corpus = load_tatoeba(language, max_tokens=max_tokens)
     train, held_out = split_by_source(corpus, [min(500, len(corpus) // 10)])
     train = train[:pairs]
+    if len(train) < at_least:
+        raise ValueError(
+            f"{len(train):,} pairs of at most {max_tokens} tokens are left for training, expected at least "
+            f"{at_least:,}; is the archive complete?"
+        )
     vocabularies = (
         Vocabulary(pair.source for pair in train),
         Vocabulary(pair.target for pair in train),
@@ -347,10 +367,38 @@ def learned(
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "pairs": len(train),
         }
+        examples = [
+            {"part": part} | example
+            for part, some in (("seen", train[:500]), ("not seen", held_out))
+            for example in twenty(model, readable(some), vocabularies)
+        ]
     return {
         "result": {name: round(value, 4) for name, value in result.items()},
         "curves": {
             name: [[row["epoch"], round(row[name], 4)] for row in history.rows]
             for name in ("train_loss", "val_loss")
         },
+        "examples": examples,
     }
+
+
+def without_punctuation(pair: Pair) -> Pair:
+    """The same pair, with its words only."""
+    source, target = (
+        tuple(token for token in side if any(letter.isalnum() for letter in token))
+        for side in (pair.source, pair.target)
+    )
+    return Pair(source, target)
+
+
+def twenty(
+    model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies
+) -> list[dict[str, Any]]:
+    """The first twenty source sentences, what the model says, and their translations in the data."""
+    references = references_of(pairs)
+    sources = list(references)[:20]
+    translations = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
+    return [
+        {"source": source, "said": words, "references": references[source]}
+        for source, words in zip(sources, translations, strict=True)
+    ]

@@ -92,9 +92,10 @@ class FlatFeedForward(nn.Sequential):
 class FirstEncoderLayer(nn.Module):
     """norm(attention(x)), without a residual; then norm(x + network(x))."""
 
-    def __init__(self, embed_dim: int, num_heads: int, length: int):
+    def __init__(self, embed_dim: int, num_heads: int, length: int, *, flat_attention: bool):
         super().__init__()
-        self.attention = SlicedHeads(embed_dim, num_heads)
+        read_at_once = length if flat_attention else 1
+        self.attention = SlicedHeads(embed_dim, num_heads, length=read_at_once)
         self.feed_forward = FlatFeedForward(embed_dim, length)
         self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(2))
 
@@ -111,9 +112,18 @@ class FirstDecoderLayer(nn.Module):
     kept, as the printed layer does.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, length: int, *, feature_mask: bool):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        length: int,
+        *,
+        feature_mask: bool,
+        flat_attention: bool,
+    ):
         super().__init__()
-        self.attention = SlicedHeads(embed_dim, num_heads)
+        read_at_once = length if flat_attention else 1
+        self.attention = SlicedHeads(embed_dim, num_heads, length=read_at_once)
         self.cross_attention = SlicedHeads(embed_dim, num_heads, length=length)
         self.feed_forward = FlatFeedForward(embed_dim, length)
         self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(3))
@@ -145,6 +155,8 @@ class FirstGeneration(nn.Module):
         embed_dim, num_heads, num_layers: as there.
         length: tokens of every sentence: shorter ones are filled with padding, and longer ones cannot be read.
         feature_mask: as in `FirstDecoderLayer`.
+        flat_attention: whether the heads of self-attention read the whole sentence as one vector, too, as in the
+            lecture; those of the cross-attention always do.
     """
 
     def __init__(
@@ -157,6 +169,7 @@ class FirstGeneration(nn.Module):
         num_layers: int = 2,
         length: int = 12,
         feature_mask: bool = True,
+        flat_attention: bool = False,
     ):
         super().__init__()
         self.length = length
@@ -164,11 +177,12 @@ class FirstGeneration(nn.Module):
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=0)
         self.positions = SinusoidalPositions(embed_dim)
         self.encoder = nn.ModuleList(
-            FirstEncoderLayer(embed_dim, num_heads, length) for _ in range(num_layers)
-        )
-        self.decoder = nn.ModuleList(
-            FirstDecoderLayer(embed_dim, num_heads, length, feature_mask=feature_mask)
+            FirstEncoderLayer(embed_dim, num_heads, length, flat_attention=flat_attention)
             for _ in range(num_layers)
+        )
+        options = {"feature_mask": feature_mask, "flat_attention": flat_attention}
+        self.decoder = nn.ModuleList(
+            FirstDecoderLayer(embed_dim, num_heads, length, **options) for _ in range(num_layers)
         )
         self.output = nn.Linear(embed_dim, target_size)
 

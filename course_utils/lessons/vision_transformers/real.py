@@ -8,6 +8,7 @@ the test parts chose nothing.
 
 import io
 import pickle
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ LARGE = {"image_size": 96, "patch_size": 16, "embed_dim": 512, "ffn_dim": 2048}
 LARGE |= {"num_heads": 8, "num_layers": 2}
 BATCH, RATE = 64, 2e-3
 CLOTHES_EPOCHS = 20
-LARGE_EPOCHS = 4
 PHOTO_EPOCHS = 6
 
 
@@ -100,17 +100,6 @@ def whole_fashion(*, epochs: int, seed: int, checkpoint: Path | None = None) -> 
     torch.manual_seed(seed)
     model = ViT(**CLOTHES, dropout=0.0)
     options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint}
-    curves = learn(model, images, validation, **options)
-    return scores(model, load_fashion_mnist("test", full=True), curves)
-
-
-@stored(cases=[{"epochs": LARGE_EPOCHS, "seed": 0}])
-def enlarged_fashion(*, epochs: int, seed: int, checkpoint: Path | None = None) -> dict:
-    """The same pictures at 96 × 96, in a network of 6.5 million numbers (Dive into Deep Learning, section 11.8)."""
-    images, validation = load_fashion_mnist("train", full=True).split(55_000)
-    torch.manual_seed(seed)
-    model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), ViT(**LARGE, dropout=0.1))
-    options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint, "lr": 5e-4}
     curves = learn(model, images, validation, **options)
     return scores(model, load_fashion_mnist("test", full=True), curves)
 
@@ -182,26 +171,30 @@ QUICK = {"epochs": 1, "width": 16, "layers": 1}
 
 
 @stored(cases=[AT_FULL_SIZE], minutes=10, quick=QUICK)
-def photographs(
-    *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None
-) -> dict:
+def photographs(*, checkpoint: Path | None = None, **options) -> dict:
     """CIFAR-10 as it is, 40 epochs (Kak, 2025), of which a tenth warms up."""
-    torch.manual_seed(seed)
-    size = {"image_size": 32, "patch_size": 4, "channels": 3, "num_heads": 8, "embed_dim": width}
-    model = ViT(**size, ffn_dim=2 * width, num_layers=layers, dropout=0.1)
-    parts = (load_cifar10(split) for split in ("train", "test"))
-    return _learned(model, *parts, epochs=epochs, lr=1e-3, seed=seed, checkpoint=checkpoint)
+    return _of_photographs(map(load_cifar10, ("train", "test")), checkpoint, **options)
 
 
 @stored(cases=[AT_FULL_SIZE], minutes=10, quick=QUICK)
-def recompressed_photographs(
-    *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None
-) -> dict:
+def recompressed_photographs(*, checkpoint: Path | None = None, **options) -> dict:
     """The same of photographs that were read from JPEGs."""
+    return _of_photographs(map(photos, ("train", "test")), checkpoint, **options)
+
+
+def _of_photographs(
+    parts: Iterable[ImageSet],
+    checkpoint: Path | None,
+    *,
+    epochs: int,
+    width: int,
+    layers: int,
+    seed: int,
+) -> dict:
+    """Training images and those of the test → what a ViT learns of them."""
     torch.manual_seed(seed)
     size = {"image_size": 32, "patch_size": 4, "channels": 3, "num_heads": 8, "embed_dim": width}
     model = ViT(**size, ffn_dim=2 * width, num_layers=layers, dropout=0.1)
-    parts = (photos(split) for split in ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=1e-3, seed=seed, checkpoint=checkpoint)
 
 
@@ -213,7 +206,7 @@ def recompressed_photographs(
 def clothes(
     *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None
 ) -> dict:
-    """Fashion-MNIST at 96 × 96 (Dive into Deep Learning, section 11.8), five times as long as `enlarged_fashion`."""
+    """Fashion-MNIST at 96 × 96 (Dive into Deep Learning, section 11.8)."""
     torch.manual_seed(seed)
     size = LARGE | {"embed_dim": width, "ffn_dim": 4 * width, "num_layers": layers}
     model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), ViT(**size, dropout=0.1))

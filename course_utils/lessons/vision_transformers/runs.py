@@ -12,7 +12,6 @@ from course_utils.kit.live.widgets import GARMENTS
 from course_utils.kit.runs import stored
 from course_utils.lessons.vision_transformers import forbidding, memory
 from course_utils.lessons.vision_transformers.real import clothes as clothes
-from course_utils.lessons.vision_transformers.real import enlarged_fashion as enlarged_fashion
 from course_utils.lessons.vision_transformers.real import photographs as photographs
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
