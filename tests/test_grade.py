@@ -20,8 +20,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="grading needs POSIX"),
 ]
-CHAPTER = "02_kernel_regression"
-ALL = {"my_leave_one_out": 11, "fixed_loss": 4}
+CHAPTER = "02_kernel_regression_further"
+ALL = {"loo_residuals": 4, "fixed_loss": 4}
 NONE = dict.fromkeys(ALL, 0)
 
 
@@ -119,7 +119,7 @@ CASES = {
     "colab": ({"colab.ipynb": json.dumps(COLAB).encode()}, ALL, ""),
     "old": ({"old.ipynb": version_3()}, ALL, ""),
     "later": ({"later.ipynb": LATER}, ALL, ""),
-    "unmended": ({"unmended.ipynb": UNMENDED}, {**ALL, "fixed_loss": 1}, "expected 5.92"),
+    "unmended": ({"unmended.ipynb": UNMENDED}, {**ALL, "fixed_loss": 1}, "expected 3.46"),
     "open": ({"open.ipynb": notebook(cells(last="fixed_loss = (1"))}, {**ALL, "fixed_loss": 0}, "is no Python"),
     "no notebook": ({"no notebook.ipynb": b"{"}, NONE, "is no notebook that can be read"),
     "empty": ({"empty.ipynb": b""}, NONE, "is no notebook that can be read"),
@@ -180,7 +180,7 @@ def test_a_submission_gets_the_marks_that_it_should(student, marks):
 
 def test_each_student_gets_a_text_with_what_the_checks_say(marks):
     text = (marks[1] / "feedback" / "unmended.txt").read_text(encoding="utf-8")
-    assert "my_leave_one_out: the course's solution passes" in text
+    assert "loo_residuals: the course's solution passes" in text
     assert "fixed_loss: 1 of 4 tests pass." in text and "✗" in text and "Hint 1 of " in text
     assert len(list((marks[1] / "feedback").glob("*.txt"))) == len(CASES)
 
@@ -230,7 +230,7 @@ def test_what_never_ends_costs_its_own_row(body, tmp_path):
     found = graded(tmp_path / "in", tmp_path / "out", "--seconds", "1", "--jobs", "2")
     assert found["ana"]["fixed_loss"][0] == 0 and "too long" in found["ana"]["fixed_loss"][1]
     assert {name: held for name, (held, _) in found["ben"].items()} == ALL
-    assert found["ana"]["my_leave_one_out"][0] == 11
+    assert found["ana"]["loo_residuals"][0] == 4
 
 
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")

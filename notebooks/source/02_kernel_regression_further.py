@@ -9,12 +9,12 @@
 # %% [markdown]
 # # Kernel regression: kernels, edges and rates
 #
-# What a first reader of [Kernel regression](02_kernel_regression.ipynb) may skip, and what a second reader will ask: is there a best kernel?
+# This page is for a second reading of [Kernel regression](02_kernel_regression.ipynb), when you begin to ask for more.
+# Does the network of the chapter beat the best kernel, and is there a best kernel at all?
 # Where is a weighted average wrong even without noise, and what repairs it?
-# How fast does the error fall with more points, and in more dimensions?
-# In which directions should a query look?
-# What becomes of classes, and of a query with no key in reach?
-# Each section stands on its own.
+# How fast does the error fall with more points, and what happens in more dimensions?
+# And what do we do with classes?
+# You can read each section on its own.
 
 # %%
 import math
@@ -24,10 +24,98 @@ import torch
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils import pooling
+from course_utils.lessons.kernel_regression import curves
 from course_utils.lessons.kernel_regression.curves import two_moons
 from course_utils.pooling import KERNELS, kernel_values, leave_one_out_error
 
 cu.seed_everything(0)
+
+# %% [markdown]
+# ## The network against the best kernels
+#
+# In the chapter a network found a Gaussian by itself.
+# Does it also predict better than a Gaussian?
+# Let's hold a race on 2,000 fresh curves.
+# Each fixed kernel may take the width that is best on 500 other curves, and one Gaussian may even have two widths, one for the middle and one for the places within 0.5 of an end.
+# (Where a compact kernel reaches no key it has no answer, and these few places are not counted.)
+
+
+# %%
+def missed(scores, values, wanted):
+    """Each value predicted from the 39 others: squared distance from what is wanted."""
+    itself = torch.eye(40, dtype=torch.bool)
+    weights = scores.masked_fill(itself, -math.inf).softmax(dim=-1)
+    return ((weights @ values[..., None])[..., 0] - wanted).square()
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+def of_part(width, inner, x, *rest):
+    """Misses of a Gaussian at the inner places, or at those within 0.5 of an end."""
+    scores = -((x[:, :, None] - x[:, None, :]) / width).square() / 2
+    return missed(scores, *rest)[((x - 2.5).abs() < 2) == inner]
+
+
+race = []
+for kernel in ("constant", "boxcar", "triangular", "epanechnikov", "gaussian"):
+    fixed, misses = curves.tuned(kernel, 1.0, missed)
+    race.append([kernel, "any" if kernel == "constant" else f"{fixed:g}", misses.nanmean().item()])
+(validation, tests), tried = curves.judged_on(1.0), [w / 100 for w in range(16, 120, 4)]
+two_widths, two_misses = [], []
+for inner in (True, False):
+    of_width = [of_part(w, inner, *validation).mean() for w in tried]
+    two_widths.append(tried[of_width.index(min(of_width))])
+    two_misses.append(of_part(two_widths[-1], inner, *tests))
+two_error = torch.cat(two_misses).mean().item()
+race.append(["gaussian", f"{two_widths[0]:g}, at the ends {two_widths[1]:g}", two_error])
+trained = pd.DataFrame(
+    [{"steps": 2000} | r.config | r.result for r in cu.stored_runs("kernel_regression", "head")]
+).drop(columns="end")
+over_seeds = trained.drop(columns="seed").groupby(["waves", "steps", "rate"]).mean()
+by_network = over_seeds.loc[(1.0, 2000, 0.003)]
+race.append(
+    ["the network (three seeds)", f"its own, {by_network['width found']:.2f}", by_network["error"]]
+)
+racers = pd.DataFrame(race, columns=["kernel", "best width", "squared error"])
+racers.set_index("kernel").round(3)
+
+# %% [markdown]
+# The network is a little ahead of every single width, but not of a Gaussian with two of them.
+# So it hasn't found something better than Nadaraya and Watson.
+# It has found what they found, and it lets the width follow the place.
+#
+# How far can you trust this?
+# Here are all the trainings, on these waves and on waves twice as fast, each row the mean of three seeds.
+# The last column is the [standard error](C_glossary.ipynb#standard-error) with one seed.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+titles = {
+    "its error": "error, fixed",
+    "gain": "fixed − network",
+    "standard error of the gain": "± (standard error)",
+}
+over_seeds.rename(columns=titles).round(4)
+
+# %% [markdown]
+# We choose the rate by validation, which picks the middle one for both kinds of waves after 2,000 steps.
+# There the network is about 2 % ahead of the best Gaussian on slow waves, and about 1 % behind on fast ones.
+# Longer training closes that gap, because after 6,000 steps with a falling rate it is ahead on the fast waves as well, by less than 1 %, at both rates and with each seed.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("A Gaussian with two widths does as well as the network."):
+    assert two_widths[1] < two_widths[0] and two_error < by_network["error"] + 0.001
+    singles = racers["squared error"][:5]
+    assert by_network["error"] < singles.min()
+
+with cu.guard(
+    "Within a few percent the network and the best Gaussian are equal, and longer training helps on fast waves."
+):
+    assert (trained["gain"].abs() < 0.04 * trained["its error"]).all()
+    chosen = over_seeds["validation"].groupby(["waves", "steps"]).idxmin().str[2]
+    assert (chosen.xs(2000, level="steps") == 0.003).all()
+    best = trained[(trained["rate"] == 0.003) & (trained["steps"] == 2000)].set_index("waves")
+    assert (best["gain"][1.0] > 0.002).all() and (best["gain"][2.0] < -0.001).all()
+    assert trained["gain"][trained["steps"] == 6000].between(0, 0.01 * 0.28).all()
 
 # %% [markdown]
 # ## Five kernels and one number
@@ -40,10 +128,10 @@ cu.seed_everything(0)
 # | triangular | $\max(0, 1-u)$ | $\sigma$ |
 # | Epanechnikov | $\max(0, 1-u^2)$ | $\sigma$ |
 #
-# Boxcar, triangular and Epanechnikov kernels are **compact**: a key farther away than $\sigma$ has weight 0.
-# *A name to be careful with:* section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the Epanechnikov kernel.
-# It is the triangular one; Epanechnikov's (1969) is the parabola, and it is the one with an optimality theorem.
-# The fits below have the width 1.
+# Boxcar, triangular and Epanechnikov kernels are **compact**, which means that a key farther away than $\sigma$ has the weight 0.
+# (Be careful with one name. Section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the Epanechnikov kernel, but that is the triangular one. Epanechnikov's (1969) is the parabola, and it is the one with an optimality theorem.)
+#
+# Let's fit our forty points with all five, at the width 1.
 
 # %%
 forty = cu.noisy_sine(40, noise=1)
@@ -82,9 +170,10 @@ fig
 
 # %% [markdown]
 # The Gaussian looks too flat, and only the constant has a larger error.
-# The comparison is unfair: at the same $\sigma$ the Gaussian is wider than the three compact kernels.
-# Its standard deviation is 1, theirs are $1/\sqrt3$, $1/\sqrt6$ and $1/\sqrt5$.
-# Give each kernel its own best width.
+# But this isn't a fair comparison, because at the same $\sigma$ the Gaussian is wider than the three compact kernels.
+# Its standard deviation is 1, while theirs are $1/\sqrt3$, $1/\sqrt6$ and $1/\sqrt5$.
+#
+# So let's give each kernel its own best width.
 # Then, for $n\to\infty$, the error depends on the shape only through
 #
 # $$C(K) = \mathrm{sd}(K)\int K(u)^2\,\mathrm du ,\qquad K\text{ scaled to area 1},$$
@@ -107,13 +196,13 @@ shapes["C(K) of Wand and Jones"] = shapes["C(K)"] ** 0.8
 shapes.round(3)
 
 # %% [markdown]
-# Epanechnikov's parabola is the best of all nonnegative kernels, for $n\to\infty$ and away from the edges: that is the theorem (he proved it for densities; regression has the same constant).
-# There, for the same error a triangle needs 1.4 % more points, a Gaussian 5.1 %, a boxcar 7.6 %.
+# Epanechnikov's parabola is the best of all nonnegative kernels, for $n\to\infty$ and away from the edges.
+# That is the theorem, which he proved for densities, and regression has the same constant.
+# But look how little it is worth, because for the same error the others need only a few percent more points.
 #
 # And with forty points?
-# Each kernel over its widths, against the curve, over 50 draws.
-# (The compact ones end at $\sigma$.
-# Below 0.5 some place has no key in reach, so that the average does not exist: their curves begin to the right of that.)
+# We try each kernel over its widths, and compare with the true curve in 50 draws.
+# (Below 0.5 some place has no key in reach of a compact kernel, and then there is no average, so these curves begin to the right of that.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 draws = [cu.noisy_sine(40, noise=1, seed=seed) for seed in range(200)]
@@ -139,23 +228,25 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# At their best widths three kernels have the error 0.17, the boxcar 0.19.
-# The shape matters little, the width much.
+# At their best widths they are nearly equal.
+# So the shape matters little, and the width matters much.
 #
-# Try it on other data, fifty points from $y = 2\sin x + x^{0.8} + \varepsilon$ with half the noise.
-# Find the lowest point of the curve on the right for each kernel: where is it, and how low?
-# Then choose a compact kernel and a small width: the map turns gray where no key is in reach.
+# Now try it on other data, fifty points from $y = 2\sin x + x^{0.8} + \varepsilon$ with half the noise.
+# For each kernel, find the lowest point of the curve on the right.
+# Then choose a compact kernel and a small width, and watch the map turn gray where no key is in reach.
 
 # %%
 fifty = cu.noisy_sine(50, power=0.8, noise=0.5)
 cu.explore.kernel_width(fifty.x, fifty.y, truth=fifty.truth)
 
 # %% [markdown]
-# A weight is a kernel value divided by a sum, and the sum may be 0.
-# For a Gaussian this is a matter of rounding: taken literally the formula is 0/0 from a distance of about 14 widths on, and a softmax, which first subtracts the largest score, never is.
-# A compact kernel is different: if no key is in reach, there is nothing to average.
+# What should we answer there?
+# A weight is a kernel value divided by a sum, and this sum may be 0.
+# With a Gaussian that only happens by rounding, from a distance of about 14 widths on, and a softmax avoids it because it first subtracts the largest score.
+# With a compact kernel there really is nothing to average.
+#
 # The library answers **NaN on purpose**, and a plot shows a gap.
-# A small constant such as $10^{-8}$ in the denominator makes the answer 0: a number that looks like a measurement and is none.
+# If you put a small constant such as $10^{-8}$ into the denominator, the answer becomes 0, which looks like a measurement although nobody measured it.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 gaps = cu.nadaraya_watson(places, forty.x, forty.y, kernel="epanechnikov", width=0.12)
@@ -179,7 +270,8 @@ axes[0].set_ylabel("y")
 fig
 
 # %% [markdown]
-# (For masked attention the course decides otherwise: a query that may attend to nothing gets zeros, because a network adds that result to something else.)
+# (For masked attention the course decides otherwise.
+# There a query that may attend to nothing gets zeros, because a network adds that result to something else.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -196,18 +288,19 @@ with cu.guard(
 # %% [markdown]
 # ## Wrong without noise: edges, slopes, bends
 #
-# Take values without any noise.
+# Imagine values without any noise.
 # Where does the average still miss?
 #
-# - **At an edge** (**boundary bias**), for the line $y = x$: all keys lie on one side.
-#   The average is pulled inward by the mean of half a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
-# - **On a slope, if the keys are denser on one side**: for $y = x$ again, with keys whose density grows like $e^x$.
-#   Kernel times density, $e^{-(x-q)^2/2\sigma^2}e^{x}$, is a Gaussian around $q+\sigma^2$ (complete the square).
-#   Far from the edges the bias is exactly $\sigma^2$, in the middle of the data and without any bend.
+# - **At an edge** all keys lie on one side, so for the line $y = x$ the average is pulled inward.
+#   This **boundary bias** is the mean of half a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
+# - **On a slope** it misses if the keys are denser on one side.
+#   Take $y = x$ again, with keys whose density grows like $e^x$.
+#   Kernel times density, $e^{-(x-q)^2/2\sigma^2}e^{x}$, is a Gaussian around $q+\sigma^2$ (complete the square), so the bias is exactly $\sigma^2$, in the middle of the data and without any bend.
 #   This is the **design bias**.
-# - **At a bend**: for $y = x^2$ and evenly spread keys, the mean of $(q + \sigma z)^2$ with $z$ standard normal is $q^2 + \sigma^2$.
+# - **At a bend**, for example of $y = x^2$ with evenly spread keys, it averages $(q + \sigma z)^2$ with $z$ standard normal, which gives $q^2 + \sigma^2$.
 #
-# For a curve $m$ and a density $p$ of the keys, the last two are the two terms of one formula: inside the data, for small $\sigma$, the bias of the Gaussian average is about
+# The last two are two terms of one formula.
+# For a curve $m$ and a density $p$ of the keys, inside the data and for small $\sigma$, the bias of the Gaussian average is about
 #
 # $$\sigma^2\left(\tfrac12 m''(q) + m'(q)\,\frac{p'(q)}{p(q)}\right).$$
 
@@ -228,8 +321,8 @@ biases = pd.DataFrame(bias_rows, columns=bias_names).set_index("width σ")
 biases.round(4)
 
 # %% [markdown]
-# Halve the width: the bias at the edge halves, the two inside fall to a quarter.
-# More points help against none of them as long as the width stays.
+# If we halve the width, the bias at the edge halves, and the two inside fall to a quarter.
+# More points don't help against any of them as long as the width stays.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The bias at an edge is 0.80 σ, and the biases of uneven keys and of a bend are σ²."):
@@ -240,22 +333,24 @@ with cu.guard("The bias at an edge is 0.80 σ, and the biases of uneven keys and
 # %% [markdown]
 # ## Local lines
 #
-# An average is the best *constant*: $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$.
-# Fit a *line* instead, for each query, with the same weights, and read it off at the query.
+# How can we repair this?
+# An average is the best *constant*, since $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$.
+# So let's fit a *line* instead, for each query and with the same weights, and read it off at the query.
 # With the offsets $\delta_i = k_i - q$,
 #
 # $$\min_{a,b}\ \sum_i \alpha_i\,(v_i - a - b\,\delta_i)^2 .$$
 #
-# Set both derivatives to zero.
+# We set both derivatives to zero.
 # With the moments $s_1 = \sum_i\alpha_i \delta_i$ and $s_2 = \sum_i\alpha_i \delta_i^2$ (the weights sum to 1),
 #
 # $$a + b\,s_1 = \sum_i\alpha_i v_i ,\qquad a\,s_1 + b\,s_2 = \sum_i\alpha_i \delta_i v_i .$$
 #
-# Multiply the first by $s_2$, the second by $s_1$, subtract, and the height at the query is a weighted sum again:
+# Multiply the first by $s_2$ and the second by $s_1$, subtract, and the height at the query is a weighted sum again:
 #
 # $$f(q) = a = \sum_i\beta_i v_i ,\qquad \beta_i = \alpha_i\,\frac{s_2 - s_1 \delta_i}{s_2 - s_1^2} .$$
 #
-# The $\beta_i$ sum to 1, and some may be negative: this is no attention any more, and it can extrapolate.
+# The $\beta_i$ sum to 1, but some may be negative.
+# This isn't attention any more, and it can extrapolate.
 
 
 # %%
@@ -295,9 +390,9 @@ cu.show_curves(
 
 # %% [markdown]
 # For $y = x$ a local line is right everywhere, at edges and with uneven keys (Fan, 1992).
-# The bias at a bend remains: a line does not bend.
+# Only the bias at a bend remains, because a line doesn't bend.
 # Does it help when there is noise?
-# 200 draws of the forty points:
+# Let's see in 200 draws of the forty points.
 
 # %%
 line_rows = []
@@ -313,8 +408,9 @@ paid = pd.DataFrame(line_rows, columns=line_names).set_index("width σ")
 paid.round(2)
 
 # %% [markdown]
-# Over the whole curve the smallest error falls from 0.17 to 0.15, and the best width grows; at the two ends it falls from 0.64 to 0.49.
-# At small widths lines are worse, not better: where one key has nearly all the weight, $s_2 - s_1^2$ is nearly 0, and the line through one point can have any slope.
+# At the best width the error becomes a little smaller, most of all at the two ends.
+# At small widths, though, lines are worse.
+# Where one key has nearly all the weight, $s_2 - s_1^2$ is nearly 0, and a line through one point can have any slope.
 # (At a width of 0.1 some answers are NaN.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -329,8 +425,9 @@ with cu.guard(
 # %% [markdown]
 # ## How good is the width that leaving one out chooses?
 #
-# The leave-one-out error is an estimate from forty noisy numbers, and has a variance of its own.
-# In 200 draws, compare the error of the width that it chooses with the smallest error that any width of the same table has:
+# The leave-one-out error is an estimate from forty noisy numbers, so it has a variance of its own.
+# How much does that cost us?
+# In 200 draws we compare the error of the width that it chooses with the smallest error that any width of the same table has.
 
 # %%
 table = torch.logspace(-2.7, 0.7, 18)
@@ -343,23 +440,23 @@ ratios = pd.Series(ratios, name="error of the chosen width / smallest error")
 ratios.quantile([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]).round(1).to_frame()
 
 # %% [markdown]
-# The row 0.5 is the median: half of the choices cost at most 1.2 times the smallest error.
-# A quarter cost 1.6 times or more, and the worst of 200 costs 4.5 times.
-# A curve of leave-one-out errors deserves a look before one believes its minimum.
+# Half of the choices are fine (the row 0.5 is the median), but a quarter cost a good deal, and the worst one is far off.
+# So look at the whole curve of leave-one-out errors before you believe its minimum.
 #
 # ### Exercise 1 · Leave one out for free
 #
 # *build · 10 minutes*
 #
-# On paper: suppose that the weights $\alpha_{ij}$ of query $k_i$ for key $k_j$ are computed already, each point *included*.
-# Show that
+# Suppose that somebody has already computed the weights $\alpha_{ij}$ of query $k_i$ for key $k_j$, with each point *included*.
+# Show on paper that
 #
 # $$v_i - f_{-i}(k_i) = \frac{v_i - f(k_i)}{1-\alpha_{ii}} ,$$
 #
 # where $f_{-i}$ is the prediction from the others.
-# (Start: the others' weights become $\alpha_{ij}/(1-\alpha_{ii})$.
-# Why?)
-# Then write it in one line, and say when it fails: what is $\alpha_{ii}$ in single precision if the nearest neighbor is ten widths away?
+# (You can start from the weights of the others, which become $\alpha_{ij}/(1-\alpha_{ii})$.
+# Why do they?)
+# Then write it in one line, and say when it fails.
+# What is $\alpha_{ii}$ in single precision if the nearest neighbor is ten widths away?
 
 
 # %% tags=["exercise", "build"]
@@ -385,21 +482,82 @@ def loo_residuals_solution(weights, values):
 cu.checks.loo_residuals(loo_residuals_solution)
 
 # %% [markdown]
+# ### Exercise 2 · Find the bug
+#
+# *bug · 8 minutes*
+#
+# Somebody has written the leave-one-out loss in another way, and lets a width follow its gradient.
+# The loss falls to the variance of the values, and the width grows and grows.
+# What does kernel regression predict with a very wide kernel?
+# To which number does this loss pull every prediction?
+# Find the mistake, and write `fixed_loss`.
+
+
+# %% tags=["nbval-ignore-output"]
+def buggy_loss(keys, values, width):
+    predictions = pooling.leave_one_out(keys, values[:, None], width=width)
+    return (predictions - values).square().mean()
+
+
+log_width = torch.zeros((), requires_grad=True)
+optimizer = torch.optim.Adam([log_width], lr=0.05)
+for _ in range(200):
+    astray = buggy_loss(x, y, log_width.exp())
+    optimizer.zero_grad()
+    astray.backward()
+    optimizer.step()
+print(
+    f"width 1.00 → {log_width.exp():.2f}, loss → {astray:.2f}, variance {y.var(correction=0):.2f}"
+)
+
+
+# %% tags=["exercise", "bug"]
+def fixed_loss(keys, values, width):
+    """(n,), (n,) → the leave-one-out error: a scalar, with a gradient for the width."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.fixed_loss(fixed_loss)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_loss_solution(keys, values, width):
+    """(n, 1) − (n,) is (n, n): each prediction was compared with each value, and the mean suits all.
+
+    The mean over all pairs is the variance of the values plus the mean of (prediction − mean)²: 1.60 if all
+    predictions are the mean, and more for any others.
+    """
+    predictions = pooling.leave_one_out(keys, values[:, None], width=width)[:, 0]  # (n,)
+    return (predictions - values).square().mean()
+
+
+cu.checks.fixed_loss(fixed_loss_solution)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "The loss with the bug pulls the width up, and itself to the variance of the values."
+):
+    assert log_width.exp() > 3 and abs(astray - y.var(correction=0)) < 0.1
+
+# %% [markdown]
 # ## More points: consistent, and how fast
 #
 # An estimator is **consistent** if its error tends to 0 as the number $n$ of points grows.
-# For the average this needs two things: the bias has to go, $\sigma\to0$; and the variance has to go, which means more and more keys in the window, $n\sigma\to\infty$.
-# Any width that does both is consistent.
-# Which one is *fastest* is another question.
+# For the average, two things have to happen.
+# The bias has to go, so $\sigma\to0$, and the variance has to go, which takes more and more keys in the window, so $n\sigma\to\infty$.
+# Any width that does both is consistent, but which one is the *fastest*?
+#
 # If the curve has two continuous derivatives, the squared bias is proportional to $\sigma^4$ and the variance to $1/(n\sigma)$.
 # Their sum is smallest for $\sigma\propto n^{-1/5}$, and then it is proportional to
 #
 # $$n^{-4/5} .$$
 #
-# Almost $1/n$, the rate for the mean of $n$ numbers, for an unknown curve away from its edges.
-# (A strip of width $\sigma$ at an edge has the squared bias $\sigma^2$: with the edges the sum is $\sigma^3 + 1/(n\sigma)$, and an average has $n^{-3/4}$ at best.)
-# Four rules for the width, the error measured on $1\le x\le 4$, away from the edges, 60 draws each.
-# The slope is that of the logarithms, from $n = 200$ on:
+# For an unknown curve this is almost as good as $1/n$, the rate for the mean of $n$ numbers.
+# (It holds away from the edges. A strip of width $\sigma$ at an edge has the squared bias $\sigma^2$, so with the edges the sum is $\sigma^3 + 1/(n\sigma)$, and an average has $n^{-3/4}$ at best.)
+#
+# Let's try four rules for the width, with 60 draws each, and measure the error on $1\le x\le 4$.
+# The slopes are those of the logarithms, from $n = 200$ on.
 
 # %%
 inside = torch.linspace(1, 4, 121)
@@ -455,10 +613,10 @@ ax.set_xticks([], minor=True)
 fig
 
 # %% [markdown]
-# The first falls with a slope near −4/5.
-# The second shrinks faster than is best: still consistent, and slower, because its variance, proportional to $1/(n\sigma) = n^{-3/5}$, is what remains.
-# The fixed width ends at its bias: smoothing multiplies $2\sin x$ by $e^{-\sigma^2/2}$, which leaves a mean squared error of 0.027 here.
-# The last keeps the number of keys in the window constant, so that its noise is never averaged away, however many points arrive.
+# The first rule falls with a slope near −4/5, as promised.
+# The second one shrinks too fast, so it is still consistent but slower, because its variance is proportional to $1/(n\sigma) = n^{-3/5}$.
+# The fixed width ends at its bias, since smoothing multiplies $2\sin x$ by $e^{-\sigma^2/2}$.
+# The last rule keeps the number of keys in the window constant, so its noise is never averaged away, however many points arrive.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -474,9 +632,10 @@ with cu.guard(
 # %% [markdown]
 # ## More dimensions
 #
-# In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$: exponents −0.8 for $d = 1$, −0.4 for $d = 6$, −0.2 for $d = 16$.
-# What this means for 500 points in the unit cube, if the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and the single width is chosen by leaving one out.
-# Always answering with the mean has the error 0.5.
+# In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$, so the exponent shrinks from −0.8 for $d = 1$ to −0.2 for $d = 16$.
+# What does that mean for 500 points in the unit cube?
+# Let the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and choose a single width by leaving one out.
+# (If we always answer with the mean, the error is 0.5.)
 
 # %%
 cube_rows = []
@@ -496,17 +655,18 @@ cubes = pd.DataFrame(cube_rows, columns=cube_names).set_index("dimensions")
 cubes.round(3)
 
 # %% [markdown]
-# This is the **curse of dimension**: in 16 dimensions the nearest of 500 keys is half as far away as an average one.
-# "Near" no longer means much, and the error, 0.25, is half of what the mean has.
-# It is a statement about *fixed* distances between raw coordinates.
-# The way out is to learn which directions matter, as in the next section.
-# In the last row's 16 dimensions, one factor for each coordinate, learned by leaving one out:
+# This is the **curse of dimension**.
+# In 16 dimensions the nearest of 500 keys is half as far away as an average one, so "near" doesn't mean much any more.
+#
+# But that is a statement about *fixed* distances between raw coordinates.
+# What if we learn which directions matter?
+# In the 16 dimensions of the last row, let's learn one factor for each coordinate by leaving one out.
 
 # %%
 factors = torch.ones(16, requires_grad=True)
 for _ in range(30):
-    missed = leave_one_out_error(cube * factors, noisy)
-    (gradient,) = torch.autograd.grad(missed, factors)
+    left_out = leave_one_out_error(cube * factors, noisy)
+    (gradient,) = torch.autograd.grad(left_out, factors)
     factors = (factors - 50 * gradient).detach().requires_grad_()
 stretch = factors.detach()
 answers_there = cu.nadaraya_watson(probes * stretch, cube * stretch, noisy)
@@ -515,8 +675,8 @@ print(f"factor of x₁: {stretch[0]:.1f}; others: up to {stretch[1:].abs().max()
 print(f"squared error: {relearned:.3f}")
 
 # %% [markdown]
-# The first factor has grown to 13.9, no other is above 1.8, and the error falls from 0.25 to 0.01.
-# Attention compares in 64 or 128 dimensions a head, with queries and keys that are learned.
+# The factor of the one coordinate that matters has outgrown all others, and the error nearly vanishes.
+# That is why attention can compare in 64 or 128 dimensions a head, since its queries and keys are learned.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In more dimensions near and far points become alike, and the error grows."):
@@ -528,10 +688,10 @@ with cu.guard("In more dimensions near and far points become alike, and the erro
 # %% [markdown]
 # ## Learn in which directions to look
 #
-# The chapter learned one number.
-# Now four: the keys have two coordinates, 200 points in a square, and $y$ is a wave of which only *one direction* matters.
+# In the chapter we learned one number, and now we learn four.
+# The keys are 200 points in a square, and $y$ is a wave of which only *one direction* matters.
 # We multiply queries and keys by a matrix $W$ before we compare them, and choose $W$ so that the leave-one-out error is small.
-# $W$ is one number times the identity, or has a number $1/\sigma$ for each coordinate on its diagonal, or all four of its numbers are free.
+# We compare three forms of $W$: one number times the identity, a number $1/\sigma$ for each coordinate on the diagonal, and four free numbers.
 
 
 # %%
@@ -591,9 +751,9 @@ axes[0].set_ylabel("x₂")
 fig
 
 # %% [markdown]
-# Left a **disc**: points far up and down are ignored, although they carry the same information.
-# In the middle a **strip**: the kernel no longer sees $x_2$, and averages over more keys.
-# If the wave is tilted, two widths do not help, and a matrix does: the strip turns.
+# On the left you see a **disc**, which ignores points far up and down although they carry the same information.
+# In the middle it has become a **strip**, because the kernel no longer sees $x_2$ and averages over more keys.
+# If the wave is tilted, two widths don't help, but a matrix does, because it turns the strip.
 # In attention a query is $q = xW_Q$ and a key is $k = xW_K$, and training finds **in which directions to look**.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -610,11 +770,11 @@ with cu.guard(
 # ## Classes
 #
 # What is the average of *cat* and *dog*?
-# Nothing, if values are names.
-# If the value of a key is the **one-hot** row of its class, the same average is a probability for each class.
-# With the three points of the chapter as cat, dog, dog: $P(\text{cat}) = 0.348$ and $P(\text{dog}) = 0.574 + 0.078 = 0.652$.
-# In two dimensions, two moons of 100 points each, and three widths.
-# The *certainty* of an answer is the larger of its two probabilities; it is measured on 1,000 fresh points.
+# Names have no average, but if the value of a key is the **one-hot** row of its class, the same average is a probability for each class.
+# For example, if the three points of the chapter are cat, dog and dog, then $P(\text{cat}) = 0.348$ and $P(\text{dog}) = 0.574 + 0.078 = 0.652$.
+#
+# Let's try it in two dimensions, on two moons of 100 points each, with three widths.
+# We call the larger of the two probabilities the *certainty* of an answer, and measure it on 1,000 fresh points.
 
 # %%
 points, classes = two_moons(200)
@@ -654,9 +814,9 @@ bar = fig.colorbar(image, ax=axes, label="P(class 1)")
 fig
 
 # %% [markdown]
-# Black is the line where both classes are equally likely.
-# The narrow kernel is nearly as *accurate* as the middle one, and it is certain nearly everywhere, also where it is wrong: accuracy alone does not show it.
-# The wide one cannot follow the moons.
+# On the black line both classes are equally likely.
+# The narrow kernel is nearly as *accurate* as the middle one, but it is certain nearly everywhere, even where it is wrong, and the accuracy doesn't show that.
+# The wide kernel can't follow the moons.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

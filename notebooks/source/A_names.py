@@ -238,7 +238,7 @@ pd.DataFrame(
 # | Li, *Attention Mechanism & Transformers* | Here |
 # |---|---|
 # | Queries, Keys, and Values | 01 [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten) · 01 [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights) · 01 further [Where weighted sums lie](01_queries_keys_values_further.ipynb#Where-weighted-sums-lie) |
-# | Attention Pooling by Similarity | 02 [Near points count more](02_kernel_regression.ipynb#Near-points-count-more) · 02 [The width decides](02_kernel_regression.ipynb#The-width-decides) · 02 further [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number) |
+# | Attention Pooling by Similarity | 02 [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more) · 02 [The width decides: bias and variance](02_kernel_regression.ipynb#The-width-decides:-bias-and-variance) · 02 further [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number) |
 # | Attention Scoring Functions | 03 [Scoring functions](03_scoring_functions.ipynb) · 03 further [Keys of one length: layer norm](03_scoring_functions_further.ipynb#Keys-of-one-length:-layer-norm) |
 # | Convenience Functions | 04 [Padding gets weight](04_masks.ipynb#Padding-gets-weight) · 04 further [Minus infinity in other texts](04_masks_further.ipynb#Minus-infinity-in-other-texts) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
 # | Scaled Dot-Product Attention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
@@ -289,7 +289,7 @@ pd.DataFrame(
 #
 # | Agarwal, a notebook | Here |
 # |---|---|
-# | Attention Pooling | 02 [Near points count more](02_kernel_regression.ipynb#Near-points-count-more) · 02 [A drawing, a formula, four lines](02_kernel_regression.ipynb#A-drawing,-a-formula,-four-lines) · 02 [Leave one out](02_kernel_regression.ipynb#Leave-one-out) |
+# | Attention Pooling | 02 [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more) · 02 [Kernel regression is attention](02_kernel_regression.ipynb#Kernel-regression-is-attention) · 02 [Leave one out: choosing and learning the width](02_kernel_regression.ipynb#Leave-one-out:-choosing-and-learning-the-width) |
 # | Attention Scoring Functions: Masked Softmax Operation | 04 [Masked softmax: the mask comes first](04_masks.ipynb#Masked-softmax:-the-mask-comes-first) |
 # | Additive Attention; Scaled Dot-Product Attention | 03 [Additive scores](03_scoring_functions.ipynb#Additive-scores) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |
 # | Bahdanau Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Where does it attend?](06_bahdanau_attention.ipynb#Where-does-it-attend?) |

@@ -85,7 +85,7 @@ cu.seed_everything(0)
 #
 # The plain mean of all values, whatever the query asks for.
 # For example, the values 2, 3 and 7 give the answer 4 to every query.
-# *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula), [Near points count more](02_kernel_regression.ipynb#Near-points-count-more).
+# *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula), [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more).
 
 # %% [markdown]
 # ## B
@@ -106,13 +106,13 @@ cu.seed_everything(0)
 #
 # The width of a kernel, which says how far from the query a key still counts.
 # For example, with a Gaussian kernel of width 1, a key at distance 1 counts 0.61 and a key at distance 3 only 0.01.
-# *Taught in* [The width decides](02_kernel_regression.ipynb#The-width-decides).
+# *Taught in* [The width decides: bias and variance](02_kernel_regression.ipynb#The-width-decides:-bias-and-variance).
 #
 # ### <a id="baseline"></a>baseline
 #
 # The simplest method that a model has to beat before we believe in it.
 # For example, a translator has to do better than the same decoder that never sees the source.
-# *Taught in* [Near points count more](02_kernel_regression.ipynb#Near-points-count-more), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
+# *Taught in* [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
 #
 # ### <a id="batch"></a>batch
 #
@@ -310,7 +310,7 @@ cu.seed_everything(0)
 #
 # The number of equally weighted keys that would average out noise as well as the given weights do: 1 / Σα².
 # For example, the weights ½, ¼ and ¼ count like 2.7 equal ones.
-# *Taught in* [The width decides](02_kernel_regression.ipynb#The-width-decides).
+# *Taught in* [The width decides: bias and variance](02_kernel_regression.ipynb#The-width-decides:-bias-and-variance).
 #
 # ### <a id="embedding"></a>embedding
 #
@@ -459,7 +459,7 @@ fig
 #
 # The use of what is in the input, without any change of the parameters.
 # For example, a network that reads noisy points of a new curve predicts a value between them, although it was never trained on this curve.
-# *Taught in* [Nobody told it](02_kernel_regression.ipynb#Nobody-told-it), [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at).
+# *Taught in* [Nobody told it: a network finds its kernel](02_kernel_regression.ipynb#Nobody-told-it:-a-network-finds-its-kernel), [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at).
 #
 # ### <a id="inductive-bias"></a>inductive bias
 #
@@ -481,7 +481,7 @@ fig
 # A function that turns the distance between query and key into an unnormalized weight.
 # (In a notebook, the kernel is the Python that runs your cells.)
 # For example, the Gaussian kernel of width 1 turns the distances 0, 1 and 2 into 1, 0.61 and 0.14.
-# *Taught in* [Near points count more](02_kernel_regression.ipynb#Near-points-count-more), [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
+# *Taught in* [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more), [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
 # ### <a id="kv-cache"></a>KV cache
 #
@@ -528,7 +528,7 @@ fig
 # The error at each point when it is predicted from all others, which makes it a fair judge of one width.
 # (If you choose the best of many widths by it, its value there is a little too small.)
 # For example, with forty points we predict forty times, each time from the other 39.
-# *Taught in* [Leave one out](02_kernel_regression.ipynb#Leave-one-out).
+# *Taught in* [Leave one out: choosing and learning the width](02_kernel_regression.ipynb#Leave-one-out:-choosing-and-learning-the-width).
 #
 # ### <a id="length-penalty"></a>length penalty
 #
@@ -622,7 +622,7 @@ fig
 #
 # The formula of kernel regression: the average of the values, weighted by the kernel of the distance to their keys.
 # For example, with keys 0, 1 and 3, values 2, 3 and 7 and a Gaussian kernel of width 1, its answer at 1 is 2.96.
-# *Taught in* [A drawing, a formula, four lines](02_kernel_regression.ipynb#A-drawing,-a-formula,-four-lines).
+# *Taught in* [Kernel regression is attention](02_kernel_regression.ipynb#Kernel-regression-is-attention).
 #
 # ### <a id="nat"></a>nat
 #

@@ -80,7 +80,24 @@ class fixed_loss:
         return (predictions - values).square().mean()
 
 
+FLAT = [(place / 2, 0) for place in range(11)]
+
+
+class own_points:
+    numbers_without_pairs = wrong("Values without their places.", lambda: [0, 1, 2, 3, 4, 3, 2, 1])
+    too_few = wrong("A peak of three points.", lambda: [(2, 0), (2.5, 4), (3, 0)])
+    value_first = wrong("Exchanges place and value.", lambda: [(value - 5, place) for place, value in FLAT])
+    too_high = wrong("Fools it by a value out of the range.", lambda: [*FLAT[:5], (2.5, 50), *FLAT[6:]])
+    no_point_at_the_place = wrong("Has no value to compare with.", lambda: [*FLAT[:5], *FLAT[6:]])
+    two_points_at_the_place = wrong("Two values at one place.", lambda: [*FLAT, (2.5, 4)])
+    lonely = wrong("Nothing else is near, so the peak has all the weight.",
+        lambda: [(0, 0), (0.2, 0), (0.4, 0), (0.6, 0), (2.5, 4), (4.4, 0), (4.6, 0), (4.8, 0)])
+    a_gentle_hill = wrong("The neighbors rise with it.",
+        lambda: [(place, 4 - abs(place - 2.5)) for place, _ in FLAT])
+
+
 ANSWERS = {
+    "lonely": ("miss your value", "Which points share the weight"),
     "minus_a_million": ("each point predicts itself", "below all numbers"),
     "minus_a_billion": ("each point predicts itself", "below all numbers"),
     "the_course_s_own": ("it calls leave_one_out", "step by step"),

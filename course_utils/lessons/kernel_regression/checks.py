@@ -1,4 +1,4 @@
-"""Checks of *Kernel regression*: leave one out and its shortcut, a loss with a bug."""
+"""Checks of *Kernel regression*: leave one out and its shortcut, a loss with a bug, points of one's own."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,13 @@ from torch import Tensor
 from course_utils.kit.check import (
     Check,
     Unmet,
+    WrongKind,
     expect,
     expect_close,
     expect_same_gradients,
     expect_shape,
 )
-from course_utils.pooling import kernel_weights, leave_one_out, leave_one_out_error
+from course_utils.pooling import kernel_weights, leave_one_out, leave_one_out_error, nadaraya_watson
 
 
 def _line(n: int) -> Tensor:
@@ -86,8 +87,8 @@ def _(candidate):
     """Let's do the key 1 by hand: the other keys are at the distances 1 and 2. Which scores do you get with −½ ·
     distance²? Compare them with yours.
     """
-    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
-    expect_close(candidate(keys, values, 1.0), torch.tensor([3.0719, 2.9118, 2.9243]), atol=2e-3)
+    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 5.0])
+    expect_close(candidate(keys, values, 1.0), torch.tensor([3.0360, 1.7297, 2.8483]), atol=2e-3)
 
 
 @my_leave_one_out.must("equals removing each point in turn, at several widths")
@@ -165,9 +166,9 @@ def _(candidate):
 
     The prediction f(kᵢ) is entry i of `weights @ values`, and αᵢᵢ is on the diagonal of the weights.
     """
-    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
+    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 5.0])
     residuals = candidate(kernel_weights(keys, keys, width=1.0), values)
-    expect_close(residuals, torch.tensor([-1.0719, 0.0882, 4.0757]), atol=2e-3)
+    expect_close(residuals, torch.tensor([-2.0360, 1.2703, 2.1517]), atol=2e-3)
 
 
 @loo_residuals.must("gives n/(n − 1) times the usual residual for average pooling")
@@ -211,7 +212,7 @@ def _(candidate):
     expect_shape(loss, ())
 
 
-@fixed_loss.must("gives 5.92 for the three-point example")
+@fixed_loss.must("gives 3.46 for the three-point example")
 def _(candidate):
     """Which shape does `predictions - values` have in the loss above? Print it: we want one difference per point, so
     (n,).
@@ -219,9 +220,9 @@ def _(candidate):
     A column minus a row is a table. How do you get the column back to (n,)? Drop its axis of size 1 before you
     subtract.
     """
-    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([2.0, 3.0, 7.0])
+    keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 5.0])
     loss = candidate(keys, values, 1.0).item()
-    expect(abs(loss - 5.9228) < 2e-3, f"the loss is {loss:.2f}, expected 5.92")
+    expect(abs(loss - 3.4629) < 2e-3, f"the loss is {loss:.2f}, expected 3.46")
 
 
 @fixed_loss.must("equals the leave-one-out error at every width")
@@ -239,3 +240,58 @@ def _(candidate):
     `torch.tensor(…)` all do, and none is needed.
     """
     _same_gradient(candidate, leave_one_out_error)
+
+
+# Points of one's own ---------------------------------------------------------------------------------
+
+own_points = Check("own_points")
+WIDTH = 0.43
+"""Of the bell that the chapter's network finds."""
+
+
+def _points(candidate: Callable) -> Tensor:
+    """(n, 2): places and values."""
+    pairs = candidate()
+    try:
+        points = torch.tensor([[float(number) for number in pair] for pair in pairs])
+    except (TypeError, ValueError) as error:
+        raise WrongKind(f"got {pairs!r}, expected a list of pairs (place, value)") from error
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise WrongKind(f"got {pairs!r}, expected a list of pairs (place, value)")
+    return points
+
+
+@own_points.must("returns at least eight pairs (place, value)")
+def _(candidate):
+    """What does one point look like? It is a pair such as `(0.5, 2)`, and you return a list of them."""
+    count = len(_points(candidate))
+    expect(count >= 8, f"got {count} points, expected at least 8")
+
+
+@own_points.must("keeps places from 0 to 5 and values from −5 to 5")
+def _(candidate):
+    """Which number comes first in a pair? The place does, and the network was trained on places from 0 to 5."""
+    places, values = _points(candidate).T
+    for name, numbers, low in (("place", places, 0), ("value", values, -5)):
+        outside = numbers[~((numbers >= low) & (numbers <= 5))].tolist()
+        expect(not outside, f"got the {name} {outside[0] if outside else 0:g}, expected {low} to 5")
+
+
+@own_points.must("has exactly one point at 2.5")
+def _(candidate):
+    """Where is your peak? We compare the answer at the place 2.5 with *your* value there, so it needs one."""
+    count = int((_points(candidate)[:, 0] == 2.5).sum())
+    expect(count == 1, f"got {count} points at 2.5, expected 1")
+
+
+@own_points.must("lets the average at 2.5 miss your value there by more than 2")
+def _(candidate):
+    """Which points share the weight at 2.5? At a distance of one width, 0.43, a point still counts 0.61 times as much
+    as the one at 2.5 itself.
+
+    So put several points near 2.5, and give them another value.
+    """
+    places, values = _points(candidate).T
+    average = nadaraya_watson(torch.tensor([2.5]), places, values, width=WIDTH)[0]
+    own = values[places == 2.5][0]
+    expect(abs(average - own) > 2, f"the average is {average:.2f}, and your value is {own:.2f}")

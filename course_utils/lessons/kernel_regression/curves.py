@@ -42,6 +42,12 @@ def tuned(kernel: str, waves: float, missed: Missed) -> tuple[float, Tensor]:
     return width, misses(width, *test)
 
 
+def one_peak() -> list[tuple[float, float]]:
+    """Points (place, value) on a flat line with a peak of one point at 2.5."""
+    places = (0, 0.5, 1, 1.5, 2, 2.3, 2.5, 2.7, 3, 3.5, 4, 4.5, 5)
+    return [(place, 4 if place == 2.5 else 0) for place in places]
+
+
 # Two classes with a curved boundary between them --------------------------------------------------
 
 
