@@ -380,7 +380,7 @@ valley.plot(widths, judged, color=cu.COLORS["key"])
 valley.plot(widths, own, ":", color="0.4")
 valley.plot(path.exp()[::10], losses[::10], "o", color=cu.COLORS["query"], markersize=3)
 valley.set(xscale="log", xlabel="width σ", title="error over the width", ylim=(0, None))
-valley.text(0.003, 0.5, "dotted: on the points themselves", fontsize=8)
+valley.text(0.0022, 0.75, "dotted: on the points themselves", fontsize=8)
 fall.plot(losses, color=cu.COLORS["query"])
 fall.set(xlabel="step", title="the descent, step by step")
 fig
@@ -621,7 +621,7 @@ fig
 #
 # <details><summary>How sure is this?</summary>
 #
-# We trained the network at three learning rates with three seeds each, on slow and on fast waves, and chose the rate on other curves.
+# We trained the network at three [learning rates](C_glossary.ipynb#learning-rate) with three seeds each, on slow and on fast waves, and chose the rate on other curves.
 # The table shows the rate that won, which is the middle one for both, and the means of three seeds.
 # At the other rates the bells have nearly the same widths.
 # Near the two ends of the interval the network's bell leans outward, so there it isn't quite a Gaussian around the query.

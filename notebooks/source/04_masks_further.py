@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Masks: other texts, other masks, attention in pieces
 #
-# What a second reader of [Masks](04_masks.ipynb) will ask.
-# Each section stands on its own.
+# This page is for a second reading of [Masks](04_masks.ipynb).
+# You can read each section on its own.
 
 # %%
 import math
@@ -27,6 +27,17 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Minus infinity in other texts
 #
+# Other texts don't write $-\infty$.
+# Does it matter?
+# First, play with the three ways of the chapter on five words.
+# In which of them does a forbidden pair (in a frame) get weight, and in which do the rows lose some?
+
+# %% jupyter={"source_hidden": true}
+cu.explore.masked_scores()
+
+# %% [markdown]
+# And here is what some well-known texts write.
+#
 # | text | forbidden scores | what came of it |
 # |---|---|---|
 # | Vaswani et al. (2017), section 3.2.3 | $-\infty$ | |
@@ -38,16 +49,8 @@ cu.seed_everything(0)
 # | Transformers (Wolf et al., 2020), many of its models | the lowest finite number of the dtype, *added* | empty rows got a function of their own |
 # | nanoGPT (Karpathy, 2022), its written-out form | $-\infty$, `masked_fill` | |
 #
-# First play with the three ways of the chapter, on five words.
-# Which of them lets a forbidden pair, in a frame, get weight, and which one loses weight?
-
-# %% jupyter={"source_hidden": true}
-cu.explore.masked_scores()
-
-# %% [markdown]
-# On ordinary scores all of the texts give the same weights.
-# So where do they differ?
-# Four scores, the first two permitted, as in the chapter; the arithmetic of each text, in PyTorch.
+# On ordinary scores all of them give the same weights.
+# To see where they differ, we compute with four scores, of which the first two are permitted, in the arithmetic of each text.
 
 
 # %%
@@ -108,10 +111,10 @@ compared = pd.DataFrame(answers_of).T
 compared
 
 # %% [markdown]
-# **Float16**: two constants cannot be written into it, and GPT-2's formula has $10^{10}\cdot 0 = \infty\cdot 0$ = NaN there.
-# **Very low scores**: three constants put all weight on forbidden keys, and BERT's is lost in rounding.
-# **None permitted**: $-\infty$ gives NaN, and every other version reads forbidden values.
-# A model that never meets a case loses nothing by it: BERT and the Annotated Transformer learned what they had to learn.
+# In **float16** two of the constants don't fit, and GPT-2's formula has $10^{10}\cdot 0 = \infty\cdot 0$, which is NaN.
+# With **very low scores** three constants put all weight on forbidden keys, and BERT's is lost in rounding.
+# And if **none is permitted**, $-\infty$ gives NaN, while every other version reads forbidden values.
+# A model that never meets such a case loses nothing by it, and so BERT and the Annotated Transformer learned what they had to learn.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("All versions agree on ordinary scores, and none of them survives all four columns."):
@@ -173,15 +176,15 @@ cu.checks.fixed_masked_softmax(fixed_masked_softmax_solution)
 # %% [markdown]
 # ## Which version passes which test?
 #
-# Five ways to write a masked softmax, and six tests:
+# Let's give five ways of writing a masked softmax six tests.
 #
-# - **low scores**: permitted scores of $-2\cdot 10^6$;
-# - **float16**, whose largest number is 65,504;
-# - **empty row**: zeros;
-# - **gradient** of the scores, and of the values: finite, although a row is empty and the loss does not read it;
-# - **NaN seen**: a NaN among the *permitted* scores stays visible, because it means that a model is broken.
+# - **Low scores.** The permitted scores are $-2\cdot 10^6$.
+# - **Float16.** Its largest number is 65,504.
+# - **Empty row.** It should have the weights 0.
+# - **Gradient** of the scores, and of the values. Both should be finite, although a row is empty and the loss doesn't read it.
+# - **NaN seen.** A NaN among the *permitted* scores should stay visible, because it means that a model is broken.
 #
-# That an empty row is zeros, and that a NaN has to stay, are rules of this course.
+# (The rules about empty rows and NaN are this course's own.)
 
 
 # %%
@@ -242,14 +245,16 @@ marks = pd.DataFrame(
 marks
 
 # %% [markdown]
-# *minus_infinity* has NaN weights in an empty row; the gradient of the values is these weights times the gradient of the output, and NaN · 0 is NaN. *add_and_clean* has clean weights and NaN in the gradient of the *scores*: a sum hands its gradient on, and `masked_fill` hands nothing back.
-# Cleaning hides every NaN, also the one that should be seen.
+# Where do the crosses come from?
+# *minus_infinity* has NaN weights in an empty row, and the gradient of the values is these weights times the gradient of the output, so it becomes NaN · 0, which is NaN.
+# *add_and_clean* has clean weights, but NaN in the gradient of the *scores*, because a sum hands its gradient on, whereas `masked_fill` hands nothing back.
+# And cleaning hides every NaN, even the one that we want to see.
 #
 # ### Exercise 2 · The one that passes
 #
 # *build · 12 minutes*
 #
-# Write a masked softmax that passes all six, and in which a *forbidden* score leaves no trace, even if it is NaN.
+# Write a masked softmax that passes all six tests, and in which a *forbidden* score leaves no trace, even if it is NaN.
 
 
 # %% tags=["exercise", "build"]
@@ -284,8 +289,8 @@ with cu.guard(
 # %% [markdown]
 # ## What a mask does not hide
 #
-# We write something into one forbidden key, or into its value.
-# Are the answers the same to the last bit?
+# Does a mask really hide what it forbids?
+# We write something into one forbidden key, or into its value, and ask whether the answers stay the same to the last bit.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 qkv = [torch.randn(2, 3, 5, width) for width in (8, 8, 4)]  # (batch, heads, 5, width)
@@ -320,8 +325,8 @@ hidden
 # %% [markdown]
 # A million leaves no trace.
 # A forbidden **value** of NaN (or ∞) poisons the answer everywhere, because its weight 0 is *multiplied* with it.
-# A forbidden **key** of NaN is harmless where `masked_fill` replaces its scores; PyTorch's operator on a CPU makes 0 and $-\infty$ of the mask and adds them ([pytorch/pytorch#101967](https://github.com/pytorch/pytorch/issues/101967)).
-# Replace what is forbidden by zeros before attention, and find out where the NaN comes from.
+# A forbidden **key** of NaN is harmless where `masked_fill` replaces its scores, but PyTorch's operator on a CPU turns the mask into 0 and $-\infty$ and adds it ([pytorch/pytorch#101967](https://github.com/pytorch/pytorch/issues/101967)).
+# If you can meet a NaN, replace what is forbidden by zeros before attention, and find out where the NaN comes from.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A mask hides a key or value of a million, but it can't hide a NaN in a value."):
@@ -332,8 +337,9 @@ with cu.guard("A mask hides a key or value of a million, but it can't hide a NaN
 # %% [markdown]
 # ## The opposite convention, and an empty row
 #
-# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round than PyTorch's attention operator: True = must **not** look.
-# Hand one the mask of the other, and no error is raised.
+# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round, so there True means "must **not** look".
+# If you hand one of them the mask of PyTorch's attention operator, you get no error.
+# What do you get?
 # And what do they answer where nothing is permitted?
 
 # %%
@@ -359,11 +365,12 @@ for need in (False, True):
 pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_prefix("y")
 
 # %% [markdown]
-# With the wrong polarity (True for False) all weight lies on the padding.
-# The table has the answer of one empty row, with PyTorch 2.13 on a CPU.
+# With the wrong polarity (True for False) all weight is on the padding.
+#
+# The table shows the answer of one empty row, with PyTorch 2.13 on a CPU.
 # The two functions give zeros.
-# `nn.MultiheadAttention` gives what its output layer makes of zeros, its bias of 0.5, or NaN if it is asked for its weights, which is its default.
-# (Versions and devices have differed, see [pytorch/pytorch#41508](https://github.com/pytorch/pytorch/issues/41508); our package handles such rows itself.)
+# `nn.MultiheadAttention` gives what its output layer makes of zeros, which is its bias of 0.5, but if we ask for its weights, as it does by default, it gives NaN.
+# (Versions and devices have differed, see [pytorch/pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), so our package handles such rows itself.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -376,9 +383,11 @@ with cu.guard(
 # %% [markdown]
 # ## Zeroed embeddings are not a mask
 #
-# The first-generation code in Kak's lecture (2025) hides the words to come by setting their *embeddings* to zero, and translates with one pass for each word.
-# A zero embedding becomes the query $b_Q$, the key $b_K$ and the value $b_V$: zero if the projections have no bias, and something learned if they have one, as `nn.Linear` does by default.
-# Either way its key has a score with every query, and gets weight.
+# Could we hide a word by setting its *embedding* to zero?
+# The first-generation code in Kak's lecture (2025) hides the words to come in this way, and translates with one pass for each word.
+# But a zero embedding still has the query $b_Q$, the key $b_K$ and the value $b_V$.
+# These are zero if the projections have no bias, and something learned if they have one, as `nn.Linear` does by default.
+# Either way its key has a score with every query, so it gets weight.
 
 # %%
 size, sentence_length, seen = 8, 6, 2
@@ -403,14 +412,14 @@ heads = ["length of zeroed key", "its score", "weight on 4", "relative error", "
 pd.DataFrame(hiding, index=heads).round(2)
 
 # %% [markdown]
-# Without a bias the forbidden score is exactly 0, and with one it is some other number.
-# The words themselves are hidden, so that nothing leaks.
-# But the first query gives about four of its six shares to four words that are not there, as scores of an untrained layer are near 0.
-# Without a bias this only shrinks the answer, by just that weight, because the values of zeroed words are 0, too; with a bias it turns the answer as well.
-# What zeroed *padding* costs when a model is trained, the further page of [Training transformers](12_training_transformers_further_2.ipynb#A-first-generation) measures: next to nothing in BLEU there.
+# The words themselves are hidden, so nothing leaks.
+# But the first query gives about four of its six shares to four words that aren't there, because the scores of an untrained layer are near 0.
+# Without a bias this only shrinks the answer, by just that weight, because the values of zeroed words are 0 as well.
+# With a bias it also turns the answer.
+# (For a trained model, the further page of [Training transformers](12_training_transformers_further_2.ipynb#A-first-generation) measures what zeroed *padding* costs, which is next to nothing in BLEU there.)
 #
-# One of the two methods `apply_mask` of that code cuts `x[:, :, :length]`, the other one the words.
-# For a tensor (batch, words, features) the first keeps the first *features* of all words:
+# That code has two methods `apply_mask`, and one of them cuts `x[:, :, :length]`, where the other one cuts the words.
+# For a tensor (batch, words, features) it keeps the first *features* of all words.
 
 # %%
 by_features = torch.zeros_like(sentence)
@@ -435,14 +444,15 @@ with cu.guard("Words that were set to zero still get weight, with a bias and wit
 # %% [markdown]
 # ## A key that is always there
 #
-# One more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`).
-# Its score is 0, its exponential 1, and it adds nothing to the answer.
+# What if a query could say that it needs nothing?
+# We give it one more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`).
+# Its score is 0 and its exponential 1, and it adds nothing to the answer.
 # On the real keys this leaves
 #
 # $$\alpha_i = \frac{p_i e^{a_i}}{1 + \sum_j p_j e^{a_j}},$$
 #
 # which Miller (2023) calls softmax₁.
-# Four rows of scores, the last one without a permitted key:
+# Watch the sums of four rows of scores, of which the last has no permitted key.
 
 
 # %%
@@ -469,8 +479,9 @@ print(f"equal to nn.MultiheadAttention, to 1e-6: {(gap < 1e-6).item()}")
 table.round(3)
 
 # %% [markdown]
-# A query that matches nothing (third row) may now answer nearly nothing, where a softmax hands out all its weight; and a row without a permitted key is zeros by itself, with no rule of its own.
-# The price: every answer is a little smaller, and how much depends on the *level* of the scores, which a softmax does not see.
+# A query that matches nothing, as in the third row, may now answer nearly nothing, whereas a softmax would hand out all its weight.
+# And a row without a permitted key becomes zeros by itself, without a special rule.
+# The price is that every answer is a little smaller, and how much smaller depends on the *level* of the scores, which a softmax ignores.
 # Trained models without such a key often find one of their own, an [attention sink](01_queries_keys_values_further.ipynb#Who-did-what-first).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -485,7 +496,7 @@ with cu.guard(
 # ## Other masks
 #
 # Every rule about *who may attend to whom* is a comparison of places.
-# With $i$ for the query and $j$ for the key:
+# Here are four of them, with $i$ for the query and $j$ for the key.
 
 # %%
 length = 12  # try 6 … 40
@@ -516,11 +527,11 @@ axes[0].set_ylabel("Queries")
 fig
 
 # %% [markdown]
-# A **window** keeps a fixed number of words before the query (Mistral 7B: Jiang et al., 2023); that of Longformer (Beltagy et al., 2020) reaches to both sides.
-# Its pairs grow with $n$, not with $n^2$, if the forbidden ones are really left out.
+# A **window** keeps a fixed number of words before the query, as in Mistral 7B (Jiang et al., 2023), and the window of Longformer (Beltagy et al., 2020) reaches to both sides.
+# Its pairs grow with $n$ instead of $n^2$, if the forbidden ones are really left out.
 # A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020).
-# **Packed** sentences stand one after the other in one row of the batch and do not see each other; nothing is padded.
-# (Their positions must start again at each sentence, too.)
+# **Packed** sentences follow one another in a single row of the batch without seeing each other, so nothing has to be padded.
+# (Their positions must then start again at each sentence.)
 #
 # PyTorch's FlexAttention takes such a rule as a function of (batch, head, query, key) and skips the blocks in which nothing is permitted.
 
@@ -538,11 +549,14 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 # %% [markdown]
 # ## What it costs
 #
-# For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not: a forbidden pair is computed and then thrown away, unless an implementation skips it.
+# Does a mask make attention cheaper?
+# For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not, because a forbidden pair is computed and then thrown away, unless an implementation skips it.
+#
 # And memory?
-# For the way back, attention that is written out keeps the map of weights, $n^2$ numbers, and what masking needs.
-# PyTorch's operator is **fused**: it goes through the keys in blocks and computes the weights again on the way back (Dao et al., 2022).
-# We count all bytes that autograd keeps, for one head of size 64. *plain −∞* has no rule for empty rows, *ours* is the package's masked softmax.
+# For the way back, attention that is written out keeps the map of weights, $n^2$ numbers, and whatever masking needs.
+# PyTorch's operator is **fused**, which means that it goes through the keys in blocks and computes the weights again on the way back (Dao et al., 2022).
+# Let's count all bytes that autograd keeps, for one head of size 64.
+# In the table *plain −∞* has no rule for empty rows, and *ours* is the package's masked softmax.
 
 
 # %%
@@ -596,12 +610,11 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# At 64 tokens all are close together, and fused is not the least: the map is as small as its inputs.
-# At 1,024 tokens attention without a mask keeps 4.75 MiB, 4 of them the weights; a plain $-\infty$ keeps 5.75, with the mask.
-# Ours keeps 9.75, because the weights before and after the last replacement are both kept: this is the price of its rule for empty rows.
-# The fused operator keeps 5.00 with a mask that is *handed over*, which becomes a map of numbers of four bytes, and 1.00 with `is_causal=True`.
-# So with a mask handed over it keeps hardly less than a plain softmax.
-# Say `is_causal=True` where it is what you mean, and with PyTorch's operator only where there are as many queries as keys.
+# At 64 tokens all of them are close together, because the map is as small as its inputs.
+# At 1,024 tokens the map of weights dominates everything that is written out.
+# Ours keeps twice as much, since it needs the weights before and after the last replacement, which is the price of its rule for empty rows.
+# The fused operator keeps little with `is_causal=True`, but hardly less than a plain softmax if you *hand over* a mask, because the mask becomes a map of numbers with four bytes each.
+# So write `is_causal=True` where that is what you mean (and with PyTorch's operator only where there are as many queries as keys).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -617,12 +630,15 @@ with cu.guard(
 # %% [markdown]
 # ## Attention in pieces
 #
-# Queries do not know of each other, so that a long sequence can be answered some queries at a time.
-# Cutting the *keys* is harder: each weight is divided by a sum over all of them.
-# The way out is to divide last, and to remember three things for each query while the pieces go by: the largest score $c$ so far, the sum $s$ of the exponentials $e^{a_i - c}$, and the sum $y$ of the values with these factors.
-# A new piece may bring a larger maximum; then the old sums are multiplied by $e^{c_{\text{old}} - c_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
+# How does a fused operator get along without the whole map?
+# Queries don't know of each other, so we can answer a long sequence some queries at a time.
+# Cutting the *keys* is harder, because each weight is divided by a sum over all of them.
 #
-# By hand: scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces, values 1, 2, 3, 4.
+# The way out is to divide last.
+# While the pieces go by, we remember three things for each query, namely the largest score $c$ so far, the sum $s$ of the exponentials $e^{a_i - c}$, and the sum $y$ of the values with these factors.
+# If a new piece brings a larger maximum, we multiply the old sums by $e^{c_{\text{old}} - c_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
+#
+# Let's do one by hand, with the scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces and the values 1, 2, 3, 4.
 # The answer has to be $(1 + 4 + 9 + 16)/10 = 3$.
 
 
@@ -672,18 +688,19 @@ for name, mask in masks.items():
 
 # %% [markdown]
 # After the first piece $y/s$ is the answer of the first two keys, $5/3$.
-# The largest score then goes from $\ln 2$ to $\ln 4$, so that the old sums are halved: $1.5/2 + (3 + 4)/4 = 2.5$ and $2.5/2 + (9 + 16)/4 = 7.5$, and $y/s = 3$.
-# No more than `chunk` scores of a query exist at a time, and the result is the same, gradients included.
+# Then the largest score goes from $\ln 2$ to $\ln 4$, so the old sums are halved, and we get $1.5/2 + (3 + 4)/4 = 2.5$ and $2.5/2 + (9 + 16)/4 = 7.5$, which makes $y/s = 3$.
+# At no time do we have more than `chunk` scores of a query, and the result is the same, gradients included.
+#
 # Two remarks.
-# The largest score starts at the lowest *finite* number, because $-\infty - (-\infty)$ is NaN: a piece that is wholly forbidden would poison the rest.
-# And in training PyTorch would keep all pieces for the way back; FlashAttention computes them again instead.
+# The largest score starts at the lowest *finite* number, because $-\infty - (-\infty)$ is NaN, and a piece that is wholly forbidden would poison the rest.
+# And in training PyTorch would keep all pieces for the way back, whereas FlashAttention computes them again.
 #
 # ### Exercise 3 · A row without a key
 #
 # *open · 10 minutes*
 #
 # What does `in_pieces` give for a row without any permitted key, and why?
-# Change it so that such a row is zeros, with finite gradients, and hold it against `cu.scaled_dot_product_attention`.
+# Change it so that such a row is zeros, with finite gradients, and compare it with `cu.scaled_dot_product_attention`.
 # Which of $c$, $s$ and $y$ shows you that a row is empty?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
