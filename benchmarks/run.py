@@ -1,9 +1,10 @@
 """Times the package side by side with its peers, and says whether the targets are met.
 
     python -m benchmarks.run [--only NAME …] [--threads N] [--rounds N]
+    python -m benchmarks.run --here --device cuda --only device
 
-NAME is a topic or a part of a row's name. Prints a table of ratios and writes it, with N threads, into
-_build/bench/results-N.json. A peer that can't be installed is reported there, and the rest runs.
+NAME is a topic or a part of a row's name; the topic `device` runs on a GPU, too. Prints a table of ratios and writes
+it, with N threads, into _build/bench/results-N.json. A peer that can't be installed is reported there.
 """
 
 import argparse
@@ -20,9 +21,9 @@ from pathlib import Path
 import torch
 
 from benchmarks import peers
-from benchmarks.timing import Row, Settings, conditions, table
+from benchmarks.timing import Row, Settings, conditions, synchronized, table
 
-TOPICS = ("translation", "vision")
+TOPICS = ("translation", "vision", "device")
 
 
 def chosen(names: list[str]) -> list[tuple[str, Callable[[Settings], Row]]]:
@@ -62,7 +63,8 @@ def here(options: argparse.Namespace) -> None:
     threads = 1 if options.cpu_time else options.threads
     torch.set_num_threads(threads)
     clock = time.process_time if options.cpu_time else time.perf_counter
-    settings = Settings(rounds=options.rounds, tiny=options.tiny, clock=clock)
+    clock = synchronized if options.device == "cuda" else clock
+    settings = Settings(options.rounds, options.tiny, clock, options.device)
     began = time.perf_counter()
     rows = []
     for name, function in chosen(options.only):
@@ -74,7 +76,9 @@ def here(options: argparse.Namespace) -> None:
     about["versions"] |= peers.versions()
     about["clock"] = "CPU time" if options.cpu_time else "wall clock"
     about["seconds"] = round(time.perf_counter() - began, 1)
-    print(f"{about['machine']}, {about['threads']} threads, PyTorch {torch.__version__}")
+    print(
+        f"{about['gpu'] or about['machine']}, {about['threads']} threads, PyTorch {torch.__version__}"
+    )
     print(table(rows))
     results = about | {"rows": {row.name: row.as_dict() for row in rows}}
     path = options.json or peers.FOLDER / f"results-{threads}.json"
@@ -88,6 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of `device`")
     parser.add_argument("--json", type=Path, help="where to write the results")
     parser.add_argument(
         "--cpu-time", action="store_true", help="CPU seconds of one thread, where others work too"

@@ -22,11 +22,13 @@ class Settings:
         rounds: how often each contender runs; they take turns.
         tiny: sizes that only show that everything works.
         clock: seconds of what; CPU seconds of one thread bear other load on the machine.
+        device: where `device` races, "cpu" or "cuda".
     """
 
     rounds: int = 7
     tiny: bool = False
     clock: Callable[[], float] = time.perf_counter
+    device: str = "cpu"
 
 
 @dataclass
@@ -118,6 +120,12 @@ def race(
     return times[ours], times[peer]
 
 
+def synchronized() -> float:
+    """Seconds on the wall clock, when the GPU has done all that it was told."""
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def faster(ours: list[float], peer: list[float]) -> float:
     """How many times as fast we are: the median over the rounds of peer's time by ours."""
     return statistics.median(theirs / mine for mine, theirs in zip(ours, peer, strict=True))
@@ -140,6 +148,8 @@ def conditions() -> dict:
         "machine": f"{_processor()}, {os.cpu_count()} cores",
         "vector": torch.backends.cpu.get_cpu_capability(),
         "system": platform.platform(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "cuda": torch.version.cuda,
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "versions": {"python": platform.python_version(), "torch": torch.__version__},

@@ -6,22 +6,20 @@ any sentences. Every side takes the same steps (`timing.training`): forward, mea
 backward, gradients clipped at 1, PyTorch's Adam, float32. The models have the same sizes and dropout.
 """
 
-import math
 import random
 from collections.abc import Callable, Iterable
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from benchmarks import d2l_models, peers
+from benchmarks.plain_models import PlainTransformer
 from benchmarks.timing import Row, Settings, faster, race, rate, size, training
 from course_utils.data.text import PAD, Vocabulary
 from course_utils.data.translation import Batch, Pair, PairLoader, collate, load_sentences
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
-from course_utils.positions import sinusoidal_table
 from course_utils.train.losses import translation_loss
 
 STEPS = 9
@@ -163,55 +161,24 @@ def bahdanau_d2l(
     )
 
 
-class PlainTransformer(nn.Module):
-    """torch.nn.Transformer with embeddings, positions and an output layer, as its user would write it."""
-
-    def __init__(self, source_size: int, target_size: int):
-        super().__init__()
-        self.source_embedding = nn.Embedding(source_size, WIDTH, padding_idx=PAD)
-        self.target_embedding = nn.Embedding(target_size, WIDTH, padding_idx=PAD)
-        self.register_buffer("table", sinusoidal_table(128, WIDTH))
-        self.dropout = nn.Dropout(DROPOUT)
-        self.transformer = nn.Transformer(
-            WIDTH, 4, 2, 2, dim_feedforward=64, dropout=DROPOUT, batch_first=True
-        )
-        self.output = nn.Linear(WIDTH, target_size)
-
-    def embed(self, embedding: nn.Embedding, tokens: Tensor) -> Tensor:
-        return self.dropout(embedding(tokens) * math.sqrt(WIDTH) + self.table[: tokens.shape[1]])
-
-    def forward(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
-        padding = torch.arange(source.shape[1]) >= source_lens[:, None]
-        causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1], dtype=torch.bool)
-        hidden = self.transformer(
-            self.embed(self.source_embedding, source),
-            self.embed(self.target_embedding, target),
-            tgt_mask=causal,
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
-            tgt_is_causal=True,
-        )
-        return self.output(hidden)
-
-
 def transformer_torch(settings: Settings, *, by_length: bool = False) -> Row:
     """Our Transformer against torch.nn.Transformer."""
     task = Task(settings)
     batches = task.by_length if by_length else task.shuffled
+    plain = PlainTransformer(
+        *task.sizes, width=WIDTH, heads=4, ffn_dim=64, layers=2, dropout=DROPOUT
+    )
     return task.row(
         "transformer-torch" + ("-by-length" if by_length else ""),
         "Transformer against nn.Transformer" + (", our batches" if by_length else ""),
         task.round(task.transformer()),
-        task.round(PlainTransformer(*task.sizes), batches, padded_loss),
+        task.round(plain, batches, padded_loss),
         settings,
         target=1.1 if by_length else None,
         note="both on batches of similar length"
         if by_length
         else "theirs: shuffled batches padded to their longest, loss over all positions but padding",
     )
-
-
-# What each means brings -------------------------------------------------------------------------
 
 
 ROWS = {
