@@ -8,12 +8,14 @@ from torch.nn import functional as F
 from course_utils.kit.runs import stored
 from course_utils.runtime import seed_everything
 
-DIMENSIONS, LISTS = (16, 64, 256), (4, 16, 64)
-RATES = {16: (0.001, 0.003, 0.01), 64: (0.001, 0.003, 0.01), 256: (0.0003, 0.001, 0.003)}
-"""Dimension → rates. Where a side is best at the smallest, it has smaller ones in LONGER."""
-COMPARED = [("√d", d, m, RATES[d], 500) for d in DIMENSIONS for m in LISTS]
-COMPARED += [("nothing", d, m, RATES[d], 500) for d in DIMENSIONS for m in LISTS]
+LISTS = {16: (4, 16, 64), 64: (4, 16, 64), 256: (4, 8, 16, 32, 64)}
+RATES = {16: (0.001, 0.003, 0.01), 64: (0.001, 0.003, 0.01), 256: (0.0001, 0.0003, 0.001, 0.003)}
+"""Dimension → lengths of the lists, and rates. Where a side is best at the smallest, it has smaller ones in LONGER."""
+COMPARED = [
+    (divisor, d, m, RATES[d], 500) for divisor in ("√d", "nothing") for d in LISTS for m in LISTS[d]
+]
 CONTROLS = [("nothing, small start", 256, m, RATES[256], 500) for m in (16, 64)]
+CONTROLS += [("√d, large start", 256, 64, RATES[256], 500)]
 LONGER = [
     ("nothing", 64, 64, (0.0001, 0.0003, 0.001, 0.003, 0.01), 2000),
     ("nothing", 64, 64, (0.0001, 0.0003, 0.001), 8000),
@@ -38,11 +40,11 @@ def recall_by_one_head(
 ) -> dict:
     """Share of right digits on lists for choosing a rate, and on lists for telling."""
     seed_everything(seed)
-    head = chapter.Head(d, 1 / math.sqrt(d) if divided_by == "√d" else 1.0)
-    if divided_by == "nothing, small start":
-        with torch.no_grad():
-            head.W_Q /= d**0.25  # both together: the scores start as after √d
-            head.W_K /= d**0.25
+    head = chapter.Head(d, 1 / math.sqrt(d) if divided_by.startswith("√d") else 1.0)
+    powers = {"nothing, small start": -0.25, "√d, large start": 0.25}
+    with torch.no_grad():  # both matrices together change the scores by √d
+        head.W_Q *= d ** powers.get(divided_by, 0)
+        head.W_K *= d ** powers.get(divided_by, 0)
     curve = chapter.train(head, keys, rate, seed, steps)
     test = chapter.draw_lists(2000, keys, torch.Generator().manual_seed(2000))
     result = {"validation": curve[-1][1], "test": chapter.share_right(head, *test)}
