@@ -335,7 +335,7 @@ cu.seed_everything(0)
 #
 # A measure of how evenly weights are spread: 0 for one-hot weights, log₂ n bits for n equal ones.
 # For example, the weights ½, ¼ and ¼ have an entropy of 1.5 bits.
-# *Taught in* [What large scores do](03_scoring_functions.ipynb#What-large-scores-do).
+# *Taught in* [How spread out are the weights? Entropy](03_scoring_functions_further.ipynb#How-spread-out-are-the-weights?-Entropy).
 #
 # ### <a id="epoch"></a>epoch
 #
@@ -810,7 +810,7 @@ fig
 #
 # The attention of the Transformer: the values, averaged with the weights softmax(q·k / √d).
 # For example, with d = 64, a dot product of 16 becomes a score of 2.
-# *Taught in* [Why divide by √d?](03_scoring_functions.ipynb), [The whole of it](03_scoring_functions.ipynb#The-whole-of-it), [Attention with a mask](04_masks.ipynb#Attention-with-a-mask).
+# *Taught in* [Why divide by √d?](03_scoring_functions.ipynb), [Scaled dot-product attention](03_scoring_functions.ipynb#Scaled-dot-product-attention), [Attention with a mask](04_masks.ipynb#Attention-with-a-mask).
 #
 # ### <a id="score"></a>score
 #

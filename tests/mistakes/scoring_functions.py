@@ -5,8 +5,81 @@ import math
 import torch
 from mistakes.table import wrong
 
-from course_utils.attention import AdditiveAttention
+from course_utils.attention import AdditiveAttention, scaled_dot_product_attention
 from course_utils.lessons.scoring_functions import scores
+from course_utils.lessons.scoring_functions.trainings import WORDS
+
+GUESTS = {
+    "pancake": [5, 0, -5],
+    "chili": [0, 5, 0],
+    "cookie": [0, 0, 5],
+    "half a cookie": None,
+    "bread": [-5, -5, -5],
+}
+
+
+def _guests(**others):
+    """The right guests, but for these."""
+    return lambda: GUESTS | {name.replace("_", " "): guest for name, guest in others.items()}
+
+
+class my_guests:
+    too_quiet = wrong("The right directions, but short queries.",
+        lambda: {dish: guest and [x / 5 for x in guest] for dish, guest in GUESTS.items()})
+    half_by_force = wrong("Searches on the line to the cookie, where the whole cookie wins.",
+        _guests(half_a_cookie=[1, 0, 1]))
+    nobody_wants_bread = wrong("Takes the dish of zeros for one that nobody can want.", _guests(bread=None))
+    likes_sweets = wrong("The guest for a pancake also likes the cookie.", _guests(pancake=[5, 0, 0]))
+    forgets_a_dish = wrong("Leaves the impossible dish out.",
+        lambda: {dish: guest for dish, guest in GUESTS.items() if guest})
+    two_numbers = wrong("A guest without a taste for crunchy.", _guests(chili=[0, 5]))
+
+
+def _steps(queries, keys, values, scale, dim=-1):
+    return (queries @ keys.transpose(-2, -1) * scale).softmax(dim=dim) @ values
+
+
+class my_attention:
+    forgets_the_scale = wrong("No divisor.", lambda q, k, v: _steps(q, k, v, 1.0))
+    divides_by_d = wrong("Divides by d, not by its root.", lambda q, k, v: _steps(q, k, v, 1 / q.shape[-1]))
+    scaled_after_the_softmax = wrong("The division stands outside the softmax.",
+        lambda q, k, v: _steps(q, k, v, 1.0) / math.sqrt(q.shape[-1]))
+    d_of_the_values = wrong("Takes d from the values.", lambda q, k, v: _steps(q, k, v, v.shape[-1] ** -0.5))
+    softmax_over_queries = wrong("The columns sum to 1 instead of the rows.",
+        lambda q, k, v: _steps(q, k, v, q.shape[-1] ** -0.5, dim=-2))
+    for_one_sequence = wrong("dim=1 counts from the front: wrong as soon as there is a batch.",
+        lambda q, k, v: _steps(q, k, v, q.shape[-1] ** -0.5, dim=1))
+    returns_the_weights = wrong("Stops before the values.",
+        lambda q, k, v: (q @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1))
+    lets_the_course_attend = wrong("Calls the function that it should write.",
+        lambda q, k, v: scaled_dot_product_attention(q, k, v))
+
+
+def _ask(head, digits, asked, listed=None, said=None):
+    """The head's scores, with these in the place of the right arguments."""
+    listed = [[WORDS.index(word) for word in digits]] if listed is None else listed
+    said = [list(digits.values())] if said is None else said
+    return head(torch.tensor(asked), torch.tensor(listed), torch.tensor(said))
+
+
+class my_answer:
+    returns_the_scores = wrong("Ten scores, not one digit.",
+        lambda head, digits, asked: _ask(head, digits, [WORDS.index(asked)]))
+    returns_a_tensor = wrong("Forgets `.item()`.",
+        lambda head, digits, asked: _ask(head, digits, [WORDS.index(asked)]).argmax())
+    place_on_the_list = wrong("The word that is asked for by its place on the list.",
+        lambda head, digits, asked: _ask(head, digits, [list(digits).index(asked)]).argmax().item())
+    counts_the_list = wrong("The words by their places on the list.",
+        lambda head, digits, asked: _ask(
+            head, digits, [WORDS.index(asked)], [list(range(len(digits)))]).argmax().item())
+    without_a_batch = wrong("A list without the axis of the batch.",
+        lambda head, digits, asked: _ask(
+            head, digits, [WORDS.index(asked)], [WORDS.index(word) for word in digits],
+            list(digits.values())).argmax().item())
+    sorts_the_digits = wrong("Digits in another order than their words.",
+        lambda head, digits, asked: _ask(
+            head, digits, [WORDS.index(asked)], said=[sorted(digits.values())]).argmax().item())
+    reads_the_dict = wrong("Looks the digit up, and asks no head.", lambda head, digits, asked: digits[asked])
 
 
 class fixed_gaussian_weights:
@@ -78,6 +151,12 @@ class my_additive_scores:
 
 
 ANSWERS = {
+    "too_quiet": ("0.9 or more", "the length of a"),
+    "half_by_force": ("with the guest for half a cookie, cookie wins", "Which dish wins instead"),
+    "nobody_wants_bread": ("four of the five", "give up too early"),
+    "forgets_the_scale": ("divides the scores by √d", "the scores should be 1 and 0"),
+    "scaled_after_the_softmax": ("the mean of the values", "after it"),
+    "place_on_the_list": ("asks for the word", "not on your list"),
     "detached_norms": ("gradients", "detach()"),
     "softmax_over_the_queries": ("sum to 1", "over which axis"),
     "forgets_the_half": ("the same distance", "q·k − ½‖k‖² is 2"),

@@ -1,19 +1,211 @@
-"""Checks of *Scoring functions*: Gaussian weights, additive scores."""
+"""Checks of *Scoring functions*: guests, the four steps, one's own list; Gaussian weights, additive scores."""
 
 import math
 
 import torch
 
+from course_utils.attention import scaled_dot_product_attention
 from course_utils.kit.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
+    expect_equal,
     expect_shape,
     expect_sums_to_one,
+    kind_of,
 )
 from course_utils.kit.tracing import calls
 from course_utils.lessons.scoring_functions.scores import additive_scores, numbers_kept
+from course_utils.lessons.scoring_functions.trainings import WORDS
 from course_utils.pooling import kernel_weights
+
+# A guest for each dish --------------------------------------------------------------------------
+
+my_guests = Check("my_guests")
+DISHES = {
+    "pancake": (1, 0, 0),
+    "chili": (-1, 2, 0),
+    "cookie": (2, 0, 2),
+    "half a cookie": (1, 0, 1),
+    "bread": (0, 0, 0),
+}
+
+
+def _weights(candidate) -> dict[str, torch.Tensor]:
+    """Dish → the weights that its guest gives the five dishes; without the dishes that have no guest."""
+    guests = candidate()
+    if not isinstance(guests, dict):
+        raise WrongKind(f"got {kind_of(guests)}, expected a dict from each dish to its guest")
+    dishes = torch.tensor(list(DISHES.values())).float()
+    weights = {}
+    for dish, guest in guests.items():
+        if guest is not None:
+            query = torch.as_tensor(guest, dtype=torch.float32)
+            expect(query.shape == (3,), f"the guest for {dish} is {guest}, expected three numbers")
+            weights[dish] = (dishes @ query).softmax(dim=0)
+    return weights
+
+
+@my_guests.must("names the five dishes")
+def _(candidate):
+    """Are all five dishes in your dict, spelled as in the table? A dish without a guest gets `None`."""
+    _weights(candidate)
+    missing = [dish for dish in DISHES if dish not in candidate()]
+    expect(not missing, f"{', '.join(missing)} is not in the dict")
+
+
+@my_guests.must("lets each dish win with its own guest")
+def _(candidate):
+    """Which dish wins instead, and what does it have that yours doesn't? Make the guest dislike it.
+
+    Compute the scores of that guest with a pencil. Is the score of your dish ever larger than both of its neighbors'?
+    One dish can't win, and gets `None`.
+    """
+    for dish, weights in _weights(candidate).items():
+        winner = list(DISHES)[int(weights.argmax())]
+        own = weights[list(DISHES).index(dish)]
+        expect(
+            winner == dish,
+            f"with the guest for {dish}, {winner} wins ({weights.max():.2f}; {dish} has {own:.2f})",
+        )
+
+
+@my_guests.must("gives the dish that wins a weight of 0.9 or more")
+def _(candidate):
+    """The right dish wins. How do you make a choice clearer without changing its direction? Think of the length of a
+    query.
+    """
+    for dish, weights in _weights(candidate).items():
+        expect(weights.max() >= 0.9, f"{dish} wins with a weight of {weights.max():.2f} only")
+
+
+@my_guests.must("finds a guest for four of the five dishes")
+def _(candidate):
+    """For which dish did you give up too early? Its guest may dislike everything else."""
+    without = [dish for dish, guest in candidate().items() if guest is None]
+    expect(len(without) == 1, f"there is no guest for {' and '.join(without) or 'nobody'}")
+
+
+# The four steps ---------------------------------------------------------------------------------
+
+my_attention = Check(
+    "my_attention", forbids=["scaled_dot_product_attention", "dot_product_weights"]
+)
+
+
+@my_attention.must("gives each query an answer of the size of a value")
+def _(candidate):
+    """Which step comes last in the picture? The weights, (3, 5), still have to mix the values, (5, 7)."""
+    inputs = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 7)
+    expect_shape(candidate(*inputs), (3, 7))
+
+
+@my_attention.must("gives the mean of the values if all keys are equal")
+def _(candidate):
+    """Equal keys share the weight equally, and the weights of a query sum to 1. Over which axis is your softmax, and
+    does anything still change the weights after it?
+    """
+    queries, keys, values = torch.randn(3, 4), torch.randn(1, 4).expand(5, 4), torch.randn(5, 7)
+    expect_close(candidate(queries, keys, values), values.mean(0).expand(3, 7), "five equal keys")
+
+
+@my_attention.must("divides the scores by √d")
+def _(candidate):
+    """With d = 4 and the products 2 and 0 the scores should be 1 and 0. What are yours? Take d from the last axis of
+    the queries.
+    """
+    queries = torch.tensor([[1.0, 1.0, 0.0, 0.0]])
+    keys = torch.tensor([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    expected = torch.tensor([[1.0, 0.0]]).softmax(dim=-1)
+    expect_close(
+        candidate(queries, keys, torch.eye(2)), expected, "the weights for the products 2 and 0"
+    )
+
+
+@my_attention.must("works for any axes in front, such as a batch and heads")
+def _(candidate):
+    """What do `.T` and `dim=1` mean when there are more axes in front? Count axes from the end, with
+    `transpose(-2, -1)` and `dim=-1`.
+    """
+    inputs = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 2)
+    expect_close(candidate(*inputs), scaled_dot_product_attention(*inputs), "two more axes")
+
+
+# One's own list ---------------------------------------------------------------------------------
+
+my_answer = Check("my_answer")
+OWN = {"moon": 5, "cat": 8, "kite": 2, "tree": 0}
+
+
+class _Asked:
+    """A head that writes down what it is given, and scores one digit highest."""
+
+    def __init__(self, answer: int = 0):
+        self.answer, self.given = answer, ()
+
+    def __call__(self, *given):
+        self.given = given
+        return torch.nn.functional.one_hot(torch.tensor([self.answer]), 10).float()
+
+
+def _given(candidate, asked: str) -> tuple[torch.Tensor, ...]:
+    head = _Asked()
+    candidate(head, OWN, asked)
+    expect(len(head.given) == 3, "the head wasn't called with asked, listed and said")
+    for name, tensor in zip(("asked", "listed", "said"), head.given, strict=True):
+        expect(torch.is_tensor(tensor), f"{name} is {kind_of(tensor)}, expected a tensor")
+    return head.given
+
+
+@my_answer.must("returns the digit with the highest score")
+def _(candidate):
+    """The head gives ten scores, in the shape (1, 10). Which of the ten is the largest? `argmax` says its place, and
+    `.item()` makes a number of it.
+    """
+    for digit in (3, 9):
+        answer = candidate(_Asked(digit), OWN, "cat")
+        if torch.is_tensor(answer) or not isinstance(answer, int):
+            raise WrongKind(f"got {kind_of(answer)}, expected a whole number")
+        expect_equal(answer, digit, f"the answer where the score of {digit} is the highest")
+
+
+@my_answer.must("gives the head one list, of shape (1, 4) for four words")
+def _(candidate):
+    """The head takes a batch of lists, and yours is a batch of one. Where does the additional axis go? A list in a
+    list, `[[…]]`, makes a tensor of two axes.
+    """
+    asked, listed, said = _given(candidate, "cat")
+    expect_shape(listed, (1, 4))
+    expect_shape(said, (1, 4))
+    expect_shape(asked, (1,))
+
+
+@my_answer.must("names each word by its place among the 64")
+def _(candidate):
+    """The head doesn't know the word *cat*, only its place. What does `WORDS.index("cat")` give? Use it for every
+    word of the list.
+    """
+    _, listed, _ = _given(candidate, "cat")
+    expect_equal(listed.tolist(), [[WORDS.index(word) for word in OWN]], "the words on the list")
+
+
+@my_answer.must("asks for the word by its place among the 64")
+def _(candidate):
+    """Is the word that is asked for counted like the words on the list? It should be its place among the 64, not on
+    your list.
+    """
+    for word in ("cat", "tree"):
+        asked, _, _ = _given(candidate, word)
+        expect_equal(asked.tolist(), [WORDS.index(word)], f"the place of {word}")
+
+
+@my_answer.must("gives the digits in the order of their words")
+def _(candidate):
+    """Which values does your dict have, and in which order? `digits.values()` has them in the order of its words."""
+    _, _, said = _given(candidate, "cat")
+    expect_equal(said.tolist(), [list(OWN.values())], "the digits")
+
 
 # Gaussian weights by one matrix product ---------------------------------------------------------
 

@@ -1,7 +1,4 @@
-"""How the dimension, the length of the queries and the scale shape scores, weights and entropy.
-
-One set of standard normal queries and keys, drawn once; a smaller dimension takes their first coordinates.
-"""
+"""Two explorers: how two heads learn longer and longer lists, and how d, length and scale shape scores and weights."""
 
 import math
 
@@ -12,8 +9,89 @@ from torch import Tensor
 
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.kit.explorer import Explorer, Slider, Toggle
+from course_utils.lessons.scoring_functions.trainings import (
+    EVERY,
+    GUESS,
+    LOOK,
+    NAMES,
+    SHORT,
+    WORDS,
+    best_curve,
+)
 
-__all__ = ["dot_products"]
+__all__ = ["dot_products", "longer_lists"]
+
+# Longer and longer lists ------------------------------------------------------------------------
+
+LISTS = (4, 8, 16, 32, 64)
+DIVISORS = ("√d", "nothing")
+ROWS = 16
+"""Words in a column of the list."""
+
+
+def longer_lists() -> Explorer:
+    """A list of words and digits; beside it, how a head with √d and one without learn lists of this length."""
+    controls = {"words": Slider(LISTS, 4, label="Words on the list")}
+    caption = "Longer lists: which of the two heads still learns?"
+    return Explorer("longer_lists", Lists, controls, caption=caption)
+
+
+class Lists:
+    """One list, and the share of right digits over the steps of two heads."""
+
+    def __init__(self) -> None:
+        """Reads the curves of the stored runs; `draw` shows those of one length."""
+        generator = torch.Generator().manual_seed(4)
+        self.digits = torch.randint(10, (len(WORDS),), generator=generator).tolist()
+        self.curves = {
+            (divisor, words): best_curve(divisor, words) for divisor in DIVISORS for words in LISTS
+        }
+        self.picture, (left, right) = subplots(
+            1, 2, alt="Lists", width=8.4, height=3.4, width_ratios=[1.25, 1]
+        )
+        left.set(xlim=(0, len(WORDS) // ROWS), ylim=(ROWS, -0.6), xticks=[], yticks=[])
+        left.spines[:].set_visible(False)
+        self.title = left.set_title("4 words, of which it is asked for cat")
+        self.texts = [
+            left.text(index // ROWS, index % ROWS, "", va="center", fontsize=8)
+            for index in range(len(WORDS))
+        ]
+        steps = range(0, SHORT + 1, EVERY)
+        self.lines = {}
+        for divisor in DIVISORS:
+            color, line = LOOK[divisor]
+            (self.lines[divisor],) = right.plot(
+                steps,
+                [0] * len(steps),
+                line,
+                color=COLORS[color],
+                markersize=4,
+                label=NAMES[divisor],
+            )
+        right.axhline(GUESS, color="0.6", linestyle=":", label="a guess")
+        right.set(xlabel="steps of training", ylabel="right digits on new lists", ylim=(0, 1.05))
+        right.legend(loc="center right", fontsize=8)
+
+    def draw(self, words: int) -> str:
+        """Show a list of so many words, and how both heads learn such lists."""
+        self.title.set_text(f"{words} words. Which digit does cat have?")
+        pairs = [f"{word} {digit}" for word, digit in zip(WORDS, self.digits, strict=True)]
+        for index, text in enumerate(self.texts):
+            text.set_text(pairs[index] if index < words else "")
+            text.set_color(COLORS["query" if WORDS[index] == "cat" else "ink"])
+        ends = []
+        for divisor, line in self.lines.items():
+            curve = self.curves[divisor, words]
+            line.set_ydata(curve)
+            ends.append(f"{NAMES[divisor]} {curve[-1]:.2f}")
+        return (
+            f"A list of {words} words with a digit each, beginning with {', '.join(pairs[:4])}. Share of right digits "
+            f"after {SHORT} steps of training: {', '.join(ends)}; a guess has {GUESS}."
+        )
+
+
+# Scores, weights and entropy --------------------------------------------------------------------
+# One set of standard normal queries and keys, drawn once; a smaller dimension takes their first coordinates.
 
 NUM_QUERIES, NUM_KEYS = 4, 6
 DIMENSIONS = (1, 4, 16, 64, 256, 1024)
