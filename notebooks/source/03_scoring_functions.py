@@ -39,6 +39,7 @@ cu.explore.longer_lists()
 
 # %% [markdown]
 # With the divisor even the longest list is learned at once, whereas without it each doubling costs more, until at 64 words the head can only guess.
+# (Each of them learns at its own best [learning rate](C_glossary.ipynb#learning-rate).)
 # But what does $\sqrt d$ have to do with the *length of a list*?
 #
 # By the end of this chapter you will be able to
@@ -264,7 +265,7 @@ cu.Drawing(
 #
 # *build · 4 minutes*
 #
-# Write the four steps of the picture, for any number of axes in front, such as a batch.
+# Write the four steps of the picture, for any number of axes in front, such as a [batch](C_glossary.ipynb#batch).
 # Once your function passes, we compare it with PyTorch's own.
 
 

@@ -342,7 +342,7 @@ print(f"weight of the car that is asked for: {its_car:.2f}")
 
 # %% [markdown]
 # The attention gives nearly all its weight to the one car that is asked for.
-# Let's compare it with the averages, each at the best of three learning rates.
+# Let's compare it with the averages, each at the best of three [learning rates](C_glossary.ipynb#learning-rate).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")

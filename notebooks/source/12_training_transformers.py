@@ -243,7 +243,7 @@ with cu.guard(
 #
 # - **Likeness** is the mean cosine between the encoder's outputs, over all pairs of tokens.
 #   At 1 all words have the same vector.
-# - **Evenness** is the entropy of the decoder's cross-attention, as a share of the entropy of equal weights.
+# - **Evenness** is the [entropy](C_glossary.ipynb#entropy) of the decoder's cross-attention, as a share of the entropy of equal weights.
 #   At 1 the decoder looks at all English words alike.
 #
 # Watch what happens to both from the first step on.
