@@ -91,7 +91,8 @@ tastes.round(2)
 
 # %%
 stretch = 3.0  # try 0.1 … 10.0
-stretched = {f"{c:g} · guest": (dishes @ (c * guest)).softmax(dim=0) for c in (0.1, 1.0, stretch)}
+times = (0.1, 1.0, stretch)
+stretched = {f"{c:g} · guest": (c * dishes @ guest).softmax(dim=0) for c in times}
 pd.DataFrame(stretched, names).T.round(3)
 
 # %% [markdown]
@@ -328,8 +329,9 @@ heard = {divisor: {} for divisor in scales}
 for m in (4, 8, 16, 32, 64):
     asking, offered = torch.randn(300, 1, 256), torch.randn(300, m, 256)
     for divisor, s in scales.items():
-        alpha = (s * asking @ offered.mT).softmax(dim=-1)[:, 0, 0]  # of the first key
-        heard[divisor][f"{m} words"] = (alpha * (1 - alpha) >= audible).float().mean().item()
+        alpha = (s * asking @ offered.mT).softmax(dim=-1)[:, 0, 0]  # of one key
+        loud = alpha * (1 - alpha) >= audible
+        heard[divisor][f"{m} words"] = loud.float().mean().item()
 pd.DataFrame(heard).T.rename(index="divided by {}".format).round(2)
 
 # %% [markdown]
@@ -459,7 +461,7 @@ trainings.by_rate().round(2)
 
 # %% tags=["exercise", "build"]
 def my_answer(head, digits, asked):
-    """The digit (int) that the head says for the word `asked`; `digits` is a dict, word → digit."""
+    """The head's digit (int) for the word `asked`; `digits`: word → digit."""
     ...  # WORDS.index("cat") is the place of the cat
 
 
@@ -478,14 +480,16 @@ def my_answer_solution(head, digits, asked):
 cu.checks.my_answer(my_answer_solution)
 
 # %% tags=["nbval-ignore-output"]
-mine = {"moon": 5, "cat": 8, "pirate": 1, "soup": 3, "kite": 7, "queen": 2, "sand": 9, "frog": 6}
+mine = {"moon": 5, "cat": 8, "pirate": 1, "soup": 3, "kite": 7, "queen": 2, "sand": 9}
 answer = cu.choose(my_answer, trainings.answer)
-rows = {divisor: [answer(head, mine, word) for word in mine] for divisor, head in heads.items()}
-pd.DataFrame({"the list": list(mine.values()), **rows}, list(mine)).T
+answers = pd.DataFrame([mine], ["the list"])
+for divisor, head in heads.items():
+    answers.loc[f"divided by {divisor}"] = [answer(head, mine, word) for word in mine]
+answers
 
 # %% [markdown]
-# Put in other words (`print(WORDS)` shows them all), and make the list longer.
-# When does the undivided head make its first mistake?
+# The undivided head misses some words even of this short list.
+# Put in other words (`print(WORDS)` shows them all), make the list longer, and see whether the other head ever fails.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Without √d the right key of a long list mostly stays silent."):
@@ -546,7 +550,7 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 #
 # Each curve and each number is the mean of three trainings, and each side of the first screen has the best of four learning rates, chosen on other lists.
 # With 64 words the undivided head guesses at all of these rates, and also with four times the steps and smaller rates.
-# With 64 numbers a word more steps do help, as [all sizes and rates](03_scoring_functions_further.ipynb#All-sizes-and-rates) show, so we speak of what is learned in a given time.
+# With 64 numbers a word more steps do help (*All sizes and rates* on the further page), so we speak of what is learned in a given time.
 # Under Adam the small start *is* the divided head at four times the rate for $W_Q$ and $W_K$, up to rounding.
 # Without Adam we saw the same gap, but all of it is one task with random words.
 #
