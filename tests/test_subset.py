@@ -84,7 +84,7 @@ def fitted(course: Manifest, *cells) -> list:
 
 def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(six):
     first, text = fitted(six, new_markdown_cell(TEXT))
-    assert first.source.startswith("# Title\n\nText.\n\nOn the way to images: [A dot product is a match]")
+    assert first.source.startswith("# Title\n\nText.\n\nOn the way to images: [A dot product")
     assert "GPT" not in first.source
     assert text.source.splitlines() == [
         "Masks come in their chapter (not in this course), `[code](04_masks.ipynb)` not.",
