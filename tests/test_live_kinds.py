@@ -31,7 +31,7 @@ FULL: dict[str, dict] = {
     "heads": {"request": "HDC", "heads": "3", "sharpness": "12", "balls": "00010110"},
     "kernel_regression": {"kernel": "epanechnikov", "width": "1.5", "query": "4", "point": "3"},
     "learned_head": {"rate": "3", "seed": "7", "step": "40", "noun0": "1"},
-    "look_up": {"size": "0.2", "home": "0.2", "temperature": "9", "kind": "sparsemax"},
+    "look_up": {"size": "0.2", "home": "0.2", "temperature": "9", "kind": "top two"},
     "machine": {
         "sentence": LONG,
         "off": "norms,decoder.0.feed_forward",
@@ -72,7 +72,11 @@ def show_much(page: Page, kind: str) -> None:
 
 # In Python ----------------------------------------------------------------------------------------
 
-TABLE = {"pig": (0.6, 0.7, 3), "whale": (1.6, 0, 90)}, {"calf": (0.6, 0.7)}
+TABLE = (
+    {"pig": (0.6, 0.7, 3), "whale": (1.6, 0, 90)},
+    {"calf": (0.6, 0.7)},
+    ("size", "home", "weeks"),
+)
 MADE: dict[str, tuple[tuple, list[str]]] = {
     "alignment": (("i'm home .",), ["je suis chez moi .", "are not known"]),
     "bert": (("he ___ to .",), ["likes␣", "data-choice"]),
@@ -82,7 +86,7 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "heads": (("GAB", 1), ["The readout says: G white, A white, B black.", "all at once 50 %"]),
     "kernel_regression": ((0.5,), ["the average is 3.76", "a weight of 0.13"]),
     "learned_head": ((3, 4), ["Step 0: loss 0.694", "at best 0.497"]),
-    "look_up": (TABLE, ["<td>−0.745</td>", 'max="1.7"', "calf, size 0.60"]),
+    "look_up": (TABLE, ["<td>−0.745</td>", 'max="1.7"', "calf, size 0.60", "weeks v"]),
     "machine": (
         ("he isn't a painter .", ["decoder.0.cross_attention"]),
         ["peintre", 'aria-checked="false"'],

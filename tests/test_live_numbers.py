@@ -14,10 +14,11 @@ from course_utils.data.images import load_fashion_mnist, scaled
 from course_utils.data.prose import story_text
 from course_utils.data.text import BOS, EOS
 from course_utils.interventions import intervene
-from course_utils.kit.live.widgets import DRAWERS
+from course_utils.kit.live.widgets import ANIMALS, DRAWERS, QUERIES
 from course_utils.lessons.attention_between_pixels import far_colors
 from course_utils.lessons.bahdanau_attention.alignment import links_of
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses
+from course_utils.lessons.queries_keys_values import walks
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.lessons.vision_transformers.analysis import attention_rollout
 from course_utils.pooling import kernel_weights, leave_one_out_error
@@ -25,20 +26,11 @@ from course_utils.pooling import kernel_weights, leave_one_out_error
 # Look-ups and kernels ---------------------------------------------------------------------------
 
 
-def sparsemax(scores: torch.Tensor) -> torch.Tensor:
-    """The point of the simplex that is nearest to the scores, found by halving: not as the script does it."""
-    low, high = scores.max() - 1, scores.max()
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if (scores - middle).relu().sum() > 1 else (low, middle)
-    inside = scores > high.detach()
-    return (scores - (scores[inside].sum() - 1) / inside.sum()).relu()
-
-
 WEIGH = {
     "softmax": lambda scores: scores.softmax(0),
     "nearest": lambda scores: F.one_hot(scores.argmax(), len(scores)).double(),
-    "sparsemax": sparsemax,
+    "top two": lambda scores: F.one_hot(scores.topk(2).indices, len(scores)).double().mean(0),
+    "average": lambda scores: torch.full_like(scores, 1 / len(scores)).detach(),
 }
 FIND = """(...given) => {
     const { scores, weights, answer, slope } = live_inside.find(...given);
@@ -54,9 +46,23 @@ def test_a_look_ups_scores_weights_answer_and_slope():
         scores = -(query - rows[:, :2]).square().sum(1) / 2
         weights = weigh(scores / temperature)
         answer = weights @ rows[:, 2:]
-        (slope,) = torch.autograd.grad(answer + 0 * query.sum(), query)  # nearest has no way back
+        (slope,) = torch.autograd.grad(
+            answer + 0 * query.sum(), query
+        )  # hard ones have no way back
         found = ask(FIND, query.tolist(), rows.tolist(), temperature, kind)
         assert apart(found, (scores, weights, answer, slope)) < CLOSE
+
+
+def test_the_walk_of_the_widget_is_the_one_that_the_check_of_your_own_table_takes():
+    load_all("look_up", "find, walk")
+    rows = torch.tensor(list(ANIMALS.values()), dtype=torch.float64)
+    query = torch.tensor(QUERIES["kitten"], dtype=torch.float64)
+    ends = [[-0.2, 1.1], [-0.2, 1.1]]
+    for temperature in (0.001, 0.02, 0.1, 2.0):
+        places, _ = walks.walk(rows[:, :2], rows[:, 2], query, temperature, 20.0)
+        walked = "(...given) => live_inside.walk(...given)"
+        found = ask(walked, query.tolist(), rows.tolist(), temperature, "softmax", 20, ends)
+        assert apart(found, torch.stack(places)) < CLOSE
 
 
 POOLING = "weights, average, leaveOneOut"

@@ -10,11 +10,11 @@
 # # Queries, keys and values
 #
 # **How can a table be asked for something that is not in it?**
-# A table knows how long a cat lives and how long a dog lives.
-# You ask for a kitten: drag the cross.
-# Then choose another *look-up*, and press *Walk there*: which animal would live 20 years?
-# *Softmax* finds its way, and *nearest* does not move.
-# This is why attention, which is the first of the two, can be learned.
+#
+# Our table knows how long five animals live, but we want to know about a kitten.
+# Drag the cross, and watch how the answer follows, with the nearest animals counting most.
+# Then let's turn the question around: where would an animal live 20 years?
+# Press *Walk there*, choose *nearest* as the look-up, and press it again.
 
 # %%
 import math
@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch.autograd import grad
 
 import course_utils as cu
+from course_utils.lessons.queries_keys_values import walks
 
 cu.seed_everything(0)
 
@@ -48,50 +49,60 @@ kitten = torch.tensor([[kitten_size, kitten_home]])  # one query: (1, features)
 cu.live.look_up(animals, strangers)
 
 # %% [markdown]
-# After this chapter you can
+# At the temperature of 0.1 the query with *softmax* finds its way, while with *nearest* it doesn't move at all.
+# This is why attention, which is the first of the two, can be learned.
+# (At 0.02 the query leaves the picture instead, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).)
 #
-# - compute an answer of attention with a pencil: scores, softmax, weighted average;
-# - write exact, nearest, top-k and average look-up as weights in one formula, and say what each can learn;
-# - say what a weighted average can never answer, and give it a way to answer "nothing".
+# By the end of this chapter you will be able to
 #
-# It needs [Start here](00_start_here.ipynb), and tensors, shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
+# - compute attention with a pencil, from scores to weights to a weighted average;
+# - say which look-ups can learn where to look, and write one step of the walk;
+# - say which answers a weighted average can never give;
+# - let a query walk through a table of your own.
 #
-# ## Ask for a kitten
+# You will need [Start here](00_start_here.ipynb), and tensors, shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
 #
-# A Python dictionary answers *cat* with 15 and *kitten* with an error.
-# But the kitten's two numbers are near those of the cat, and not far from those of the dog.
-# Three words for what we have:
+# ## Query, key and value: ask for a kitten
 #
-# - a **key** is what an entry can be found by: here its size and home;
-# - a **value** is what an entry has to tell: here its years;
-# - a **query** is what we ask with.
-#   It has the form of a key, and need not be one of them.
+# A Python dictionary answers *cat* with 15, and *kitten* with an error.
+# But the kitten's two numbers are near those of the cat, and not far from those of the dog, so we can do better.
+# Three words first:
 #
-# The look-up gives each entry a **weight**, shown as a disk.
-# The weights are not negative and sum to 1, and they are larger for keys that are nearer to the query.
-# The answer is the sum of *weight times value*: a weighted average.
-# Entries with large weights are those that the look-up *pays attention* to.
-# Hence the name **attention**, and [attention weights](C_glossary.ipynb#attention-weights).
+# - a **key** is what an entry can be found by, here its size and its home;
+# - a **value** is what it tells us when it is found, here its years;
+# - a **query** is what we ask with, in the form of a key.
 #
-# One number can be turned, the [temperature](C_glossary.ipynb#temperature) $T$.
-# The lower it is, the larger is the share of the nearest key.
-# At the coldest end all is taken from the cat; at the hottest each entry weighs 0.2, whatever you ask.
+# The look-up gives each entry a **weight**, which the picture shows as a disk.
+# Weights aren't negative, they sum to 1, and a key that is nearer to the query has a larger one.
+# The answer is the sum of *weight times value*, a weighted average.
+# We say that the query *pays attention* to the entries with large weights, and that is why we speak of **attention**, and of [attention weights](C_glossary.ipynb#attention-weights).
 #
-# ## From scores to weights
+# There is one number to turn, the [temperature](C_glossary.ipynb#temperature) $T$.
+# Move it to both ends in the picture.
+# At the cold end everything comes from the cat, and at the hot end each animal weighs 0.2, whatever you ask.
+# All of this works for a table of any size, and with another table the same query gets another answer.
 #
-# To compute this we need a number for *near*, the **score** $a$.
-# A simple one is minus half the squared distance: 0 for a perfect match, and more negative the further away.
-# For kitten and dog, by hand:
+# ## From scores to weights: softmax
+#
+# To compute the weights we first need a number for *near*, the **score** $a$.
+# Ours is minus half of the squared distance, which is 0 for a perfect match and negative for all others.
+# Let's do kitten and dog by hand:
 #
 # $$a = -\tfrac12\lVert q-k\rVert^2 = -\tfrac12\big((0.2-0.4)^2+(0.9-1.0)^2\big) = -\tfrac12(0.04+0.01) = -0.025 .$$
 #
-# Scores can be any numbers; weights must not be negative, and sum to 1.
-# So make them positive first, by the exponential function, and then divide by their sum: the **[softmax](C_glossary.ipynb#softmax)** of *Start here*.
-# New is the temperature, by which the scores are divided before:
+# How do scores become weights?
+# Go through three stages with the arrow keys, and do at least one of the divisions yourself.
+
+# %% jupyter={"source_hidden": true}
+cu.stages("queries_keys_values")
+
+# %% [markdown]
+# This is the **[softmax](C_glossary.ipynb#softmax)** of *Start here*.
+# Before it we divide the scores by the temperature, and after it the weights mix the values:
 #
 # $$\alpha_i = \frac{e^{a_i/T}}{\sum_j e^{a_j/T}},\qquad \text{answer} = \sum_i \alpha_i\, v_i .$$
 #
-# All of it in numbers, a row for each key, and then as a flow of data.
+# Here is all of it for the kitten, with one row for each key, and then as a flow of data.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 steps = pd.DataFrame({"distance²": (kitten - keys).square().sum(1)}, index=names)
@@ -151,9 +162,9 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# In code, for many queries at once.
-# Each line has the name of its step, and these names return in later chapters: *score, scale, normalize, mix*.
-# Below the code our `softmax` is compared with PyTorch's: the same weights, and the same gradients (slopes), from which later chapters learn.
+# Cat and dog have nearly all of the weight, so the answer lies between their 15 and 12 years.
+# Now let's write it for many queries at once.
+# Each line is one step, and we will meet these names again: *score, scale, normalize, mix*.
 
 
 # %%
@@ -161,11 +172,6 @@ def closeness(queries, keys):
     """−½‖q − k‖²: (queries, features), (keys, features) → (queries, keys)."""
     apart = queries[:, None, :] - keys[None, :, :]  # (queries, keys, features)
     return -apart.square().sum(dim=-1) / 2
-
-
-def softmax(scores, dim=-1):
-    positive = scores.exp()
-    return positive / positive.sum(dim=dim, keepdim=True)
 
 
 def look_up(queries, keys, values, T):
@@ -176,19 +182,19 @@ def look_up(queries, keys, values, T):
     return weights @ values  # mix
 
 
-cu.equal(softmax, torch.softmax, closeness(kitten, keys), dim=-1)
 print(f"kitten, T = {T:g}: {look_up(kitten, keys, values, T).item():.2f} years")
 
 # %% [markdown]
 # ### Only differences count, in units of the temperature
 #
-# Divide two weights, and the sum cancels:
+# By how much does the better key win?
+# Divide two weights, and the sum of the exponentials cancels:
 #
 # $$\frac{\alpha_i}{\alpha_j} = e^{(a_i-a_j)/T} .$$
 #
 # The cat leads the dog by $-0.010-(-0.025) = 0.015$.
-# At $T=0.1$ this is a factor of $e^{0.15} = 1.16$.
-# And at $T=0.01$?
+# At $T=0.1$ this makes its weight $e^{0.15} = 1.16$ times as large.
+# What happens if we cool down to $T=0.01$?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -198,40 +204,43 @@ cu.predict(
     wrong={
         "less": "The lead is 0.015. How many temperatures of 0.01 is that?",
         "more": "Divide the lead by the temperature first, then take the exponential.",
-        11.6: "The lead in units of T grows ten times; the factor does not. It is the exponential of the lead.",
+        11.6: "The lead in units of T grows ten times, but the factor doesn't. It is the exponential of the lead.",
     },
     why="0.015 / 0.01 = 1.5, and e to the 1.5 is 4.48.",
     shows={"size": 0.2, "home": 0.9, "temperature": 3, "kind": "softmax"},
 )
 
+# %% [markdown]
+# Watch what happens to the kitten's weights if we add 5 to each $a/T$, store the cat a second time, or turn the table upside down.
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 raw = closeness(kitten, keys)[0]
-changes = {f"T = {t:g}": raw / t for t in (0.001, 0.01, 0.1, 1.0, 100.0)}
-changes["5 more on each a / T, T = 0.1"] = raw / 0.1 + 5
-weights_of = torch.stack(list(changes.values())).softmax(dim=-1)  # (changes, keys)
-by_change = pd.DataFrame(weights_of.tolist(), index=list(changes), columns=names)
-by_change["answer"] = (weights_of @ values).tolist()
 best = raw.argmax().item()
-twice = torch.cat([table, table[[best]]])
-for change, t in ("best stored twice", twice), ("table upside down", table.flip(0)):
-    again = look_up(kitten, t[:, :2], t[:, 2], 0.1).item()
-    by_change.loc[f"{change}, T = 0.1", "answer"] = again
-by_change.round(2).astype(object).fillna("")
+twice, upside_down = torch.cat([table, table[[best]]]), table.flip(0)
+changed = {"as it is": (table, 0), "5 more on each a / T": (table, 5), f"{names[best]} stored twice": (twice, 0), "table upside down": (upside_down, 0)}  # fmt: skip
+by_change = pd.DataFrame(index=list(changed), columns=[*names, f"{names[best]} again", "answer"])
+for change, (rows, more) in changed.items():
+    weights = (closeness(kitten, rows[:, :2]) / 0.1 + more).softmax(dim=-1)[0]
+    in_order = weights.flip(0) if rows is upside_down else weights
+    by_change.loc[change] = [
+        *in_order.tolist(),
+        *[math.nan] * (len(names) + 1 - len(rows)),
+        (weights @ rows[:, 2]).item(),
+    ]
+by_change.astype(float).round(2).astype(object).fillna("")
 
 # %% [markdown]
-# As $T$ grows, the answer goes from the nearest value to the mean of all.
-# Five more on each $a/T$ changes nothing: every exponential gets the factor $e^5$, and so does their sum.
-# This is **shift invariance**.
-# If the cat is stored twice, the answer moves toward it; if the table is turned upside down, nothing changes.
+# Adding 5 changes nothing, because only differences of scores are in the formula.
+# This is the **shift invariance** of the softmax.
+# A second cat does change the answer, but another order doesn't.
 # **Copies count, order does not**: to this look-up a table is a bag of pairs.
 #
 # ### Exercise 1 · Five weights without a computer
 #
 # *predict · 5 minutes*
 #
-# Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$.
-# So the exponentials are 1, 2 and 5.
-# What is the weight of the **first** key,
+# Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$, so the exponentials are 1, 2 and 5.
+# What is the weight of the **first** key
 #
 # (a) as it stands · (b) if $\ln 2$ is added to its own score · (c) if all three scores are doubled · (d) if a fourth key comes with the score $\ln 8$ · (e) if $T$ becomes huge, with the three keys?
 # Two decimals are enough.
@@ -258,7 +267,8 @@ cu.checks.predicted_weights(predicted_weights_solution)
 # %% [markdown]
 # ### Rows sum to 1, columns need not
 #
-# With several queries the weights are a matrix: a row for each query, a column for each key.
+# With several queries the weights become a matrix, with a row for each query and a column for each key.
+# Let's have the five animals ask with their own keys, and two strangers as well.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 askers = torch.cat([keys, torch.tensor(list(strangers.values()))])  # (queries, 2)
@@ -271,83 +281,36 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# On the left the animals, asking with their own keys, make an **identity matrix**, as a dictionary would: each finds exactly itself.
-# In the middle cat and dog share their weight; on the right hardly a difference is left.
-# Each row sums to 1; a column sums to whatever its key gets from all queries.
+# At the coldest the animals make an **identity matrix**, because each finds exactly itself, as in a dictionary.
+# In the middle cat and dog share their weight, and on the right you hardly see a difference.
+# Each row sums to 1, but a column sums to whatever its key gets from all queries, here 1.95 for the cat and 0.97 for the elephant in the middle.
 #
-# ### Exercise 2 · A softmax for large scores
+# ## Hard and soft look-ups: what can be learned?
 #
-# *build · 8 minutes*
-#
-# Our `softmax` looks like the formula, and fails for large scores: for 1000 and 999 it gives NaN, because $e^{1000}$ is more than the largest number that a tensor can hold (try it).
-# Shift invariance repairs it: which shift makes every exponential of a row at most 1, and one of them exactly 1?
-#
-# Build it without PyTorch's softmax, for any number of axes, and do not write into the scores.
-# A score of $-\infty$ (`-math.inf`) says "this key does not exist": its weight is $e^{-\infty}=0$.
-# (Rows without any key come in [Masks](04_masks.ipynb).)
-
-
-# %% tags=["exercise", "build"]
-def safe_softmax(scores):
-    """Softmax over the last axis, safe for any scores: (…, keys) → (…, keys)."""
-    ...
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.safe_softmax(safe_softmax)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def safe_softmax_solution(scores):
-    """Subtract the largest of each row: this changes no weight, and no exponent is above 0."""
-    positive = (scores - scores.max(dim=-1, keepdim=True).values).exp()
-    return positive / positive.sum(dim=-1, keepdim=True)
-
-
-cu.checks.safe_softmax(safe_softmax_solution)
-
-# %% [markdown]
-# ## Six look-ups, one formula
-#
-# *Answer = sum of weight times value* covers more than softmax.
-# Four ways to look something up, known long before attention, differ in the weights alone:
+# A weighted average covers more than the softmax.
+# These four look-ups differ from it, and from each other, only in their weights:
 #
 # | look-up | weights |
 # |---|---|
-# | **exact**, as in a dictionary | 1 for the key that equals the query in every digit (equal shares, if it is stored more than once), else 0 |
-# | **nearest** | 1 for the key with the best score, else 0 |
-# | **top-k**, in statistics the *k nearest neighbors* | $1/k$ for each of the $k$ best scores, else 0 |
-# | **average** | $1/m$ for each of the $m$ keys, whatever the query |
+# | **exact**, as in a dictionary | 1 for the key that equals the query, 0 for all others |
+# | **nearest** | 1 for the key with the best score, 0 for all others |
+# | **top-k**, in statistics the *k nearest neighbors* | $1/k$ for each of the $k$ best scores, 0 for all others |
+# | **average** | $1/m$ for each of the $m$ keys, whatever the query is |
 #
-# Between these and softmax stands **sparsemax** (Martins and Astudillo, 2016): draw a line under the scores $a/T$; what stands above it is the weight.
-# The line is as high as makes the sum 1: of 1, 0.6 and 0, a line at 0.3 leaves 0.7, 0.3 and *exactly* 0.
+# One function gives us the last three, because *nearest* is top-1, and the *average* is top-$m$.
 
 
 # %%
-def share(chosen):
-    """True where a key is chosen → equal shares of 1 in each row, or zeros."""
-    return chosen.float() / chosen.sum(dim=-1, keepdim=True).clamp(min=1)
-
-
 def top(scores, k):
-    """Equal shares for the k best scores of each row."""
-    kth = scores.topk(min(k, scores.shape[-1]), dim=-1).values[..., -1:]
-    return share(scores >= kth)
-
-
-def sparsemax(scores):
-    """What stands above one line for each row: (…, keys)."""
-    best = scores.sort(dim=-1, descending=True).values
-    counts = torch.arange(1, scores.shape[-1] + 1)
-    lines = (best.cumsum(dim=-1) - 1) / counts  # the line, if the first 1, 2, … count
-    last = (best > lines).sum(dim=-1, keepdim=True) - 1
-    return (scores - lines.gather(-1, last)).relu()
+    """1/k for each of the k best scores of a row, 0 for the others."""
+    best = scores.topk(k, dim=-1).indices
+    return torch.zeros_like(scores).scatter(-1, best, 1 / k)
 
 
 # %% [markdown]
-# Which of them can learn?
-# A network learns by small steps along slopes (gradients).
-# An answer has slopes of two kinds: for the **values**, and for the **query and the keys**.
+# Which of these can a network learn?
+# It learns by small steps along gradients, the slopes of what it computes, so let's ask for two slopes.
+# How much does the answer change if we change a *value* a little, and how much if we change the *query*?
 
 
 # %%
@@ -358,91 +321,124 @@ def slopes(weigh, query):
     return answer.item(), *grad(answer, (query, stored), materialize_grads=True)
 
 
-k = 2  # try 1 … 5
-T_soft = 0.1  # try 0.001 … 1.0
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 look_ups = {
-    f"softmax, T = {T_soft:g}": lambda scores: (scores / T_soft).softmax(dim=-1),
-    "sparsemax, T = 1": lambda scores: sparsemax(scores / 1.0),
-    "exact": lambda scores: share(scores == 0),
+    "softmax, T = 0.1": lambda scores: (scores / 0.1).softmax(dim=-1),
     "nearest": lambda scores: top(scores, 1),
-    f"top-{k}": lambda scores: top(scores, k),
-    "average": lambda scores: torch.full_like(scores, 1 / len(names)),
+    "top-2": lambda scores: top(scores, 2),
+    "average": lambda scores: top(scores, len(names)),
 }
-found = pd.DataFrame(columns=["answer", *names, "for size", "for home"])
+by_look_up = pd.DataFrame(columns=["answer", *names, "for size", "for home"])
 for name, weigh in look_ups.items():
     answer, for_query, for_values = slopes(weigh, kitten)
-    found.loc[name] = [answer, *for_values.tolist(), *for_query[0].tolist()]
-found.round(2)
+    by_look_up.loc[name] = [answer, *for_values.tolist(), *for_query[0].tolist()]
+by_look_up.round(2)
 
 # %% [markdown]
-# Under the animals stand the slopes for the values, and they are the weights: one year more for the cat is so much more for the answer.
-# All of these look-ups can learn *what to say*, but for *exact*, which finds no kitten.
-# The last two columns are the slopes for the query: zero in all rows but those of softmax and sparsemax.
-# Only these two learn *where to look*.
+# Below the animals you see the slopes for the values, which are simply the weights, because one more year for the cat adds its weight to the answer.
+# So all four can learn *what to say*.
+# The last two columns are the slopes for the query, and they are 0 for all but the softmax.
+# **Only the softmax can learn where to look.**
+
+# %% jupyter={"source_hidden": true}
+cu.quiz("queries_keys_values", "which_slope")
+
+# %% [markdown]
+# ### Exercise 2 · One step of the walk
 #
-# Now let the query go against the slope of $\tfrac12(\text{answer}-20)^2$, as the button does:
+# *build · 6 minutes*
+#
+# Now you can write the button *Walk there* yourself.
+# The loss is $\tfrac12(\text{answer}-\text{wanted})^2$, and each step goes against its slope:
+#
+# $$\text{query} \leftarrow \text{query} - \text{rate}\cdot\frac{\partial\,\text{loss}}{\partial\,\text{query}} .$$
+#
+# Your function is given the look-up as a function `ask`, which turns queries into answers, and it may borrow from `slopes` above.
+
+
+# %% tags=["exercise", "build"]
+def one_step(ask, query, wanted, rate):
+    """The query after one step: (queries, features) → (queries, features)."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.one_step(one_step)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def one_step_solution(ask, query, wanted, rate):
+    """The loss is one number, so the sum over the queries keeps the slope of each."""
+    query = query.clone().requires_grad_()
+    loss = (ask(query) - wanted).square().sum() / 2
+    (slope,) = torch.autograd.grad(loss, query)
+    return query.detach() - rate * slope
+
+
+cu.checks.one_step(one_step_solution)
+
+# %% [markdown]
+# Let's repeat your step 300 times from the kitten, at two temperatures.
 
 # %%
-wanted = 20.0  # try 12.0 … 28.0
+wanted = 20.0  # try 16.0 … 28.0
 rate = 0.0003  # try 0.0001 … 0.0005
-paths = {name: [kitten] for name in look_ups}
-for name, path in paths.items():
+step = cu.choose(one_step, walks.one_step)
+ways = {}
+for t in (0.1, 0.02):
+    way = [kitten]
     for _ in range(300):
-        years, slope, _ = slopes(look_ups[name], path[-1])
-        path.append(path[-1] - rate * (years - wanted) * slope)
-
-ends = {name: slopes(look_ups[name], path[-1])[0] for name, path in paths.items()}
-pd.DataFrame({"at first": found["answer"], "after 300 steps": ends}).round(1).T
+        way.append(step(lambda query, t=t: look_up(query, keys, values, t), way[-1], wanted, rate))
+    ways[t] = torch.cat(way)
+    print(f"T = {t:g}: at the end {look_up(way[-1], keys, values, t).item():.1f} years")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 line = kitten + torch.linspace(0, 1, 401)[:, None] * (keys[-1] - kitten)
 side = torch.linspace(-0.1, 1.1, 81)
-soft, sparse = list(look_ups)[:2]
-field = look_ups[soft](closeness(torch.cartesian_prod(side, side), keys)) @ values
+field = look_up(torch.cartesian_prod(side, side), keys, values, 0.1)
 fig, (left, right) = cu.subplots(
     1, 2, width=9, height=3.5, width_ratios=[1.1, 1],
-    alt="Left: the answer along a straight line from the kitten to the elephant. Softmax and sparsemax are rising "
-    "curves; nearest and top-k are staircases; average is flat. Right: the plane with lines of equal answers of the "
-    "softmax, and the ways of the query: softmax and sparsemax go to the right, nearest stays at the kitten.",
+    alt="Left: the answer along a straight line from the kitten to the elephant. Softmax is a rising curve; nearest and "
+    "top-2 are staircases; average is flat. Right: the plane with lines of equal answers of the softmax at T = 0.1, and "
+    "two ways of the query: at T = 0.1 it goes down to the right and ends between cat and horse, at T = 0.02 it goes to "
+    "the left, away from all animals.",
 )  # fmt: skip
-looks = {soft: ("key", "-"), sparse: ("query", "-"), "nearest": ("wrong", "--"), f"top-{k}": ("plum", "-."), "average": ("line", ":")}  # fmt: skip
+looks = {"softmax, T = 0.1": ("key", "-"), "nearest": ("wrong", "--"), "top-2": ("plum", "-."), "average": ("line", ":")}  # fmt: skip
 for name, (color, style) in looks.items():
     answers = look_ups[name](closeness(line, keys)) @ values
     left.plot(torch.linspace(0, 1, 401), answers, style, color=cu.COLORS[color], label=name)
 left.set(xlabel=f"from kitten (0) to {names[-1]} (1)", ylabel="answer (years)")
 left.legend(loc="upper left", fontsize=9)
-lines = right.contour(side, side, field.reshape(81, 81).T, 10, colors="0.75", linewidths=0.7)
-right.clabel(lines, fontsize=8)
-for name in (soft, sparse):
-    way = torch.cat(paths[name])
-    right.plot(*way.T, color=cu.COLORS[looks[name][0]], linewidth=2.2)
-    right.plot(*way[-1], "o", color=cu.COLORS[looks[name][0]])
+levels = right.contour(side, side, field.reshape(81, 81).T, 10, colors="0.75", linewidths=0.7)
+right.clabel(levels, fontsize=8)
+for t, color in ((0.1, "key"), (0.02, "query")):
+    right.plot(*ways[t].T, color=cu.COLORS[color], linewidth=2.2, label=f"T = {t:g}")
+    right.plot(*ways[t][-1], "o", color=cu.COLORS[color])
 for name, place in [*zip(names, keys.tolist(), strict=True), ("kitten", kitten[0].tolist())]:
     right.plot(*place, "X" if name == "kitten" else "o", color="black", markersize=6)
     right.annotate(name, place, (0, 7), textcoords="offset points", ha="center", fontsize=9)
 right.set(
     xlabel="size", ylabel="home", title="ways of the query", xlim=(-0.1, 1.1), ylim=(-0.1, 1.15)
 )
+right.legend(loc="upper right", fontsize=9)
 fig
 
 # %% [markdown]
-# Softmax arrives, and so does sparsemax; the others stay where they are.
-# So does a softmax at $T=0.01$.
-# On the left: *nearest* and *top-k* are staircases, and a stair does not say where the next one is.
-# Sparsemax has slopes only among the keys that have weight.
-# Turn its temperature down to 0.1 in the widget: cat and dog alone have weight, and it never gets above 15.
-
-# %% jupyter={"source_hidden": true}
-cu.quiz("queries_keys_values", "which_slope")
-
-# %% [markdown]
-# ## A table of words
+# On the left, *nearest* and *top-2* are staircases, and a stair doesn't say where the next one is.
+# The softmax is a ramp, so the query can feel its way up.
 #
-# Keys may have more than two numbers, and values more than one.
-# Here the keys are words, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
-# It learned them from sentences and their French; nobody told it what a word is.
-# A value is three numbers, which say what the word is: a person, a number, or something to do.
-# Each word asks all the *others*.
+# On the right, the query arrives at $T=0.1$.
+# At $T=0.02$ it has a slope as well, but a softmax that cold sees only the nearest animals, and the dog above and the mouse below both lower the cat's 15 years.
+# So the way up leads between them to the left, on and on, toward 15 years and never beyond.
+# "Can be learned" promises a slope, but not that the slope leads where we want to go.
+#
+# ## A table of words: embeddings as keys
+#
+# Keys may have many features, and a value may be more than one number.
+# Let's take words as keys, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
+# The translator learned them from sentences and their French, and nobody told it what a word is.
+# A value has three numbers, one for persons, one for numbers and one for things to do.
+# Each word asks all the *others*, once for the nearest of them and once by a softmax.
 
 # %%
 kinds = {  # the translator knows some 2,000 whole words: add some
@@ -450,16 +446,22 @@ kinds = {  # the translator knows some 2,000 whole words: add some
     "number": "two three five six ten",
     "to do": "eat drink play sleep swim walk run sing",
 }
+T_words = 0.3  # try 0.05 … 1.0
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 stored = cu.load_model("everyday_fr")
 rows = {token: i for i, token in enumerate(stored.vocabularies["tokens"])}
 words = [word for each in kinds.values() for word in each.split()]
 vectors = stored.state["source_embedding.weight"][[rows[f"{word}␣"] for word in words]]
 kind = torch.tensor([i for i, each in enumerate(kinds.values()) for _ in each.split()])
 alike = closeness(vectors, vectors).fill_diagonal_(-math.inf)  # not itself
-told = (alike / T).softmax(dim=-1) @ F.one_hot(kind).float()  # (words, 3)
-hits = told.argmax(dim=-1) == kind
-missed = [word for word, hit in zip(words, hits, strict=True) if not hit]
-print(f"{hits.sum()} of {len(words)} are right; not {missed}")
+weights = (alike / T_words).softmax(dim=-1)  # (words, words)
+answers = weights @ F.one_hot(kind).float()  # (words, 3)
+guesses = {"nearest": kind[alike.argmax(dim=-1)], "softmax": answers.argmax(dim=-1)}
+for name, guess in guesses.items():
+    missed = [words[i] for i in (guess != kind).nonzero()[:, 0]]
+    print(f"{name}: {(guess == kind).sum()} of {len(words)} are right; not {missed}")
+pd.Series(weights[words.index("run")], words).nlargest(6).round(2).to_frame("weight for run").T
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 flat = vectors - vectors.mean(dim=0)
@@ -480,9 +482,9 @@ for j in flat[:, 1].argsort().tolist():  # words that would cover another stand 
         y += line / 4
     free.append((x, half, y))
     left.text(x, y, words[j], color=colors[kind[j]], ha="center", va="center", fontsize=9)
-for word, spot, i in zip(words, told @ corners, kind.tolist(), strict=True):
+for word, spot, i in zip(words, answers @ corners, kind.tolist(), strict=True):
     right.plot(*spot, "o", color=colors[i], alpha=0.6, markersize=7)
-    if told[words.index(word), i] < 0.6:
+    if answers[words.index(word), i] < 0.6:
         right.annotate(word, spot.tolist(), (7, -3), textcoords="offset points", fontsize=9)
 left.set(
     xlim=(flat[:, 0].min() - 0.3, flat[:, 0].max() + 0.3),
@@ -497,11 +499,14 @@ right.axis("off")
 fig
 
 # %% [markdown]
-# The vectors know the kind of a word: nearly every answer is right, where *person* for all would be right for ten.
+# On the left, words of one kind lie together, so even the nearest word is nearly always right.
+# It is wrong about *run*, whose nearest word happens to be *ten*.
+# In the softmax about five words share the weight, and *walk*, *drink* and *eat* outvote the *ten*.
 #
 # Where can an answer lie?
-# Weights that are not negative and sum to 1 keep them in the triangle of the values, the *convex hull* ([convex weights](C_glossary.ipynb#convex-weights)); one weight of 1 gives a corner, equal weights the middle.
-# For single numbers the hull is an interval: no query of the world gets more than 65 years, or less than 2.
+# On the right, all of them are in the triangle of the three values, because weights that aren't negative and sum to 1 can't leave it.
+# It is called the *convex hull* of the values ([convex weights](C_glossary.ipynb#convex-weights)).
+# For single numbers the hull is an interval, so no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
 # **Attention interpolates.
 # It cannot extrapolate, and it cannot add up.**
 
@@ -509,158 +514,159 @@ fig
 with cu.guard(
     "Each row of weights sums to 1 and depends only on differences of a/T, and copies of a pair count while its place doesn't."
 ):
-    factors = ((raw - raw[best]) / 0.1).exp()
-    assert torch.allclose(weights_of[2] / weights_of[2, best], factors, atol=1e-4)
-    assert torch.allclose(weights_of[5], weights_of[2], atol=1e-5)
-    assert by_change["answer"].iloc[6] != by_change["answer"].iloc[2]
-    assert math.isclose(*by_change["answer"].iloc[[2, 7]], rel_tol=1e-4)
+    per_key = by_change[names].to_numpy(dtype=float)
+    assert abs(per_key[[1, 3]] - per_key[0]).max() < 1e-5
+    assert by_change["answer"].iloc[2] != by_change["answer"].iloc[0]
+    assert math.isclose(*by_change["answer"].iloc[[0, 3]], rel_tol=1e-4)
     assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
 with cu.guard(
     "The numbers in the text are those of the table that it begins with, at T = 0.1 and T = 0.01.",
     given=(kitten_size, kitten_home, T) == (0.2, 0.9, 0.1),
 ):
     assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
-    assert 4.4 < by_change["cat"].iloc[1] / by_change["dog"].iloc[1] < 4.6
-    assert by_change["answer"].round(2).tolist()[4:] == [24.35, 13.76, 14.18, 13.76]
+    assert 4.4 < ((raw[1] - raw[2]) / 0.01).exp() < 4.6
     assert torch.allclose(maps[0][: len(names)], torch.eye(len(names)), atol=0.01)
+    assert (maps[1].sum(0)[[1, 4]] - torch.tensor([1.95, 0.97])).abs().max() < 0.01
 with cu.guard(
-    "A hard look-up has slopes for the values but none for the query, so the query stays where it is."
+    "Every look-up has slopes for the values, but only the softmax has slopes for the query."
 ):
     for name, weigh in look_ups.items():
         _, to_query, to_values = slopes(weigh, kitten)
         assert torch.allclose(to_values, weigh(raw), atol=1e-6)
-        assert name in (soft, sparse) or to_query.eq(0).all()
-        assert name in (soft, sparse) or torch.equal(paths[name][-1], kitten)
-with cu.guard("The weights of sparsemax sum to 1, some are exactly 0, and the others have slopes."):
-    drawn = torch.randn(6)
-    above = sparsemax(drawn)
-    inside = (above > 0).float()
-    slope_matrix = inside.diag() - inside[:, None] * inside / inside.sum()
-    automatic = torch.autograd.functional.jacobian(sparsemax, drawn)
-    assert math.isclose(above.sum().item(), 1, abs_tol=1e-5) and above.eq(0).any()
-    assert torch.allclose(automatic, slope_matrix, atol=1e-6)
+        assert to_query.eq(0).all() == (not name.startswith("softmax"))
 with cu.guard(
-    "With softmax and with sparsemax, the query arrives at the wanted answer.",
-    given=(kitten_size, kitten_home, T_soft, rate, wanted) == (0.2, 0.9, 0.1, 0.0003, 20),
+    "At T = 0.1 the query arrives at 20 years, and at T = 0.02 it goes away to the left and stays below 15.",
+    given=(kitten_size, kitten_home, rate, wanted) == (0.2, 0.9, 0.0003, 20),
 ):
-    assert abs(ends[soft] - 20) < 0.1 and abs(ends[sparse] - 20) < 0.1
-    assert look_ups[sparse](closeness(paths[sparse][-1], keys)).eq(0).any()
-    stuck = kitten
-    for _ in range(300):
-        reached, push, _ = slopes(lambda scores: sparsemax(scores / 0.1), stuck)
-        stuck = stuck - rate * (reached - 20) * push
-        assert reached < 15.001
+    warm, cold_way = (look_up(ways[t], keys, values, t) for t in (0.1, 0.02))
+    assert abs(warm[-1] - 20) < 0.1 and cold_way.max() < 15
+    assert ways[0.02][-1, 0] < ways[0.02][100, 0] < kitten_size
 with cu.guard(
-    "With a very cold softmax, the query hardly moves.",
-    given=(kitten_size, kitten_home) == (0.2, 0.9),
+    "The walk of the widget arrives from T = 0.05 to T = 1 and at no other temperature of its slider, and at T = 0.02 it is mouse and dog that lead it away.",
+    given=(kitten_size, kitten_home, len(names)) == (0.2, 0.9, 5),
 ):
-    frozen = kitten
-    for _ in range(300):
-        reached, push, _ = slopes(lambda scores: (scores / 0.01).softmax(dim=-1), frozen)
-        frozen = frozen - 0.0003 * (reached - 20) * push
-    assert push.norm() > 0 and reached < 15.001
+    slider = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+    walked = {t: walks.walk(keys, values, kitten[0], t, 20.0)[1] for t in slider}
+    assert {t for t in slider if walked[t] == "arrived"} == {0.05, 0.1, 0.2, 0.5, 1.0}
+    few = {"without the mouse": [1, 2, 3, 4], "mouse, cat and dog": [0, 1, 2]}
+    by_few = [walks.walk(keys[i], values[i], kitten[0], 0.02, 20.0)[1] for i in few.values()]
+    assert by_few == ["arrived", "left"]
 with cu.guard(
-    "For more than four words in five, the other words tell what kind of word it is.",
-    given=T == 0.1,
+    "For more than four words in five, the other words tell what kind of word it is, and the softmax is right about *run*.",
+    given=T_words == 0.3,
 ):
+    hits = guesses["softmax"] == kind
     assert hits.sum() > 0.8 * len(words) > 1.5 * kind.bincount().max()
+    run = words.index("run")
+    assert hits[run] and guesses["nearest"][run] != kind[run]
+    assert 4 < torch.special.entr(weights).sum(dim=-1).exp().mean() < 6
 with cu.guard("Convex weights never give an answer outside the values."):
     far = look_up(3 * torch.randn(10_000, 2), keys, values, T)  # queries near and far
     assert values.min() - 1e-3 <= far.min() and far.max() <= values.max() + 1e-3
-    assert told.min() >= 0 and torch.allclose(told.sum(-1), torch.ones(len(words)))
+    assert answers.min() >= 0 and torch.allclose(answers.sum(-1), torch.ones(len(words)))
 
 # %% [markdown]
 # ## There is always an answer
 #
-# Ask the animals for a *house*, of size 1 and home 1, at a low temperature.
-# No animal is like a house; how large is its largest weight?
-#
-# The last four rows are a remedy: the weight of one more entry, "nothing", with the value 0 and a fixed score, here that of a key at a distance of 0.3.
+# What if we ask for something that isn't like any animal?
+# A *house*, of size 1 and home 1, has the score $-0.18$ with the dog, $-0.20$ with the horse, and less with all others.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "At T = 0.01, how large is the largest weight that the house gives to an animal?",
+    [
+        "nearly 0, since no animal is like a house",
+        "about 0.2, since it fits none better",
+        "more than 0.8",
+    ],
+    answer="more than 0.8",
+    wrong={
+        "nearly 0, since no animal is like a house": "The five weights sum to 1. Can all of them be near 0?",
+        "about 0.2, since it fits none better": "That would be right if the scores were equal. By how many temperatures does the dog lead the horse?",
+    },
+    why="The dog leads the horse by 0.02, which is two temperatures, a factor of e² = 7.4. How low both scores are doesn't count.",
+)
 
 # %%
 cold = 0.01  # try 0.001 … 1.0
 two = torch.cat([kitten, torch.tensor([[1.0, 1.0]])])  # kitten and house
-scores = closeness(two, keys)
-sure = (scores / cold).softmax(dim=-1)
+sure = (closeness(two, keys) / cold).softmax(dim=-1)
 always = pd.DataFrame(sure.tolist(), index=["kitten", "house"], columns=names)
 always["answer"] = (sure @ values).tolist()
-more = F.pad(scores, (0, 1), value=-(0.3**2) / 2)  # (queries, keys and nothing)
-for t in (0.01, 0.1, 0.3, 1.0):
-    always[f"nothing, T = {t:g}"] = (more / t).softmax(dim=-1)[:, -1].tolist()
-always.T.round(2)
+always.round(2)
 
 # %% [markdown]
-# The house's weights look surer than the kitten's: only differences of scores count, and dog and horse are less far away than the rest.
-# A dictionary would have said *not found*; a softmax cannot, because its weights sum to 1.
+# The look-up is even surer about the house than about the kitten, because only differences of scores count.
+# A dictionary would say *not found*, but a softmax can't, since its weights have to sum to 1.
+# "Nothing" needs an entry of its own, and the further page [builds one](01_queries_keys_values_further.ipynb#An-answer-of-nothing).
 #
-# "Nothing" helps while it is cold.
-# Warm, a crowd of far keys outvotes it, and it takes weight from the kitten: one fixed score is no remedy at every temperature.
+# ### Exercise 3 · A table of your own
 #
-# ### Exercise 3 · An answer of "nothing"
+# *build · 5 minutes*
 #
-# *build · 8 minutes*
-#
-# Write attention from scores over $m$ stored pairs and one extra pair of score `nothing` and value 0, without storing that pair among the values:
-#
-# $$\frac{\sum_i e^{a_i}\,v_i}{e^{\texttt{nothing}}+\sum_j e^{a_j}} .$$
-#
-# It has to survive scores of ±1000.
+# Make a table of something you know, such as dishes, cities or songs, with at least three entries.
+# Each has two features between 0 and 1, and a value.
+# Then choose a query that isn't in the table, an answer that you want, and a temperature at which the walk arrives.
 
 
 # %% tags=["exercise", "build"]
-def attend_or_nothing(scores, values, nothing):
-    """With one more pair: (…, queries, m), (…, m, d) → (…, queries, d)."""
-    ...  # scores 0, 0, 0, values 4, 8, 12 and nothing = 0 give 6
+def my_table():
+    """The table, the query, the wanted answer, and T."""
+    return ...  # such as {"soup": (0.2, 0.9, 30), …}, (0.5, 0.8), 45, 0.1
 
 
 # %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.attend_or_nothing(attend_or_nothing)
+cu.checks.my_table(my_table)
 
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def attend_or_nothing_solution(scores, values, nothing):
-    """The extra pair takes its share of the weights, and adds 0.
+def my_table_solution():
+    """Dishes: how sweet, how warm, and the minutes that they take. Which dish takes 80?"""
+    dishes = {
+        "salad": (0.1, 0.1, 10),
+        "stew": (0.1, 0.9, 120),
+        "pancakes": (0.8, 0.8, 30),
+        "ice cream": (1.0, 0.0, 45),
+    }
+    return dishes, (0.6, 0.9), 80.0, 0.1
 
-    The same: plain attention times sigmoid(logsumexp(scores) − nothing). Weights forget their scores' sum.
-    """
-    extra = torch.full_like(scores[..., :1], nothing)
-    weights = torch.cat([scores, extra], dim=-1).softmax(dim=-1)
-    return weights[..., :-1] @ values
 
+cu.checks.my_table(my_table_solution)
 
-cu.checks.attend_or_nothing(attend_or_nothing_solution)
+# %% [markdown]
+# Here is your table in the picture of the first screen, or four dishes until your function passes.
+# Name the three columns, set the wanted answer, and walk.
 
+# %%
+columns = ("sweet", "warm", "minutes")
+own, own_query, *_ = cu.choose(my_table, walks.my_table)()
+cu.live.look_up(own, {"my query": own_query}, columns)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "A softmax always gives away all its weight, and the key “nothing” gets more of it if a query is further from every other key."
-):
+with cu.guard("A softmax always gives away all its weight."):
     assert (sure.sum(1) - 1).abs().max() < 1e-5
-    nearest = scores.max(dim=1).values
-    less = always.iloc[0, -4:] < always.iloc[1, -4:]  # nothing, for the kitten and the house
-    assert ((nearest[0] > nearest[1]).item() == less).all()
 with cu.guard(
-    "At a low temperature “nothing” wins for the house, and at a high one it takes weight from the kitten, too.",
-    given=(kitten_size, kitten_home) == (0.2, 0.9),
+    "The look-up is surer about the house than about the kitten.",
+    given=(kitten_size, kitten_home, cold) == (0.2, 0.9, 0.01),
 ):
-    cold_share, warm_share = always["nothing, T = 0.01"], always["nothing, T = 0.3"]
-    assert cold_share["kitten"] < 0.03 and cold_share["house"] > 0.999
-    assert warm_share["kitten"] > 0.2 and warm_share["house"] < 0.4
-with cu.guard("The look-up is surer about the house than about the kitten.", given=(kitten_size, kitten_home, cold) == (0.2, 0.9, 0.01)):  # fmt: skip
     assert sure[1].max() > sure[0].max() and abs(sure[1].max() - 0.88) < 0.01
 
 # %% [markdown]
 # ## Take-aways
 #
 # - Attention is a weighted average of values.
-#   Query and keys give scores, a softmax makes weights of them, the weights mix the values; only differences of scores count, in units of the temperature.
-# - Every look-up of this kind has slopes for its values.
-#   Softmax (and sparsemax) has slopes for query and keys, too: it can learn where to look.
-# - The answer stays in the hull of the values.
-#   There always is one, so that "nothing" needs an entry of its own; and copies count.
+#   Query and keys give scores, a softmax makes weights of them, and only differences of scores count, in units of the temperature.
+# - All look-ups of this kind can learn what to say, and the softmax can also learn where to look.
+# - The answer stays in the hull of the values, and there always is one.
 #
-# Next: [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width in the place of the temperature.
-# Where softmax overflows, where its slope vanishes, crowds of keys, hard choices, a memory, and who invented what: [Queries, keys and values: softmax under a lens](01_queries_keys_values_further.ipynb).
+# *How sure is this?*
+# The animals' sizes and homes are made up.
+# From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1, hotter ones lead out of the picture first, and colder ones lead out of it or end where the slope is 0.
+# A hard look-up stays at every temperature.
+# The 23 words are our choice, and one word, *run*, doesn't show that a softmax is better than the nearest neighbor.
+#
+# Next comes [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width instead of the temperature.
+# [Softmax under a lens](01_queries_keys_values_further.ipynb), the further page, says where softmax overflows and where its slope vanishes, and builds an answer of "nothing" and a memory.
 #
 # ## Quiz
 
@@ -674,9 +680,6 @@ cu.quiz("queries_keys_values")
 #   [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473).
 #   ICLR.
 #   The weighted average, in a translator.
-# - Martins, A. & Astudillo, R. (2016).
-#   [From softmax to sparsemax](https://arxiv.org/abs/1602.02068).
-#   ICML.
 # - Vaswani, A. et al. (2017).
 #   [Attention is all you need](https://arxiv.org/abs/1706.03762).
 #   NeurIPS.

@@ -9,26 +9,29 @@
 # %% [markdown]
 # # Queries, keys and values: softmax under a lens
 #
-# A further page of [Queries, keys and values](01_queries_keys_values.ipynb); nothing later needs it.
-# **How far can the softmax be trusted?**
-# This page says where it overflows, what its derivative is and when that vanishes, where weighted sums can lie, what a crowd of keys does, how hard choices are trained, what a look-up remembers that is repeated, and who did what first.
+# This is the further page of [Queries, keys and values](01_queries_keys_values.ipynb), and you can go on without it.
+# **How far can we trust the softmax?**
+# We will see where it overflows, when its gradient vanishes, what a crowd of keys does to it, and what we can use instead: a softmax for large scores, weights that are exactly 0, an answer of "nothing", and choices by chance.
+# At the end the look-up becomes a memory.
 
 # %%
 import math
 
 import pandas as pd
 import torch
+import torch.nn.functional as F
 
 import course_utils as cu
 
 cu.seed_everything(0)
 
 # %% [markdown]
-# ## Where it overflows, and where it underflows
+# ## Large scores: where softmax overflows
 #
-# Numbers in a computer have a largest and a smallest size.
-# Most networks are trained with numbers of 16 bits in part: float16 has small range and fine steps, bfloat16 has large range and coarse steps.
-# For each format: from which score on is $e^a$ infinite, and for which gap $\Delta$ below the largest score is the other exponential, $e^{-\Delta}$, exactly 0?
+# Numbers in a computer have a largest and a smallest size, and most networks are trained partly with numbers of 16 bits.
+# Float16 has a small range and fine steps, and bfloat16 has a large range and coarse steps.
+# How large may a score be?
+# Let's look for the score from which $e^a$ is infinite, and for the gap $\Delta$ below the largest score from which $e^{-\Delta}$ is exactly 0.
 
 
 # %%
@@ -54,27 +57,58 @@ ends = pd.DataFrame(limits, index=["exp(a) infinite from", "exp(−gap) 0 from g
 ends.round(1)
 
 # %% [markdown]
-# PyTorch's automatic mixed precision and its fused attention compute the softmax in float32, whatever surrounds it: then the third row holds.
-# The first two hold where a whole model was converted.
-# In half precision (float16) a score of 11.1 is too much for the formula as it reads.
-# Subtracting the largest score of the row first repairs this in each format: no exponent is above 0.
-# The other end remains.
-# A key that is 17.3 below the best in half precision, or 104 in single precision, has a weight of exactly 0.
-# For the answer this is harmless.
-# Where $\log\alpha$ is needed, `log_softmax` computes it without the weight; and for learning it matters, as is shown below.
+# In float16 a score of 11.1 is already too much for the formula as it reads.
+# (Automatic mixed precision and PyTorch's fused attention compute the softmax in float32, so the third row holds there.
+# The first two rows hold if you convert a whole model.)
+#
+# ### Exercise 1 · A softmax for large scores
+#
+# *build · 8 minutes*
+#
+# In float32 the formula fails for the scores 1000 and 999, because both exponentials are infinite, and ∞ divided by ∞ is NaN.
+# But we know that a shift of all scores changes no weight.
+# Which shift makes every exponential of a row at most 1, and one of them exactly 1?
+#
+# Build the softmax over the last axis without PyTorch's own, for any number of axes, and don't write into the scores.
+# A score of $-\infty$ (`-math.inf`) means that a key doesn't exist, so its weight is $e^{-\infty}=0$.
+# (Rows without any key come in [Masks](04_masks.ipynb).)
+
+
+# %% tags=["exercise", "build"]
+def safe_softmax(scores):
+    """Softmax over the last axis, safe for any scores: (…, keys) → (…, keys)."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.safe_softmax(safe_softmax)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def safe_softmax_solution(scores):
+    """Subtract the largest of each row: this changes no weight, and no exponent is above 0."""
+    positive = (scores - scores.max(dim=-1, keepdim=True).values).exp()
+    return positive / positive.sum(dim=-1, keepdim=True)
+
+
+cu.checks.safe_softmax(safe_softmax_solution)
 
 # %% [markdown]
-# ## Its derivative, in two lines
+# So the shift repairs the upper end in every format.
+# The lower end remains: in float16 a key that is 17.3 below the best has a weight of exactly 0, and in float32 the limit is 104.
+# This does no harm to the answer, but it matters for learning, as we are about to see.
 #
-# How does weight $i$ change with score $j$ (at $T=1$)?
-# Take the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
+# ## The derivative of the softmax
+#
+# How does weight $i$ change with score $j$?
+# Let's take $T=1$, write down the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
 #
 # $$\frac{1}{\alpha_i}\frac{\partial\alpha_i}{\partial a_j} = \delta_{ij} - \alpha_j
 # \qquad\text{so}\qquad
 # \frac{\partial\alpha_i}{\partial a_j} = \alpha_i(\delta_{ij} - \alpha_j) ,\quad J = \mathrm{diag}(\alpha)-\alpha\alpha^\top .$$
 #
-# ($\delta_{ij}$ is 1 for $i=j$, else 0; the derivative of $\log\sum_k e^{a_k}$ by $a_j$ is $\alpha_j$.)
-# Two equal scores: each weight is ½, the diagonal of $J$ is $\tfrac12\cdot\tfrac12 = \tfrac14$, and beside it stands $-\tfrac14$.
+# Here $\delta_{ij}$ is 1 for $i=j$ and otherwise 0, and the derivative of $\log\sum_k e^{a_k}$ by $a_j$ is $\alpha_j$.
+# For two equal scores, for example, each weight is ½, so the diagonal of $J$ is $\tfrac12\cdot\tfrac12 = \tfrac14$, and the other entries are $-\tfrac14$.
 
 
 # %%
@@ -94,18 +128,16 @@ def automatic_jacobian(scores):
 cu.equal(softmax_jacobian, automatic_jacobian, torch.randn(5))
 
 # %% [markdown]
-# The matrix is symmetric, and each row sums to 0: a step of all scores by the same amount changes no weight.
-# So in one direction there never is a slope, and that is shift invariance again.
-# With a single key, $\alpha=1$ and $J=0$: its score is never trained.
-
-# %% [markdown]
+# The matrix is symmetric and each of its rows sums to 0, because a step of all scores by the same amount changes no weight.
+# With a single key we have $\alpha=1$ and $J=0$, so the score of a lone key is never trained.
+#
 # ## When the gradient vanishes
 #
-# *Dive into Deep Learning* (section 11.1) says of the softmax that its gradient never vanishes.
-# On paper this is so: for finite scores and at least two keys, $J\ne0$.
-# But how small is it?
-# Take two keys whose scores differ by a gap $\Delta$.
-# Every entry of $J$ is $\pm\alpha_1\alpha_2$, which is nearly $e^{-\Delta}$ for a large gap.
+# *Dive into Deep Learning* (section 11.1) says that the gradient of the softmax never vanishes.
+# On paper this is true, since $J\ne0$ for finite scores and at least two keys.
+# But how small does it get?
+# With two keys whose scores differ by a gap $\Delta$, every entry of $J$ is $\pm\alpha_1\alpha_2$, which is about $e^{-\Delta}$ for a large gap.
+# Watch where half precision loses it.
 
 # %%
 gaps = torch.linspace(0, 25, 251)
@@ -142,10 +174,9 @@ ax.legend(loc="lower left")
 fig
 
 # %% [markdown]
-# On a logarithmic axis the slope falls in a straight line: $e^{-\Delta}$.
-# At a gap of 10 it is 5 in 100,000.
-# Half precision follows in steps, and is *exactly* 0 beyond a gap of about 17.3, single precision beyond 104.
-# A softmax that is so sure of itself is called **saturated**.
+# On a logarithmic axis the slope falls in a straight line, and at a gap of 10 it is 5 in 100,000.
+# Half precision follows in steps, and beyond a gap of about 17.3 it is *exactly* 0.
+# We call a softmax that is so sure of itself **saturated**.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -157,18 +188,15 @@ with cu.guard(
     assert 103 < ends.loc["exp(−gap) 0 from gap", "float32"] < 105
 
 # %% [markdown]
-# ## Does it matter in training?
+# ### Does it matter in training?
 #
 # Let attention choose between two keys with the values 0 and 1.
 # The right answer is 1, but the scores start with a gap $\Delta$ in favor of the *wrong* key.
-# The weight of the right key is $r = 1/(1+e^{\Delta})$, and $r$ is also the answer.
-# Gradient descent with steps of size 1 has to bring the gap down to 0.
-# Two losses:
+# So the right key has the weight $r = 1/(1+e^{\Delta})$, which is also the answer, and gradient descent with steps of size 1 has to bring the gap down to 0.
+# We compare two losses:
 #
-# - the squared error of the answer, $\tfrac12(1-r)^2$.
-#   By the chain rule its slope in $\Delta$ is $(1-r)\cdot r(1-r)$, since $dr/d\Delta = -r(1-r)$;
-# - minus the logarithm of the right weight, $-\log r$, as classifiers use it.
-#   Its slope is $\tfrac1r\cdot r(1-r) = 1-r$.
+# - the squared error of the answer, $\tfrac12(1-r)^2$, whose slope in $\Delta$ is $(1-r)\cdot r(1-r)$ by the chain rule, since $dr/d\Delta = -r(1-r)$;
+# - minus the logarithm of the right weight, $-\log r$, as classifiers use it, whose slope is $\tfrac1r\cdot r(1-r) = 1-r$.
 
 
 # %%
@@ -204,12 +232,15 @@ unlearned["squared error, Adam"] = [steps_with_adam(gap) for gap in wrong_by]
 unlearned.astype(object).fillna("")
 
 # %% [markdown]
-# Through the answer, every 2 more of a gap take 4 to 7 times as many steps of plain descent, and the factor comes close to $e^2=7.4$: a confident mistake is unlearned **exponentially slowly**.
-# The logarithm divides by the small weight $r$ and cancels it; but weights of attention are not trained by such a loss, they are judged through the values only.
-# The last column has a remedy: [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so that a small slope is no small step.
-# Here it needs about 70 steps for a gap of 10.
-# It cannot help where the slope is exactly 0, and here no other example drowns the small slope.
-# Both speak for scores that do not start out large: [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
+# Through the answer, every 2 more of a gap take 4 to 7 times as many steps, and the factor comes close to $e^2=7.4$.
+# In other words, a confident mistake is unlearned **exponentially slowly**.
+# The logarithm doesn't have this problem, because it divides by the small weight $r$.
+# But the weights of an attention have no such loss of their own, because they are judged through the values.
+#
+# The last column has a remedy.
+# [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so a small slope doesn't mean a small step, and about 70 steps are enough for a gap of 10.
+# It can't help where the slope is exactly 0.
+# So it is better if scores don't start out large, and that is why [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -223,7 +254,8 @@ with cu.guard(
 # %% [markdown]
 # ## Where weighted sums lie
 #
-# Three values with two coordinates, and weights that may be anything from 0 up, that also sum to 1, or that come from one softmax as it cools:
+# How much do the two conditions on weights matter?
+# Let's take three values with two coordinates each, and mix them with weights from 0 up, then with weights that also sum to 1, and then with those of a single softmax as it cools.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 corners = torch.tensor([[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
@@ -251,20 +283,79 @@ axes[0].set_ylabel("second coordinate")
 fig
 
 # %% [markdown]
-# **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values: it may be long, but cannot point elsewhere.
-# If they also **sum to 1**, it stays in the dashed triangle, the convex hull.
-# **One-hot** weights give a corner, **uniform** ones the center; the temperature leads from one to the other.
+# **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values.
+# It may be long, but it can't point elsewhere.
+# If the weights also **sum to 1**, the sum stays in the dashed triangle, the convex hull.
+# A softmax leads from a corner to the center as it warms up.
+#
+# ## Sparsemax: weights that are exactly 0
+#
+# A softmax gives every key some weight, and a hard look-up has no slope for the query.
+# Is there something in between?
+# **Sparsemax** ([Martins and Astudillo, 2016](https://arxiv.org/abs/1602.02068)) draws a line under the scores, and what is above the line is the weight.
+# The height of the line makes the weights sum to 1.
+# For the scores 1, 0.6 and 0 it is 0.3, which leaves 0.7, 0.3 and *exactly* 0.
+# Here are its weights for the kitten of the chapter.
+
+
+# %%
+def sparsemax(scores):
+    """What stands above one line for each row: (…, keys)."""
+    best = scores.sort(dim=-1, descending=True).values
+    counts = torch.arange(1, scores.shape[-1] + 1)
+    lines = (best.cumsum(dim=-1) - 1) / counts  # the line, if the first 1, 2, … count
+    last = (best > lines).sum(dim=-1, keepdim=True) - 1
+    return (scores - lines.gather(-1, last)).relu()
+
+
+keys = torch.tensor([[0.1, 0.1], [0.3, 0.8], [0.4, 1.0], [0.8, 0.4], [1.0, 0.0]])
+values = torch.tensor([2.0, 15.0, 12.0, 28.0, 65.0])
+animals = ["mouse", "cat", "dog", "horse", "elephant"]
+guests = torch.tensor([[0.2, 0.9], [1.0, 1.0]])  # kitten and house
+scores = -(guests[:, None] - keys).square().sum(dim=-1) / 2  # (queries, keys)
+sparse = {f"T = {t:g}": sparsemax(scores[0] / t).tolist() for t in (1.0, 0.3, 0.1)}
+pd.DataFrame.from_dict(sparse, orient="index", columns=animals).round(2)
 
 # %% [markdown]
-# ## One against many
+# The colder it gets, the fewer keys have any weight.
+# Sparsemax has slopes among the keys that have weight, and none for the others.
+# That is why the chapter's walk to 20 years arrives at $T=1$, while at $T=0.1$ only cat and dog have weight, and the query never gets above 15.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The weights of sparsemax sum to 1, some are exactly 0, and the others have slopes."):
+    drawn = torch.randn(6)
+    above = sparsemax(drawn)
+    inside = (above > 0).float()
+    slope_matrix = inside.diag() - inside[:, None] * inside / inside.sum()
+    automatic = torch.autograd.functional.jacobian(sparsemax, drawn)
+    assert math.isclose(above.sum().item(), 1, abs_tol=1e-5) and above.eq(0).any()
+    assert torch.allclose(automatic, slope_matrix, atol=1e-6)
+with cu.guard(
+    "With sparsemax the walk to 20 years arrives at T = 1, and at T = 0.1 it stays below 15."
+):
+    highest = {}
+    for t in (1.0, 0.1):
+        query, years = guests[0].clone(), []
+        for _ in range(300):
+            query.requires_grad_()
+            answer = sparsemax(-(query - keys).square().sum(dim=-1) / 2 / t) @ values
+            (slope,) = torch.autograd.grad(answer, query)
+            query = query.detach() - 0.0003 * (answer.item() - 20) * slope
+            years.append(answer.item())
+        highest[t] = max(years)
+    assert abs(highest[1.0] - 20) < 0.1 and highest[0.1] < 15.001
+
+# %% [markdown]
+# ## One against many: crowds dilute
 #
-# One key leads all the $m-1$ others, which are equal, by a gap $\Delta$.
+# What happens to a good match in a long table?
+# Let one key lead all the $m-1$ others, which are equal, by a gap $\Delta$.
 # Its weight is
 #
 # $$\frac{e^\Delta}{e^\Delta + (m-1)} = \frac{1}{1+(m-1)e^{-\Delta}} ,$$
 #
-# one half exactly if $\Delta = \ln(m-1)$.
-# What lead does it need in a crowd, and what is left of a lead of 4?
+# which is one half exactly for $\Delta = \ln(m-1)$.
+# Let's see what lead a key needs in a crowd, and what is left of a lead of 4.
 
 # %%
 crowd = pd.DataFrame({"keys m": [2, 10, 100, 1000, 10_000]})
@@ -276,9 +367,10 @@ crowd.round(3)
 
 # %% [markdown]
 # A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000.
-# A temperature that suits short sequences is too warm for long ones: crowds dilute.
-# It is the same law as that of copies in the chapter: $m-1$ equal keys together weigh as much as one whose score is higher by $\ln(m-1)$.
-# Nor can an average count: five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network has to make 5 of it.
+# So a temperature that suits short sequences is too warm for long ones.
+# It is the chapter's law of copies again, because $m-1$ equal keys together weigh as much as a single one whose score is higher by $\ln(m-1)$.
+# An average can't count, either.
+# Five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network would have to make 5 of it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -293,17 +385,77 @@ with cu.guard(
     assert crowd["weight with a lead of 4"].iloc[-1] < 0.01
 
 # %% [markdown]
+# ## An answer of nothing
+#
+# The chapter's house got a sure answer, although no animal is like it.
+# As a remedy we give the table one more entry, "nothing", with the value 0 and a fixed score.
+# Let its score be the one of a key at a distance of 0.3, and see how much weight it takes at four temperatures.
+
+# %%
+more = F.pad(scores, (0, 1), value=-(0.3**2) / 2)  # (queries, keys and nothing)
+nothing = {f"T = {t:g}": (more / t).softmax(dim=-1)[:, -1].tolist() for t in (0.01, 0.1, 0.3, 1.0)}
+pd.DataFrame.from_dict(nothing, orient="index", columns=["kitten", "house"]).round(2)
+
+# %% [markdown]
+# While it is cold, "nothing" does what we want, because it takes all of the house and hardly anything of the kitten.
+# When it gets warmer, it takes weight from the kitten and loses the house to a crowd of far animals.
+# So one fixed score isn't a remedy at every temperature, and a network would have to learn it.
+#
+# ### Exercise 2 · An answer of "nothing"
+#
+# *build · 8 minutes*
+#
+# Write attention from scores over $m$ stored pairs and one extra pair, whose score is `nothing` and whose value is 0, without storing that pair among the values:
+#
+# $$\frac{\sum_i e^{a_i}\,v_i}{e^{\texttt{nothing}}+\sum_j e^{a_j}} .$$
+#
+# It has to survive scores of ±1000.
+
+
+# %% tags=["exercise", "build"]
+def attend_or_nothing(scores, values, nothing):
+    """With one more pair: (…, queries, m), (…, m, d) → (…, queries, d)."""
+    ...  # scores 0, 0, 0, values 4, 8, 12 and nothing = 0 give 6
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.attend_or_nothing(attend_or_nothing)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def attend_or_nothing_solution(scores, values, nothing):
+    """The extra pair takes its share of the weights, and adds 0.
+
+    The same: plain attention times sigmoid(logsumexp(scores) − nothing). Weights forget their scores' sum.
+    """
+    extra = torch.full_like(scores[..., :1], nothing)
+    weights = torch.cat([scores, extra], dim=-1).softmax(dim=-1)
+    return weights[..., :-1] @ values
+
+
+cu.checks.attend_or_nothing(attend_or_nothing_solution)
+
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "At a low temperature “nothing” wins for the house, and at a high one it takes weight from the kitten as well."
+):
+    assert nothing["T = 0.01"][0] < 0.03 and nothing["T = 0.01"][1] > 0.999
+    assert nothing["T = 0.3"][0] > 0.2 and nothing["T = 0.3"][1] < 0.4
+
+# %% [markdown]
 # ## Hard choices, by trial and reward
 #
-# A hard look-up takes one value $v_i$, and has no slope.
-# It can be trained all the same, if it chooses by chance: draw $i$ with probability $\alpha_i$, see the loss $L_i$ of that choice, and take one small step of the scores *against*
+# A hard look-up takes a single value $v_i$ and has no slope for the query.
+# We can train it all the same if it chooses by chance.
+# Draw $i$ with probability $\alpha_i$, see the loss $L_i$ of that choice, and take one small step of the scores *against*
 #
 # $$g = L_i\,\nabla_a\log\alpha_i ,\qquad (\nabla_a\log\alpha_i)_j = \delta_{ij}-\alpha_j .$$
 #
 # On average over the draws this is the gradient of the mean loss, $\alpha_j(L_j-\bar L)$ with $\bar L=\sum_i\alpha_iL_i$.
-# This is the method of reinforcement learning (REINFORCE); Mnih et al. (2014) trained hard visual attention with it.
+# Reinforcement learning calls this method **REINFORCE**, and Mnih et al. (2014) trained hard visual attention with it.
 # What does it cost?
-# The kitten's weights at $T=0.1$; a right answer of 12 years; 10,000 draws.
+# Let's take the kitten's weights at $T=0.1$ and a right answer of 12 years, and draw 10,000 times.
 
 # %%
 alpha = torch.tensor([-3.25, -0.1, -0.25, -3.05, -7.25]).softmax(dim=-1)
@@ -324,11 +476,12 @@ trials = pd.DataFrame(
 trials.astype(float).round(2)
 
 # %% [markdown]
-# The mean of many draws is near the gradient (but for the elephant, which is hardly ever drawn), and a single draw is far from it: its spread is several times the gradient's size.
-# Subtracting the mean loss leaves the average as it is, and lowers the spread a little.
-# The soft average has an exact gradient from one pass.
-# (It is the gradient of another loss, though, that of the mixed answer instead of the mean loss of the choices.
-# A choice must be *one* entry; a mixture need not be like any.)
+# The mean of many draws is near the gradient, except for the elephant, which is hardly ever drawn.
+# A single draw is far from it, since its spread is several times the size of the gradient.
+# If we subtract the mean loss, the average stays as it is and the spread gets a little smaller.
+# The soft average has its exact gradient after one pass.
+# (It is the gradient of another loss, though, the one of the mixed answer.
+# A choice has to be *one* entry, and a mixture needn't be like any.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -343,8 +496,9 @@ with cu.guard(
 # ## A memory: the look-up, repeated
 #
 # Let the values be the keys, and ask again with each answer.
-# A cold look-up then falls into one of the stored patterns: it is an *associative memory* (Ramsauer et al., 2021, call it a modern Hopfield network).
-# Eight random patterns of 64 signs; the query is one of them, with 20 signs turned round.
+# Then a cold look-up falls into one of the stored patterns, so it is an *associative memory* (Ramsauer et al., 2021, call it a modern Hopfield network).
+# We store eight random patterns of 64 signs, and our query is one of them with 20 signs turned round.
+# Watch whether it finds its way back.
 
 # %%
 patterns = torch.randn(8, 64).sign()
@@ -369,6 +523,9 @@ for ax, (name, likeness) in zip(axes, states.items(), strict=True):
 axes[0].set_ylabel("likeness")
 fig
 
+# %% [markdown]
+# At $T=2$ the query becomes the pattern that it was made from, and at the two warmer temperatures it becomes a mixture of several.
+
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "If we repeat a look-up at a low temperature, it finds the pattern, and at a high one it mixes several."
@@ -377,14 +534,15 @@ with cu.guard(
     assert states["T = 2"][-1][0] > 0.99 > 0.7 > warm
 
 # %% [markdown]
-# ### Exercise 1 · Soft top-k
+# ### Exercise 3 · Soft top-k
 #
 # *build · 6 minutes*
 #
-# Something between softmax and top-k: a softmax over the $k$ best scores of each row, and exactly 0 elsewhere.
+# There is something between softmax and top-k, a softmax over the $k$ best scores of each row, with exactly 0 elsewhere.
 # Language models can draw their next word from such weights.
 # Which score becomes a weight of 0?
-# Ties do not matter here; any number of axes may stand in front, the scores stay as they are, and the gradient has to get through.
+# Ties don't matter here.
+# Your function should work with any number of axes in front, leave the scores as they are, and let the gradient through.
 
 
 # %% tags=["exercise", "build"]
@@ -409,14 +567,13 @@ cu.checks.soft_top_k(soft_top_k_solution)
 # %% [markdown]
 # ### Who did what first
 #
-# - A weighted sum over a sequence, with weights that a network computes: Graves (2013), for handwriting, with a window of Gaussians that slides over the text.
+# - Graves (2013) used a weighted sum over a sequence, with weights that a network computes, for handwriting, with a window of Gaussians that slides over the text.
 #   Bahdanau et al. (2015) brought the softmax over scores of all states into translation.
-# - Look-up by content with a temperature that the network chooses itself, query by query: Graves et al. (2014), there called key strength (and what is called a query here is there the key vector).
-# - One vector by which an entry is found and another one that it hands over: Sukhbaatar et al. (2015), as input and output memory.
-#   Miller et al. (2016) wrote *keys* and *values*.
-#   Queries, keys and values from three matrices: Vaswani et al. (2017).
-# - Weight that has to go somewhere: in language models it often lies on the first token, an **attention sink** (Xiao et al., 2024).
-#   The remedy of the chapter, an entry of value 0, is one of several; `nn.MultiheadAttention` has it as `add_zero_attn`, with a score of 0.
+# - Graves et al. (2014) had a look-up by content in which the network itself chooses a temperature for each query, called key strength (our query is their key vector).
+# - Sukhbaatar et al. (2015) gave each entry one vector by which it is found and another one that it hands over, called input and output memory.
+#   Miller et al. (2016) wrote *keys* and *values*, and Vaswani et al. (2017) made queries, keys and values by three matrices.
+# - In language models the weight that has to go somewhere often goes to the first token, an **attention sink** (Xiao et al., 2024).
+#   Our remedy, an entry of value 0, is one of several, and `nn.MultiheadAttention` has it as `add_zero_attn`, with a score of 0.
 #
 # Back to the chapter: [Queries, keys and values](01_queries_keys_values.ipynb).
 # Next: [Kernel regression](02_kernel_regression.ipynb).
@@ -433,6 +590,9 @@ cu.checks.soft_top_k(soft_top_k_solution)
 # - Graves, A., Wayne, G. & Danihelka, I. (2014).
 #   [Neural Turing machines](https://arxiv.org/abs/1410.5401).
 #   Section 3.3.1: look-up by content.
+# - Martins, A. & Astudillo, R. (2016).
+#   [From softmax to sparsemax](https://arxiv.org/abs/1602.02068).
+#   ICML.
 # - Miller, A. et al. (2016).
 #   [Key-value memory networks for directly reading documents](https://arxiv.org/abs/1606.03126).
 #   EMNLP.

@@ -237,7 +237,7 @@ pd.DataFrame(
 #
 # | Li, *Attention Mechanism & Transformers* | Here |
 # |---|---|
-# | Queries, Keys, and Values | 01 [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten) · 01 [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights) · 01 further [Where weighted sums lie](01_queries_keys_values_further.ipynb#Where-weighted-sums-lie) |
+# | Queries, Keys, and Values | 01 [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten) · 01 [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights:-softmax) · 01 further [Where weighted sums lie](01_queries_keys_values_further.ipynb#Where-weighted-sums-lie) |
 # | Attention Pooling by Similarity | 02 [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more) · 02 [The width decides: bias and variance](02_kernel_regression.ipynb#The-width-decides:-bias-and-variance) · 02 further [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number) |
 # | Attention Scoring Functions | 03 [Scoring functions](03_scoring_functions.ipynb) · 03 further [Keys of one length: layer norm](03_scoring_functions_further.ipynb#Keys-of-one-length:-layer-norm) |
 # | Convenience Functions | 04 [Padding gets weight](04_masks.ipynb#Padding-gets-weight) · 04 further [Minus infinity in other texts](04_masks_further.ipynb#Minus-infinity-in-other-texts) · 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) |

@@ -60,7 +60,7 @@ cu.seed_everything(0)
 #
 # A weighted average of values, in which a query decides the weights by how well it fits each key.
 # For example, a French word asks all English words, and the word that fits best adds most to the answer.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten).
 #
 # ### <a id="attention-sink"></a>attention sink
 #
@@ -73,7 +73,7 @@ cu.seed_everything(0)
 #
 # The nonnegative numbers, one for each key, that sum to 1 and say how much of each value enters the answer.
 # For example, with the weights 0.6, 0.2 and 0.2, the values 5, 20 and 0 give the answer 7.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights:-softmax).
 #
 # ### <a id="autoencoder"></a>autoencoder
 #
@@ -85,7 +85,7 @@ cu.seed_everything(0)
 #
 # The plain mean of all values, whatever the query asks for.
 # For example, the values 2, 3 and 7 give the answer 4 to every query.
-# *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula), [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more).
+# *Taught in* [Hard and soft look-ups](01_queries_keys_values.ipynb#Hard-and-soft-look-ups:-what-can-be-learned?), [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more).
 
 # %% [markdown]
 # ## B
@@ -230,7 +230,7 @@ cu.seed_everything(0)
 #
 # Weights that are nonnegative and sum to 1, so the answer is in the convex hull of the values.
 # For example, if no value is larger than 65, no convex weights can give 70.
-# *Taught in* [A table of words](01_queries_keys_values.ipynb#A-table-of-words).
+# *Taught in* [A table of words](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys).
 #
 # ### <a id="convolution"></a>convolution
 #
@@ -735,7 +735,7 @@ fig
 #
 # The three parts of a look-up: what we look for, what it is compared with, and what is handed back.
 # For example, in a library your question is the query, the titles on the shelf are the keys, and the books are the values.
-# *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [All words at once](07_self_attention.ipynb#All-words-at-once:-the-formula).
+# *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it), [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten), [All words at once](07_self_attention.ipynb#All-words-at-once:-the-formula).
 
 # %% [markdown]
 # ## R
@@ -816,7 +816,7 @@ fig
 #
 # A number that says how well a query fits a key, before a softmax turns it into a weight.
 # For example, the negative squared distance is a score, and the dot product is another.
-# *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights).
+# *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights:-softmax).
 #
 # ### <a id="search-error"></a>search error
 #
@@ -867,13 +867,13 @@ fig
 #
 # A function that turns scores into weights: the exponential of each score, divided by the sum of all of them.
 # For example, the scores 1, 0 and −1 become 0.67, 0.24 and 0.09.
-# *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
+# *Taught in* [The first slider](00_start_here.ipynb#The-first-slider), [From scores to weights](01_queries_keys_values.ipynb#From-scores-to-weights:-softmax), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature).
 #
 # ### <a id="sparsemax"></a>sparsemax
 #
 # A relative of the softmax that can give a weight of exactly 0: it draws a line under the scores, and what is above the line is the weight.
 # For example, of the scores 1, 0.6 and 0, a line at 0.3 leaves 0.7, 0.3 and 0.
-# *Taught in* [Six look-ups, one formula](01_queries_keys_values.ipynb#Six-look-ups,-one-formula).
+# *Taught in* [Sparsemax](01_queries_keys_values_further.ipynb#Sparsemax:-weights-that-are-exactly-0).
 #
 # ### <a id="standard-error"></a>standard error
 #
@@ -907,7 +907,7 @@ fig
 # A number by which scores are divided before the softmax.
 # A small one gives nearly all the weight to one key, and a large one spreads it evenly.
 # For example, the scores 1 and 0 become 0.73 and 0.27, and 0.88 and 0.12 at the temperature ½.
-# *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Ask-for-a-kitten), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature), [Long queries, long keys](03_scoring_functions.ipynb#Long-queries,-long-keys).
+# *Taught in* [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten), [Only differences count, in units of the temperature](01_queries_keys_values.ipynb#Only-differences-count,-in-units-of-the-temperature), [Long queries, long keys](03_scoring_functions.ipynb#Long-queries,-long-keys).
 #
 # ### <a id="tensor"></a>tensor
 #

@@ -15,6 +15,62 @@ def _largest(scores):
     return scores.amax(-1, keepdim=True)
 
 
+def _slope(ask, query, wanted, reduce=torch.sum):
+    query = query.clone().requires_grad_()
+    loss = reduce((ask(query) - wanted).square()) / 2
+    return torch.autograd.grad(loss, query)[0]
+
+
+class one_step:
+    uphill = wrong("Adds the slope of the loss.",
+        lambda ask, query, wanted, rate: query + rate * _slope(ask, query, wanted))
+    returns_the_slope = wrong("The tuple of grad, not the query.",
+        lambda ask, query, wanted, rate: (_slope(ask, query, wanted),))
+    without_the_half = wrong("The slope of the square without ½.",
+        lambda ask, query, wanted, rate: query - 2 * rate * _slope(ask, query, wanted))
+    mean_of_the_losses = wrong("Each slope is divided by the number of queries.",
+        lambda ask, query, wanted, rate: query - rate * _slope(ask, query, wanted, torch.mean))
+
+    def slope_of_the_answer(ask, query, wanted, rate):
+        """Goes up the answer, or down if it is too high, and doesn't stop at the wanted one."""
+        query = query.clone().requires_grad_()
+        answer = ask(query)
+        (slope,) = torch.autograd.grad(answer.sum(), query)
+        up = torch.where(answer.detach() > wanted, -1.0, 1.0)
+        return query.detach() + rate * up[:, None] * slope
+
+    def writes_into_the_query(ask, query, wanted, rate):
+        """The caller's query moves."""
+        query -= rate * _slope(ask, query, wanted)
+        return query
+
+    def keeps_its_history(ask, query, wanted, rate):
+        """Each step would remember all steps before it."""
+        query = query.clone().requires_grad_()
+        loss = (ask(query) - wanted).square().sum() / 2
+        return query - rate * torch.autograd.grad(loss, query, create_graph=True)[0]
+
+
+_DISHES = {"salad": (0.1, 0.1, 10), "stew": (0.1, 0.9, 120), "pancakes": (0.8, 0.8, 30)}
+
+
+class my_table:
+    two_entries = wrong("One average of two is hardly a table.",
+        lambda: ({"salad": (0, 0, 1), "stew": (1, 1, 9)}, (0.2, 0.3), 5, 0.1))
+    a_list = wrong("Rows without names.", lambda: (list(_DISHES.values()), (0.5, 0.5), 60, 0.1))
+    a_query_with_a_value = wrong("The query has what it asks for.", lambda: (_DISHES, (0.5, 0.5, 40), 60, 0.1))
+    in_centimeters = wrong("One feature outvotes the other.",
+        lambda: ({"cat": (30, 0.8, 15), "dog": (60, 1, 12), "horse": (160, 0.4, 28)}, (20, 0.9), 20, 0.1))
+    asks_for_a_key = wrong("A dictionary would do.", lambda: (_DISHES, (0.1, 0.9), 60, 0.1))
+    wants_too_much = wrong("No average is above the largest value.", lambda: (_DISHES, (0.5, 0.5), 150, 0.1))
+    wants_a_value = wrong("Nothing between the entries is asked for.", lambda: (_DISHES, (0.5, 0.5), 30, 0.1))
+    too_cold = wrong("The slope is 0 at the beginning.", lambda: (_DISHES, (0.12, 0.12), 60, 1e-4))
+    runs_away = wrong("A cold softmax sees the nearest entries only, and walks between two of them out of the picture.",
+        lambda: ({"mouse": (0.1, 0.1, 2), "cat": (0.3, 0.8, 15), "dog": (0.4, 1.0, 12), "horse": (0.8, 0.4, 28)},
+            (0.2, 0.9), 20, 0.02))
+    no_temperature = wrong("Divides by 0.", lambda: (_DISHES, (0.5, 0.5), 60, 0))
+
+
 class safe_softmax:
     over_axis_one = wrong("dim=1 is the last axis of a matrix, and of nothing else.", lambda scores: scores.softmax(1))
     finite_minus_infinity = wrong("−∞ is replaced by −1,000,000, which a real score may undercut.",
@@ -139,6 +195,10 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "slope_of_the_answer": ("no step is needed", "Which function"),
+    "runs_away": ("leaves the picture", "cold softmax"),
+    "too_cold": ("the slope is 0", "raise T"),
+    "a_query_with_a_value": ("3 features", "has no value"),
     "pytorchs_own": ("it calls softmax", "step by step"),
     "without_its_slope": ("no gradient", "back"),
     "detached_sum": ("gradient of the scores", "back"),

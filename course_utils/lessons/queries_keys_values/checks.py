@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from course_utils.kit.check import (
     Check,
+    WrongKind,
     expect,
     expect_close,
     expect_equal,
@@ -19,6 +20,7 @@ from course_utils.kit.check import (
 )
 from course_utils.kit.on_paper import on_paper
 from course_utils.kit.tracing import Shapes
+from course_utils.lessons.queries_keys_values import walks
 
 # Five weights on paper ----------------------------------------------------------------------------
 
@@ -36,6 +38,195 @@ predicted_weights = on_paper(
              "What is a score divided by a huge number? Nearly 0 for all three, so compare their exponentials."),
     }, within=0.006,
 )  # fmt: skip
+
+
+# One step of the walk -----------------------------------------------------------------------------
+
+one_step = Check("one_step")
+
+
+def _ask(queries):
+    """A softmax look-up of the animals, at T = 0.1."""
+    keys = torch.tensor([[0.1, 0.1], [0.3, 0.8], [0.4, 1.0], [0.8, 0.4], [1.0, 0.0]])
+    scores = -(queries[:, None] - keys).square().sum(-1) / 2
+    return (scores / 0.1).softmax(-1) @ torch.tensor([2.0, 15.0, 12.0, 28.0, 65.0])
+
+
+def _kitten():
+    return torch.tensor([[0.2, 0.9]])
+
+
+@one_step.must("returns a query of the same shape")
+def _(candidate):
+    """What do you return, the loss, the slope or the new query? The new query is the old one minus `rate` times the
+    slope, and `torch.autograd.grad` returns a tuple, so unpack it.
+    """
+    expect_shape(candidate(_ask, _kitten(), 20.0, 1e-4), (1, 2))
+
+
+@one_step.must("brings the answer nearer to the wanted one, from below and from above")
+def _(candidate):
+    """In which direction does the loss fall, along its slope or against it? The slope points uphill, so subtract it."""
+    before = _ask(_kitten()).item()
+    for wanted in (20.0, 5.0):
+        after = _ask(expect_shape(candidate(_ask, _kitten(), wanted, 3e-4), (1, 2)).detach()).item()
+        expect(
+            abs(after - wanted) < abs(before - wanted),
+            f"{wanted:g} years are wanted; the answer was {before:.2f}, and after your step it is {after:.2f}",
+        )
+
+
+@one_step.must("stays where it is if the answer is the wanted one")
+def _(candidate):
+    """Which function do you take the slope of? The answer has a slope even here, but ½(answer − wanted)² has none."""
+    wanted = _ask(_kitten()).item()
+    expect_close(candidate(_ask, _kitten(), wanted, 1e-3), _kitten(), "no step is needed")
+
+
+@one_step.must("goes against the slope of ½(answer − wanted)², times the rate")
+def _(candidate):
+    """Do you have the ½ and the square? Here the answer is the sum of two features, 3, and 5 is wanted, so the slope of
+    the loss is 3 − 5 for each feature.
+    """
+    step = candidate(lambda query: query.sum(-1), torch.tensor([[1.0, 2.0]]), 5.0, 0.1)
+    expect_close(step, torch.tensor([[1.2, 2.2]]), "from (1, 2) with the rate 0.1")
+
+
+@one_step.must("moves each of several queries by its own slope")
+def _(candidate):
+    """How do you make one number of several losses? With `mean` each slope is divided by the number of queries; with
+    `sum` each query keeps its own.
+    """
+    queries = torch.tensor([[1.0, 2.0], [4.0, 4.0]])
+    expected = torch.tensor([[1.2, 2.2], [3.7, 3.7]])
+    step = candidate(lambda query: query.sum(-1), queries, 5.0, 0.1)
+    expect_close(step, expected, "from (1, 2) and (4, 4) with the rate 0.1")
+
+
+one_step.must_keep_inputs(
+    lambda: [_ask, _kitten(), 20.0, 1e-4],
+    "Does a line write into the query that was handed in? Look for `-=` or a method that ends in _, and work on a "
+    "`query.clone()`.",
+    "leaves the query that it is given unchanged",
+)
+
+
+@one_step.must("returns a query without a history")
+def _(candidate):
+    """After 300 steps, how long is the way back through all of them? Begin the result with `query.detach()`."""
+    step = candidate(_ask, _kitten(), 20.0, 1e-4)
+    expect(not step.requires_grad, "the new query still remembers how it was computed")
+
+
+# A table of one's own -----------------------------------------------------------------------------
+
+my_table = Check("my_table")
+
+
+def _table(candidate):
+    """Keys, values, query, wanted answer and temperature, all as numbers."""
+    answer = candidate()
+    expect(
+        isinstance(answer, tuple | list) and len(answer) == 4,
+        "four things are returned: the table, the query, the wanted answer and T",
+    )
+    table, query, wanted, T = answer
+    if not isinstance(table, dict):
+        raise WrongKind(f"the table is a {type(table).__name__}, expected a dictionary")
+    try:
+        rows = torch.tensor([list(row) for row in table.values()]).float().reshape(len(table), -1)
+        query, wanted, T = torch.tensor(query).float().flatten(), float(wanted), float(T)
+    except (TypeError, ValueError, RuntimeError):
+        raise WrongKind(
+            "an entry, the query, the wanted answer or T is not made of numbers"
+        ) from None
+    return rows, query, wanted, T
+
+
+@my_table.must("has three entries or more, each with two features and a value")
+def _(candidate):
+    """How many numbers does a row need? A name leads to three of them, as in `"soup": (0.2, 0.9, 30)`. The query has
+    the two features only.
+    """
+    rows, query, _, T = _table(candidate)
+    expect(
+        len(rows) >= 3 and rows.shape[1] == 3,
+        f"the table has {len(rows)} rows of {rows.shape[1] if rows.numel() else 0} numbers",
+    )
+    expect(
+        len(query) == 2,
+        f"the query has {len(query)} features",
+        "The query has no value; that is what we ask for.",
+    )
+    expect(T > 0, f"T is {T:g}", "We divide by T. Take 0.1 to begin with.")
+
+
+@my_table.must("keeps all features between 0 and 1")
+def _(candidate):
+    """In which units do you measure? A feature in the hundreds would outvote one between 0 and 1, so divide each by
+    the largest that you can think of.
+    """
+    rows, query, *_ = _table(candidate)
+    features = torch.cat([rows[:, :2].flatten(), query])
+    outside = features[(features < 0) | (features > 1)]
+    expect(len(outside) == 0, f"a feature is {outside[0].item() if len(outside) else 0:g}")
+
+
+@my_table.must("asks for something that is not in the table")
+def _(candidate):
+    """Is your query one of the keys? A dictionary could answer that. Move it a little."""
+    rows, query, *_ = _table(candidate)
+    expect(not (rows[:, :2] == query).all(-1).any(), "the query is the key of an entry")
+
+
+@my_table.must("wants an answer between the smallest and the largest value")
+def _(candidate):
+    """Which answers can a weighted average give? None beyond the values, however far the query walks."""
+    rows, _, wanted, _ = _table(candidate)
+    low, high = rows[:, 2].min().item(), rows[:, 2].max().item()
+    expect(low < wanted < high, f"{wanted:g} is wanted, and the values go from {low:g} to {high:g}")
+
+
+@my_table.must("wants an answer that no entry has, and that isn't the first one")
+def _(candidate):
+    """How far is the wanted answer from each value, and from what the query gets before its walk? Leave a twentieth of
+    the range, so there is something to see.
+    """
+    rows, query, wanted, T = _table(candidate)
+    keys, values = rows[:, :2], rows[:, 2]
+    room = 0.05 * (values.max() - values.min()).item()
+    gap = (values - wanted).abs().min().item()
+    expect(gap >= room, f"{wanted:g} is wanted, and an entry has a value only {gap:.2g} away")
+    scores = -(query - keys).square().sum(-1) / 2
+    first = ((scores / T).softmax(-1) @ values).item()
+    expect(
+        abs(first - wanted) >= room, f"{wanted:g} is wanted, and the first answer is {first:.2f}"
+    )
+
+
+@my_table.must("walks to the wanted answer by small steps")
+def _(candidate):
+    """Which way does the slope lead? Look at it in the widget: `cu.live.look_up(table, {"mine": query})`, and try
+    another temperature or another beginning.
+    """
+    rows, query, wanted, T = _table(candidate)
+    places, end = walks.walk(rows[:, :2], rows[:, 2], query, T, wanted)
+    reasons = {
+        "left": (
+            f"after {len(places) - 1} steps the query leaves the picture",
+            "Is it cold or hot? A cold softmax sees only the nearest entries, and a hot one hardly sees a difference, "
+            "so change T toward 0.1, or begin nearer to an entry with such a value.",
+        ),
+        "stays": (
+            "the slope is 0 where the query begins",
+            "How much weight do the other entries have there? At so low a T one entry has it all, so raise T.",
+        ),
+        "late": (
+            f"it has not arrived after {walks.MOST_STEPS} steps",
+            "Begin nearer, or raise T a little.",
+        ),
+    }
+    expect(end == "arrived", *reasons.get(end, ("", "")))
 
 
 # Safe softmax -----------------------------------------------------------------------------------
@@ -245,7 +436,7 @@ def _(candidate):
 
 @attend_or_nothing.must("gives finite, ordinary answers for scores of 1000 and −1000")
 def _(candidate):
-    """The exponential of 1000 is infinite, so shift first, as in Exercise 2. Which is the largest number of a row? It
+    """The exponential of 1000 is infinite, so shift first, as in Exercise 1. Which is the largest number of a row? It
     may be the score of nothing.
     """
     scores, values = torch.tensor([[1000.0, 999.0], [-1000.0, -1000.0]]), torch.eye(2)[:, :1]

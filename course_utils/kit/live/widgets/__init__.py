@@ -44,6 +44,7 @@ ANIMALS = {
     "horse": (0.8, 0.4, 28.0),
     "elephant": (1.0, 0.0, 65.0),
 }
+FEATURES = ("size", "home", "years")
 QUERIES = {"kitten": (0.2, 0.9), "bird": (0.2, 0.2), "farmer": (0.6, 0.8), "house": (1.0, 1.0)}
 
 
@@ -53,12 +54,14 @@ QUERIES = {"kitten": (0.2, 0.9), "bird": (0.2, 0.2), "farmer": (0.6, 0.8), "hous
 def look_up(
     animals: Mapping[str, tuple[float, float, float]] | None = None,
     queries: Mapping[str, tuple[float, float]] | None = None,
+    features: tuple[str, str, str] = FEATURES,
 ) -> Live:
     """Drag a query over the keys: its scores, its weights, and the weighted average of the values.
 
     Args:
         animals: name → (size, home, years); by default the five of *Queries, keys and values*.
         queries: name → (size, home), places to begin from; the first is shown.
+        features: what the three numbers of a row are called.
 
     Raises:
         ValueError: there is no animal, or no query.
@@ -69,7 +72,9 @@ def look_up(
         if not rows:
             raise ValueError(f"{name}={given!r} is empty; one entry is needed")
         tables[name] = {key: tuple(map(float, row)) for key, row in rows.items()}
-    return Live("look_up", tables)
+    if features == FEATURES:
+        return Live("look_up", tables, features=FEATURES)
+    return Live("look_up", tables | {"features": tuple(features)})
 
 
 def heads(request: str = "CF", num_heads: int = 2) -> Live:

@@ -13,39 +13,38 @@ const [MOST_STEPS, STEP, PAUSE] = [200, 0.02, 40]; // of a walk; the longest ste
 
 const shares = (numbers) => numbers.map((number) => number / total(numbers));
 
-// From scores / T, the largest of them 0, to weights; and how much each score can still pull at the others.
-const LOOK_UPS = {
-  softmax: { weigh: (scaled) => shares(scaled.map(Math.exp)), pull: (weights) => weights },
-  nearest: { weigh: (scaled) => shares(scaled.map((a) => Number(a === 0))), pull: (weights) => weights.map(() => 0) },
-  sparsemax: { weigh: sparsemax, pull: (weights) => weights.map((weight) => Number(weight > 0)) },
+// Equal weights for the k best scores; ties share.
+const top = (k) => (scaled) => {
+  const kth = [...scaled].sort((a, b) => b - a)[Math.min(k, scaled.length) - 1];
+  return shares(scaled.map((a) => Number(a >= kth)));
 };
 
-// What is above one line, which is as high as makes the sum 1.
-function sparsemax(scaled) {
-  const sorted = [...scaled].sort((a, b) => b - a);
-  const lines = sorted.map((_, i) => (total(sorted.slice(0, i + 1)) - 1) / (i + 1));
-  const line = lines.findLast((each, i) => sorted[i] > each);
-  return scaled.map((a) => Math.max(0, a - line));
-}
+// From scores / T, the largest of them 0, to weights. All but the softmax are hard: their slope is 0.
+const LOOK_UPS = {
+  softmax: (scaled) => shares(scaled.map(Math.exp)),
+  nearest: top(1),
+  "top two": top(2),
+  average: (scaled) => shares(scaled.map(() => 1)),
+};
 
 // Scores −½‖q − k‖², weights, the answer, and its slope: how many years for each 1 of size, and of home.
 function find(query, rows, temperature, kind) {
   const scores = rows.map(([x, y]) => -((query[0] - x) ** 2 + (query[1] - y) ** 2) / 2 + 0);
   const most = Math.max(...scores);
-  const { weigh, pull } = LOOK_UPS[kind];
-  const weights = weigh(scores.map((score) => (score - most) / temperature));
+  const weights = LOOK_UPS[kind](scores.map((score) => (score - most) / temperature));
   const answer = total(rows.map((row, i) => weights[i] * row[2]));
-  const pulls = pull(weights);
-  const middle = total(rows.map((row, i) => pulls[i] * row[2])) / (total(pulls) || 1);
-  const slope = [0, 1].map((axis) =>
-    total(rows.map((row, i) => (pulls[i] * (row[2] - middle) * (row[axis] - query[axis])) / temperature)));
+  const slope = [0, 1].map((axis) => kind !== "softmax" ? 0 :
+    total(rows.map((row, i) => (weights[i] * (row[2] - answer) * (row[axis] - query[axis])) / temperature)));
   return { scores, weights, answer, slope };
 }
 
-// Where a query comes to by small steps along the slope, toward the wanted answer: all its places.
-function walk(query, rows, temperature, kind, wanted) {
+const inside = (query, ends) => query.every((at, axis) => ends[axis][0] <= at && at <= ends[axis][1]);
+
+// Where a query comes to by small steps along the slope, toward the wanted answer: all its places, up to the first one
+// outside of the picture.
+function walk(query, rows, temperature, kind, wanted, ends) {
   const places = [query];
-  while (places.length <= MOST_STEPS) {
+  while (places.length <= MOST_STEPS && inside(places.at(-1), ends)) {
     const { answer, slope } = find(places.at(-1), rows, temperature, kind);
     const steepness = Math.hypot(...slope);
     const miss = wanted - answer;
@@ -56,8 +55,8 @@ function walk(query, rows, temperature, kind, wanted) {
   return places;
 }
 
-function tableHTML(names, rows, { scores, weights, answer }) {
-  const heads = ["key", "score a", "weight α", "years v", "α × years"];
+function tableHTML(names, rows, { scores, weights, answer }, unit) {
+  const heads = ["key", "score a", "weight α", `${safe(unit)} v`, `α × ${safe(unit)}`];
   const lines = rows.map((row, i) =>
     `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
       `<td style="--w: ${weights[i].toFixed(2)}">${weights[i] ? fixed(weights[i], 2) : 0}</td>` +
@@ -95,7 +94,7 @@ function planeOf({ animals, ends: [[low, high], [deep, tall]] }) {
 
 // What a query gives: the keys, the cross, the table and the answer in words.
 function shown(data, query, temperature, kind) {
-  const { animals, queries } = data;
+  const { animals, queries, features: [across, up, unit] } = data;
   const rows = Object.values(animals);
   const words = { ...animals, ...queries };
   const found = find(query, rows, temperature, kind);
@@ -106,23 +105,24 @@ function shown(data, query, temperature, kind) {
   return {
     keys: plane.keysHTML(found.weights),
     query: plane.cross(query),
-    table: tableHTML(Object.keys(animals), rows, found),
-    said: `${title}, size ${fixed(query[0], 2)}, home ${fixed(query[1], 2)}, T = ${temperature}: ` +
-      `the answer is ${fixed(found.answer, 1)} years. ` + (flat
+    table: tableHTML(Object.keys(animals), rows, found, unit),
+    said: `${title}, ${across} ${fixed(query[0], 2)}, ${up} ${fixed(query[1], 2)}, T = ${temperature}: ` +
+      `the answer is ${fixed(found.answer, 1)} ${unit}. ` + (flat
       ? "Its slope is 0: a small step changes nothing."
-      : `Its slope: ${fixed(found.slope[0], 1)} years for each 1 of size, ${fixed(found.slope[1], 1)} of home.`),
+      : `Its slope: ${fixed(found.slope[0], 1)} ${unit} for each 1 of ${across}, ${fixed(found.slope[1], 1)} of ${up}.`),
   };
 }
 
-// The first query of a table. data: animals, name → size, home, years; queries, name → size, home.
-function state(_, { animals, queries }) {
+// The first query of a table. data: animals, name → size, home, years; queries, name → size, home; features, what these
+// three numbers are called.
+function state(_, { animals, queries, features }) {
   const places = [...Object.values(animals), ...Object.values(queries), [0, 0], [1, 1]];
   const rounded = (number) => Number(number.toFixed(2));
   const ends = [0, 1].map((axis) => {
     const all = places.map((place) => place[axis]);
     return [rounded(Math.min(...all) - 0.2), rounded(Math.max(...all) + 0.1)];
   });
-  return { data: { animals, queries, ends }, query: Object.values(queries)[0], place: 6, kind: "softmax", wanted: 20 };
+  return { data: { animals, queries, features, ends }, query: Object.values(queries)[0], place: 6, kind: "softmax", wanted: 20 };
 }
 
 function html({ data, query, place, kind, wanted }) {
@@ -130,14 +130,15 @@ function html({ data, query, place, kind, wanted }) {
   const found = shown(data, query, temperature, kind);
   const words = [...Object.keys(data.queries), ...Object.keys(data.animals)]
     .map((name) => button(`data-word="${safe(name)}"`, safe(name)));
-  const sliders = ["size", "home"].map((name, i) => slider(name,
+  const [across, up, unit] = data.features.map(safe);
+  const sliders = ["size", "home"].map((name, i) => slider([across, up][i],
     `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"`,
     name, fixed(query[i], 2)));
   sliders.push(slider("Temperature T", `name="temperature" min="0" max="${TEMPERATURES.length - 1}" step="1" ` +
     `value="${place}" aria-valuetext="${temperature}"`, "temperature", temperature));
   const picture = `<path class="cu-live-axis" d="M${LEFT} ${TOP}V${BOTTOM}H${RIGHT}"></path>
-${textAt(RIGHT, BOTTOM + 20, "end", "size")}
-${textAt(LEFT - 10, TOP, "end", "home", ` transform="rotate(-90 ${LEFT - 10} ${TOP})"`)}
+${textAt(RIGHT, BOTTOM + 20, "end", across)}
+${textAt(LEFT - 10, TOP, "end", up, ` transform="rotate(-90 ${LEFT - 10} ${TOP})"`)}
 <g data-part="keys">${found.keys}</g>
 <path class="cu-live-query" data-part="trail" d=""></path>
 <path class="cu-live-cross" data-part="query" d="${found.query}"></path>`;
@@ -145,10 +146,10 @@ ${textAt(LEFT - 10, TOP, "end", "home", ` transform="rotate(-90 ${LEFT - 10} ${T
 <p class="cu-live-examples">Ask for: ${words.join(" ")}</p>
 <div class="cu-live-ask">${sliders.join(" ")}</div>
 <div class="cu-live-ask">${select("Look-up", "kind", Object.keys(LOOK_UPS))}
-${labeled("Wanted", `${input("number", `name="wanted" value="${wanted}" step="any"`)} years`)}
+${labeled("Wanted", `${input("number", `name="wanted" value="${wanted}" step="any"`)} ${unit}`)}
 ${button('data-part="walk"', "Walk there")}</div>
 <p aria-live="polite" data-part="said">${safe(found.said)}</p>
-<div class="cu-live-beside">${plot("Keys on the plane of size and home, and the query", "400 400", picture,
+<div class="cu-live-beside">${plot(`Keys on the plane of ${across} and ${up}, and the query`, "400 400", picture,
     ` data-part="plane" data-table="${safe(JSON.stringify(data))}"`, " cu-live-plane")}
 ${region("Scores, weights and values", "table", found.table)}</div>
 <p class="cu-live-note">No stored model is behind this: all is computed from the table.</p>`;
@@ -187,7 +188,7 @@ function mount(form) {
   function go() {
     clearTimeout(timer);
     const begin = places.at(-1) ?? here();
-    const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value));
+    const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value), data.ends);
     let shownSteps = isCalm() ? all.length - 1 : 0;
     function next() {
       places = all.slice(0, shownSteps + 1);
@@ -206,6 +207,7 @@ function mount(form) {
     const { answer } = find(query, Object.values(data.animals), ...settings());
     const steps = all.length - 1;
     if (Math.abs(answer - field.wanted.value) < 0.05) return `It arrived, after ${steps} steps.`;
+    if (!inside(query, data.ends)) return `It has left the picture, after ${steps} steps.`;
     return steps === MOST_STEPS ? `After ${steps} steps it has not arrived.` : `It stays there, after ${steps} steps.`;
   }
 
