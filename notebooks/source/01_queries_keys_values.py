@@ -599,6 +599,7 @@ always.round(2)
 # The look-up is even surer about the house than about the kitten, because only differences of scores count.
 # A dictionary would say *not found*, but a softmax can't, since its weights have to sum to 1.
 # "Nothing" needs an entry of its own, and the further page [builds one](01_queries_keys_values_further.ipynb#An-answer-of-nothing).
+# (To take an entry *out* of a look-up we will use a [mask](C_glossary.ipynb#mask), in [Masks](04_masks.ipynb).)
 #
 # ### Exercise 3 · A table of your own
 #
