@@ -191,9 +191,9 @@ window = 0.4  # try 0.1 … 3.0
 cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 
 # %% [markdown]
-# So our four lines are PyTorch's attention, in the answers and in all gradients.
+# So our four lines are PyTorch's attention, in the answers and in all gradients, and nothing in them has been trained.
 # **Kernel regression is dot-product attention with a term for each key.**
-# We need this term, because without it the product $q k_i$ grows with the key, and the largest key would win however far away it is.
+# We need this term, because the product $q k_i$ by itself grows with the key, so for a positive query the largest key would win, however far away it is.
 #
 # A kernel only asks for the distance.
 # If we shift all queries and keys by the same amount, every weight stays as it is, and in a plane we could also turn them all together.
@@ -420,7 +420,7 @@ cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
 # (Each has a hidden layer, since a product of linear queries and keys has no term $-k^2$.)
 #
 # Our network never sees a distance, a width or a true curve.
-# It sees random curves $2a\sin(\omega x + \varphi) + bx$, each at forty places with noise, and has to predict each value from the 39 others.
+# It sees random curves $2a\sin(\omega x + \varphi) + bx$, each at forty places with noise, and has to predict each value from the 39 others, so a point's own score is masked again.
 
 
 # %%
@@ -457,8 +457,11 @@ cu.predict(
     why="Near values say most about the curve, and several average the noise away: so it pays to do what Nadaraya and Watson did.",
 )  # fmt: skip
 
+# %% [markdown]
+# We train it as we trained the width, on new random curves in each step.
 
-# %%
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 def trained_head(waves, rate, seed, steps=2000, end=1.0):
     """A head after Adam, whose rate falls to end · rate; (step, validation error)."""
     cu.seed_everything(seed)
@@ -536,12 +539,12 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We train the same network on waves that are twice as fast, with the same noise. What happens to the bell?",
-    ["it becomes narrower", "it stays as it is", "it becomes wider"],
-    answer="it becomes narrower",
+    "We train the same network on waves that are twice as fast, with the same noise. Over how many keys will it spread its weight?",
+    ["fewer", "as many as before", "more"],
+    answer="fewer",
     wrong={
-        "it stays as it is": "The network is the same, but it can learn any width. How far away is a point of a fast wave still a good guide?",
-        "it becomes wider": "That would help against more noise. The noise is the same here, but the curve bends sooner.",
+        "as many as before": "The network is the same, but it can learn any width. How far away is a point of a fast wave still a good guide?",
+        "more": "That would help against more noise. The noise is the same here, but the curve bends sooner.",
     },
     why="On a fast wave a point half a unit away may already be on the other side of the hill. The bias grows, so fewer neighbors are worth their weight.",
 )
@@ -569,7 +572,7 @@ widths_found.round(2)
 #
 # Now give it a case of your own, and try to fool it.
 # Write down at least eight points (place, value), with places from 0 to 5 and values from −5 to 5, and put exactly one of them at the place 2.5.
-# Choose them so that a bell of the network's width, 0.43, misses *your* value at 2.5 by more than 2.
+# Choose them so that its answer at 2.5 misses *your* value there by more than 2.
 # Before you run it, say which points will share the weight.
 
 
