@@ -295,7 +295,8 @@ def zeros_where_empty(scores, attn_mask):
     return minus_infinity(scores, attn_mask | empty).masked_fill(empty, 0.0)
 
 
-before, after = (f(torch.zeros(4, 4), in_front) for f in (minus_infinity, zeros_where_empty))
+before = minus_infinity(torch.zeros(4, 4), in_front)
+after = zeros_where_empty(torch.zeros(4, 4), in_front)
 print(before.round(decimals=2), after.round(decimals=2), sep="\n")
 
 # %% jupyter={"source_hidden": true}
@@ -482,7 +483,7 @@ cu.predict(
 # We trained each of them as we trained A and B.
 # Watch the columns on the right, and see in which of them a mistake shows.
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 attends = {"right": clinic.attention(clinic.right)}
 attends |= {name: clinic.attention(weigh) for name, weigh in clinic.MISTAKES.items()}
 found = pd.DataFrame({name: four_numbers(attend) for name, attend in attends.items()}).T
@@ -538,9 +539,9 @@ cu.checks.diagnosis(diagnosis_solution)
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# We trained A and B at three learning rates, with three seeds each, and the picture of the first screen came back every time.
+# We trained A and B at three [learning rates](C_glossary.ipynb#learning-rate), with three seeds each, and every time B had the lower loss and wrote the worse digits.
 # Each of the six mistakes was trained with three seeds at one rate, and the table has their means.
-# All of this is one small model with one layer, and in a larger one several heads and layers can hide a mistake better.
+# All of this is one small model with a single layer, so we can't say how much of a mistake you would notice in a large one.
 # The little that B knows of the rule comes from the last place of each training row, where no next digit exists that it could copy.
 #
 # </details>
