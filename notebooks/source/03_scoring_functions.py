@@ -38,7 +38,7 @@ cu.seed_everything(0)
 cu.explore.longer_lists()
 
 # %% [markdown]
-# With the divisor even the longest list is learned at once, whereas without it each doubling costs more, until at 64 words the head can only guess.
+# With the divisor even the longest list is learned quickly, whereas without it each doubling costs more, until at 64 words the head can only guess.
 # (Each of them learns at its own best [learning rate](C_glossary.ipynb#learning-rate).)
 # But what does $\sqrt d$ have to do with the *length of a list*?
 #
@@ -206,13 +206,6 @@ cu.predict(
     within=6,
 )
 
-# %% [markdown]
-# Each product $q_jk_j$ has mean 0 and variance 1, a dot product adds $d$ of them, and variances of independent terms add up:
-#
-# $$\mathrm E[q\cdot k] = 0,\qquad \mathrm{Var}[q\cdot k] = d .$$
-#
-# This holds for all independent coordinates with mean 0 and variance 1, so we can measure it with normal ones.
-
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 sizes = {}
 for d in (1, 4, 16, 64, 256, 1024):
@@ -224,7 +217,14 @@ measured = pd.DataFrame(sizes, columns).T.astype(float).rename_axis("d")
 measured.round(2)
 
 # %% [markdown]
-# So a dot product grows like $\sqrt d$, and dividing by $\sqrt d$ keeps its variance near 1 for any number of features.
+# The table has normal coordinates in place of $\pm1$, and their dot products grow in the same way, like $\sqrt d$.
+# Why is that so?
+# Each product $q_jk_j$ has mean 0 and variance 1, a dot product adds $d$ of them, and variances of independent terms add up, so
+#
+# $$\mathrm E[q\cdot k] = 0,\qquad \mathrm{Var}[q\cdot k] = d .$$
+#
+# This holds for all independent coordinates with mean 0 and variance 1.
+# If we divide by $\sqrt d$, the variance stays near 1 for any number of features.
 #
 # ### Scaled dot-product attention
 #
@@ -314,7 +314,7 @@ with cu.guard("The variance of a dot product is d, and the division by √d make
 # ## What large scores do to learning
 #
 # Why should a head mind large scores?
-# With $d = 256$ a typical difference between two scores is $16\sqrt2 = 23$, and a softmax turns it into a ratio of $e^{23}$, ten billion to one.
+# With $d = 256$ a typical score is 16 or −16, so two scores easily differ by 20, and a softmax turns this into a ratio of $e^{20}$, half a billion to one.
 # So one key gets nearly all the weight, and before any training this is a random key and mostly wrong.
 #
 # How can training raise the weight $\alpha$ of the *right* key?
@@ -322,22 +322,22 @@ with cu.guard("The variance of a dot product is d, and the division by √d make
 # A tiny weight has a tiny slope, so such a list teaches the head nothing about its right key.
 # We call the key **silent** if its slope is below 0.001, and count in how many lists it can be heard.
 
-# %%
-audible = 0.001  # try 0.0001 … 0.002
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 scales = {"√d": 1 / math.sqrt(256), "nothing": 1.0}
 heard = {divisor: {} for divisor in scales}
 for m in (4, 8, 16, 32, 64):
     asking, offered = torch.randn(300, 1, 256), torch.randn(300, m, 256)
     for divisor, s in scales.items():
         alpha = (s * asking @ offered.mT).softmax(dim=-1)[:, 0, 0]  # of one key
-        loud = alpha * (1 - alpha) >= audible
+        loud = alpha * (1 - alpha) >= 0.001
         heard[divisor][f"{m} words"] = loud.float().mean().item()
 pd.DataFrame(heard).T.rename(index="divided by {}".format).round(2)
 
 # %% [markdown]
 # **There is the length of the list.**
 # Without the divisor the right key must happen to be near the top, and the longer the list, the rarer that is.
-# (You may read that large scores make *all* gradients small, but with many keys the query's is even [larger](03_scoring_functions_further.ipynb#The-gradients,-derived), only it is about the few keys at the top.)
+# (You may read that large scores make *all* gradients small.
+# With many keys the query's gradient is even [larger](03_scoring_functions_further.ipynb#The-gradients,-derived), but it is about the keys at the top.)
 #
 # ### The head of the first screen
 #
@@ -416,7 +416,7 @@ trainings.show_learning(learned)
 # ### Two things at once: small scores and small steps
 #
 # Is it all about the scores at the start?
-# Then we could leave out the divisor and begin with matrices $W_Q$ and $W_K$ that are each smaller by $d^{1/4} = 4$, so that our first scores are as small as with the divisor.
+# Then we could leave out the divisor and begin with matrices $W_Q$ and $W_K$ that are each smaller by a factor of $d^{1/4} = 4$, so that our first scores are as small as with the divisor.
 # But remember that [Adam](C_glossary.ipynb#adam) moves each entry of a matrix by about the learning rate, whatever the size of the gradient.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -442,7 +442,7 @@ trainings.by_rate().round(2)
 
 # %% [markdown]
 # The small start helps, but at the rate 0.001, where the divided head is still perfect, this head is lost.
-# It acts like the divided head at four times the rate, so its row is the first row, moved to the left.
+# A step of the same size moves its scores four times as far, so it acts like the divided head at four times the rate, and its row is the first row moved to the left.
 # The third row turns our test around, with a divisor and matrices larger by $d^{1/4}$.
 # Its scores begin as large as without a divisor, and it learns at no rate.
 #

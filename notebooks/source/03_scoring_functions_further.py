@@ -391,7 +391,7 @@ chosen = trainings.best(cu.stored_runs("scoring_functions", "recall_by_one_head"
 trainings.show_best(chosen)
 
 # %% [markdown]
-# With 16 numbers a word, no head needs a divisor, and with four words on the list hardly any does, so it takes long vectors *and* long lists to see the difference.
+# With 16 numbers a word, or with four words on the list, the head learns without a divisor as well, so it takes long vectors *and* long lists to see the difference.
 # More steps help the words of 64 numbers, slowly, but not the 64 words of 256 numbers.
 # (Each point is the mean of three trainings at the best of three to five learning rates, chosen on other lists.)
 #
@@ -402,7 +402,8 @@ trainings.show_best(chosen)
 descent = cu.stored_runs("scoring_functions", "by_gradient_descent")
 plain_steps = pd.DataFrame([run.config | run.result for run in descent])
 plain_steps = plain_steps.pivot_table("test", "divided_by", "rate").loc[["√d", "nothing"]]
-plain_steps.round(2).rename(index=trainings.NAMES, columns="rate {:g}".format)
+named = plain_steps.rename(index=trainings.NAMES, columns="rate {:g}".format)
+named.map("{:.2f}".format)
 
 # %% [markdown]
 # The gap is the same without Adam.
