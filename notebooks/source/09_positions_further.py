@@ -7,10 +7,13 @@
 # ---
 
 # %% [markdown]
-# # Positions: decay, twins and caches
+# # Positions: decay, caches and silent mistakes
 #
-# What a first reader of [Positions](09_positions.ipynb) may skip.
-# Each section stands on its own.
+# This page answers what you may have asked yourself while reading [Positions](09_positions.ipynb).
+# Why may we add a position to a word?
+# How do T5's buckets work?
+# And what can go wrong without anybody noticing?
+# You can read the sections in any order.
 
 # %%
 import math
@@ -27,12 +30,14 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Why may we add?
 #
-# Expand a score of $x_i + p_i$ and $x_j + p_j$, with $M = W_QW_K^\top$:
+# A word and a position go into the same numbers, so how can a layer ever tell them apart?
+# Let's expand the score of $x_i + p_i$ and $x_j + p_j$, with $M = W_QW_K^\top$.
 #
 # $$(x_i + p_i)\,M\,(x_j + p_j)^\top = \underbrace{x_iMx_j^\top}_{\text{word, word}} + \underbrace{x_iMp_j^\top}_{\text{word, place}} + \underbrace{p_iMx_j^\top}_{\text{place, word}} + \underbrace{p_iMp_j^\top}_{\text{place, place}} .$$
 #
-# The last term is what a layer needs to look at places, whatever words stand there.
-# And there is room for it: how many of 512 directions do the first 128 positions use?
+# With the last term a layer can look at places, whatever words are there.
+# All it needs is room, that is, directions that the words don't use.
+# How many of 512 directions do the first 128 positions take up?
 
 # %%
 P = sinusoidal_table(128, 512).double()
@@ -43,17 +48,18 @@ for part in (0.9, 0.99, 0.999):
     print(f"{part:.1%} of the squares lie in {needed} of 512 directions")
 
 # %% [markdown]
-# A matrix can read the 39 directions that hold 99 % and leave the others to the words.
+# Hardly any, so a matrix can read the 39 directions that hold 99 % of the positions and leave all others to the words.
 #
 # ## Kinds of decay
 #
-# The dot product of two sinusoidal positions at the distance $k$ is $\sum_j \cos k\omega_j$.
-# For many pairs and $1 \ll k \ll 10000$ the sum is close to an integral over $\ln\omega$, whose value is a logarithm:
+# In the chapter the dot product of two sinusoidal positions fell with their distance.
+# How fast does it fall?
+# At the distance $k$ it is $\sum_j \cos k\omega_j$, and for many pairs and $1 \ll k \ll 10000$ this sum is close to an integral over $\ln\omega$, whose value is a logarithm:
 #
 # $$p_i\cdot p_{i+k} \approx \frac d2\Big(1 - \frac{\ln k + \gamma}{\ln 10000}\Big),\qquad \gamma = 0.577\dots$$
 #
-# By hand for $d = 512$, $k = 100$: $256\,(1 - (4.605 + 0.577)/9.210) = 112$.
-# And what does a layer see of the logarithm before training, through two random matrices?
+# For example, for $d = 512$ and $k = 100$ we get $256\,(1 - (4.605 + 0.577)/9.210) = 112$.
+# A layer sees it through $W_Q$ and $W_K$, so we also ask how much two *random* matrices leave of it.
 
 # %%
 d = 512  # try 16 | 64 | 512
@@ -85,11 +91,10 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# With 512 columns the law is close, though the curve climbs here and there; with 16 it climbs again and again.
-# ALiBi, $e^{-mk}$, forgets what is far, and the logarithm does not.
-# Through random matrices nothing of it is left on average: the mean gap is 0.00, and single pairs of matrices deviate by 0.48 to either side.
-# [Yan et al. (2019)](https://arxiv.org/abs/1911.04474) show both.
-# What sinusoids give is not a preference for near tokens but the possibility to learn one.
+# With 512 columns the law is close, and with 16 the curve climbs again and again.
+# The weight that ALiBi leaves to a key, $e^{-mk}$, soon forgets what is far, while the logarithm remembers it.
+# Through random matrices nothing is left of the fall, as [Yan et al. (2019)](https://arxiv.org/abs/1911.04474) showed.
+# So sinusoids don't prefer near tokens, but they let a layer learn to.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -99,34 +104,15 @@ with cu.guard(
     assert gaps.std() > 2 * gaps.mean().abs()
 
 # %% [markdown]
-# ## Twins
-#
-# One pair repeats: 44 is close to $7\cdot 2\pi = 43.98$, so that positions 0 and 44 are nearly the same to the fastest pair.
-# Are there twins for all pairs together, among 2,000 positions?
-
-# %%
-rows = sinusoidal_table(2000, 32).double()
-apart = torch.cdist(rows, rows)
-by_one = (rows[44, :2] - rows[0, :2]).norm()
-print(f"0 and 44: {by_one:.3f} by one pair, {apart[0, 44]:.2f} by all")
-steps = apart.diagonal(offset=1)
-print(f"neighbors: {steps.min():.3f} to {steps.max():.3f}")
-others = apart.fill_diagonal_(math.inf).triu(2) + torch.ones(2000, 2000).tril(1) * 99
-print(f"the nearest other two: {others.min():.3f}")
-
-# %% [markdown]
-# None: every step has the same length, 1.172, and no other two of the 2,000 positions are nearer than 2.131.
-# *Dive into Deep Learning* (Zhang et al., 2023, section 11.6) calls sinusoids more space-efficient than binary numbers, as they are floats.
-# They are not: 2,000 positions fit into 11 bits, and here each has 32 floats.
-# What the floats give is smoothness, and rotation.
-
-# %% [markdown]
 # ## Shaw's vectors and T5's buckets
 #
-# Shaw's scores need a vector for each pair of positions, picked from a table by the offset.
-# T5 gives each of the first eight distances a number of its own; a distance $o$ from 8 on has the bucket $8 + \lfloor 8\ln(o/8)/\ln 16\rfloor$, and from 91 on all share number 15.
-# By hand for 16: $8 + 8\ln 2/\ln 16 = 10$.
-# (T5 does not divide its scores by $\sqrt d$; smaller first weights do the same.)
+# The chapter shows that both hold in longer texts if what is far shares an entry that training has visited.
+# Here is how the sharing is done.
+# Shaw's layer picks a vector from a table by the offset, after clipping the offset at the limit.
+# T5 gives each of the first eight distances a number of its own.
+# A distance $o$ from 8 on falls into bucket $8 + \lfloor 8\ln(o/8)/\ln 16\rfloor$, and from 91 on all share bucket 15.
+# For example, 16 falls into bucket $8 + 8\ln 2/\ln 16 = 10$.
+# (T5 leaves out the division by $\sqrt d$ and starts with smaller weights instead.)
 
 
 # %%
@@ -159,9 +145,11 @@ print("equal to course_utils: Shaw", same_shaw, "buckets", same_buckets)
 # %% [markdown]
 # ## Two rotary pairings
 #
-# A pair of numbers is a complex number, and turning it is multiplication by $e^{\mathrm i\,n\omega}$.
-# With $q$ and $k$ as complex numbers, the score is the real part of $q e^{\mathrm i\,n\omega}\,\overline{k e^{\mathrm i\,m\omega}} = q\overline k\,e^{\mathrm i(n-m)\omega}$: this is the whole proof that it depends on the offset alone.
-# As code:
+# There is a shorter way to write a rotation.
+# Take a pair of numbers as *one* complex number, and turning it becomes multiplication by $e^{\mathrm i\,n\omega}$.
+# With $q$ and $k$ as complex numbers, the score is the real part of $q e^{\mathrm i\,n\omega}\,\overline{k e^{\mathrm i\,m\omega}} = q\overline k\,e^{\mathrm i(n-m)\omega}$.
+# That is the whole proof that it depends only on the offset.
+# Let's write it as code, and next to it the other pairing that you will meet in libraries.
 
 
 # %%
@@ -198,14 +186,15 @@ picked = {n: s[[0, 5, 19], [0, 3, 0]].tolist() for n, s in scores_of.items()}
 pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
 
 # %% [markdown]
-# The paper pairs neighboring columns; many libraries pair column $j$ with column $j + d/2$.
-# The two differ by an order of columns, which a dot product does not notice *if both sides have it* (lines 2 and 3).
-# Weights that were trained with one kind and run with the other raise no error, agree at offset 0, and are wrong elsewhere (lines 1 and 2).
-# Converted checkpoints therefore come with reordered $W_Q$ and $W_K$.
+# The paper pairs neighboring columns, but many libraries pair column $j$ with column $j + d/2$.
+# The two differ only by the order of the columns, and a dot product doesn't notice the order *if both sides have it*, as rows 2 and 3 show.
+# What if somebody trains weights with one pairing and runs them with the other?
+# No error is raised, the scores agree at offset 0, and they are wrong everywhere else (rows 1 and 2).
+# That is why converted checkpoints come with reordered $W_Q$ and $W_K$.
 #
-# Sinusoids and rotary positions are the same movement.
-# Turn the constant vector $(1, 0, 1, 0, \dots)$: out comes the pair (cosine, sine), the table $P$ with the columns of each pair exchanged.
-# This is why the minus stands in the other corner.
+# Sinusoids and rotary positions are the same movement, by the way.
+# If we turn the constant vector $(1, 0, 1, 0, \dots)$, we get a cosine and a sine in each pair, which is our table $P$ with the two columns exchanged.
+# This is also why the minus is in the other corner.
 
 # %%
 constant = torch.tensor([1.0, 0.0]).repeat(16).expand(60, 32)
@@ -216,21 +205,22 @@ print(f"largest difference: {(rotate(constant) - exchanged).abs().max():.6f}")
 with cu.guard(
     "The two pairings agree at offset 0 and after the columns are reordered, and nowhere else."
 ):
-    one, two, three = scores_of.values()
-    assert torch.allclose(two, three, atol=1e-4)
-    assert torch.allclose(one.diagonal(), two.diagonal(), atol=1e-4)
-    assert (one - two).abs().mean() > 0.5
+    paper, halves, reordered = scores_of.values()
+    assert torch.allclose(halves, reordered, atol=1e-4)
+    assert torch.allclose(paper.diagonal(), halves.diagonal(), atol=1e-4)
+    assert (paper - halves).abs().mean() > 0.5
     assert torch.allclose(rotate(constant), exchanged, atol=1e-5)
 
 # %% [markdown]
 # ## Positions in a cache
 #
-# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**; the further page of [Translating](11_translating_further.ipynb#The-cache) builds one.
-# Each new token has to get *its own* position.
-# A mistake that raises no error: the new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again.
+# A decoder writes token by token and keeps the keys and values of earlier tokens in a **cache**, which the further page of [Translating](11_translating_further.ipynb#The-cache) builds.
+# Each new token has to get *its own* position, and here a mistake is easy.
+# The new token is a sequence of length 1, so `table[:1]` gives it position 0, again and again, and no error is raised.
 #
-# With rotary positions, keys usually go into the cache after they have been turned: then they need not be turned again.
-# Unturned keys work as well, if all are turned at each step; this allows new positions for old keys ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453)).
+# With rotary positions, keys usually go into the cache after they have been turned, so each is turned only once.
+# We can also keep them unturned and turn them all at each step, which allows new positions for old keys ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453)).
+# Let's compare both, and the mistake, with a pass over all tokens at once.
 
 # %%
 tokens = torch.randn(6, 16)
@@ -259,17 +249,17 @@ off = {name: (y - at_once).abs().max(dim=1).values for name, y in ways.items()}
 pd.DataFrame({n: y.tolist() for n, y in off.items()}).T.add_prefix("token ").round(3)
 
 # %% [markdown]
-# The first two lines are 0: in steps as at once.
-# In the last, only token 0 is right.
+# Both ways agree with the single pass.
+# With the mistake only token 0 is right.
 #
 # ## A mask is a hint
 #
-# Is a decoder without positions blind?
-# Its causal mask says who may look at whom, and this depends on the order.
-# Take a first token `<bos>` with the value 1, all others 0, and equal scores: token $i$ averages $i + 1$ values, one of which is 1.
-# Its output is $1/(i + 1)$, and the position can be read off.
+# Can a decoder do without positions (**NoPE**)?
+# Its causal mask depends on the order, so it may give away something about it.
+# Suppose the first token `<bos>` has the value 1, all others have 0, and all scores are equal.
+# Then token $i$ averages $i + 1$ values, one of which is 1, and its output $1/(i + 1)$ says where it is.
 # But **one** causal layer still treats everything before the last token as a set.
-# Two layers?
+# What about two layers?
 
 # %%
 first_value = torch.tensor([1.0, 0, 0, 0, 0, 0])[:, None]
@@ -288,8 +278,8 @@ after_two = (causal(causal(shuffled))[-1] - causal(causal(seven))[-1]).abs().max
 print(f"the last output changes by {after_one:.4f}, with two layers by {after_two:.4f}")
 
 # %% [markdown]
-# The second layer reads outputs that differ already.
-# Language models without any positions do learn where they are ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)), and in a comparison on reasoning tasks they generalized best to longer inputs ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)).
+# The order changes the answer of two layers, because the second one reads outputs that differ already.
+# Language models without any positions do learn where they are ([Haviv et al., 2022](https://arxiv.org/abs/2203.16634)), and in a comparison on reasoning tasks they did best on longer inputs ([Kazemnejad et al., 2023](https://arxiv.org/abs/2305.19466)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -305,11 +295,10 @@ with cu.guard(
 #
 # *bug · 5 minutes*
 #
-# This function adds a table to a batch.
-# It was written for tensors (n, batch, d); here they are (batch, n, d).
-# Look at what sequence 1 gets, and at a second call.
-# Find two mistakes, and write `fixed_add`.
-# A sequence longer than the table has to raise an error.
+# This function adds a table of positions to a batch.
+# It was written for tensors of shape (n, batch, d), but ours are (batch, n, d).
+# Look at what sequence 1 gets, and at what a second call does.
+# Find the two mistakes, and write `fixed_add`, which should also raise an error for a sequence that is longer than the table.
 
 
 # %%
@@ -350,13 +339,15 @@ cu.checks.fixed_add(fixed_add_solution)
 # %% [markdown]
 # ## Three more silent mistakes
 #
-# **Embeddings much larger than positions.**
-# A row of $P$ has the length $\sqrt{d/2}$.
-# Vaswani et al. multiply embeddings by $\sqrt d$.
-# This fits embeddings whose numbers have the standard deviation $1/\sqrt d$; `nn.Embedding` starts with 1.
-# **Positions in half precision.** bfloat16 has 8 significant bits: all whole numbers up to 256, and not all beyond.
-# **A table that is a plain attribute**: `model.to(device)` leaves it behind.
-# The device "meta" shows it without a GPU.
+# None of these raises an error, and we can see each of them in a line or two.
+#
+# - **Embeddings that are much larger than positions.**
+#   A row of $P$ has the length $\sqrt{d/2}$.
+#   Vaswani et al. multiply the embeddings by $\sqrt d$, which fits if their numbers have the standard deviation $1/\sqrt d$, but `nn.Embedding` starts with 1.
+# - **Positions in half precision.**
+#   With its 8 significant bits bfloat16 has all whole numbers up to 256, but only some of those beyond.
+# - **A table that is a plain attribute.**
+#   `model.to(device)` leaves it behind, as the device "meta" shows without a GPU.
 
 # %%
 wide, deviation = 512, 1.0
@@ -379,9 +370,9 @@ for module in (PlainTable(16), cu.SinusoidalPositions(16)):
     print(f"{type(module).__name__}: {module.to('meta').table.device.type}")
 
 # %% [markdown]
-# A position is a thirty-second of the embedding to which it is added; with the deviation $1/\sqrt{512} = 0.044$ the ratio would be 1.4.
-# In bfloat16 only 641 numbers are left of 2048, and 1,728 positions share theirs with another one, so the package computes angles in float64 and rounds at the end.
-# The plain table stays on the CPU.
+# The position is drowned by an embedding that is 32 times as long.
+# In bfloat16 most positions share their number with another one, which is why the package computes angles in float64 and rounds at the end.
+# And the plain table stays on the CPU.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -390,8 +381,7 @@ with cu.guard(
     assert abs(ratio - 32) < 0.5 and whole == 641
 
 # %% [markdown]
-# Back to the chapter: [Positions](09_positions.ipynb).
-# Next: [The Transformer](10_transformer.ipynb).
+# Back to [Positions](09_positions.ipynb), or on to [The Transformer](10_transformer.ipynb).
 
 # %% [markdown]
 # ## References
@@ -410,7 +400,3 @@ with cu.guard(
 #   [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
 # - Yan, H., Deng, B., Li, X. and Qiu, X. (2019).
 #   [TENER: Adapting transformer encoder for named entity recognition](https://arxiv.org/abs/1911.04474).
-# - Zhang, A., Lipton, Z. C., Li, M. & Smola, A. J. (2023).
-#   [Dive into Deep Learning](https://d2l.ai).
-#   Cambridge University Press.
-#   Section 11.6: positions.

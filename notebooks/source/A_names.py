@@ -247,7 +247,7 @@ pd.DataFrame(
 # | Defining the Decoder with Attention | 06 [The decoder that attends](06_bahdanau_attention.ipynb#The-decoder-that-attends) · 06 [Training it](06_bahdanau_attention.ipynb#Training-it) · 06 further [Four sentences with a perfect score](06_bahdanau_attention_further.ipynb#Four-sentences-with-a-perfect-score) |
 # | Multi-Head Attention | 08 [Two questions, one average](08_multi_head_attention.ipynb#Two-questions,-one-average) · 08 [Split and join: one product and two transposes](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
 # | Self-Attention | 07 [All words at once: the formula](07_self_attention.ipynb#All-words-at-once:-the-formula) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
-# | Positional Encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) |
+# | Positional Encoding | 09 [Sinusoidal positions](09_positions.ipynb#Sinusoidal-positions) · 09 [A shift is a rotation](09_positions.ipynb#A-shift-is-a-rotation) |
 # | The Transformer Architecture | 10 [The whole on one page](10_transformer.ipynb#The-whole-on-one-page) |
 # | Positionwise Feed-Forward Networks | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Residual Connection and Layer Normalization | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
@@ -261,7 +261,7 @@ pd.DataFrame(
 # | Basic Functions | 04 [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend) · 04 further [Which version passes which test?](04_masks_further.ipynb#Which-version-passes-which-test?) |
 # | DotProductAttention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
 # | MultiHeadAttention | 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
-# | Positional encoding | 09 [Waves](09_positions.ipynb#Waves) · 09 [Moving is turning](09_positions.ipynb#Moving-is-turning) · 09 further [Kinds of decay](09_positions_further.ipynb#Kinds-of-decay) |
+# | Positional encoding | 09 [Sinusoidal positions](09_positions.ipynb#Sinusoidal-positions) · 09 [A shift is a rotation](09_positions.ipynb#A-shift-is-a-rotation) · 09 further [Kinds of decay](09_positions_further.ipynb#Kinds-of-decay) |
 # | Add&Norm; ForwardWiseFFN | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) |
 # | Model | 10 [The whole model](10_transformer.ipynb#The-whole-model) |
@@ -279,7 +279,7 @@ pd.DataFrame(
 # | The Master Encoder Class; The Basic Encoder Class | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
 # | Cross Attention | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) |
 # | The Basic Decoder Class; The Master Decoder Class | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 04 further [Zeroed embeddings are not a mask](04_masks_further.ipynb#Zeroed-embeddings-are-not-a-mask) |
-# | Positional Encoding for the Words | 09 [Waves](09_positions.ipynb#Waves) · 09 [Four lengths](09_positions.ipynb#Four-lengths) |
+# | Positional Encoding for the Words | 09 [Sinusoidal positions](09_positions.ipynb#Sinusoidal-positions) · 09 [Longer texts](09_positions.ipynb#Longer-texts:-what-training-has-visited) |
 # | TransformerFG and TransformerPreLN Classes in DLStudio | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) · 12 further [A first generation](12_training_transformers_further_2.ipynb#A-first-generation) · 12 further [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm) |
 # | Regarding the Difficulty of Training a Transformer Network | 12 [Small first steps: Adam and warm-up](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up) · 12 [Checkpoints: back to the best file](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file) · 05 further [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out) |
 # | Results on the English-Spanish Dataset | 12 further [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show) · 11 further [Real sentences](11_translating_further.ipynb#Real-sentences) |

@@ -705,9 +705,9 @@ fig
 # ### <a id="position-interpolation"></a>position interpolation
 #
 # A cure for texts that are longer than those of the training: all positions are divided by one factor, so they stay in the trained range.
-# NTK-aware scaling and YaRN slow only the slow pairs of rotary positions.
+# NTK-aware scaling slows a pair of rotary positions the more, the slower it is, and YaRN slows only the slow pairs and sharpens the softmax.
 # For example, a model that was trained on 64 tokens reads 256 of them at the positions 0, ¼, ½ and so on.
-# *Taught in* [Cures](09_positions.ipynb#Cures).
+# *Taught in* [Context extension](09_positions.ipynb#Context-extension:-interpolation,-NTK-and-YaRN).
 #
 # ### <a id="position-wise-network"></a>position-wise network
 #
@@ -757,7 +757,7 @@ fig
 # Positions that enter the score, and depend only on the offset between key and query.
 # Shaw's are learned vectors, T5's learned numbers, and ALiBi's a fixed slope.
 # For example, with ALiBi, a key's score falls by the same amount with each word between the key and the query.
-# *Taught in* [Learned and relative positions](09_positions.ipynb#Learned-and-relative-positions).
+# *Taught in* [Longer texts](09_positions.ipynb#Longer-texts:-what-training-has-visited).
 #
 # ### <a id="relu"></a>ReLU
 #
@@ -795,7 +795,7 @@ fig
 # Positions, RoPE for short, that rotate queries and keys by angles proportional to their places, so a score depends only on the offset between them.
 # Their base θ sets the frequencies.
 # For example, two words get the same score at places 3 and 5 as at places 13 and 15.
-# *Taught in* [Rotary: turn queries and keys](09_positions.ipynb#Rotary:-turn-queries-and-keys).
+# *Taught in* [Rotary positions](09_positions.ipynb#Rotary-positions).
 
 # %% [markdown]
 # ## S
@@ -854,7 +854,7 @@ fig
 # Sines and cosines of a token's place, at geometrically falling frequencies, which are added to its embedding.
 # They are the positional encoding of the first Transformer.
 # For example, the first pair of numbers turns quickly from place to place, like a second hand, and the last pair slowly, like an hour hand.
-# *Taught in* [Waves](09_positions.ipynb#Waves), [Moving is turning](09_positions.ipynb#Moving-is-turning).
+# *Taught in* [Sinusoidal positions](09_positions.ipynb#Sinusoidal-positions), [A shift is a rotation](09_positions.ipynb#A-shift-is-a-rotation).
 #
 # ### <a id="smoothing"></a>smoothing
 #

@@ -1,9 +1,11 @@
 """Seeded mistakes for the checks of this chapter: each must fail, with the hint of the property it breaks."""
 
+import math
+
 import torch
 from mistakes.table import wrong
 
-from course_utils.lessons.positions.rotary import turn
+from course_utils.lessons.positions.rotary import slowed, turn
 
 
 def _angles(x, frequency):
@@ -16,21 +18,37 @@ def _turned(x, angle, minus=-1):
 
 
 class my_rotate:
-    along_the_batch = wrong("Takes the first axis for the positions.",
-        lambda x, frequency: turn(x.transpose(0, -2), frequency).transpose(0, -2))
-    even_columns_only = wrong("Gives back one column of each pair.",
-        lambda x, frequency: x[..., 0::2] * _angles(x, frequency).cos())
-    no_gradient = wrong("Right numbers, without a gradient.", lambda x, frequency: turn(x.detach(), frequency))
+    along_the_batch = wrong(
+        "Takes the first axis for the positions.",
+        lambda x, frequency: turn(x.transpose(0, -2), frequency).transpose(0, -2),
+    )
+    even_columns_only = wrong(
+        "Gives back one column of each pair.",
+        lambda x, frequency: x[..., 0::2] * _angles(x, frequency).cos(),
+    )
+    no_gradient = wrong(
+        "Right numbers, without a gradient.", lambda x, frequency: turn(x.detach(), frequency)
+    )
 
-    no_minus = wrong("(a cos + b sin, a sin + b cos) is no rotation.",
-        lambda x, frequency: _turned(x, _angles(x, frequency), minus=1))
-    the_other_way_round = wrong("Turns clockwise.", lambda x, frequency: _turned(x, -_angles(x, frequency)))
-    one_frequency = wrong("The same angle for all pairs.",
-        lambda x, frequency: _turned(x, torch.arange(x.shape[-2])[:, None].float()))
-    a_base_of_its_own = wrong("Computes the frequencies anew, whatever it is given.",
-        lambda x, frequency: turn(x, 10_000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])))
-    forgets_the_type = wrong("Angles in float64, as in the table of sinusoids: the next product fails.",
-        lambda x, frequency: _turned(x, _angles(x, frequency).double()))
+    no_minus = wrong(
+        "(a cos + b sin, a sin + b cos) is no rotation.",
+        lambda x, frequency: _turned(x, _angles(x, frequency), minus=1),
+    )
+    the_other_way_round = wrong(
+        "Turns clockwise.", lambda x, frequency: _turned(x, -_angles(x, frequency))
+    )
+    one_frequency = wrong(
+        "The same angle for all pairs.",
+        lambda x, frequency: _turned(x, torch.arange(x.shape[-2])[:, None].float()),
+    )
+    a_base_of_its_own = wrong(
+        "Computes the frequencies anew, whatever it is given.",
+        lambda x, frequency: turn(x, 10_000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])),
+    )
+    forgets_the_type = wrong(
+        "Angles in float64, as in the table of sinusoids: the next product fails.",
+        lambda x, frequency: _turned(x, _angles(x, frequency).double()),
+    )
 
     def halves_as_pairs(x, frequency):
         """Pairs column j with column j + dim/2, as many libraries do."""
@@ -52,11 +70,63 @@ class my_rotate:
         return torch.stack([turn(x, frequency)[..., i, :] for i in range(x.shape[-2])], dim=-2)
 
 
+class my_slowed:
+    all_pairs = wrong(
+        "Position interpolation: the fast pairs are slowed with the others.",
+        lambda frequency, length, factor: frequency / factor,
+    )
+    the_fast_ones = wrong(
+        "Slows the fast pairs.",
+        lambda frequency, length, factor: torch.where(
+            2 * math.pi / frequency > length, frequency, frequency / factor
+        ),
+    )
+    frequency_for_period = wrong(
+        "Compares the frequency with the length: no pair is slow.",
+        lambda frequency, length, factor: torch.where(
+            frequency > length, frequency / factor, frequency
+        ),
+    )
+    without_two_pi = wrong(
+        "Takes 1 / ω for the period.",
+        lambda frequency, length, factor: torch.where(
+            1 / frequency > length, frequency / factor, frequency
+        ),
+    )
+    faster = wrong(
+        "Multiplies by the factor.",
+        lambda frequency, length, factor: torch.where(
+            2 * math.pi / frequency > length, frequency * factor, frequency
+        ),
+    )
+    always_64 = wrong(
+        "The factor of the chapter, whatever is asked for.",
+        lambda frequency, length, factor: slowed(frequency, length, 64),
+    )
+    always_16 = wrong(
+        "The length of the chapter, whatever is asked for.",
+        lambda frequency, length, factor: slowed(frequency, 16, factor),
+    )
+    only_the_slow_ones = wrong(
+        "Leaves the fast pairs out.",
+        lambda frequency, length, factor: frequency[2 * math.pi / frequency > length] / factor,
+    )
+
+    def in_place(frequency, length, factor):
+        """Right numbers, in the caller's memory."""
+        frequency[2 * math.pi / frequency > length] /= factor
+        return frequency
+
+
 class fixed_add:
-    still_by_sequence = wrong("No longer in place, but row b for all tokens of sequence b.",
-        lambda x, table: x + table[: x.shape[0], None])
-    transposes_for_good = wrong("Made for (length, batch, d), and not turned back.",
-        lambda x, table: x.transpose(0, 1) + table[: x.shape[1], None])
+    still_by_sequence = wrong(
+        "No longer in place, but row b for all tokens of sequence b.",
+        lambda x, table: x + table[: x.shape[0], None],
+    )
+    transposes_for_good = wrong(
+        "Made for (length, batch, d), and not turned back.",
+        lambda x, table: x.transpose(0, 1) + table[: x.shape[1], None],
+    )
 
     def still_in_place(x, table):
         """The right rows, in the caller's memory."""
@@ -77,11 +147,10 @@ class fixed_add:
 
 ON_PAPER = {
     "predicted_products": {
-        "a": 0,  # takes cos 0 for 0
-        "b": 14,  # thinks that later positions are longer vectors
-        "c": 2.0,  # the cosine of one degree
-        "d": 9.24,  # thinks that later positions are longer vectors
-        "e": 6,  # the period of the fast pair
+        "a": 14,  # thinks that later positions are longer vectors
+        "b": 2.0,  # the cosine of one degree
+        "c": 9.24,  # thinks that later positions are longer vectors
+        "d": 6,  # the period of the fast pair
     },
 }
 

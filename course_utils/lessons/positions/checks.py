@@ -1,4 +1,4 @@
-"""Checks of *Positions*: products of positions on paper, rotary encoding, positions added to a batch."""
+"""Checks of *Positions*: products of positions on paper, rotary encoding, slower pairs, positions added to a batch."""
 
 import torch
 
@@ -13,24 +13,22 @@ from course_utils.kit.check import (
 )
 from course_utils.kit.on_paper import on_paper
 from course_utils.kit.tracing import calls
-from course_utils.lessons.positions.rotary import turn
+from course_utils.lessons.positions.rotary import slowed, turn
 from course_utils.positions import sinusoidal_table
 
-# Five numbers on paper --------------------------------------------------------------------------
+# Four numbers on paper --------------------------------------------------------------------------
 
 predicted_products = on_paper(
     "predicted_products", __name__, {
-        "a": (2, "the sum of the entries of p₀",
-             "What are the sine and the cosine of 0? Add them, once for each pair."),
-        "b": (2, "the product of p₇ with itself",
+        "a": (2, "the product of p₇ with itself",
              "What is sin² a + cos² a, for any a? Each pair contributes that."),
-        "c": (1.5403, "the product of p₀ and p₁",
+        "b": (1.5403, "the product of p₀ and p₁",
              "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain? Add them.",
              "They are cos 1 = 0.540 and cos 0.01, which is nearly 1."),
-        "d": (1.5403, "the product of p₅ and p₆",
+        "c": (1.5403, "the product of p₅ and p₆",
              "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
              "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?"),
-        "e": (628, "the period of the slow pair, as a whole number",
+        "d": (628, "the period of the slow pair, as a whole number",
              "By which angle does this pair turn from one position to the next? A full turn is 2π, so divide, and "
              "round to a whole number."),
     },
@@ -144,6 +142,60 @@ def _(candidate):
     both = (lambda x, f=function: f(x, _frequency(6)) for function in (candidate, turn))
     expect_same_gradients(*both, input=torch.randn(4, 6), atol=1e-4)
 
+
+# Slow pairs made slower ---------------------------------------------------------------------------
+
+my_slowed = Check("my_slowed")
+
+
+@my_slowed.must("keeps the number of pairs")
+def _(candidate):
+    """What shape does your result have? Each pair keeps its place, and only some of the numbers change."""
+    for dim in (6, 64):
+        expect_shape(candidate(_frequency(dim), 16, 64), (dim // 2,))
+
+
+@my_slowed.must("leaves the fast pairs as they are")
+def _(candidate):
+    """Which pairs went round within `length`? Theirs is a *short* period 2π/ω, so a large frequency.
+
+    Compare the period with the length, `2 * math.pi / frequency > length`, and not the frequency itself.
+    """
+    frequency = _frequency(64)
+    result = expect_shape(candidate(frequency, 16, 64), (32,))
+    expect_close(result[:4], frequency[:4], "frequencies of pairs 0 to 3, with a period below 16")
+
+
+@my_slowed.must("divides the frequencies of the slow pairs by the factor")
+def _(candidate):
+    """Should a slow pair turn faster or slower from now on? Slower, so its frequency gets smaller."""
+    frequency = _frequency(64)
+    for factor in (64, 4):
+        result = expect_shape(candidate(frequency, 16, factor), (32,))
+        expect_close(result[5:], frequency[5:] / factor, f"slow pairs, factor {factor}", atol=1e-7)
+
+
+@my_slowed.must("finds the slow pairs at any trained length")
+def _(candidate):
+    """Does your border between slow and fast move with `length`? A pair is slow if its period is longer than that.
+
+    With a length of 100 the pairs with a period up to 100 went round, so more of them stay as they are.
+    """
+    frequency = _frequency(64)
+    for length in (7, 100, 4096):
+        expect_close(
+            candidate(frequency, length, 8),
+            slowed(frequency, length, 8),
+            f"length {length}",
+            atol=1e-7,
+        )
+
+
+my_slowed.must_keep_inputs(
+    lambda: [_frequency(8), 16, 64],
+    "Does a line write into the caller's memory? `torch.where` makes a new tensor.",
+    "leaves its input unchanged",
+)
 
 # Positions added to a batch: find the bug ---------------------------------------------------------
 

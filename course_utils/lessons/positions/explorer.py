@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import StoredRun, stored_runs
-from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, turn
+from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPER, turn
 from course_utils.positions import sinusoidal_table
 
 __all__ = ["cures", "offsets", "positions"]
@@ -161,6 +161,7 @@ CURES = {
     "positions / 64": "interpolated",
     "larger base": "larger base",
     "slow pairs / 64": "slow pairs",
+    "YaRN": "yarn",
 }
 """What is chosen → its name in the stored results."""
 
@@ -183,14 +184,16 @@ class Offsets:
     """A curve over the offsets, those of training shaded, and a bar for each length."""
 
     def __init__(self):
-        """Reads the seed that is the median among 1,024 tokens."""
-        self.run = _median(stored_runs("positions", "cured", lowest="val_loss"))
+        """Reads the seed that is the median among 1,024 tokens, at the middle rate."""
+        self.run = _median(stored_runs("positions", "cured", rate=0.005))
         self.means = [torch.tensor(self.run.curves[name])[:, 1] for name in ("query", "key")]
         self.picture, (left, right) = subplots(
             1, 2, alt="Mean score over the offset, and share right", width=8.5, height=3.0,
             width_ratios=[3, 1],
         )  # fmt: skip
         self.left = left
+        unscaled = [self._scores(name) for name in CURES.values() if name != "yarn"]
+        self.reach = 1.1 * max(scores.abs().max().item() for scores in unscaled)
         self._set_curve(left)
         bars = right.bar(range(len(LENGTHS)), [0.0] * len(LENGTHS), color=COLORS["key"])
         self.bars = list(bars)
@@ -204,8 +207,6 @@ class Offsets:
         (self.rivals,) = ax.plot([], [], "o", color=COLORS["wrong"], markersize=4)
         self.level = ax.axhline(0, color="0.4", linestyle="--", linewidth=1)
         (self.mark,) = ax.plot([], [], "s", color=COLORS["query"], markersize=7)
-        reach = 1.1 * max(self._scores(name).abs().max().item() for name in CURES.values())
-        ax.set(ylim=(-reach, reach))
         ax.set(xlabel="offset of the key (shaded: trained)", ylabel="mean score")
 
     def draw(self, tokens: int, cure: str = "none") -> str:
@@ -222,6 +223,8 @@ class Offsets:
         self.level.set_ydata([best, best])
         self.mark.set_data([-ASKED], [scores[ASKED]])
         self.left.set_xlim(-tokens * 1.02, tokens * 0.02 + 0.5)
+        reach = self.reach * (SHARPER if name == "yarn" else 1)
+        self.left.set_ylim(-reach, reach)
         count = f"untrained offsets above the dashed line: {int(rivals.sum())}"
         self.left.set_title(f"{count}; weight of −{ASKED}: {weight:.2f}")
         shares = [self.run.result[f"{name} {n}"] for n in LENGTHS]
@@ -244,8 +247,11 @@ class Offsets:
         """The mean score at each offset 0, −1, …: (1024,)."""
         query, key = self.means
         trained = 10_000.0 ** (-torch.arange(0, DIM, 2) / DIM)
-        frequency = RETUNED.get(name, RETUNED["trained"])(trained)
+        retuned = {"yarn": "by parts"}.get(name, name)
+        frequency = RETUNED.get(retuned, RETUNED["trained"])(trained)
         scores = turn(query.expand(LENGTHS[-1], DIM), frequency) @ key / DIM**0.5
+        if name == "yarn":
+            scores *= SHARPER
         if name == "levelled":
             scores[SEEN:] = scores[:SEEN].mean()
         return scores

@@ -31,19 +31,40 @@ def interpolated(frequency: Tensor) -> Tensor:
 
 
 def larger_base(frequency: Tensor) -> Tensor:
-    """A base so much larger that the slowest pair is slower by 64, and the fastest as before ("NTK-aware")."""
+    """NTK-aware scaling (bloc97, 2023): the slowest pair is slower by 64, the fastest is as before.
+
+    It is the base 10,000 · 64^(d / (d − 2)) in place of 10,000.
+    """
     pairs = torch.arange(len(frequency)) / (len(frequency) - 1)
     return frequency * STRETCH**-pairs
 
 
-def slow_interpolated(frequency: Tensor) -> Tensor:
-    """Pairs that did not go round in training are slowed by 64: YaRN (Peng et al., 2023), less its ramp."""
-    return torch.where(2 * math.pi / frequency > SEEN, frequency / STRETCH, frequency)
+def by_parts(frequency: Tensor, alpha: float = 0.5, beta: float = 1.5) -> Tensor:
+    """NTK-by-parts (Peng et al., 2023, section 3.2): slow pairs are slowed by 64, fast ones stay.
+
+    A pair is slow if it made at most `alpha` turns within the trained length, and fast from `beta` turns on, with a
+    linear ramp between them. The paper takes 1 and 32 for Llama; among 16 tokens the fastest pair makes 2.5 turns.
+    """
+    turns = SEEN * frequency / (2 * math.pi)
+    kept = ((turns - alpha) / (beta - alpha)).clamp(0, 1)
+    return kept * frequency + (1 - kept) * frequency / STRETCH
+
+
+def slowed(frequency: Tensor, length: int = SEEN, factor: float = STRETCH) -> Tensor:
+    """Divide the frequency of the slow pairs, those that did not go round once within the trained length.
+
+    NTK-by-parts with a step in place of its ramp.
+    """
+    return torch.where(2 * math.pi / frequency > length, frequency / factor, frequency)
 
 
 RETUNED = {
     "trained": lambda frequency: frequency,
     "interpolated": interpolated,
     "larger base": larger_base,
-    "slow pairs": slow_interpolated,
+    "slow pairs": slowed,
+    "by parts": by_parts,
 }
+
+SHARPER = (0.1 * math.log(STRETCH) + 1) ** 2
+"""YaRN's temperature as a factor on the scores, for 64 times the length: about 2 (Peng et al., 2023, section 3.4)."""

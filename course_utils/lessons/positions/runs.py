@@ -4,71 +4,89 @@ import math
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from course_utils.kit.runs import stored
-from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN
+from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPER
 
-RATES = (0.002, 0.005, 0.015, 0.03)
-SIDES = [
-    *({"task": "three before", "kind": kind} for kind in ("none", "sinusoidal", "learned", "Shaw", "T5")),
-    *({"task": "the first", "kind": kind} for kind in ("learned", "RoPE")),
-    *({"task": "three before", "kind": kind, "farthest_start": 1008} for kind in ("sinusoidal", "learned")),
-    {"task": "three before", "kind": "RoPE", "base": 10.0},
-]  # fmt: skip
+RATES = (0.002, 0.005, 0.015)
+OFFSET_SIDES = [
+    *({"kind": "T5", "setting": farthest} for farthest in (16, 128)),
+    *({"kind": "Shaw", "setting": limit} for limit in (15, 32, 128)),
+    *({"kind": "ALiBi", "setting": slope} for slope in (1 / 2, 1 / 16)),
+]
+OTHER_SIDES = [{"kind": kind, "setting": 0} for kind in ("none", "sinusoidal", "learned", "rotary")]
+LATEST_SIDES = [
+    {"kind": "ALiBi", "setting": 1 / 2},
+    {"kind": "ALiBi", "setting": 1 / 16},
+    {"kind": "rotary", "setting": 0},
+]
+MODELS = ("train", "tested", "OneLayer", "WithOffsets")
 
 
 @stored(
-    cases=[{"base": 1e4, "farthest_start": 0} | side for side in SIDES],
+    cases=[*OFFSET_SIDES, *OTHER_SIDES],
     rates=RATES,
     seeds=range(3),
-    chapter=["train", "tested"],
+    chapter=[*MODELS, "before"],
     small=True,
     tolerance=0.25,
 )
-def reading(chapter, *, task, kind, base, farthest_start, rate, seed) -> dict:
-    """The chapter's network, trained on 16 tokens: the loss on others, and what is right at four lengths."""
-    model = chapter.train(kind, task, rate, seed, base, farthest_start)
-    return _scores(chapter, model, task)
+def three_before(chapter, *, kind, setting, rate, seed) -> dict:
+    """Name the token three before, trained on 16 tokens: the loss on others, and what is right at four lengths."""
+    return _scores(chapter, chapter.before, kind, setting, rate, seed)
 
 
-@stored(
-    cases=[{"kind": "learned", "farthest_start": 1008, "steps": 1600}],
-    rates=RATES[1:],
-    seeds=range(3),
-    chapter=["train", "tested"],
-)
-def visited_longer(chapter, *, kind, farthest_start, steps, rate, seed) -> dict:
-    """Random starts with so many steps, 400 in `reading`: the loss on other rows, and what is right at four lengths."""
-    task = "three before"
-    model = chapter.train(kind, task, rate, seed, farthest_start=farthest_start, steps=steps)
-    return _scores(chapter, model, task)
+@stored(cases=LATEST_SIDES, rates=RATES, seeds=range(3), chapter=MODELS)
+def latest(chapter, *, kind, setting, rate, seed) -> dict:
+    """The same for the task of `latest_capital`."""
+    return _scores(chapter, latest_capital, kind, setting, rate, seed)
 
 
-def _scores(chapter, model, task: str) -> dict:
-    _, loss = chapter.tested(model, task, SEEN, seed=99)
-    right = {str(n): round(chapter.tested(model, task, n)[0], 4) for n in LENGTHS}
+def latest_capital(tokens: Tensor) -> Tensor:
+    """(batch, n) → the latest token below 16, at each place or before it; −100 where there is none yet."""
+    places = torch.arange(tokens.shape[-1]).expand_as(tokens)
+    places = places.masked_fill(tokens >= 16, -1).cummax(dim=-1).values
+    return tokens.gather(-1, places.clamp(min=0)).masked_fill(places < 0, -100)
+
+
+def _scores(chapter, answers, kind, setting, rate, seed) -> dict:
+    def new_model():
+        return chapter.WithOffsets(kind, setting) if setting else chapter.OneLayer(kind)
+
+    model = chapter.train(new_model, answers, rate, seed)
+    _, loss = chapter.tested(model, answers, SEEN, seed=99)
+    right = {str(n): round(chapter.tested(model, answers, n)[0], 4) for n in LENGTHS}
     return {"result": {"val_loss": round(loss, 5)} | right}
 
 
-@stored(rates=RATES, seeds=range(3), chapter=["train", "tested"])
+@stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"])
 def cured(chapter, *, rate, seed) -> dict:
     """Trained with rotary positions on 16 tokens, then changed without training: what is right at four lengths.
 
     The curves are the mean query and the mean key: turned by an offset, their product is the mean score there.
     """
-    model = chapter.train("RoPE", "three before", rate, seed)
-    _, loss = chapter.tested(model, "three before", 16, seed=99)
+    model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
+    _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
     right = {}
     trained, scores = model.frequency, model.scores
+
+    def test(name):
+        for n in LENGTHS:
+            right[f"{name} {n}"] = round(chapter.tested(model, chapter.before, n)[0], 4)
+
     for cure, retuned in RETUNED.items():
         model.frequency = retuned(trained)
-        for n in LENGTHS:
-            right[f"{cure} {n}"] = round(chapter.tested(model, "three before", n)[0], 4)
+        test(cure)
+    model.scores = partial(_sharper, scores)
+    test("yarn")  # by parts, the last of them, and sharper
+    model.frequency = RETUNED["slow pairs"](trained)
+    test("slow pairs, sharper")
     model.frequency = trained
+    test("sharper")
     for name, changed in (("levelled", _levelled), ("few", _few)):
         model.scores = partial(changed, scores)
-        for n in LENGTHS:
-            right[f"{name} {n}"] = round(chapter.tested(model, "three before", n)[0], 4)
+        test(name)
     with torch.no_grad():
         means = {
             name: layer(model.embedding.weight).mean(dim=0)
@@ -79,6 +97,11 @@ def cured(chapter, *, rate, seed) -> dict:
         for name, mean in means.items()
     }
     return {"result": {"val_loss": round(loss, 5)} | right, "curves": curves}
+
+
+def _sharper(scores, x):
+    """Each query's scores times the factor of YaRN's temperature."""
+    return SHARPER * scores(x)
 
 
 def _levelled(scores, x):
