@@ -1,6 +1,7 @@
 """Seeded mistakes for the checks of this chapter: each must fail, with the hint of the property it breaks."""
 
 import math
+import random
 
 import torch
 from mistakes.table import wrong
@@ -16,19 +17,32 @@ def _averaged(weights, memory):
 
 
 class my_context:
-    forbids_the_real_tokens = wrong("The mask the wrong way round: a sentence without padding has nothing left.",
-        lambda query, keys, memory, mask, w: _averaged(_weights(query, keys, ~mask, w), memory))
-    zeroes_the_scores = wrong("A score of 0 still has the exponential 1.",
-        lambda query, keys, memory, mask, w:
-            _averaged((((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1), memory))
-    turns_the_memory = wrong("Averages in the wrong order of tokens.",
-        lambda query, keys, memory, mask, w:
-            _averaged(_weights(query, keys, mask, w), memory if len(memory) == 1 else memory.flip(1)))
-    one_query_for_all = wrong("Looks with the first sentence's query.",
-        lambda query, keys, memory, mask, w: _averaged(_weights(query[:1], keys, mask, w), memory))
-    masks_after_the_softmax = wrong("What the padding had got is lost.",
-        lambda query, keys, memory, mask, w:
-            _averaged(((query[:, None] + keys).tanh() @ w).softmax(dim=-1) * mask, memory))
+    forbids_the_real_tokens = wrong(
+        "The mask the wrong way round: a sentence without padding has nothing left.",
+        lambda query, keys, memory, mask, w: _averaged(_weights(query, keys, ~mask, w), memory),
+    )
+    zeroes_the_scores = wrong(
+        "A score of 0 still has the exponential 1.",
+        lambda query, keys, memory, mask, w: _averaged(
+            (((query[:, None] + keys).tanh() @ w) * mask).softmax(dim=-1), memory
+        ),
+    )
+    turns_the_memory = wrong(
+        "Averages in the wrong order of tokens.",
+        lambda query, keys, memory, mask, w: _averaged(
+            _weights(query, keys, mask, w), memory if len(memory) == 1 else memory.flip(1)
+        ),
+    )
+    one_query_for_all = wrong(
+        "Looks with the first sentence's query.",
+        lambda query, keys, memory, mask, w: _averaged(_weights(query[:1], keys, mask, w), memory),
+    )
+    masks_after_the_softmax = wrong(
+        "What the padding had got is lost.",
+        lambda query, keys, memory, mask, w: _averaged(
+            ((query[:, None] + keys).tanh() @ w).softmax(dim=-1) * mask, memory
+        ),
+    )
 
     def keeps_the_axis(query, keys, memory, mask, w):
         """The context keeps an axis of size 1."""
@@ -72,8 +86,12 @@ def _read(encoder, embedded, lens, order):
 
 
 class fixed_memory:
-    still_sorted = wrong("As in the exercise.",
-        lambda encoder, embedded, lens: _read(encoder, embedded, lens, lens.argsort(descending=True)))
+    still_sorted = wrong(
+        "As in the exercise.",
+        lambda encoder, embedded, lens: _read(
+            encoder, embedded, lens, lens.argsort(descending=True)
+        ),
+    )
 
     def forwards_only(encoder, embedded, lens):
         """The last states of one direction."""
@@ -98,15 +116,28 @@ class fixed_memory:
         return memory[order.argsort()], last
 
 
-ON_PAPER = {
-    "predicted_rates": {
-        "a": 12,  # every cell a link
-        "b": 0.5,  # recall in place of AER
-        "c": 4,  # forgets a column
-        "d": 0.43,  # the first rule again
-        "e": 0.71,  # the first rule alone
-    },
-}
+class my_order:
+    sorts_the_words = wrong(
+        "The words in their new order, not their places.", lambda words: sorted(words)
+    )
+    first_of_equal_words = wrong(
+        "A word that is there twice has the same place twice.",
+        lambda words: [words.index(word) for word in sorted(words)],
+    )
+    counts_from_one = wrong("Places begin with 0.", lambda words: list(range(len(words), 0, -1)))
+    throws_dice = wrong(
+        "Another order in each call.", lambda words: random.sample(range(len(words)), len(words))
+    )
+    as_in_french = wrong("Nothing is hidden.", lambda words: list(range(len(words))))
+    only_the_end = wrong(
+        "Fits a sentence of one length.", lambda words: [8, 7, 6, 5, 4, 3, 2, 1, 0]
+    )
+
+    def reverses_in_place(words):
+        """The caller's sentence is backwards, too."""
+        words.reverse()
+        return list(range(len(words)))[::-1]
+
 
 ANSWERS = {
     "keeps_the_axis": ("expected shape (3, 8)", "a 1 left over"),
@@ -114,4 +145,6 @@ ANSWERS = {
     "a_column_of_weights": ("expected shape (3, 5)", "axis is too many"),
     "mixes_the_batch": ("expected shape (3, 8)", "its own memory"),
     "forbids_the_real_tokens": ("are NaN", "True at real tokens"),
+    "sorts_the_words": ("expected a list of places", "return words"),
+    "first_of_equal_words": ("places [", "has two places"),
 }

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 from course_utils.data.translation import Batch, Pair
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, small_world
 from course_utils.runtime import evaluating
-from course_utils.train.losses import translation_loss
 
 
 def attend(
@@ -82,28 +82,42 @@ def alignment_error_rate(links: Sequence[Links], gold: Sequence[Links]) -> float
 
 # The grammar's pairs with the French words in another order; the gold links move with them --------
 
-ORDERS: dict[str, Callable[[Sequence[str]], list[int]]] = {
-    "French": lambda words: list(range(len(words))),
-    "backwards": lambda words: list(range(len(words)))[::-1],
-    "alphabetical": lambda words: sorted(range(len(words)), key=lambda place: words[place]),
-}
+Rule = Callable[[list[str]], Sequence[int]]
 """French words → their places, in the order in which they are written."""
 
 
-def reordered(pair: Pair, order: str) -> Pair:
-    """The same words and links; written in one of `ORDERS`."""
-    old = ORDERS[order](pair.target)
+def second_half_first(words: list[str]) -> list[int]:
+    """Places of the words of the second half, then of the first, which is the shorter one if they differ."""
+    half = len(words) // 2
+    return [*range(half, len(words)), *range(half)]
+
+
+ORDERS: dict[str, Rule] = {
+    "French": lambda words: list(range(len(words))),
+    "backwards": lambda words: list(range(len(words)))[::-1],
+    "alphabetical": lambda words: sorted(range(len(words)), key=lambda place: words[place]),
+    "shuffled": lambda words: random.Random(" ".join(words)).sample(range(len(words)), len(words)),
+}
+
+
+SHOWN = (314, 111, 395)
+"""Of the 27 long test sentences, three that have the median error and the two quartiles in `learning`, backwards."""
+
+
+def reordered(pair: Pair, rule: Rule) -> Pair:
+    """The same words and links, written in another order."""
+    old = rule(list(pair.target))
     new = {index: t for t, index in enumerate(old)}
     links = None if pair.alignment is None else {(s, new[t]) for s, t in pair.alignment}
     return Pair(pair.source, tuple(pair.target[index] for index in old), links and frozenset(links))
 
 
 @cache
-def world_in(order: str) -> SmallWorld:
-    """The small world, whose French is written in one of `ORDERS`."""
-    world = small_world("fr")
+def world_in(order: str | Rule) -> SmallWorld:
+    """The small world, its French written in one of `ORDERS`, or by a rule of one's own."""
+    world, rule = small_world("fr"), ORDERS.get(order, order)
     parts = {
-        split: [reordered(pair, order) for pair in getattr(world, split)]
+        split: [reordered(pair, rule) for pair in getattr(world, split)]
         for split in ("train", "val", "test")
     }
     return replace(world, **parts)
@@ -135,12 +149,10 @@ def errors(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> tuple[float, float]
 
 
 @torch.no_grad()
-def word_by_word(
-    model: nn.Module, pairs: Sequence[Pair], batch: Batch, maps: Sequence[Tensor]
-) -> pd.DataFrame:
-    """A row per target word: is its largest weight on gold, and its probability with attention and without.
+def word_by_word(model: nn.Module, pairs: Sequence[Pair], batch: Batch) -> pd.DataFrame:
+    """A row per target word: its probability with attention, and with the plain average of the memory at its step.
 
-    Without: at this one step all keys are zero, so that all scores are equal.
+    All keys are zero at this one step, so all scores are equal.
     """
     both = []
     with evaluating(model):
@@ -151,26 +163,8 @@ def word_by_word(
             p = [model.step(tokens, each).softmax(dim=-1) for each in (state, blind)]
             both.append([each.gather(1, right[:, None])[:, 0].tolist() for each in p])
     rows = [
-        (word, (int(maps[i][t].argmax()), t) in pair.alignment, both[t][0][i], both[t][1][i])
+        (word, both[t][0][i], both[t][1][i])
         for i, pair in enumerate(pairs)
         for t, word in enumerate(pair.target)
     ]
-    return pd.DataFrame(rows, columns=["word", "on gold", "attention", "all keys zero"])
-
-
-def pull(model: nn.Module, batch: Batch) -> Tensor:
-    """How strongly the loss pulls at each step's scores, (batch, steps): the sum of |∂loss/∂score| over the source."""
-    outputs: list[Tensor] = []
-
-    def hook_outputs(_module, _inputs, scores: Tensor) -> None:
-        scores.retain_grad()
-        outputs.append(scores)
-
-    hook = model.attention.score_proj.register_forward_hook(hook_outputs)
-    try:
-        loss, _ = translation_loss()(model, batch)
-        loss.backward()
-    finally:
-        hook.remove()
-        model.zero_grad()
-    return torch.stack([scores.grad.flatten(1).abs().sum(dim=1) for scores in outputs], dim=1)
+    return pd.DataFrame(rows, columns=["word", "attention", "plain average"])

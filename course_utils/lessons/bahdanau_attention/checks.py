@@ -1,4 +1,4 @@
-"""Checks of *Bahdanau attention*: one context, alignment error rates on paper, the states of a batch."""
+"""Checks of *Bahdanau attention*: one context, the states of a batch, an order of one's own."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,6 @@ from course_utils.kit.check import (
     expect_tensors,
     unchanged,
 )
-from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.bahdanau_attention.alignment import attend
 
 # One context ------------------------------------------------------------------------------------
@@ -141,28 +140,6 @@ my_context.must_keep_inputs(
     sentence="leaves its inputs unchanged",
 )
 
-# Rates on paper ---------------------------------------------------------------------------------
-
-predicted_rates = on_paper(
-    "predicted_rates", __name__, {
-        "a": (3, "the number of links of the first rule",
-             "How many links does each French word get? Multiply by the number of French words."),
-        "b": (0.43, "the AER with the first rule",
-             "Which of these links are gold? Count them, and count all the gold links as well.",
-             "Two agree, and |A| + |S| = 3 + 4."),
-        "c": (5, "the number of links with both rules",
-             "Which English words has no French word chosen? The second rule gives each of them one link more."),
-        "d": (0.11, "the AER with both rules",
-             "Look at the columns of English 1 and 3. Which French word gives each of them the most?",
-             "Two more links, and both are gold, so |A| + |S| = 5 + 4."),
-        "e": (0.6, "the AER of equal weights",
-             "All three French words choose English 0. Which French word do the other English words choose? Ties go "
-             "to the first.",
-             "There are six links, the first column and the first row. How many of them are gold?"),
-    },
-)  # fmt: skip
-
-
 # The encoder's states of a batch ----------------------------------------------------------------
 
 fixed_memory = Check("fixed_memory")
@@ -225,3 +202,92 @@ def _(candidate):
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
         (_, begin), expected = _reads(candidate, *lengths)
         expect_close(begin, expected[1], f"last states for lengths {lengths}")
+
+
+# An order of one's own --------------------------------------------------------------------------
+
+my_order = Check("my_order")
+
+SENTENCES = tuple(
+    text.split()
+    for text in (
+        "la chanson de la mère est belle .",
+        "mon ami le docteur ne lit pas son roman .",
+        "est-ce que tu aimes le chat de la reine ?",
+        "va !",
+        "elle a vu son père dans la rue hier .",
+    )
+)
+
+
+def _places(answer) -> list:
+    """The answer as a list.
+
+    Raises:
+        Unmet: it is something else.
+    """
+    answer = answer.tolist() if hasattr(answer, "tolist") else answer
+    whole = isinstance(answer, list | tuple | range) and not any(
+        isinstance(place, str) for place in answer
+    )
+    shown = repr(answer)[:60]
+    expect(
+        whole, f"got {shown}, expected a list of places", "Do you return words, or where they are?"
+    )
+    return list(answer)
+
+
+@my_order.must("returns a list of places, one for each word")
+def _(candidate):
+    """What does your rule return for a sentence of two words? It should be a list of two whole numbers.
+
+    `sorted(range(len(words)), key=…)` sorts places by what you say about the word at a place.
+    """
+    for words in SENTENCES:
+        count = len(_places(candidate(list(words))))
+        expect(count == len(words), f"{count} places for {len(words)} words")
+
+
+@my_order.must("uses each place from 0 to n − 1 once")
+def _(candidate):
+    """Which place is missing? Places begin with 0, and a word that is there twice has two places.
+
+    `words.index(word)` always finds the first of two equal words, so sort the places and not the words.
+    """
+    for words in SENTENCES:
+        places = _places(candidate(list(words)))
+        expect(
+            sorted(places) == list(range(len(words))),
+            f"places {places} for “{' '.join(words)}”",
+        )
+
+
+@my_order.must("gives the same order for the same words")
+def _(candidate):
+    """What would the translator have to know to guess a random order? Let the words decide.
+
+    Leave out `random`, or seed it with the words.
+    """
+    for words in SENTENCES:
+        tries = {tuple(_places(candidate(list(words)))) for _ in range(5)}
+        expect(len(tries) == 1, f"{len(tries)} orders in five calls with “{' '.join(words)}”")
+
+
+@my_order.must("writes most sentences in another order than French")
+def _(candidate):
+    """Which sentences does your rule change? If it changes hardly any, the diagonal remains a good guess.
+
+    Try it on a sentence of nine words, and look at the places.
+    """
+    changed = sum(_places(candidate(list(words))) != list(range(len(words))) for words in SENTENCES)
+    expect(changed >= 3, f"{changed} of {len(SENTENCES)} sentences are in another order")
+
+
+my_order.must_keep_inputs(
+    lambda: (list(SENTENCES[0]),),
+    (
+        "Does a line sort or reverse the caller's list? `sorted` and `[::-1]` make a new one, and "
+        "`.sort()` and `.reverse()` don't."
+    ),
+    sentence="leaves the sentence as it was",
+)

@@ -1,13 +1,18 @@
 """A translator learns to align: the map of a sentence after some passes, and the error rate of all test sentences."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from torch import Tensor
 
-from course_utils.figures import COLORS, heatmap, subplots
+from course_utils.figures import COLORS, Picture, heatmap, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import stored_runs
 from course_utils.lessons.bahdanau_attention.alignment import (
+    SHOWN,
+    Rule,
     alignment_error_rate,
     diagonal,
     links_of,
@@ -17,7 +22,8 @@ from course_utils.lessons.bahdanau_attention.alignment import (
 __all__ = ["learning_to_align"]
 
 ORDERS = ("backwards", "French")
-SENTENCES, WORDS, LINKS = 3, 10, 20
+Order = str | Rule
+WORDS, LINKS = 9, 20
 
 
 def learning_to_align() -> Explorer:
@@ -26,7 +32,7 @@ def learning_to_align() -> Explorer:
     passes = tuple(learned[ORDERS[0]])
     titles = tuple(" ".join(each["source"]) for each in learned[ORDERS[0]][0]["maps"])
     controls = {
-        "passes": Slider(passes, passes[-1], label="Passes through the training data"),
+        "passes": Slider(passes, passes[0], label="Passes through the training data"),
         "sentence": Choice(titles, titles[0], label="Test sentence"),
         "order": Choice(ORDERS, ORDERS[0], label="The French words stand"),
     }
@@ -34,22 +40,18 @@ def learning_to_align() -> Explorer:
 
 
 def _stored(order: str) -> dict[int, dict]:
-    """Passes → the run's maps then, and its error rate."""
-    runs = stored_runs(
-        "bahdanau_attention", "translator", kind="attention", order=order, passes=18,
-        lowest="val_loss",
-    )  # fmt: skip
-    run = next(run for run in runs if run.config["seed"] == 0)
+    """Passes → the maps then, and the error rate."""
+    (run,) = stored_runs("bahdanau_attention", "learning", order=order)
     return {
         example["passes"]: {
-            "maps": example["maps"][:SENTENCES],
-            "rate": run.result.get(f"aer_{example['passes']}"),
+            "maps": example["maps"],
+            "rate": run.result[f"aer_{example['passes']}"],
         }
         for example in run.examples
     }
 
 
-def diagonal_rate(order: str) -> float:
+def diagonal_rate(order: Order) -> float:
     """Alignment error rate of the guess on the diagonal, by the largest weight of each word."""
     test = world_in(order).test
     return alignment_error_rate(
@@ -60,7 +62,7 @@ def diagonal_rate(order: str) -> float:
 class Aligning:
     """A map with the gold links framed, and the error rate over the passes beside the diagonal's."""
 
-    def __init__(self, learned: dict[str, dict[int, dict]], titles: tuple[str, ...]):
+    def __init__(self, learned: dict[Order, dict[int, dict]], titles: tuple[str, ...]):
         """Takes the stored maps, by order and passes."""
         self.learned, self.titles = learned, titles
         self.guess = {order: diagonal_rate(order) for order in learned}
@@ -81,6 +83,7 @@ class Aligning:
             )
             for _ in range(LINKS)
         ]
+        (self.largest,) = left.plot([], [], "o", color=COLORS["query"], markersize=5)
         self._set_rates(right)
 
     def _set_rates(self, ax: Axes) -> None:
@@ -95,7 +98,7 @@ class Aligning:
         ax.set_xticks(places, self.passes)
         ax.legend(loc="lower left", fontsize=8)
 
-    def draw(self, passes: int, sentence: str, order: str) -> str:
+    def draw(self, passes: int, sentence: str, order: Order) -> str:
         """Put this map in place, and move the point."""
         example = self.learned[order][passes]["maps"][self.titles.index(sentence)]
         weights = np.full((WORDS, WORDS), np.nan)
@@ -108,13 +111,40 @@ class Aligning:
             if index < len(example["links"]):
                 s, t = example["links"][index]
                 frame.set_xy((s - 0.42, t - 0.42))
+        chosen = [int(np.argmax(row)) for row in example["weights"]]
+        self.largest.set_data(chosen, range(len(chosen)))
         rates = [each["rate"] for each in self.learned[order].values()]
         self.rates.set_ydata(rates)
         self.level.set_ydata([self.guess[order]] * 2)
         index = self.passes.index(passes)
         self.here.set_data([index], [rates[index]])
+        links = {tuple(link) for link in example["links"]}
+        hits = sum((source, target) in links for target, source in enumerate(chosen))
+        name = {"French": "in French order", "backwards": "backwards"}.get(order, "in your order")
         return (
-            f"After {passes} passes, the French words {order if order != 'French' else 'in French order'}: alignment "
-            f"error {rates[index]:.2f}, the diagonal's {self.guess[order]:.2f}. The map of “{sentence}” over “"
-            f"{' '.join(example['target'])}”; its gold links are framed."
+            f"After {passes} passes, the French words {name}: alignment error {rates[index]:.2f}, the diagonal's "
+            f"{self.guess[order]:.2f}. The map of “{sentence}” over “{' '.join(example['target'])}”: {hits} of "
+            f"{len(chosen)} words have their largest weight on a gold link, which is framed."
         )
+
+
+def show_learned(rule: Rule, rates: Sequence[float], maps: Sequence[Tensor]) -> Picture:
+    """The picture of `learning_to_align` for French in an order of one's own, at the end of a training.
+
+    Args:
+        rule: the order.
+        rates: alignment error before training and after each pass.
+        maps: (target, source) weights of all test sentences in this order.
+    """
+    pair, weights = world_in(rule).test[SHOWN[0]], maps[SHOWN[0]].tolist()
+    shown = {
+        "source": pair.source,
+        "target": pair.target,
+        "links": sorted(pair.alignment or ()),
+        "weights": weights,
+    }
+    learned = {passes: {"maps": [shown], "rate": rate} for passes, rate in enumerate(rates)}
+    sentence = " ".join(pair.source)
+    drawing = Aligning({rule: learned}, (sentence,))
+    drawing.picture.alt = drawing.draw(len(rates) - 1, sentence, rule)
+    return drawing.picture

@@ -1,20 +1,22 @@
 """The trainings of *Bahdanau attention* that are made beforehand: `make runs CHAPTER=06`."""
 
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor, nn
 
 from course_utils.data.text import Vocabulary, tokenize
-from course_utils.data.translation import Batch, PairLoader, collate, load_tatoeba
+from course_utils.data.translation import Batch, Pair, PairLoader, collate, load_tatoeba
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
+from course_utils.kit.tuned import crossed
 from course_utils.lessons.bahdanau_attention.alignment import (
+    SHOWN,
     alignment_error_rate,
     crossings,
     links_both_ways,
     links_of,
-    pull,
     word_by_word,
     world_in,
 )
@@ -31,47 +33,75 @@ from course_utils.train.schedules import warmup_decay
 from course_utils.train.trainer import Trainer
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
-SIDES = [("attention", "backwards", 18), ("attention", "French", 18), ("wider", "French", 27)]
-"""Kind, order of the words, passes through the training data: about as many seconds each."""
+PASSES = {"attention": 18, "fixed": 27, "fixed, dropout": 27}
+"""Passes through the training data: about as many seconds for each kind."""
 SEEN = (0, 1, 2, 4, 8)
-"""After so many passes through the training data maps are kept; and at the end."""
-SHOWN = 5
+"""Maps are stored after so many passes, and at the end."""
+LONG = 8  # words in each language
 GROUPS = {"exact_5": (4, 5), "exact_7": (6, 7), "exact_10": (8, 10)}
 
 
 def _new(kind: str, *sizes: int) -> nn.Module:
     if kind == "attention":
         return AttentionTranslator(*sizes, embed_dim=64, hidden_dim=64, dropout=0.0)
-    return RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=96, dropout=0.0)
+    dropout = 0.3 if kind.endswith("dropout") else 0.0
+    return RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=96, dropout=dropout)
+
+
+ATTENTION, BACKWARDS, FIXED, DROPOUT = (
+    {"kind": kind, "order": order}
+    for kind, order in (
+        ("attention", "French"),
+        ("attention", "backwards"),
+        ("fixed", "French"),
+        ("fixed, dropout", "French"),
+    )
+)
 
 
 @stored(
     cases=[
-        {"kind": kind, "order": order, "passes": passes, "rate": 0.004, "seed": seed}
-        for kind, order, passes in SIDES
-        for seed in range(1 if order == "backwards" else 2)
-    ]
-    + [{"kind": "wider", "order": "French", "passes": 27, "rate": 0.008, "seed": 0}],
+        *crossed([ATTENTION, BACKWARDS, FIXED], (0.004,), range(3)),
+        FIXED | {"rate": 0.008, "seed": 0},
+        DROPOUT | {"rate": 0.004, "seed": 0},
+    ],
     data=DATA,
 )
-def translator(*, kind: str, order: str, passes: int, rate: float, seed: int) -> dict:
-    """A translator to French in this order: what it gets right, and its maps if it has attention."""
+def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
+    """A translator to French in this order: what it gets right, and with attention its alignments."""
     world = world_in(order)
-    examples, early = [], {}
-
-    def seen(model: nn.Module, passed: int) -> None:
-        if kind == "attention":
-            maps = word_maps(model, world.test, world.source_vocab, world.target_vocab)
-            examples.append(_shown(passed, maps, world.test))
-            early[f"aer_{passed}"] = _rate(links_of, maps, world.test)
-            early.update({f"pull_{passed}_{word}": v for word, v in _pulls(model, world).items()})
-
-    model, last = _fit(world, kind, passes, rate, seed, seen)
-    seen(model, passes)
-    result = _scores(model, world, last) | early
+    model, last = _fit(world, kind, PASSES[kind], rate, seed)
+    result = _scores(model, world, last)
     if kind == "attention":
         result |= _attending(model, world)
-    return {"result": _rounded(result), "examples": examples if seed == 0 else []}
+    return {"result": _rounded(result)}
+
+
+@stored(cases=[{"order": order, "seed": 0} for order in ("alphabetical", "shuffled")], data=DATA)
+def other_orders(*, order: str, seed: int) -> dict:
+    """The translator with attention, its French in the order of the alphabet or shuffled anew in each sentence."""
+    world = world_in(order)
+    model, _ = _fit(world, "attention", PASSES["attention"], 0.004, seed)
+    return {"result": _rounded({"aer": _rate(links_of, _maps(model, world), world.test)})}
+
+
+@stored(cases=[{"order": order} for order in ("backwards", "French")], data=DATA)
+def learning(*, order: str) -> dict:
+    """How one translator learns to align: `SHOWN` and the error rate of all sentences after the passes `SEEN`."""
+    world, examples, result = world_in(order), [], {}
+
+    def seen(model: nn.Module, passed: int) -> None:
+        maps = _maps(model, world)
+        examples.append({"passes": passed, "maps": [_shown(world.test[i], maps[i]) for i in SHOWN]})
+        result[f"aer_{passed}"] = _rate(links_of, maps, world.test)
+
+    model, _ = _fit(world, "attention", PASSES["attention"], 0.004, 0, seen)
+    seen(model, PASSES["attention"])
+    pairs = zip(_maps(model, world), world.test, strict=True)
+    long = [(words, p) for words, p in pairs if min(len(p.source), len(p.target)) >= LONG]
+    rates = [_rate(links_of, [words], [pair]) for words, pair in long]
+    result |= dict(zip(("first", "median", "third"), statistics.quantiles(rates, n=4), strict=True))
+    return {"result": _rounded(result), "examples": examples}
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], data=DATA)
@@ -79,7 +109,7 @@ def nine_passes(*, seed: int) -> dict:
     """The translator with attention after nine passes at the rate 0.009, with which *Translating* compares."""
     world = world_in("French")
     model, last = _fit(world, "attention", 9, 0.009, seed)
-    maps = word_maps(model, world.test, world.source_vocab, world.target_vocab)
+    maps = _maps(model, world)
     crossed = [i for i, pair in enumerate(world.test) if crossings(pair)]
     rates = {
         "aer": _rate(links_both_ways, maps, world.test),
@@ -162,62 +192,32 @@ def _rate(rule: Callable, maps: list[Tensor], pairs) -> float:
     return alignment_error_rate([rule(words) for words in maps], [p.alignment for p in pairs])
 
 
-def _shown(passed: int, maps: list[Tensor], pairs) -> dict:
-    """Maps of the first long sentences whose links cross in French."""
-    places = [i for i, p in enumerate(pairs) if len(p.source) >= 8 and len(p.target) >= 8][:SHOWN]
-    return {
-        "passes": passed,
-        "maps": [
-            {
-                "source": pairs[i].source,
-                "target": pairs[i].target,
-                "links": sorted(pairs[i].alignment),
-                "weights": [[round(w, 2) for w in row] for row in maps[i].tolist()],
-            }
-            for i in places
-        ],
-    }
+def _maps(model: nn.Module, world: SmallWorld) -> list[Tensor]:
+    """The map (French, English) of each test sentence."""
+    return word_maps(model, world.test, world.source_vocab, world.target_vocab)
 
 
-def _pulls(model: nn.Module, world: SmallWorld) -> dict[str, float]:
-    """Mean of `pull` over the words "ne", "pas" and all."""
-    model.zero_grad()
-    pulls = pull(model, _whole(world))
-    of = [
-        (word, pulls[i, t].item())
-        for i, p in enumerate(world.test)
-        for t, word in enumerate(p.target)
-    ]
-    named = {"ne": ("ne",), "pas": ("pas",), "all": {word for word, _ in of}}
+def _shown(pair: Pair, words: Tensor) -> dict:
+    """A sentence with its gold links and its map, as JSON has them."""
     return {
-        name: sum(v for word, v in of if word in words) / sum(word in words for word, _ in of)
-        for name, words in named.items()
+        "source": pair.source,
+        "target": pair.target,
+        "links": sorted(pair.alignment),
+        "weights": [[round(weight, 3) for weight in row] for row in words.tolist()],
     }
 
 
 def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
     """Alignment error rates, and what a word loses without attention at its step."""
-    test, maps = world.test, word_maps(model, world.test, world.source_vocab, world.target_vocab)
-    crossed = [i for i, pair in enumerate(test) if crossings(pair)]
-    result = {
-        "aer_first": _rate(links_of, maps, test),
-        "aer": _rate(links_both_ways, maps, test),
-        "aer_first_crossed": _rate(
-            links_of, [maps[i] for i in crossed], [test[i] for i in crossed]
-        ),
-    }
-    each = word_by_word(model, test, _whole(world), maps)
+    result = {"aer": _rate(links_of, _maps(model, world), world.test)}
+    each = word_by_word(model, world.test, _whole(world))
     for name, rows in (
         ("ne", each[each["word"] == "ne"]),
         ("pas", each[each["word"] == "pas"]),
         ("all", each),
     ):
         means = rows.mean(numeric_only=True)
-        result |= {
-            f"gold_{name}": means["on gold"],
-            f"with_{name}": means["attention"],
-            f"zero_{name}": means["all keys zero"],
-        }
+        result |= {f"chosen_{name}": means["attention"], f"plain_{name}": means["plain average"]}
     return result
 
 
@@ -246,18 +246,27 @@ def full_size(
 
 # The translators of two lectures, on the first lines of the Tatoeba file --------------------------
 
-SIZES = [
-    {"pairs": 512, "width": 256, "dropout": 0.4, "batch": 128, "passes": 15},
-    {"pairs": 600, "width": 32, "dropout": 0.1, "batch": 64, "passes": 250},
-]
+FIRST = {"pairs": 512, "width": 256, "dropout": 0.4, "batch": 128, "passes": 15, "min_freq": 2}
+SECOND = {"pairs": 600, "width": 32, "dropout": 0.1, "batch": 64, "passes": 250, "min_freq": 1}
 
 
-@stored(cases=[{**size, "seed": 0} for size in SIZES])
-def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, seed: int) -> dict:
-    """Two layers of GRU with attention, Adam at 0.005; what it says to `FOUR`, and whether it has read them."""
+@stored(
+    cases=[
+        *crossed([FIRST], seeds=range(3)),
+        FIRST | {"min_freq": 1, "seed": 0},
+        SECOND | {"seed": 0},
+    ]
+)
+def lecture(
+    *, pairs: int, width: int, dropout: float, batch: int, passes: int, min_freq: int, seed: int
+) -> dict:
+    """Two layers of GRU with attention, Adam at 0.005: its answers to `FOUR`, and whether it has read them."""
     corpus = load_tatoeba("fr")
     read = corpus[:pairs]
-    words = Vocabulary(p.source for p in read), Vocabulary(p.target for p in read)
+    words = (
+        Vocabulary((p.source for p in read), min_freq=min_freq),
+        Vocabulary((p.target for p in read), min_freq=min_freq),
+    )
     seed_everything(seed)
     model = AttentionTranslator(
         *map(len, words), embed_dim=width, hidden_dim=width, num_layers=2, dropout=dropout
@@ -268,16 +277,19 @@ def lecture(*, pairs: int, width: int, dropout: float, batch: int, passes: int, 
             nn.init.xavier_uniform_(weight)
     loader = PairLoader(read, *words, batch_size=batch, seed=seed)
     trainer = Trainer(translation_loss(), epochs=passes, lr=0.005, seed=seed, quiet=True)
-    loss = trainer.fit(model, loader).rows[-1]["train_loss"]
+    rows = trainer.fit(model, loader).rows
     examples = []
     for line, translation in zip(FOUR, translate(model, FOUR, *words), strict=True):
         references = [" ".join(p.target) for p in read if p.source == tuple(tokenize(line))]
-        examples.append({"English": line, "said": translation, "read with": references})
+        examples.append({"English": line, "French": translation, "read with": references})
     fresh = [p for p in corpus[1000:1400] if all(t in words[0] for t in p.source)]
     translation = translate(model, [" ".join(p.source) for p in fresh], *words)
     right = {}
     for p in corpus:
         right.setdefault(p.source, set()).add(" ".join(p.target))
     hits = sum(a in right[p.source] for a, p in zip(translation, fresh, strict=True))
-    result = {"loss": round(loss, 4), "unread": len(fresh), "unread_right": hits}
-    return {"result": result, "examples": examples}
+    return {
+        "result": {"unread": len(fresh), "unread_right": hits},
+        "curves": {"train_loss": [[row["epoch"], round(row["train_loss"], 4)] for row in rows]},
+        "examples": examples,
+    }
