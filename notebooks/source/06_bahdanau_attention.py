@@ -472,6 +472,7 @@ alignments.round(2)
 # %% [markdown]
 # In usual French the network is only a little better than the diagonal.
 # Backwards the diagonal is useless, and there the network shows that it has really *learned* to align.
+# In shuffled sentences it learns nothing about the links, since the decoder has to ask before it can know which word is next.
 #
 # ### Exercise 3 · An order of your own
 #
