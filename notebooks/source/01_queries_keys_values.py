@@ -21,7 +21,6 @@ import math
 
 import pandas as pd
 import torch
-import torch.nn.functional as F
 from torch.autograd import grad
 
 import course_utils as cu
@@ -56,17 +55,15 @@ cu.live.look_up(animals, strangers)
 # By the end of this chapter you will be able to
 #
 # - compute attention with a pencil, from scores to weights to a weighted average;
-# - say which look-ups can learn where to look, and write one step of the walk;
-# - say which answers a weighted average can never give;
-# - let a query walk through a table of your own.
+# - say which look-ups can learn where to look, and let a query walk through a table of your own;
+# - say which answers a weighted average can never give.
 #
-# You will need [Start here](00_start_here.ipynb), and tensors, shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
+# You will need [Start here](00_start_here.ipynb), and shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
 #
 # ## Query, key and value: ask for a kitten
 #
 # A Python dictionary answers *cat* with 15, and *kitten* with an error.
-# But the kitten's two numbers are near those of the cat, and not far from those of the dog, so we can do better.
-# Three words first:
+# But the kitten's two numbers are near the cat's and not far from the dog's, so we can do better, in three words:
 #
 # - a **key** is what an entry can be found by, here its size and its home;
 # - a **value** is what it tells us when it is found, here its years;
@@ -75,12 +72,12 @@ cu.live.look_up(animals, strangers)
 # The look-up gives each entry a **weight**, which the picture shows as a disk.
 # Weights aren't negative, they sum to 1, and a key that is nearer to the query has a larger one.
 # The answer is the sum of *weight times value*, a weighted average.
-# We say that the query *pays attention* to the entries with large weights, and that is why we speak of **attention**, and of [attention weights](C_glossary.ipynb#attention-weights).
+# The query *pays attention* to the entries with large weights, and that is why we speak of **attention**, and of [attention weights](C_glossary.ipynb#attention-weights).
 #
 # There is one number to turn, the [temperature](C_glossary.ipynb#temperature) $T$.
 # Move it to both ends in the picture.
 # At the cold end everything comes from the cat, and at the hot end each animal weighs 0.2, whatever you ask.
-# All of this works for a table of any size, and with another table the same query gets another answer.
+# (All of this works for a table of any size, and with another table the same query gets another answer.)
 #
 # ## From scores to weights: softmax
 #
@@ -102,7 +99,7 @@ cu.stages("queries_keys_values")
 #
 # $$\alpha_i = \frac{e^{a_i/T}}{\sum_j e^{a_j/T}},\qquad \text{answer} = \sum_i \alpha_i\, v_i .$$
 #
-# Here is all of it for the kitten, with one row for each key, and then as a flow of data.
+# Here is all of it for the kitten, as a table and as a flow of data.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 steps = pd.DataFrame({"distance²": (kitten - keys).square().sum(1)}, index=names)
@@ -163,8 +160,7 @@ cu.Drawing(
 
 # %% [markdown]
 # Cat and dog have nearly all of the weight, so the answer lies between their 15 and 12 years.
-# Now let's write it for many queries at once.
-# Each line is one step, and we will meet these names again: *score, scale, normalize, mix*.
+# Now let's write it for many queries at once, in four steps whose names we will meet again: *score, scale, normalize, mix*.
 
 
 # %%
@@ -268,7 +264,7 @@ cu.checks.predicted_weights(predicted_weights_solution)
 # ### Rows sum to 1, columns need not
 #
 # With several queries the weights become a matrix, with a row for each query and a column for each key.
-# Let's have the five animals ask with their own keys, and two strangers as well.
+# Let's have the five animals ask, and two strangers.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 askers = torch.cat([keys, torch.tensor(list(strangers.values()))])  # (queries, 2)
@@ -335,10 +331,9 @@ for name, weigh in look_ups.items():
 by_look_up.round(2)
 
 # %% [markdown]
-# Below the animals you see the slopes for the values, which are simply the weights, because one more year for the cat adds its weight to the answer.
-# So all four can learn *what to say*.
+# Below the animals you see the slopes for the values, which are simply the weights, so all four can learn *what to say*.
 # The last two columns are the slopes for the query, and they are 0 for all but the softmax.
-# **Only the softmax can learn where to look.**
+# **Of these four, only the softmax can learn where to look.**
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("queries_keys_values", "which_slope")
@@ -346,7 +341,7 @@ cu.quiz("queries_keys_values", "which_slope")
 # %% [markdown]
 # ### Exercise 2 · One step of the walk
 #
-# *build · 6 minutes*
+# *build · 5 minutes*
 #
 # Now you can write the button *Walk there* yourself.
 # The loss is $\tfrac12(\text{answer}-\text{wanted})^2$, and each step goes against its slope:
@@ -379,6 +374,7 @@ cu.checks.one_step(one_step_solution)
 
 # %% [markdown]
 # Let's repeat your step 300 times from the kitten, at two temperatures.
+# Next to the two ways we draw what each look-up answers on the straight line from the kitten to the elephant.
 
 # %%
 wanted = 20.0  # try 16.0 … 28.0
@@ -425,9 +421,8 @@ fig
 
 # %% [markdown]
 # On the left, *nearest* and *top-2* are staircases, and a stair doesn't say where the next one is.
-# The softmax is a ramp, so the query can feel its way up.
+# The softmax is a ramp, so the query can feel its way up, and at $T=0.1$ it arrives.
 #
-# On the right, the query arrives at $T=0.1$.
 # At $T=0.02$ it has a slope as well, but a softmax that cold sees only the nearest animals, and the dog above and the mouse below both lower the cat's 15 years.
 # So the way up leads between them to the left, on and on, toward 15 years and never beyond.
 # "Can be learned" promises a slope, but not that the slope leads where we want to go.
@@ -436,9 +431,9 @@ fig
 #
 # Keys may have many features, and a value may be more than one number.
 # Let's take words as keys, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
-# The translator learned them from sentences and their French, and nobody told it what a word is.
-# A value has three numbers, one for persons, one for numbers and one for things to do.
-# Each word asks all the *others*, once for the nearest of them and once by a softmax.
+# It learned them from sentences and their French, and nobody told it what a word is.
+# A value says what kind of word it is, by one number for each of three kinds.
+# Each word asks all the *others*, once for the nearest and once by a softmax.
 
 # %%
 kinds = {  # the translator knows some 2,000 whole words: add some
@@ -456,7 +451,7 @@ vectors = stored.state["source_embedding.weight"][[rows[f"{word}␣"] for word i
 kind = torch.tensor([i for i, each in enumerate(kinds.values()) for _ in each.split()])
 alike = closeness(vectors, vectors).fill_diagonal_(-math.inf)  # not itself
 weights = (alike / T_words).softmax(dim=-1)  # (words, words)
-answers = weights @ F.one_hot(kind).float()  # (words, 3)
+answers = weights @ torch.eye(3)[kind]  # (words, 3)
 guesses = {"nearest": kind[alike.argmax(dim=-1)], "softmax": answers.argmax(dim=-1)}
 for name, guess in guesses.items():
     missed = [words[i] for i in (guess != kind).nonzero()[:, 0]]
@@ -501,7 +496,7 @@ fig
 # %% [markdown]
 # On the left, words of one kind lie together, so even the nearest word is nearly always right.
 # It is wrong about *run*, whose nearest word happens to be *ten*.
-# In the softmax about five words share the weight, and *walk*, *drink* and *eat* outvote the *ten*.
+# In the softmax about five words share the weight, so the verbs together outvote *ten*.
 #
 # Where can an answer lie?
 # On the right, all of them are in the triangle of the three values, because weights that aren't negative and sum to 1 can't leave it.
@@ -589,8 +584,8 @@ cu.predict(
 
 # %%
 cold = 0.01  # try 0.001 … 1.0
-two = torch.cat([kitten, torch.tensor([[1.0, 1.0]])])  # kitten and house
-sure = (closeness(two, keys) / cold).softmax(dim=-1)
+guests = torch.cat([kitten, torch.tensor([[1.0, 1.0]])])  # kitten and house
+sure = (closeness(guests, keys) / cold).softmax(dim=-1)
 always = pd.DataFrame(sure.tolist(), index=["kitten", "house"], columns=names)
 always["answer"] = (sure @ values).tolist()
 always.round(2)
@@ -655,19 +650,19 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Attention is a weighted average of values.
-#   Query and keys give scores, a softmax makes weights of them, and only differences of scores count, in units of the temperature.
+# - Attention is a weighted average of values, with weights that a softmax makes from scores, of which only differences count.
 # - All look-ups of this kind can learn what to say, and the softmax can also learn where to look.
 # - The answer stays in the hull of the values, and there always is one.
 #
 # *How sure is this?*
 # The animals' sizes and homes are made up.
-# From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1, hotter ones lead out of the picture first, and colder ones lead out of it or end where the slope is 0.
+# From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1.
+# Hotter ones lead out of the picture, and colder ones lead out of it or end where the slope is 0.
 # A hard look-up stays at every temperature.
 # The 23 words are our choice, and one word, *run*, doesn't show that a softmax is better than the nearest neighbor.
 #
 # Next comes [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width instead of the temperature.
-# [Softmax under a lens](01_queries_keys_values_further.ipynb), the further page, says where softmax overflows and where its slope vanishes, and builds an answer of "nothing" and a memory.
+# The further page, [Softmax under a lens](01_queries_keys_values_further.ipynb), shows where softmax overflows and where its slope vanishes, and builds a memory.
 #
 # ## Quiz
 
