@@ -94,7 +94,7 @@ titles = {
     "gain": "fixed − network",
     "standard error of the gain": "± (standard error)",
 }
-over_seeds.rename(columns=titles).round(4)
+over_seeds.drop(columns="best fixed width").rename(columns=titles).round(4)
 
 # %% [markdown]
 # We choose the rate by validation, which picks the middle one for both kinds of waves after 2,000 steps.
