@@ -27,7 +27,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Minus infinity in other texts
 #
-# Other texts don't write $-\infty$.
+# Many texts write something else than $-\infty$.
 # Does it matter?
 # First, play with the three ways of the chapter on five words.
 # In which of them does a forbidden pair (in a frame) get weight, and in which do the rows lose some?
