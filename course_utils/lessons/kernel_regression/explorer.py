@@ -160,6 +160,3 @@ def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
     else:
         parts.append("There is no leave-one-out error here: a point has no neighbor in reach.")
     return " ".join(parts)
-
-
-# The window -------------------------------------------------------------------------------------
