@@ -656,8 +656,8 @@ additive = cu.choose(my_additive_scores, scores.additive_scores)
 step_K = torch.tensor([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, -1, 1, -1]])
 step_Q = torch.tensor([[-1.0, -1, 0, 0], [0, 0, -1, -1], [0, 0, 0, 0]])
 up_down = torch.tensor([1.0, -1, 1, -1])
-first = torch.linspace(-3, 3, 13)
-along = torch.stack([first, torch.zeros(13), torch.ones(13)], dim=1)
+first = torch.linspace(-2, 3, 11)
+along = torch.stack([first, torch.zeros(11), torch.ones(11)], dim=1)
 hump = additive(torch.tensor([[0.5, 0.0, 1.0]]), along, step_Q, step_K, up_down)[0]
 pd.DataFrame([hump.tolist()], ["score"], [f"{x:g}" for x in first]).round(2)
 
