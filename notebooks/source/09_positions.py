@@ -13,6 +13,7 @@
 #
 # We trained a small model on rows of 16 tokens.
 # At each place it names **the token three before**, and it makes no mistakes.
+# Its positions are *rotary*, as in most language models of today.
 # Now let's give it longer rows.
 # Move the slider, and watch the bars on the right.
 #
@@ -71,7 +72,7 @@ cu.recall("self_attention", "masks")
 # | the fraction $i/n$ | the third word has another code in each sentence, and "next to" is another distance |
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly, such as $7 = 0111$ and $8 = 1000$ |
 #
-# Binary is nearly right, because each column alternates with a period of its own, only the steps are too hard.
+# Binary is nearly right, because each column alternates with a period of its own, but the steps are too hard.
 # **So we make these steps smooth waves.**
 #
 # Our table $P$ has a row for each position $i$, and its $d$ columns come in pairs $j = 0, \dots, d/2 - 1$.
@@ -193,7 +194,6 @@ cu.explore.positions()
 #
 # If a shift is a rotation, why don't we rotate?
 # **Rotary positions**, or **RoPE** ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), turn each query and each key, pair by pair, by an angle proportional to its position.
-# Most language models of today do this.
 # Let $R_i$ turn each pair counterclockwise by $i\,\omega$, and let $j$ be a key's position.
 #
 # $$(a, b)\;\to\;(a\cos i\omega - b\sin i\omega,\;\; a\sin i\omega + b\cos i\omega),\qquad
@@ -342,8 +342,10 @@ fig, ax = cu.subplots(
     width=6.0, height=1.8,
     alt="Four bars for the share of right answers among 16 tokens: without positions about a fifth, with sinusoidal, learned and rotary positions all.",
 )  # fmt: skip
-bars = ax.barh(kinds[::-1], [right[kind] for kind in kinds[::-1]], color=cu.COLORS["key"])
+bars = ax.barh(range(4), right.values(), color=cu.COLORS["key"])
 ax.bar_label(bars, fmt="%.2f", padding=3)
+ax.set_yticks(range(4), kinds)
+ax.invert_yaxis()
 ax.set(xlabel="Share right among 16 tokens", xlim=(0, 1.12))
 fig
 
@@ -473,7 +475,7 @@ fig
 # **So share what is far *within* the trained length.**
 #
 # And ALiBi, which was made for longer texts?
-# Its slope only makes near keys heavier, so −3 can't be the best, and even among 16 tokens ALiBi is only as good as no positions.
+# Its slope only makes near keys heavier, so −3 can't be the best, and even among 16 tokens it only guesses.
 # But if we ask for something that *is* near, such as the latest capital, ALiBi with the slope ½ is right at every length, and rotary positions fall.
 # Each kind continues *something*, and the task decides whether it is right.
 
@@ -515,8 +517,8 @@ with cu.guard(
 #
 # What can we do for a model that is already trained?
 # A long text has many keys, and most of them are **strangers**, at offsets that training never saw.
-# Is it their number that does the harm?
-# If we give each stranger the average of the trained scores, all answers are right among just as many keys, so it is their *scores*.
+# Does their number do the harm?
+# If we give each stranger the average of the trained scores, all answers are right, among just as many keys.
 #
 # Three famous remedies change the frequencies of a rotary model, here for 64 times the length:
 #
@@ -547,7 +549,7 @@ cu.predict(
 cu.explore.cures()
 
 # %% [markdown]
-# **Interpolation** costs everything here, and a **larger base** is harmless but helps little.
+# **Interpolation** costs everything here, and a **larger base** is harmless and helps a little.
 # Slowing only the **slow pairs** helps much more, because the fast ones still tell near offsets apart.
 # With **YaRN** even more answers are right, because −3 is already ahead of most strangers, and doubled scores widen its lead.
 #
@@ -557,7 +559,7 @@ cu.explore.cures()
 #
 # Now rescue a model yourself.
 # Write a function that divides the frequencies of the slow pairs, whose period $2\pi/\omega$ is longer than the trained `length`, by `factor`.
-# Then choose a distance of your own below.
+# Then train a model on a distance of your own.
 
 
 # %% tags=["exercise", "build"]
@@ -588,30 +590,34 @@ slower = slow_down(mine.frequency, 16, 64)
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 versions = {"as trained": (mine.frequency, 1), "slowed": (slower, 1), "slowed, and scores doubled": (slower, 2)}  # fmt: skip
 fig, axes = cu.subplots(
-    3, 2, width=8.5, height=5.4, width_ratios=[2.5, 1],
+    3, 2, width=8.5, height=5.6, width_ratios=[2.5, 1],
     alt="Mean score over the offset for your own distance, as trained, after slowing, and after slowing with doubled scores. As trained many far offsets score nearly as high "
     "as your distance, and the share right falls with the number of tokens; slowed it falls less, and least with doubled scores.",
 )  # fmt: skip
+back = torch.arange(1024)
 with torch.no_grad():
     for (curve, bars), (name, (mine.frequency, factor)) in zip(axes, versions.items(), strict=True):
         mine.scores = lambda x, factor=factor: factor * OneLayer.scores(mine, x)
         query, key = (layer(mine.embedding.weight).mean(dim=0) for layer in (mine.W_Q, mine.W_K))
-        scores = rotary(query.expand(256, -1), mine.frequency) @ key * factor / 8
-        curve.axvspan(-15.5, 0.5, color=cu.COLORS["wash"])
-        curve.plot(-torch.arange(256), scores, color=cu.COLORS["key"], linewidth=1)
+        scores = rotary(query.expand(1024, -1), mine.frequency) @ key * factor / 8
+        second = scores[:16][back[:16] != distance].max()  # of the trained offsets
+        above = (scores > second) & (back > 15)
+        curve.plot(-back, scores, ".", color=cu.COLORS["key"], markersize=2)
+        curve.plot(-back[above], scores[above], ".", color=cu.COLORS["wrong"])
+        curve.axhline(second, color="0.4", linestyle="--", linewidth=1)
         curve.plot(-distance, scores[distance], "s", color=cu.COLORS["query"])
-        curve.set(ylabel="mean score", title=name)
+        curve.set(ylabel="mean score", title=f"{name}: {above.sum()} strangers above the line")
         shares = [tested(mine, answers, n)[0] for n in (16, 64, 256, 1024)]
         heights = bars.bar(range(4), shares, color=cu.COLORS["key"])
         bars.bar_label(heights, fmt="%.2f", fontsize=8)
         bars.set_xticks(range(4), ["16", "64", "256", "1,024"])
         bars.set(ylim=(0, 1.25), title="share right")
-axes[2, 0].set_xlabel("offset of the key (shaded: trained)")
+axes[2, 0].set_xlabel("offset of the key")
 axes[2, 1].set_xlabel("tokens")
 fig
 
 # %% [markdown]
-# Slower pairs let the model find your token in longer rows, and with doubled scores it finds it more often still.
+# Fewer strangers come near your distance, so the model finds your token in longer rows, most often with doubled scores.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
