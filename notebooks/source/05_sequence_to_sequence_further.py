@@ -9,7 +9,9 @@
 # %% [markdown]
 # # Sequence to sequence: BLEU, fixed lengths and the papers' models
 #
-# What a first reader of [Sequence to sequence](05_sequence_to_sequence.ipynb) may skip: BLEU in twenty lines; what a fixed number of places costs; where the papers' models differ from ours; and two larger translators on real sentences.
+# Here is what we left out of [Sequence to sequence](05_sequence_to_sequence.ipynb).
+# We compute BLEU by hand and in twenty lines, measure the vanishing gradient, and ask what happens with a fixed number of places, or without lengths.
+# Then we compare our network with those of the papers, and look at two larger translators of real sentences.
 
 # %%
 import math
@@ -30,13 +32,38 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## BLEU, written out
 #
-# BLEU ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares what was said with a reference by counting **n-grams**, runs of $n$ neighboring tokens, for $n = 1, \dots, 4$:
+# How good is a translation?
+# BLEU ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares it with a reference by counting **n-grams**, which are runs of $n$ neighboring tokens.
+# The **precision** $p_n$ is the share of the translation's n-grams that the reference has as well.
+# Matches are **clipped**, so an n-gram counts at most as often as the reference has it.
+# With $c$ tokens in the translation and $r$ in the reference,
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1-r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
 #
-# $p_n$ divides all matches of the whole corpus by all its n-grams: sums first, then the division, because a short sentence has no 4-grams at all.
-# Matches are **clipped**: an n-gram counts at most as often as the reference has it.
-# $c$ and $r$ are the numbers of tokens said and in the references.
+# Let's do three cases by hand.
+#
+# - **Why clip?** *the the the the the the the* says nothing, but each of its words is in *the cat is on the mat*.
+#   The reference has *the* twice, so $p_1 = 2/7$ rather than 1.
+# - **Why the first factor?** In *the cat is* every word and every pair is right, and still half of the sentence is missing.
+#   With $c = 3$ and $r = 6$ the **brevity penalty** is $e^{1-6/3} = 0.37$.
+# - **One wrong word.** For *il est calme .* we say *il est mouillé .*
+#   Three of four words are right, and of the pairs *il est*, *est mouillé*, *mouillé .* only the first is, so $p_1 = 3/4$ and $p_2 = 1/3$.
+#   If we stop at $n = 2$, BLEU is $\sqrt{3/4\cdot 1/3} = 0.5$.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "We say “a a a b”, and the reference is “a a c”. What is p₁?",
+    ["3/4", "2/4", "2/3"],
+    answer="2/4",
+    wrong={
+        "3/4": "Each of the three “a” occurs in the reference. But how often does the reference have it?",
+        "2/3": "You have divided by the length of the reference. A precision is a share of what was said.",
+    },
+    why="Two of the three “a” count, “b” isn't in the reference, and four tokens were said.",
+)
+
+# %% [markdown]
+# For a whole corpus we add up all matches and all n-grams first and divide then, because a short sentence has no 4-grams at all.
 
 
 # %%
@@ -74,10 +101,11 @@ found = [bleu([said], [right], order) for said, right, order in pairs.values()]
 pd.DataFrame({"by hand": by_hand, "this page": found}, index=list(pairs)).round(3)
 
 # %% [markdown]
-# The last row is why single sentences are not scored with BLEU: no triple agrees, so $p_3 = 0$, and the product is 0.
-# Does our function agree with sacrebleu, the program that papers use ([Post, 2018](https://aclanthology.org/W18-6319/))?
-# `cu.bleu` calls it without its own tokenizer.
-# On random corpora:
+# The last row shows why nobody scores single sentences with BLEU.
+# No triple agrees, so $p_3 = 0$, and the whole product is 0.
+#
+# Papers use the program sacrebleu ([Post, 2018](https://aclanthology.org/W18-6319/)), which `cu.bleu` calls without its own tokenizer.
+# Let's see whether we agree with it, on random corpora.
 
 # %%
 draw = random.Random(0)
@@ -97,8 +125,8 @@ print(f"600 scores, {positive} of them above 0; equal to 1e-6: {largest < 1e-6}"
 #
 # *Dive into Deep Learning* ([Zhang et al., 2023](https://d2l.ai), section 10.7) gives *il est mouillé .* for *il est calme .* the score 0.658.
 # Its formula is $\prod_{n=1}^{k} p_n^{1/2^n}$ with $k = 2$, here $(3/4)^{1/2}\cdot(1/3)^{1/4}$.
-# The exponents $1/2, 1/4, \dots$ do not add up to 1, so that a short $k$ gives higher scores.
-# Scores of two formulas cannot be compared, nor scores on text that was cut into tokens in two ways.
+# The exponents $1/2, 1/4, \dots$ don't add up to 1, so a short $k$ gives higher scores.
+# That is why you can't compare the scores of two formulas, nor scores on text that was cut into tokens in two ways.
 
 # %%
 other = math.prod(p ** (1 / 2**n) for n, p in enumerate((3 / 4, 1 / 3), 1))
@@ -110,8 +138,8 @@ print(f"BLEU, n up to 2: {found[2]:.3f}; Dive into Deep Learning, k = 2: {other:
 # *open · 10 minutes*
 #
 # *go .* is *va !* and *allez !*, and both are right.
-# So BLEU allows several references: an n-gram counts at most as often as in the reference that has it most often.
-# Write `bleu` for lists of references (`|` of two counters takes the larger counts), and hold it against `cu.bleu`, which takes them, too.
+# So BLEU allows several references, and an n-gram counts at most as often as in the reference that has it most often.
+# Write `bleu` for lists of references (`|` of two counters takes the larger counts), and compare it with `cu.bleu`, which takes them as well.
 # With which reference's length do you compare $c$?
 # Look up what sacrebleu does.
 
@@ -122,11 +150,67 @@ with cu.guard("Our BLEU agrees with sacrebleu's, and 0.658 comes from another fo
     assert abs(other - 0.658) < 5e-4
 
 # %% [markdown]
+# ## The vanishing gradient, measured
+#
+# How much of the gradient at step 20 arrives at the steps before?
+# We let untrained cells read random vectors and follow the gradient back.
+# Besides the plain tanh and the GRU, there are two cells with a start that is chosen to help.
+# One has an orthogonal $U$, which keeps lengths, and the other has an update gate that a bias holds at 0.95.
+
+
+# %%
+def gradients(cell, steps=20):
+    """Lengths of the gradients at h_1, …, h_20, as shares of the last."""
+    h, states = torch.zeros(100, 64), []
+    for _ in range(steps):
+        h = cell(torch.randn(100, 32), h.requires_grad_())
+        states.append(h)
+    grads = torch.autograd.grad((h * torch.randn_like(h)).sum(), states)
+    return [(g.norm() / grads[-1].norm()).item() for g in grads]
+
+
+open_bias = 3.0
+cu.seed_everything(0)
+cells = {"tanh": nn.RNNCell(32, 64), "tanh, orthogonal U": nn.RNNCell(32, 64),
+         "GRU": nn.GRUCell(32, 64), "GRU, gate held at 0.95": nn.GRUCell(32, 64)}  # fmt: skip
+nn.init.orthogonal_(cells["tanh, orthogonal U"].weight_hh)
+with torch.no_grad():  # the bias of the update gate: sigmoid(3) = 0.95
+    cells["GRU, gate held at 0.95"].bias_ih[64:128] = open_bias
+arrives = {name: gradients(cell) for name, cell in cells.items()}
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.show_curves(
+    list(range(20)), {name: shares[::-1] for name, shares in arrives.items()},
+    xlabel="steps back", ylabel="share of the gradient", logy=True, height=3,
+    alt="Share of the gradient that arrives, on a logarithmic axis, over the steps back. For tanh and for a GRU it falls "
+    "below a thousandth at the first step; with an orthogonal U about a hundredth is left, with the update gate near 0.95 a third.",
+)  # fmt: skip
+
+# %% [markdown]
+# An untrained GRU forgets as fast as the plain tanh.
+# An orthogonal $U$ helps, and an update gate near 1 helps more.
+# The difference is that a GRU can *learn* such a gate, feature by feature.
+# The **LSTM** of [Hochreiter and Schmidhuber (1997)](https://doi.org/10.1162/neco.1997.9.8.1735), which is the older one, has a second state for this purpose, and now three gates.
+#
+# What does the gate keep, then?
+# Move it, and watch the shares of the old state and of each word.
+
+# %% jupyter={"source_hidden": true}
+cu.explore.gated_memory()
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Through 20 steps an open gate hands on more gradient than an orthogonal U, and an orthogonal U more than tanh.",
+    given=open_bias == 3.0,
+):
+    tanh, orthogonal, gru, open_gate = (shares[0] for shares in arrives.values())
+    assert max(tanh, gru) < 0.001 and 0.003 < orthogonal < 0.03 and open_gate > 0.2
+
+# %% [markdown]
 # ## A fixed number of places
 #
-# The chapter pads each batch to its longest sentence.
-# *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` places, and truncates what is longer.
-# For the French side of our small world, `<eos>` included:
+# The chapter pads each batch to its longest sentence, whereas *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` places and truncates what is longer.
+# What does that cost for the French side of our small world, `<eos>` included?
 
 # %%
 world = small_world("fr")
@@ -142,9 +226,11 @@ for num_steps in (6, 8, 10, 12, 16):
 pd.DataFrame(costs).T.astype(float).round(3)
 
 # %% [markdown]
-# Few places cut off many ends, and a sentence whose `<eos>` is cut off teaches a beginning without an end; many are filled with padding.
-# What is gained is one shape for all batches, which some compilers and accelerators need.
-# If batches are padded to their longest sentence, it depends on who shares a batch:
+# Few places cut off many ends, and a sentence without its `<eos>` teaches a beginning that never stops.
+# Many places are mostly padding.
+# What we would gain is one shape for all batches, which some compilers and accelerators need.
+#
+# If we pad a batch to its longest sentence, the padding depends on which sentences share a batch.
 
 # %%
 batch_size = 48  # try 8 … 128
@@ -166,7 +252,8 @@ paddings = share_of_padding(drawn), share_of_padding(similar)
 print("padding: drawn at random {:.0%}, of similar length {:.0%}".format(*paddings))
 
 # %% [markdown]
-# Our loader sorts large groups of pairs by length, cuts batches, and shuffles these: then 1 place in 100 is padding, and no token is lost.
+# Our loader sorts large groups of pairs by length, cuts them into batches, and shuffles the batches.
+# So only one place in a hundred is padding, and no token is lost.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -179,9 +266,10 @@ with cu.guard(
 # %% [markdown]
 # ## What happens without lengths?
 #
-# `pack_padded_sequence` is easily forgotten, and no error is raised.
-# A bidirectional GRU reads *i'm home .*, alone and beside a longer sentence, with and without lengths.
-# How far does its context move?
+# It is easy to forget `pack_padded_sequence`.
+# No error is raised.
+# Let a bidirectional GRU read *i'm home .*, once on its own and once beside a longer sentence, with lengths and without.
+# How far does the context move?
 
 # %%
 english = world.source_vocab
@@ -210,9 +298,9 @@ for with_lengths in (True, False):
 pd.DataFrame(moved, index=["forwards", "backwards"]).T.round(3)
 
 # %% [markdown]
-# With lengths nothing moves.
-# Without them both halves do, although the embedding of `<pad>` is the zero vector: the biases and $hU$ change the state at every step.
-# The forward half is the state after the last `<pad>`; the backward half began in the padding.
+# With lengths nothing moves, and without them both halves do.
+# The embedding of `<pad>` is the zero vector, but the biases and $hU$ go on changing the state at every step.
+# So the forward half is the state after the last `<pad>`, and the backward half has begun in the padding.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A context depends on its own sentence only, if the encoder knows the lengths."):
@@ -223,21 +311,23 @@ with cu.guard("A context depends on its own sentence only, if the encoder knows 
 # ## The papers' models
 #
 # Our translator is a simple member of a family.
-# The originals:
+# Here are the originals beside it.
 #
-# | | network | context | decoder is told it | before the output |
+# | | network | context | the decoder gets it | before the output |
 # |---|---|---|---|---|
 # | [Cho et al. (2014)](https://arxiv.org/abs/1406.1078) | GRU, one layer | last state, through tanh | at every step, and in the output | maxout |
 # | [Sutskever et al. (2014)](https://arxiv.org/abs/1409.3215) | LSTM, four layers | last states of all layers | as its first state only | linear |
 # | [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473) | GRU, both directions | (attention) | anew at every step | maxout |
 # | this course | GRU, both directions, one layer | last state of each direction | at every step, and in the output | linear, tanh |
 #
-# Sutskever et al. read the source *backwards*, and report that this alone raised their BLEU from 25.9 to 30.6 (section 3.3): the first words of source and target are then close.
-# Bahdanau et al. start the decoder from the last *backward* state alone; we take both.
+# Sutskever et al. read the source *backwards*, because the first words of source and target are then close, and report that this raised their BLEU from 25.9 to 30.6 (section 3.3).
+# Bahdanau et al. start the decoder from the last *backward* state only, and we take both.
 #
-# Their GRU is not quite PyTorch's either: the paper's reset gate acts *before* the matrix, $n = \tanh(xW_n + (r\odot h)U_n)$, PyTorch's after it, $n = \tanh(xW_n + r\odot(hU_n))$.
-# And Bahdanau et al. (appendix A.1.1) exchange $z$ and $1 - z$.
-# With the same weights the two forms of the reset gate give:
+# Their GRU isn't quite PyTorch's either.
+# In the paper the reset gate acts *before* the matrix, $n = \tanh(xW_n + (r\odot h)U_n)$, and in PyTorch after it, $n = \tanh(xW_n + r\odot(hU_n))$.
+# (Bahdanau et al., appendix A.1.1, also exchange $z$ and $1 - z$.)
+# Does it matter?
+# Let's give both forms the same weights.
 
 # %%
 hidden, feature = torch.tensor([0.5, -0.5]), torch.tensor([0.2, 0.1])
@@ -250,26 +340,22 @@ compared = pd.DataFrame({name: n.tolist() for name, n in forms.items()})
 compared.T.add_prefix("feature ").round(3)
 
 # %% [markdown]
-# With $r = (1, 0)$ PyTorch's form closes feature 1 of the *result*, the paper's feature 1 of the *old state*, before it is mixed into both.
-# The weights of one do not fit the other.
-#
-# And what does the update gate keep?
-# A single feature over ten steps, with the same gates at each:
-
-# %% jupyter={"source_hidden": true}
-cu.explore.gated_memory()
+# With $r = (1, 0)$ PyTorch's form closes the second feature of the *result*, whereas the paper's closes the second feature of the *old state*, before the matrix mixes it into both.
+# So the weights of one don't fit the other.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The two forms of the reset gate give different numbers in both features."):
-    one, two = forms.values()
-    assert ((one - two).abs() > 0.1).all()
+    pytorch, paper = forms.values()
+    assert ((pytorch - paper).abs() > 0.1).all()
 
 # %% [markdown]
 # ## On real sentences
 #
-# Two larger translators, with two GRU layers of 256 features, were trained beforehand on 25,000 English–French pairs that volunteers wrote ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), of at most ten tokens on either side; words that occur fewer than three times are `<unk>`.
-# One is this chapter's model, with a **fixed context**; the other has **attention**, and is the subject of [the next chapter](06_bahdanau_attention.ipynb).
-# The second has more parameters; the training is small, four epochs, one seed each.
+# What becomes of all this with sentences that people wrote?
+# We trained two larger translators, with two GRU layers of 256 features, on 25,000 English–French pairs from volunteers ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR).
+# The sentences have at most ten tokens on either side, and words that occur fewer than three times are `<unk>`.
+# One translator is this chapter's model with its **fixed context**, and the other has **attention**, the subject of [the next chapter](06_bahdanau_attention.ipynb), and a few more parameters.
+# It is a small training, four epochs with one seed each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()
@@ -286,13 +372,13 @@ real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).ro
 ).fillna("")
 
 # %% [markdown]
-# (Dashed losses are means over an epoch, with dropout.)
-# With a fixed context BLEU is 0.116 on 1,000 English test sentences, with attention 0.166.
-# The last row learns nothing: the **look-up** says the French of the training sentence whose English has most in common with the one asked for, rare words counting more.
-# It is halfway between the two: after four epochs, of a schedule of six, neither network is at its end.
-# BLEU here takes each French translation that the data have as a reference.
+# (The dashed losses are means over an epoch, with dropout.)
+# On 1,000 test sentences attention has the higher BLEU, which takes each French translation in the data as a reference.
+# The last row learns nothing.
+# The **look-up** finds the training sentence whose English has most in common with ours, where rare words count more, and says its French.
+# It is halfway between the two networks, which after four of six planned epochs aren't at their end yet.
 #
-# The first four test sentences of at least eight tokens whose words are all known:
+# Here are the first four test sentences of at least eight tokens whose words are all known.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 shown = zip(*(real_run(attention=look).examples for look in (False, True)), strict=True)
@@ -309,8 +395,9 @@ pd.set_option("display.max_colwidth", 80)
 pd.DataFrame(table)
 
 # %% [markdown]
-# With the fixed context words come twice and more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*).
-# Behind a look-up, this is no translator yet; the next chapter compares three seeds of each, on the small world.
+# With the fixed context some words come twice or more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*).
+# As long as a look-up is better, this is no translator yet.
+# The next chapter compares several seeds of both on the small world.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -332,6 +419,9 @@ with cu.guard(
 # - Cho, K. et al. (2014).
 #   [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078).
 #   EMNLP.
+# - Hochreiter, S. and Schmidhuber, J. (1997).
+#   [Long short-term memory](https://doi.org/10.1162/neco.1997.9.8.1735).
+#   Neural Computation 9(8), 1735–1780.
 # - Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J.
 #   (2002).
 #   [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/).

@@ -257,7 +257,7 @@ pd.DataFrame(
 #
 # | Zou, *Attention Mechanism* | Here |
 # |---|---|
-# | Input Data | 05 [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches) |
+# | Input Data | 05 [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target) |
 # | Basic Functions | 04 [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend) · 04 further [Which version passes which test?](04_masks_further.ipynb#Which-version-passes-which-test?) |
 # | DotProductAttention | 04 [Attention with a mask](04_masks.ipynb#Attention-with-a-mask) · 07 further [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention) |
 # | MultiHeadAttention | 08 [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h) · 08 further [Sizes of their own](08_multi_head_attention_further.ipynb#Sizes-of-their-own) |
@@ -265,8 +265,8 @@ pd.DataFrame(
 # | Add&Norm; ForwardWiseFFN | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) |
 # | Model | 10 [The whole model](10_transformer.ipynb#The-whole-model) |
-# | Masked softmax loss; Train function | 05 [What counts as an error, and the training loop](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop) |
-# | Prediction | 05 [Word by word](05_sequence_to_sequence.ipynb#Word-by-word) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search) |
+# | Masked softmax loss; Train function | 05 [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss) |
+# | Prediction | 05 [Greedy decoding](05_sequence_to_sequence.ipynb#Greedy-decoding:-letters,-then-words) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search) |
 # | Llama | 14 further [What came after](14_bert_and_transfer_further.ipynb#What-came-after) |
 #
 # | Kak, *Transformers: Learning with Purely Attention Based Networks* | Here |

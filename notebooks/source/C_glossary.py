@@ -35,7 +35,7 @@ cu.seed_everything(0)
 # An optimizer that gives each parameter a step size of its own, because it divides the mean of recent gradients by their usual size.
 # AdamW adds [weight decay](#weight-decay).
 # For example, gradients of 100 and of 0.01 lead to first steps of the same size, the learning rate.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [Small first steps](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up), [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay).
+# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [Small first steps](12_training_transformers.ipynb#Small-first-steps:-Adam-and-warm-up), [Adam with decoupled weight decay](12_training_transformers_further.ipynb#Adam-with-decoupled-weight-decay).
 #
 # ### <a id="additive-attention"></a>additive attention
 #
@@ -94,7 +94,7 @@ cu.seed_everything(0)
 #
 # The way to compute the gradient of a recurrent network: from its last step back to the first, through the state of each step.
 # For example, the loss at the last word reaches the embedding of the first word through every state in between.
-# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads:-RNN-and-GRU).
 #
 # ### <a id="bag-of-words"></a>bag of words
 #
@@ -119,7 +119,7 @@ cu.seed_everything(0)
 # A group of examples that a model works on at once, along the first axis of a tensor.
 # A step of training follows the mean gradient of one batch.
 # For example, 64 sentences of 10 tokens are a batch of shape (64, 10).
-# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches).
+# *Taught in* [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target).
 #
 # ### <a id="beam-search"></a>beam search
 #
@@ -149,7 +149,7 @@ cu.seed_everything(0)
 #
 # A score for translations: the geometric mean of the shares of their n-grams that the reference also has, times a penalty for translations that are too short.
 # For example, *il est mouillé .* for *il est calme .* has 3 of 4 words right and 1 of 3 pairs, so BLEU with words and pairs is $\sqrt{3/4 \cdot 1/3} = 0.5$.
-# *Taught in* [A number for translations](05_sequence_to_sequence.ipynb#A-number-for-translations), [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out).
+# *Taught in* [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out).
 #
 # ### <a id="boundary-bias"></a>boundary bias
 #
@@ -316,7 +316,7 @@ cu.seed_everything(0)
 #
 # The vector of a token: a row of a matrix that training changes, so tokens that are used alike come to be near each other.
 # For example, 1,000 words with 64 numbers each are a matrix of shape (1000, 64), and word 7 is its row 7.
-# *Taught in* [Padding gets weight](04_masks.ipynb#Padding-gets-weight), [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [The whole model](10_transformer.ipynb#The-whole-model).
+# *Taught in* [Padding gets weight](04_masks.ipynb#Padding-gets-weight), [Dot products of embeddings](07_self_attention.ipynb#Dot-products-of-embeddings), [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target), [The whole model](10_transformer.ipynb#The-whole-model).
 #
 # ### <a id="empty-row"></a>empty row
 #
@@ -341,13 +341,13 @@ cu.seed_everything(0)
 #
 # One pass through all training data.
 # For example, with 6,400 sentences in batches of 64, an epoch has 100 steps.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss).
 #
 # ### <a id="exposure-bias"></a>exposure bias
 #
 # The gap that teacher forcing leaves: a decoder has never learned to go on from a mistake of its own.
 # For example, after one wrong word a translator may repeat itself until the end.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
+# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss).
 
 # %% [markdown]
 # ## F
@@ -384,7 +384,7 @@ cu.seed_everything(0)
 #
 # A recurrent network, GRU for short, whose gates decide for each feature how much of the old state is kept.
 # For example, a gate of 0.75 keeps three quarters of the old number and takes a quarter of the new one.
-# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads:-RNN-and-GRU).
 #
 # ### <a id="gelu"></a>GELU
 #
@@ -422,7 +422,7 @@ fig
 #
 # A way of decoding that takes the most probable token at each step, and never goes back.
 # For example, it begins with *she* if *she* is the most probable word, even if the best sentence begins with *it*.
-# *Taught in* [Word by word](05_sequence_to_sequence.ipynb#Word-by-word), [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search).
+# *Taught in* [Greedy decoding](05_sequence_to_sequence.ipynb#Greedy-decoding:-letters,-then-words), [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search).
 #
 # ### <a id="group-norm"></a>group norm
 #
@@ -521,7 +521,7 @@ fig
 # The number that says how far a step of training moves along the gradient.
 # We choose it by the validation loss, for each model anew.
 # For example, in plain gradient descent, a slope of 2 and a rate of 0.1 move a parameter by 0.2.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
+# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
@@ -572,7 +572,7 @@ fig
 # A recurrent network, long short-term memory, that carries a second state, which gates erase and write.
 # The GRU is its simpler relative.
 # For example, a gate near 1 keeps a number of this second state over many words.
-# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads:-RNN-and-GRU).
 
 # %% [markdown]
 # ## M
@@ -750,7 +750,7 @@ fig
 #
 # A network that reads tokens one after the other, and carries a state from each to the next.
 # For example, after *she has a*, its state is all that it knows of these three words.
-# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads:-RNN-and-GRU).
 #
 # ### <a id="relative-positions"></a>relative positions
 #
@@ -900,7 +900,7 @@ fig
 #
 # A way of training in which the decoder reads the true previous token, not its own prediction.
 # For example, if it says *un* where *une* is right, its next input is *une* all the same.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop), [The whole on one page](10_transformer.ipynb#The-whole-on-one-page).
+# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [The whole on one page](10_transformer.ipynb#The-whole-on-one-page).
 #
 # ### <a id="temperature"></a>temperature
 #
@@ -919,7 +919,7 @@ fig
 #
 # A piece that a model reads as one: a word, a part of a word or a sign, and for a vision transformer a patch.
 # For example, *She has a red car.* may be six tokens, five words and the full stop.
-# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches), [Pieces of words](13_gpt_further.ipynb#Pieces-of-words).
+# *Taught in* [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target), [Pieces of words](13_gpt_further.ipynb#Pieces-of-words).
 #
 # ### <a id="top-k-sampling"></a>top-k sampling
 #
@@ -963,13 +963,13 @@ fig
 # Examples that are not trained on, by which we choose rates, sizes and the moment to stop.
 # What they chose is then measured on a **test set**.
 # For example, of three learning rates we take the one with the smallest validation loss.
-# *Taught in* [What counts as an error](05_sequence_to_sequence.ipynb#What-counts-as-an-error,-and-the-training-loop).
+# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss).
 #
 # ### <a id="vanishing-gradient"></a>vanishing gradient
 #
 # A gradient that shrinks at each step or layer on its way back, until little of it is left to learn from.
 # For example, halved at each of twenty steps, a millionth of it arrives.
-# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads).
+# *Taught in* [A network that reads](05_sequence_to_sequence.ipynb#A-network-that-reads:-RNN-and-GRU).
 #
 # ### <a id="vision-transformer"></a>vision transformer
 #
@@ -982,7 +982,7 @@ fig
 # The list of tokens that a model knows, each with its number.
 # Any other token becomes `<unk>`.
 # For example, a translator that has never read *little* reads `<unk>` in its place.
-# *Taught in* [From sentences to batches](05_sequence_to_sequence.ipynb#From-sentences-to-batches).
+# *Taught in* [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target).
 
 # %% [markdown]
 # ## W

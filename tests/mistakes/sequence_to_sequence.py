@@ -7,6 +7,54 @@ from mistakes.table import wrong
 PAD, UNK, BOS, EOS = range(4)
 
 
+def _drawn(count, length, generator, low=4, high=16):
+    return torch.randint(low, high, (count, length), generator=generator)
+
+
+def _joined(letters, before=None, after=None):
+    """The letters with a column of one token before or after them."""
+    column = torch.full((len(letters), 1), before if after is None else after)
+    return torch.cat([column, letters] if after is None else [letters, column], dim=1)
+
+
+def _batch(letters):
+    source = _joined(letters, after=EOS)
+    return source, _joined(letters, before=BOS), source
+
+
+class my_strings:
+    special_tokens_too = wrong("Draws ids from 0 on.",
+        lambda count, length, generator: _batch(_drawn(count, length, generator, low=0)))
+    without_the_last_letter = wrong("The end of randint is not drawn.",
+        lambda count, length, generator: _batch(_drawn(count, length, generator, high=15)))
+    own_randomness = wrong("Ignores the generator.",
+        lambda count, length, generator: _batch(_drawn(count, length, None)))
+    one_string = wrong("The same string in each row.",
+        lambda count, length, generator: _batch(_drawn(1, length, generator).repeat(count, 1)))
+    letters_only = wrong("Neither <bos> nor <eos>.",
+        lambda count, length, generator: (_drawn(count, length, generator),) * 3)
+
+    def not_shifted(count, length, generator):
+        """The decoder reads what it has to say."""
+        source, _, target_out = _batch(_drawn(count, length, generator))
+        return source, target_out, target_out
+
+    def rolled(count, length, generator):
+        """<bos> in place of the first letter."""
+        source, target_in, target_out = _batch(_drawn(count, length, generator))
+        return source, torch.cat([target_in[:, :1], target_out[:, 1:]], dim=1), target_out
+
+    def another_target(count, length, generator):
+        """Draws the target anew: there is nothing to copy."""
+        source, _, _ = _batch(_drawn(count, length, generator))
+        return source, *_batch(_drawn(count, length, generator))[1:]
+
+    def begins_the_source(count, length, generator):
+        """<bos> stands in the source, as in target_in."""
+        _, target_in, target_out = _batch(_drawn(count, length, generator))
+        return target_in, target_in, target_out
+
+
 def _real(logits, lens):
     return torch.arange(logits.shape[1]) < lens[:, None]
 
@@ -115,6 +163,9 @@ class fixed_decoding:
 
 
 ANSWERS = {
+    "without_the_last_letter": ("letters only", "never draws"),
+    "not_shifted": ("<bos>", "before it has said anything"),
+    "rolled": ("shifts the target", "drop the last column"),
     "any_became_all": ("adds no more tokens", "Who remembers"),
     "divided_by_the_longest": ("every real token", "longest"),
     "one_token_too_many": ("logits at padding", "number 0"),

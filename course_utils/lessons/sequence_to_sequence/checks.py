@@ -1,10 +1,85 @@
-"""Checks of *Sequence to sequence*: the masked loss, greedy decoding."""
+"""Checks of *Sequence to sequence*: strings to copy, the masked loss, greedy decoding."""
 
 import torch
 import torch.nn.functional as F
 
 from course_utils.data.text import BOS, EOS, PAD
-from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
+from course_utils.kit.check import (
+    Check,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    expect_tensors,
+)
+from course_utils.lessons.sequence_to_sequence.strings import VOCABULARY
+
+# Strings to copy --------------------------------------------------------------------------------
+
+my_strings = Check("my_strings")
+
+
+def _strings(candidate, count=300, length=5, seed=0):
+    """Source, target_in and target_out of the candidate, in the right shape."""
+    answer = candidate(count, length, torch.Generator().manual_seed(seed))
+    parts = expect_tensors(answer, "source", "target_in", "target_out")
+    return [expect_shape(part, (count, length + 1)) for part in parts]
+
+
+@my_strings.must("returns source, target_in and target_out, each of shape (count, length + 1)")
+def _(candidate):
+    """Where does the one more token come from? Join a column of <bos> or <eos> to the letters, along dim=1."""
+    _strings(candidate)
+
+
+@my_strings.must("ends the source with <eos>, after letters only")
+def _(candidate):
+    """Which ids are letters? The four special tokens have 0 to 3, so letters begin with 4, and <eos> is 3."""
+    source, _, _ = _strings(candidate)
+    expect((source[:, -1] == EOS).all(), f"the last column holds {source[:, -1].unique().tolist()}")
+    drawn = source[:, :-1].unique().tolist()
+    wanted = list(range(4, VOCABULARY))
+    hint = "torch.randint(low, high, …) never draws `high` itself. Which number has to be there?"
+    few = drawn == wanted[:-1]
+    expect(drawn == wanted, f"the letters are {drawn}, expected {wanted}", hint if few else "")
+
+
+@my_strings.must("asks the decoder for a copy")
+def _(candidate):
+    """What should the decoder say, if it reads nothing but the vector? The very string that the encoder has read."""
+    source, _, target_out = _strings(candidate)
+    expect_equal(target_out[0].tolist(), source[0].tolist(), "the first target_out")
+
+
+@my_strings.must("begins target_in with <bos>")
+def _(candidate):
+    """What does the decoder read before it has said anything? <bos> is 2, and it comes first."""
+    _, target_in, _ = _strings(candidate)
+    expect(
+        (target_in[:, 0] == BOS).all(),
+        f"its first column holds {target_in[:, 0].unique().tolist()}",
+    )
+
+
+@my_strings.must("shifts the target by one: target_in is one step behind target_out")
+def _(candidate):
+    """Which token has the decoder just read when it has to say letter 2? Letter 1, so drop the last column and not
+    the first.
+    """
+    _, target_in, target_out = _strings(candidate)
+    expect_equal(target_in[0, 1:].tolist(), target_out[0, :-1].tolist(), "target_in after <bos>")
+
+
+@my_strings.must(
+    "draws other strings in each row and each call, and the same ones from the same seed"
+)
+def _(candidate):
+    """Who makes the random numbers? Give torch.randint the shape (count, length) and `generator=generator`."""
+    source, again, other = (_strings(candidate, seed=seed)[0] for seed in (0, 0, 1))
+    expect(torch.equal(source, again), "two calls with the same seed gave different strings")
+    expect(not torch.equal(source, other), "two seeds gave the same strings")
+    expect(len(source.unique(dim=0)) > 200, "most of the 300 strings are the same")
+
 
 # Loss over real tokens --------------------------------------------------------------------------
 

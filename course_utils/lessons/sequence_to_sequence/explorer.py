@@ -1,12 +1,12 @@
 """Strings copied through a vector of some numbers; and one feature of a GRU, step by step."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from course_utils.figures import COLORS, subplots
+from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import StoredRun, stored_runs
 
@@ -96,63 +96,139 @@ class Memory:
 
 
 def squeezed_context() -> Explorer:
-    """How many strings come out whole, over their length, when C numbers are all that is kept of them."""
+    """The chapter's first string through a vector of C numbers, and how many strings come out whole by length."""
     runs = stored_runs("sequence_to_sequence", "copier", lowest="val_loss")
-    rooms = sorted({run.config["room"] for run in runs} - {0})
-    controls = {"room": Slider(rooms, rooms[0], label="Numbers in the vector, C")}
-    caption = "Give the vector more room. How far does it carry?"
-    return Explorer("squeezed_context", lambda: Copies(runs), controls, caption=caption)
+    written = {
+        (run.config["room"], len(example["string"])): (example["string"], example["copy"])
+        for run in stored_runs("sequence_to_sequence", "opening_string")
+        for example in run.examples
+    }
+    rooms = sorted({room for room, _ in written} - {0})
+    lengths = sorted({length for _, length in written})
+    controls = {
+        "room": Slider(rooms, rooms[0], label="Numbers in the vector, C"),
+        "letters": Slider(lengths, lengths[-1], label="Letters of the string"),
+    }
+    caption = "Give the vector more room, or shorten the string. When does the copy come out whole?"
+    return Explorer("squeezed_context", lambda: Copies(runs, written), controls, caption=caption)
 
 
 class Copies:
-    """The share of whole strings right over their length, means of seeds: one size, others gray, attention dashed."""
+    """A string with its copies, wrong letters marked; and the share of whole strings right over their length."""
 
-    def __init__(self, runs: Sequence[StoredRun]):
-        """A gray line for each size, dotted for that trained longer; one line moves, with a dot for each seed."""
-        self.picture, ax = subplots(alt="Copied strings", width=6.4, height=3.4)
-        names = [name for name in runs[0].result if name != "val_loss"]
-        self.lengths = [int(name.split(", ")[1]) for name in names]
-        self.shares: dict[int, np.ndarray] = {}  # a row for each seed
-        for room, passes in {(r.config["room"], r.config.get("passes", 0)): None for r in runs}:
-            same = [
-                r for r in runs if (r.config["room"], r.config.get("passes", 0)) == (room, passes)
-            ]
-            seeds = np.array([[run.result[name] for name in names] for run in same])
-            style: dict[str, str] = {"color": "0.8"}
-            if passes:
-                style = {
-                    "color": "0.4",
-                    "linestyle": ":",
-                    "label": f"C = {room}, three times as long",
-                }
-            elif room == 0:
-                style = {"color": COLORS["value"], "linestyle": "--", "label": "may look back"}
-            else:
-                self.shares[room] = seeds
-            ax.plot(self.lengths, seeds.mean(axis=0), **style)
+    def __init__(
+        self,
+        runs: Sequence[StoredRun],
+        written: dict[tuple[int, int], tuple[str, str]],
+    ):
+        """Takes the runs behind the curves, and (room, letters) → the string and its copy; room 0 looks back."""
+        self.written = written
+        self.picture, (left, right) = subplots(
+            1, 2, alt="A string and its copies", width=8.6, height=3.5, width_ratios=[1.1, 1]
+        )
+        self._set_letters(left)
+        self._set_curves(right, runs)
+
+    def _set_letters(self, ax: Axes) -> None:
+        ax.set(xlim=(-0.6, SHOWN - 0.4), ylim=(5.6, -0.6), xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+        self.rows, self.heads = [], []
+        for row in (0, 2, 4):
+            self.heads.append(ax.text(-0.4, row - 0.1, "", fontsize=10, color="0.35"))
+            self.rows.append(
+                [
+                    ax.text(at, row + 0.8, "", ha="center", va="center", fontsize=15, family="monospace")
+                    for at in range(SHOWN)
+                ]
+            )  # fmt: skip
+
+    def _set_curves(self, ax: Axes, runs: Sequence[StoredRun]) -> None:
+        self.shares = mean_shares(runs)
+        for room, shares in self.shares.items():
+            ax.plot(*zip(*shares.items(), strict=True), **curve_style(room))
         ax.lines[0].set_label("other sizes")
-        (self.line,) = ax.plot([], [], "-", color=COLORS["key"])
-        (self.dots,) = ax.plot([], [], "o", color=COLORS["key"], markersize=3.5)
+        (self.line,) = ax.plot([], [], "-", color=COLORS["key"], linewidth=2)
+        (self.here,) = ax.plot([], [], "o", color=COLORS["key"], markersize=9)
         ax.set(
-            xlabel="letters in the string", ylabel="whole strings right",
-            xticks=self.lengths, ylim=(-0.03, 1.05),
+            xlabel="Letters in the string", ylabel="Strings copied whole",
+            xticks=list(self.shares[0, 4]), ylim=(-0.03, 1.05),
         )  # fmt: skip
-        ax.legend(loc="lower left", fontsize=8)
-        self.title = ax.set_title("All that is kept of a string: 128 numbers")
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, borderaxespad=0.2)
 
-    def draw(self, room: int) -> str:
-        """The line of one size."""
-        seeds = self.shares[room]
-        shares = seeds.mean(axis=0)
-        self.line.set_data(self.lengths, shares)
-        self.dots.set_data(self.lengths * len(seeds), seeds.flatten())
-        self.title.set_text(f"All that is kept of a string: {room} numbers")
-        listed = ", ".join(
-            f"{n}: {share:.2f}" for n, share in zip(self.lengths, shares, strict=True)
-        )
-        spread = seeds.max(axis=0) - seeds.min(axis=0)
+    def draw(self, room: int, letters: int) -> str:
+        """The string and its copies, and the curve of one size with a point at this length."""
+        string, copy = self.written[room, letters]
+        looked = self.written[0, letters][1]
+        heads = ("read", f"written from {room} numbers", "written by a decoder that may look back")
+        for head, text, row, cells in zip(
+            self.heads, heads, (string, copy, looked), self.rows, strict=True
+        ):
+            head.set_text(text)
+            for at, cell in enumerate(cells):
+                right = string[at : at + 1] == row[at : at + 1]
+                cell.set_text(row[at : at + 1] or ("" if right else MISSING))
+                cell.set_color("0.1" if right else COLORS["wrong"])
+                cell.set_fontweight("normal" if right else "bold")
+        shares = self.shares[room, 4]
+        self.line.set_data(list(shares), list(shares.values()))
+        self.here.set_data([letters], [shares[letters]])
+        listed = ", ".join(f"{length}: {share:.2f}" for length, share in shares.items())
         return (
-            f"A vector of {room} numbers; share of whole strings right by letters, mean of {len(seeds)} seeds that lie "
-            f"{spread.max():.2f} apart at most: {listed}. A dashed line stays near 1: a decoder that may look back at "
-            "the string."
+            f"The string {string} comes out of {room} numbers as {copy}, of a decoder that may look back as {looked}. "
+            f"Strings copied without a mistake by {room} numbers, over their letters: {listed}. The dashed line of the "
+            "decoder that may look back stays near 1."
         )
+
+
+SHOWN = 13
+"""Letters of a copy that fit the picture."""
+MISSING = "·"
+"""In the place of a letter that a copy lacks."""
+
+
+def mean_shares(runs: Sequence[StoredRun]) -> dict[tuple[int, int], dict[int, float]]:
+    """(room, passes) → length → the share of strings copied without a mistake, a mean over the seeds."""
+    of_variant: dict[tuple[int, int], list[dict[str, float]]] = {}
+    for run in runs:
+        variant = run.config["room"], run.config.get("passes", 4)
+        of_variant.setdefault(variant, []).append(run.result)
+    names = [name for name in runs[0].result if name.startswith("right")]
+    return {
+        variant: {
+            int(name.split(", ")[1]): float(np.mean([result[name] for result in results]))
+            for name in names
+        }
+        for variant, results in of_variant.items()
+    }
+
+
+def curve_style(variant: tuple[int, int]) -> dict[str, str]:
+    """The look of a curve: gray for a vector, dotted if it has trained for longer, dashed for a look back."""
+    room, passes = variant
+    if room == 0:
+        return {"color": COLORS["value"], "linestyle": "--", "label": "may look back"}
+    if passes > 4:
+        label = f"{room} numbers, {passes // 4} times the training"
+        return {"color": "0.45", "linestyle": ":", "label": label}
+    return {"color": "0.8"}
+
+
+def beside_the_stored(shares: Mapping[int, float], label: str) -> Picture:
+    """The curve of a copier, by the length of its strings, over those of the first screen."""
+    stored = mean_shares(stored_runs("sequence_to_sequence", "copier", lowest="val_loss"))
+    picture, ax = subplots(
+        alt=f"Strings copied without a mistake, over their letters: {label}, falls with the stored curves of 4 to "
+        "128 numbers, while the dashed line of a decoder that may look back stays near 1.",
+        width=6.2,
+        height=3.1,
+    )
+    for variant, curve in stored.items():
+        ax.plot(*zip(*curve.items(), strict=True), **curve_style(variant))
+    ax.lines[0].set_label("4 to 128 numbers, stored")
+    ax.plot(*zip(*shares.items(), strict=True), "-o", color=COLORS["query"], label=label)
+    ax.set(
+        xlabel="Letters in the string", ylabel="Strings copied whole",
+        xticks=list(shares), ylim=(-0.03, 1.05),
+    )  # fmt: skip
+    ax.legend(loc="lower left", fontsize=8)
+    return picture

@@ -1,17 +1,25 @@
 """The trainings of *Sequence to sequence* that are made beforehand: `make runs CHAPTER=05`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-from course_utils.data.text import SPECIALS
-from course_utils.data.translation import Batch, Pair, collate
-from course_utils.decoding import greedy, translate
+from course_utils.data.translation import Pair
+from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.kit.tuned import crossed
 from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
 from course_utils.lessons.sequence_to_sequence.real import real_translation as real_translation
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
+from course_utils.lessons.sequence_to_sequence.strings import (
+    COPIED,
+    OPENING,
+    VOCABULARY,
+    Strings,
+    copied,
+    shares_copied,
+)
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.runtime import evaluating, seed_everything
@@ -23,8 +31,6 @@ SEEDS = range(3)
 WIDTHS = [{"hidden_dim": width, "passes": 24, "source": True} for width in (96, 192)]
 BLIND = {"hidden_dim": 96, "passes": 8, "source": False}
 
-COPIED = (2, 4, 6, 8, 10, 12)
-"""Lengths of the strings on which a copier is judged."""
 ROOMS = (4, 16, 64, 128)
 """Sizes of the context: 128 is all that the encoder's two last states have."""
 SIZES = [{"room": room} for room in (*ROOMS, 0)]
@@ -42,6 +48,28 @@ SIZES = [{"room": room} for room in (*ROOMS, 0)]
 )
 def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> dict[str, dict]:
     """Copies random strings, 100 batches in each pass: the share of whole strings right, by length."""
+    model, val_loss = _copier(chapter, room, rate, seed, passes)
+    shares = {f"right, {length}": share for length, share in shares_copied(model).items()}
+    result = {"val_loss": val_loss} | shares
+    return {"result": {name: round(value, 4) for name, value in result.items()}}
+
+
+@stored(
+    cases=crossed(SIZES, (0.01,), (0,)),
+    chapter=["Translator", "masked_loss", "train"],
+    small=True,
+)
+def opening_string(chapter, *, room: int, rate: float, seed: int) -> dict[str, Any]:
+    """What these copiers write for the chapter's first string, and for its beginnings."""
+    model, val_loss = _copier(chapter, room, rate, seed)
+    examples = [
+        {"string": OPENING[:length], "copy": copied(model, OPENING[:length])} for length in COPIED
+    ]
+    return {"result": {"val_loss": round(val_loss, 4)}, "examples": examples}
+
+
+def _copier(chapter, room: int, rate: float, seed: int, passes: int = 4) -> tuple[Any, float]:
+    """A copier that has trained on random strings, and its loss on others."""
     seed_everything(seed)
     sizes = {"embed_dim": 32, "hidden_dim": 64}
     if room:
@@ -52,17 +80,15 @@ def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> di
     history = chapter.train(
         model, Strings(seed, batches=100), held_out, _loss_of(chapter), passes, rate
     )
-    strings, result = Strings(2000, batch_size=200), {"val_loss": history[-1][1]}
-    for length in COPIED:
-        batch = strings.of_length(length)
-        copies = greedy(model, batch.source, batch.source_lens, max_len=length + 1)
-        right = [ours == row[:-1] for ours, row in zip(copies, batch.source.tolist(), strict=True)]
-        result[f"right, {length}"] = sum(right) / len(right)
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return model, history[-1][1]
 
 
 @stored(
-    cases=[*crossed([BLIND], (0.009,), SEEDS), *crossed(WIDTHS, (0.004, 0.009), SEEDS)],
+    cases=[
+        *crossed([BLIND], (0.009,), SEEDS),
+        *crossed(WIDTHS, (0.004, 0.009), SEEDS),
+        *crossed(WIDTHS, (0.002,), (0,)),
+    ],
     chapter=["Translator", "masked_loss", "train", "world"],
     data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
 )
@@ -149,31 +175,3 @@ def _loss(model, world: SmallWorld, pairs: Sequence[Pair]) -> float:
             real = torch.arange(log_p.shape[1]) < batch.target_lens[:, None]
             total, count = total - log_p[real].sum().item(), count + int(real.sum())
     return total / count
-
-
-# Random strings of letters to copy ----------------------------------------------------------------
-
-LETTERS = "abcdefghijkl"
-VOCABULARY = len(SPECIALS) + len(LETTERS)
-
-
-class Strings:
-    """Batches of fresh strings; all strings of a batch have one length, from 2 to 12."""
-
-    def __init__(self, seed: int, *, batches: int = 1, batch_size: int = 64):
-        """An endless supply, `batches` at a time."""
-        self.numbers = torch.Generator().manual_seed(seed)
-        self.batches, self.batch_size = batches, batch_size
-
-    def __len__(self) -> int:
-        return self.batches
-
-    def __iter__(self) -> Iterator[Batch]:
-        for length in torch.randint(2, 13, (self.batches,), generator=self.numbers).tolist():
-            yield self.of_length(length)
-
-    def of_length(self, length: int) -> Batch:
-        """Strings of so many letters, as source and as target."""
-        shape = self.batch_size, length
-        drawn = torch.randint(len(SPECIALS), VOCABULARY, shape, generator=self.numbers)
-        return collate([(row, row) for row in drawn.tolist()])
