@@ -182,12 +182,12 @@ arrives = {name: gradients(cell) for name, cell in cells.items()}
 cu.show_curves(
     list(range(20)), {name: shares[::-1] for name, shares in arrives.items()},
     xlabel="steps back", ylabel="share of the gradient", logy=True, height=3,
-    alt="Share of the gradient that arrives, on a logarithmic axis, over the steps back. For tanh and for a GRU it falls "
-    "below a thousandth at the first step; with an orthogonal U about a hundredth is left, with the update gate near 0.95 a third.",
+    alt="Share of the gradient that arrives, on a logarithmic axis, over the steps back. For tanh it falls to a millionth and for a GRU "
+    "to a ten-thousandth at the first step; with an orthogonal U about a hundredth is left, with the update gate near 0.95 a third.",
 )  # fmt: skip
 
 # %% [markdown]
-# An untrained GRU forgets as fast as the plain tanh.
+# An untrained GRU forgets as well, though less than the plain tanh.
 # An orthogonal $U$ helps, and an update gate near 1 helps more.
 # The difference is that a GRU can *learn* such a gate, feature by feature.
 # The **LSTM** of [Hochreiter and Schmidhuber (1997)](https://doi.org/10.1162/neco.1997.9.8.1735), which is the older one, has a second state for this purpose, and now three gates.

@@ -124,13 +124,13 @@ class Copies:
         """Takes the runs behind the curves, and (room, letters) → the string and its copy; room 0 looks back."""
         self.written = written
         self.picture, (left, right) = subplots(
-            1, 2, alt="A string and its copies", width=8.6, height=3.5, width_ratios=[1.1, 1]
+            1, 2, alt="A string and its copies", width=7.9, height=3.4, width_ratios=[1.15, 1]
         )
         self._set_letters(left)
         self._set_curves(right, runs)
 
     def _set_letters(self, ax: Axes) -> None:
-        ax.set(xlim=(-0.6, SHOWN - 0.4), ylim=(5.6, -0.6), xticks=[], yticks=[])
+        ax.set(xlim=(-0.6, SHOWN - 0.4), ylim=(6.1, 0.9), xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         self.rows, self.heads = [], []
         for row in (0, 2, 4):
