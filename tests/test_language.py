@@ -67,31 +67,6 @@ def test_later_tokens_change_no_earlier_logits_of_a_gpt(swap, training):
     assert (before[:, 5] != after[:, 5]).any(dim=-1).all()
 
 
-@every_swap
-def test_steps_on_the_cache_equal_reading_at_once(swap):
-    model = make(**swap).eval()
-    ids = some_ids()
-    with torch.no_grad():
-        at_once, state = model(ids), model.start()
-        first = model.step(ids[:, :4], state)  # a prompt
-        assert_close(first, at_once[:, 3], rtol=1e-4, atol=1e-5)
-        for place in range(4, ids.shape[1]):
-            step = model.step(ids[:, place], state)
-            assert_close(step, at_once[:, place], rtol=1e-4, atol=1e-5)
-        assert state.length == ids.shape[1]
-
-
-def test_several_tokens_are_read_in_the_middle_and_a_state_goes_on_with_the_rows_it_kept():
-    model, ids, rows = make(rotary=True).eval(), some_ids(), torch.tensor([2, 0])
-    with torch.no_grad():
-        state, at_once = model.start(), model(ids)
-        model.step(ids[:, :3], state)
-        assert_close(model.step(ids[:, 3:7], state), at_once[:, 6], rtol=1e-4, atol=1e-5)
-        state.reorder(rows)
-        step = model.step(ids[rows, 7], state)
-        assert_close(step, at_once[rows, 7], rtol=1e-4, atol=1e-5)
-
-
 def test_rotary_angles_are_computed_once_a_forward_pass(monkeypatch):
     usual, made = positions._angles, []
     monkeypatch.setattr(positions, "_angles", lambda *args: made.append(1) or usual(*args))

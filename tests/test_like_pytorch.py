@@ -3,16 +3,19 @@
 import copy
 import io
 import itertools
+import random
 from functools import partial
+from unittest import mock
 
 import pytest
 import torch
 import torch.nn.functional as F
-from peers import copy_attention, copy_layer
+from peers import copy_attention, copy_layer, same_gradients
 from torch import nn
 from torch.testing import assert_close
 
 import course_utils as cu
+from course_utils import attention
 from course_utils.attention import (
     MultiHeadAttention,
     causal_mask,
@@ -20,12 +23,15 @@ from course_utils.attention import (
     padding_mask,
 )
 from course_utils.cache import record_attention
+from course_utils.data.images import ImageBatch
 from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.models.diffusion import CrossAttention, PixelAttention, UNet
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
+from course_utils.train.losses import classification_loss
+from course_utils.train.trainer import Trainer
 
 EXACT = {"atol": 1e-10, "rtol": 1e-8}
 
@@ -39,11 +45,11 @@ def seed():
 
 
 def by_definition(q, k, v, mask=None, scale=None):
-    """In float64; a query with no permitted key gets zeros."""
+    """In float64, by sums over permitted keys; a query without any gets zeros."""
     scores = q.double() @ k.double().mT * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(-1).nan_to_num(0) @ v.double()
+    permitted = torch.ones_like(scores) if mask is None else mask.expand_as(scores).double()
+    weights = (scores - scores.amax(-1, keepdim=True)).exp() * permitted
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-300) @ v.double()
 
 
 def some(*shape):
@@ -60,22 +66,30 @@ def some(*shape):
     ],
 )
 @pytest.mark.parametrize("lead", [(), (3,), (2, 4), (2, 3, 4)])
-def test_each_mask_that_broadcasts_to_the_scores_is_taken(lead, dtype, tolerance):
+def test_averages_and_gradients_are_right_for_each_mask_that_broadcasts(lead, dtype, tolerance):
     sizes = [(5, 7, 8, 6), (1, 7, 8, 8), (5, 1, 8, 8), (7, 5, 8, 8), (33, 65, 16, 16)]
     for (queries, keys, dim, value_dim), scale in itertools.product(sizes, (None, 0.3)):
         q, k, v = (
-            torch.randn(*lead, n, size).to(dtype)
+            torch.randn(*lead, n, size).to(dtype).requires_grad_()
             for n, size in ((queries, dim), (keys, dim), (keys, value_dim))
         )
         masks = [None, some(()), some(keys), some(1, keys), some(queries, 1), some(queries, keys)]
         masks += [torch.zeros(queries, keys).bool(), some(*lead, queries, keys)]
         masks += [some(*lead[:-1], 1, queries, keys)] if lead else []
+        given = (q, k, v, *masks[1:])
+        before = [tensor.clone() for tensor in given]
         for mask in masks:
             expected = by_definition(q, k, v, mask, scale)
-            found = cu.scaled_dot_product_attention(q, k, v, mask, scale=scale)
-            assert_close(found.double(), expected, atol=tolerance, rtol=0)
             weights = dot_product_weights(q, k, mask, scale=scale)
-            assert_close((weights @ v).double(), expected, atol=tolerance, rtol=0)
+            assert mask is None or not weights[~mask.expand_as(weights)].any()
+            for found in (
+                cu.scaled_dot_product_attention(q, k, v, mask, scale=scale),
+                weights @ v,
+            ):
+                assert_close(found.double(), expected, atol=tolerance, rtol=0)
+                if dtype.itemsize > 2:
+                    same_gradients(found, expected.to(dtype), (q, k, v))
+        assert all(map(torch.equal, given, before))  # nothing is changed in place
         if queries <= keys:
             causal = causal_mask(keys)[keys - queries :]
             found = cu.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -340,6 +354,11 @@ def autocast(model, *args):
         return model(*args).float()
 
 
+def joined(model, *args):
+    with mock.patch.object(attention, "_joining_pays", return_value=True):
+        return model(*args)
+
+
 WAYS = {
     "deepcopy": (lambda make, model, args: copy.deepcopy(model)(*args), 0),
     "a whole file": (lambda make, model, args: saved_whole(model)(*args), 0),
@@ -368,6 +387,7 @@ WAYS = {
         0.2,
     ),
     "autocast": (lambda make, model, args: autocast(model, *args), 0.2),
+    "joined as on a GPU": (lambda make, model, args: joined(model, *args), 1e-5),
 }  # fmt: skip
 
 
@@ -445,3 +465,53 @@ def test_a_model_compiles_whole_and_its_gradients_are_the_same(name):
     torch._dynamo.reset()
     for ours, expected in zip(*found, strict=True):
         assert_close(ours, expected, atol=1e-4, rtol=1e-4)
+
+
+# Decoding and training --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_a_text_in_any_portions_is_as_read_at_once(number):
+    """With gradients or without, in turns, and going on with any of its rows."""
+    draws = random.Random(number)
+    model = GPT(
+        20,
+        embed_dim=16,
+        norm=draws.choice(["layer", "rms"]),
+        activation=draws.choice(["gelu", "swiglu"]),
+        rotary=draws.random() < 0.5,
+        num_kv_heads=draws.choice([1, 2, 4]),
+    ).eval()
+    tokens, state = torch.randint(20, (3, 30)), model.start()
+    at_once = model(tokens)
+    while (start := state.length) < 30:
+        end = draws.randint(start + 1, min(start + 7, 30))
+        with draws.choice([torch.no_grad, torch.inference_mode, torch.enable_grad])():
+            logits = model.step(tokens[:, start:end], state)
+        assert_close(logits, at_once[:, end - 1], atol=1e-5, rtol=1e-4)
+        if draws.random() < 0.3:
+            rows = torch.tensor(draws.choices(range(3), k=3))
+            state.reorder(rows)
+            tokens, at_once = tokens[rows], at_once[rows]
+
+
+def test_a_training_is_the_loop_that_one_would_write():
+    ours = ViT(image_size=8, patch_size=4, embed_dim=16, dropout=0.0).double()
+    plain = copy.deepcopy(ours)
+    batches = [
+        ImageBatch(torch.randn(8, 1, 8, 8).double(), torch.randint(10, (8,))) for _ in range(4)
+    ]
+    trainer = Trainer(classification_loss(), epochs=2, lr=3e-3, weight_decay=0.1, quiet=True)
+    trainer.fit(ours, batches)
+    decayed = [p for name, p in plain.named_parameters() if p.ndim == 2 and "positions" not in name]
+    others = [p for p in plain.parameters() if not any(p is other for other in decayed)]
+    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=3e-3, betas=(0.9, 0.98))
+    for batch in batches * 2:
+        optimizer.zero_grad()
+        F.cross_entropy(plain(batch.images), batch.labels).backward()
+        nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        optimizer.step()
+    for name, parameter in ours.named_parameters():
+        if not name.endswith("key_proj.bias"):  # whose gradient is nothing but rounding
+            assert_close(parameter, plain.get_parameter(name), atol=1e-8, rtol=1e-6)
