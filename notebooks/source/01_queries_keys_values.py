@@ -18,6 +18,7 @@
 
 # %%
 import math
+from functools import partial
 
 import pandas as pd
 import torch
@@ -373,7 +374,7 @@ def one_step_solution(ask, query, wanted, rate):
 cu.checks.one_step(one_step_solution)
 
 # %% [markdown]
-# Let's repeat your step 300 times from the kitten, at two temperatures.
+# Let's repeat your step 3,000 times from the kitten, at two temperatures.
 # Next to the two ways we draw what each look-up answers on the straight line from the kitten to the elephant.
 
 # %%
@@ -382,16 +383,16 @@ rate = 0.0003  # try 0.0001 … 0.0005
 step = cu.choose(one_step, walks.one_step)
 ways = {}
 for t in (0.1, 0.02):
-    way = [kitten]
-    for _ in range(300):
-        way.append(step(lambda query, t=t: look_up(query, keys, values, t), way[-1], wanted, rate))
+    ask, way = partial(look_up, keys=keys, values=values, T=t), [kitten]
+    for _ in range(3000):
+        way.append(step(ask, way[-1], wanted, rate))
     ways[t] = torch.cat(way)
-    print(f"T = {t:g}: at the end {look_up(way[-1], keys, values, t).item():.1f} years")
+    print(f"T = {t:g}: {ask(way[-1]).item():.2f} years at the end")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 line = kitten + torch.linspace(0, 1, 401)[:, None] * (keys[-1] - kitten)
-side = torch.linspace(-0.1, 1.1, 81)
-field = look_up(torch.cartesian_prod(side, side), keys, values, 0.1)
+across, up = torch.linspace(-0.42, 1.1, 81), torch.linspace(-0.1, 1.15, 81)
+field = look_up(torch.cartesian_prod(across, up), keys, values, 0.1)
 fig, (left, right) = cu.subplots(
     1, 2, width=9, height=3.5, width_ratios=[1.1, 1],
     alt="Left: the answer along a straight line from the kitten to the elephant. Softmax is a rising curve; nearest and "
@@ -405,7 +406,7 @@ for name, (color, style) in looks.items():
     left.plot(torch.linspace(0, 1, 401), answers, style, color=cu.COLORS[color], label=name)
 left.set(xlabel=f"from kitten (0) to {names[-1]} (1)", ylabel="answer (years)")
 left.legend(loc="upper left", fontsize=9)
-levels = right.contour(side, side, field.reshape(81, 81).T, 10, colors="0.75", linewidths=0.7)
+levels = right.contour(across, up, field.reshape(81, 81).T, 10, colors="0.75", linewidths=0.7)
 right.clabel(levels, fontsize=8)
 for t, color in ((0.1, "key"), (0.02, "query")):
     right.plot(*ways[t].T, color=cu.COLORS[color], linewidth=2.2, label=f"T = {t:g}")
@@ -414,7 +415,7 @@ for name, place in [*zip(names, keys.tolist(), strict=True), ("kitten", kitten[0
     right.plot(*place, "X" if name == "kitten" else "o", color="black", markersize=6)
     right.annotate(name, place, (0, 7), textcoords="offset points", ha="center", fontsize=9)
 right.set(
-    xlabel="size", ylabel="home", title="ways of the query", xlim=(-0.1, 1.1), ylim=(-0.1, 1.15)
+    xlabel="size", ylabel="home", title="ways of the query", xlim=(-0.42, 1.1), ylim=(-0.1, 1.15)
 )
 right.legend(loc="upper right", fontsize=9)
 fig
@@ -480,7 +481,8 @@ for j in flat[:, 1].argsort().tolist():  # words that would cover another stand 
 for word, spot, i in zip(words, answers @ corners, kind.tolist(), strict=True):
     right.plot(*spot, "o", color=colors[i], alpha=0.6, markersize=7)
     if answers[words.index(word), i] < 0.6:
-        right.annotate(word, spot.tolist(), (7, -3), textcoords="offset points", fontsize=9)
+        offset = (7, -3) if i == 2 else (-4, 7) if i == 0 else (-12, -13)
+        right.annotate(word, spot.tolist(), offset, textcoords="offset points", fontsize=9)
 left.set(
     xlim=(flat[:, 0].min() - 0.3, flat[:, 0].max() + 0.3),
     ylim=(flat[:, 1].min() - 0.2, flat[:, 1].max() + 0.2),

@@ -393,7 +393,9 @@ with cu.guard(
 
 # %%
 more = F.pad(scores, (0, 1), value=-(0.3**2) / 2)  # (queries, keys and nothing)
-nothing = {f"T = {t:g}": (more / t).softmax(dim=-1)[:, -1].tolist() for t in (0.01, 0.1, 0.3, 1.0)}
+nothing = {}
+for t in (0.01, 0.1, 0.3, 1.0):
+    nothing[f"T = {t:g}"] = (more / t).softmax(dim=-1)[:, -1].tolist()
 pd.DataFrame.from_dict(nothing, orient="index", columns=["kitten", "house"]).round(2)
 
 # %% [markdown]
