@@ -252,8 +252,7 @@ class Bahdanau(OneStep):
 
 
 # %% [markdown]
-# Is it the same network as the package's `cu.AttentionTranslator`?
-# Let's give both the same weights and compare.
+# With the same weights, our class should compute what the package's `cu.AttentionTranslator` computes.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 world = alignment.world_in("French")
@@ -279,16 +278,11 @@ cu.equal(mine, theirs, batch.source, batch.source_lens, batch.target_in)
 # We train on the small world of the last chapter, for now with the French in its usual order.
 # `cu.Trainer` is the loop from there, with a rate that rises over 50 steps and then falls to zero.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 hidden_dim = 64  # try 8 … 96
 epochs = 8  # try 1 … 18
-cu.seed_everything(0)
-model = Bahdanau(*sizes, embed_dim=64, hidden_dim=hidden_dim)
-first = next(iter(world.loader(world.train)))
-cu.before_training(model, first, cu.translation_loss(), lr=6e-3)
 
 
-# %% tags=["nbval-ignore-output"]
 def train(model, world, measure=None):
     loader = world.loader(world.train)
     schedule = cu.warmup_decay(50, epochs * len(loader))
@@ -297,6 +291,8 @@ def train(model, world, measure=None):
     return trainer.fit(model, loader, world.loader(world.val, shuffle=False))
 
 
+cu.seed_everything(0)
+model = Bahdanau(*sizes, embed_dim=64, hidden_dim=hidden_dim)
 history = train(model, world)
 lines = [" ".join(pair.source) for pair in world.test]
 french = cu.translate(model, lines, *vocabularies, max_len=20)
@@ -332,7 +328,7 @@ compared = compared.rename(index=kinds, columns=columns).round(2).rename_axis(No
 compared.astype({"parameters": int})
 
 # %% [markdown]
-# **With attention four sentences in five are exactly right, and with a fixed context hardly three in five.**
+# **With attention more than four sentences in five are exactly right, and with a fixed context about three in five**, and dropout doesn't help it.
 # The gap is widest for long sentences, of which one vector has to hold the most.
 #
 # ### Exercise 2 · Find the bug
@@ -470,13 +466,13 @@ alignments = pd.DataFrame(
 alignments.round(2)
 
 # %% [markdown]
-# In usual French the network is only a little better than the diagonal.
+# In usual French the diagonal is about as good as the network, so a low error proves little there.
 # Backwards the diagonal is useless, and there the network shows that it has really *learned* to align.
 # In shuffled sentences it learns nothing about the links, since the decoder has to ask before it can know which word is next.
 #
 # ### Exercise 3 · An order of your own
 #
-# *build · 5 minutes*
+# *build · 4 minutes*
 #
 # Now it's your turn to hide the links.
 # Write a rule that gets the words of a French sentence and returns their places, in the order in which you want them written.
@@ -584,32 +580,33 @@ with cu.guard("The sentence of the first screen has the median error, and six of
     error = alignment.alignment_error_rate([found], [gold])
     assert abs(error - backwards.result["median"]) < 1e-3
 with cu.guard(
-    "With attention more sentences are right than with a fixed context, at each length and at each rate."
+    "With attention more sentences are right than with a fixed context, at each length, and at each rate that both had."
 ):
-    every = cu.stored_runs("bahdanau_attention", "translator", order="French")
-    by_rate = pd.DataFrame([run.config | run.result for run in every])
     for key in ("exact", "exact_5", "exact_7", "exact_10"):
         grouped = table.groupby("kind")[key]
         assert grouped.min()["attention"] > grouped.max().drop("attention").max()
-    fixed = by_rate[by_rate["kind"] != "attention"]["exact"]
-    assert (
-        by_rate[by_rate["kind"] == "attention"].groupby("rate")["exact"].mean().min() > fixed.max()
-    )
+    tried = cu.stored_runs("bahdanau_attention", "translator", order="French")
+    tried = pd.DataFrame([run.config | run.result for run in tried])
+    by_rate = tried.groupby(["kind", "rate"])["exact"].mean().unstack("kind").dropna(subset="fixed")
+    assert len(by_rate) == 3 and (by_rate["attention"] > by_rate["fixed"] + 0.03).all()
+    for kind in ("attention", "fixed"):  # the best rate is not at an end
+        losses = tried[tried["kind"] == kind].groupby("rate")["val_loss"].mean()
+        assert losses.index.min() < losses.idxmin() < losses.index.max()
 with cu.guard(
-    "The network aligns better than the diagonal in usual French, far better backwards, and hardly at all in shuffled sentences."
+    "The network aligns about as well as the diagonal in usual French, far better backwards, and not at all in shuffled sentences."
 ):
     ahead = alignments["diagonal"] - alignments["network"]
-    assert (networks("French") < alignments.loc["French", "diagonal"]).all()
-    assert 0 < ahead["French"] < 0.1 and ahead["backwards"] > 0.5
+    assert abs(ahead["French"]) < 0.06 and ahead["backwards"] > 0.5
     assert alignments.loc["shuffled", "network"] > alignments.loc["shuffled", "uniform"] - 0.05
 with cu.guard("With the plain average pas loses nothing in French, but it does backwards."):
     lost = needed["its own context"] - needed["the plain average"]
     assert lost[places["French", "pas"]] < 0.02
-    assert lost.drop(places["French", "pas"]).min() > 0.1
+    assert min(lost[places["backwards", "pas"]], lost[places["French", "ne"]]) > 0.2
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
-    "*How sure is this?* In the table of translators attention has three seeds at one learning rate, and the fixed context two or three at the better of two, with dropout one. "
+    "*How sure is this?* In the table of translators each row is the mean of three seeds at one learning rate. For attention it is the best of four rates and for the fixed context the best of three, chosen on validation sentences, and neither lies at the end of its list. With dropout (0.3) we trained only one network. "
+    "The lowest rate is too low for so few passes, and there attention is right in 0.62 and the fixed context in 0.57. "
     "All networks are small, and a grammar made their short sentences. "
     "Backwards we trained three networks at one rate, and the first screen shows the one with the highest error (the two others have 0.22 and 0.18). "
     "A guess along the *other* diagonal has 0.24 there and is about as good, but whoever makes it knows the order. "

@@ -48,21 +48,17 @@ def _new(kind: str, *sizes: int) -> nn.Module:
     return RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=96, dropout=dropout)
 
 
-ATTENTION, BACKWARDS, FIXED, DROPOUT = (
-    {"kind": kind, "order": order}
-    for kind, order in (
-        ("attention", "French"),
-        ("attention", "backwards"),
-        ("fixed", "French"),
-        ("fixed, dropout", "French"),
-    )
-)
+ATTENTION = {"kind": "attention", "order": "French"}
+BACKWARDS = {"kind": "attention", "order": "backwards"}
+FIXED = {"kind": "fixed", "order": "French"}
+DROPOUT = {"kind": "fixed, dropout", "order": "French"}
 
 
 @stored(
     cases=[
-        *crossed([ATTENTION, BACKWARDS, FIXED], (0.004,), range(3)),
-        FIXED | {"rate": 0.008, "seed": 0},
+        *crossed([ATTENTION], (0.002, 0.004, 0.008, 0.016), range(3)),
+        *crossed([FIXED], (0.002, 0.004, 0.008), range(3)),
+        *crossed([BACKWARDS], (0.004,), range(3)),
         DROPOUT | {"rate": 0.004, "seed": 0},
     ],
     data=DATA,
