@@ -41,7 +41,7 @@ cu.seed_everything(0)
 cu.explore.offsets()
 
 # %% [markdown]
-# Among 1,024 tokens most answers are wrong, although the right token is still three to the left.
+# Among 1,024 tokens most answers are wrong, although the right token is three to the left.
 # The picture on the left shows why.
 # It has the mean score of a key at each **offset** from the query, where −3 means three to the left.
 # Training lifted −3 above the other offsets that it saw, which are shaded, and the dashed line marks the best of those.
@@ -392,6 +392,11 @@ cu.Drawing(
     "ones turn queries and keys, and those of Shaw, T5 and ALiBi add a table to the scores. The values get none of the last two.",
 )  # fmt: skip
 
+# %% [markdown]
+# ### Which far offsets share an entry?
+#
+# Shaw's limit and T5's last bucket are settings.
+
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "T5's last bucket usually begins at about 90 tokens. Trained on 16 tokens, such a model is right in a fifth of the answers among 1,024. "
@@ -406,8 +411,6 @@ cu.predict(
 )  # fmt: skip
 
 # %% [markdown]
-# ### Share what is far within the trained length
-#
 # Here are all kinds but one, trained on 16 tokens and asked about more.
 # On the right, compare the lines of each color.
 
@@ -527,6 +530,8 @@ with cu.guard(
 # - **YaRN** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071)) has two parts.
 #   It divides only the *slow pairs*, which didn't go round once in training, with a ramp between slow and fast.
 #   And it sharpens the softmax by a **temperature**, which here doubles all scores.
+#
+# ### The three remedies compared
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -541,9 +546,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# ### Slow the slow pairs
-#
-# Try each change, and watch the bars.
+# Try each, and watch the bars.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.cures()
