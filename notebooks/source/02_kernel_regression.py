@@ -204,6 +204,7 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 # Imagine that we could measure again and again.
 # We draw 200 new sets of forty points from the same curve, and fit each set with four widths.
 # The mean of the 200 fits misses the curve by the **bias**, and around their mean the fits scatter with the **variance**.
+# The squared error that we expect is the sum bias² + variance.
 # To say how many keys an answer rests on we use the [effective sample size](C_glossary.ipynb#effective-sample-size) of its weights, $1/\sum_i\alpha_i^2$, which is $m$ if $m$ keys share the weight equally.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -224,7 +225,7 @@ by_width.round(2)
 
 
 # %% [markdown]
-# Watch the gray fits above, and the dark band of weights below, where each row is one query.
+# In the next figure, watch the gray fits in the upper row and the dark band of weights in the lower one, where each row is one query.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -290,6 +291,7 @@ fits_and_maps(
 # The error on the points themselves is no help, because it is smallest at the narrowest width, where each point predicts itself.
 # The way out is to **predict each point from all the others**, and to compare with its value.
 # Let's do that for our three points, with $\sigma = 1$.
+# From the key 0, the keys 1 and 3 have the kernel values 0.607 and 0.011, so their weights are 0.607/0.618 and 0.011/0.618.
 #
 # | left out | weights of the other two | prediction | value | value − prediction |
 # |---|---|---|---|---|

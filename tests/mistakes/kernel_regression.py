@@ -18,6 +18,10 @@ class my_leave_one_out:
     the_course_s_own = wrong("Wraps what is to be built.",
         lambda keys, values, width: leave_one_out(keys, values, width=width))
 
+    mask_of_numbers = wrong("torch.eye without a dtype.",
+        lambda keys, values, width:
+            _scores(keys, width).masked_fill(torch.eye(len(keys)), -torch.inf).softmax(1) @ values)
+
     def values_zeroed(keys, values, width):
         """Removes a point's value but leaves its weight."""
         weights = cu.kernel_weights(keys, keys, width=width)
@@ -98,6 +102,8 @@ class own_points:
 
 ANSWERS = {
     "lonely": ("miss your value", "Which points share the weight"),
+    "mask_of_numbers": ("expected True and False", "Which `dtype`"),
+    "divided_by_the_rest": ("a prediction is NaN", "largest score first"),
     "minus_a_million": ("each point predicts itself", "below all numbers"),
     "minus_a_billion": ("each point predicts itself", "below all numbers"),
     "the_course_s_own": ("it calls leave_one_out", "step by step"),

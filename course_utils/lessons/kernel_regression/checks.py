@@ -44,7 +44,14 @@ def _(candidate):
     """Each point is a query and a key. What shape does your score matrix have? Sum over the axis of the keys, and one
     number per query remains.
     """
-    expect_shape(candidate(*_data(), 0.4), (8,))
+    try:
+        predictions = candidate(*_data(), 0.4)
+    except RuntimeError as error:
+        if "boolean mask" not in str(error):
+            raise
+        hint = "`torch.eye(n)` holds numbers. Which `dtype` makes True and False of them? `masked_fill` wants those."
+        raise Unmet("`masked_fill` got numbers, expected True and False", hint) from error
+    expect_shape(predictions, (8,))
 
 
 @my_leave_one_out.must("contains no NaN")
@@ -60,7 +67,10 @@ def _(candidate):
 
 @my_leave_one_out.must("never uses a point's own value")
 def _(candidate):
-    """How much weight does a point give itself? It should be 0, so look at the diagonal of your weights."""
+    """How much weight does a point give itself? It should be 0, so look at the diagonal of your weights.
+
+    A score of 0 doesn't do it, because its exponential is 1. Which score has the exponential 0?
+    """
     keys, values = _data()
     changed = values.clone()
     changed[3] += 10
@@ -74,7 +84,7 @@ def _(candidate):
 def _(candidate):
     """Add up the weights that remain in a row. Do they still sum to 1?
 
-    You normalize first and leave the point out afterwards. What if you do it the other way round?
+    Do you leave the point out *before* you normalize, and do you normalize over the keys? Both are needed.
     """
     keys, _ = _data()
     expect_close(
@@ -116,6 +126,12 @@ def _(candidate):
             raise Unmet(
                 f"width {width:g}: each point predicts itself",
                 hint="The others score below −10⁹. Which score is below all numbers?",
+            )
+        if mine.isnan().any():
+            raise Unmet(
+                f"width {width:g}: a prediction is NaN",
+                hint="All exponentials of a row are rounded to 0 here, and you divide by their sum. Who takes "
+                "exponentials without that? `softmax` does, because it subtracts the largest score first.",
             )
         expect_close(mine, nearest, f"width {width:g}", entry="prediction")
 
