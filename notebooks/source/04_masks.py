@@ -508,7 +508,7 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 # Choose a number.
 # It draws one of the six mistakes, and the cell below trains a model with it and shows you its loss and what it writes.
 # Its attention is `patient.attend`.
-# Examine it, and say what is wrong.
+# Examine it with `four_numbers`, and say what is wrong.
 # With another number you get another patient.
 
 # %% tags=["nbval-ignore-output"]

@@ -28,6 +28,9 @@ class my_mask:
     by_the_package = wrong("The course's function.",
         lambda numbers: _same(numbers) & (numbers > 0)[:, None, :] & attention.causal_mask(numbers.shape[-1]))
 
+    without_brackets = wrong("`&` binds more tightly than `==`.",
+        lambda numbers: numbers[:, :, None] == numbers[:, None, :] & _triangle(numbers))
+
     def in_place(numbers):
         """Changes what was handed in."""
         mask = _right(numbers)

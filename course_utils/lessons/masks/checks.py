@@ -64,6 +64,8 @@ def _(candidate):
     PyTorch raises no error.
 
     A count finds the padding only if it is at the end. Compare `numbers` with 0, and it may be in front.
+
+    Does each comparison have its own brackets? `a == b & c` means `a == (b & c)`, so write `(a == b) & c`.
     """
     for numbers in (_NUMBERS, torch.randint(3, (4, 4))):
         padded = candidate(numbers.clone()) & (numbers == 0)[:, None, :]
@@ -101,6 +103,8 @@ def _(candidate):
     its sentence.
 
     A row may hold more than two sentences, so compare their numbers instead of naming them.
+
+    Does each comparison have its own brackets? `a & b > 0` means `(a & b) > 0`, so write `a & (b > 0)`.
     """
     for numbers in (_NUMBERS, torch.randint(4, (5, 5))):
         earlier = torch.arange(numbers.shape[-1])[:, None] >= torch.arange(numbers.shape[-1])
