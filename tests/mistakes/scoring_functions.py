@@ -29,6 +29,7 @@ class my_guests:
     half_by_force = wrong("Searches on the line to the cookie, where the whole cookie wins.",
         _guests(half_a_cookie=[1, 0, 1]))
     nobody_wants_bread = wrong("Takes the dish of zeros for one that nobody can want.", _guests(bread=None))
+    zeros_for_bread = wrong("The dish itself as its guest, who likes all dishes equally.", _guests(bread=[0, 0, 0]))
     likes_sweets = wrong("The guest for a pancake also likes the cookie.", _guests(pancake=[5, 0, 0]))
     forgets_a_dish = wrong("Leaves the impossible dish out.",
         lambda: {dish: guest for dish, guest in GUESTS.items() if guest})
@@ -79,6 +80,8 @@ class my_answer:
     sorts_the_digits = wrong("Digits in another order than their words.",
         lambda head, digits, asked: _ask(
             head, digits, [WORDS.index(asked)], said=[sorted(digits.values())]).argmax().item())
+    asks_by_words = wrong("Hands the words to the head.",
+        lambda head, digits, asked: head(asked, list(digits), list(digits.values())).argmax().item())
     reads_the_dict = wrong("Looks the digit up, and asks no head.", lambda head, digits, asked: digits[asked])
 
 
@@ -152,7 +155,9 @@ class my_additive_scores:
 
 ANSWERS = {
     "too_quiet": ("0.9 or more", "the length of a"),
-    "half_by_force": ("with the guest for half a cookie, cookie wins", "Which dish wins instead"),
+    "half_by_force": ("with the guest for half a cookie, cookie wins", "Can the middle one be"),
+    "zeros_for_bread": ("all five dishes have the weight 0.20", "a score below 0 to all other"),
+    "asks_by_words": ("asked is a str", "`torch.tensor([…])` does"),
     "nobody_wants_bread": ("four of the five", "give up too early"),
     "forgets_the_scale": ("divides the scores by √d", "the scores should be 1 and 0"),
     "scaled_after_the_softmax": ("the mean of the values", "after it"),

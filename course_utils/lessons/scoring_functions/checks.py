@@ -41,8 +41,15 @@ def _weights(candidate) -> dict[str, torch.Tensor]:
     weights = {}
     for dish, guest in guests.items():
         if guest is not None:
-            query = torch.as_tensor(guest, dtype=torch.float32)
-            expect(query.shape == (3,), f"the guest for {dish} is {guest}, expected three numbers")
+            try:
+                query = torch.as_tensor(guest, dtype=torch.float32)
+            except (TypeError, ValueError):
+                query = torch.zeros(0)
+            hint = (
+                "What does a guest like? Say it by three numbers: how sweet, how hot, how crunchy."
+            )
+            reason = f"the guest for {dish} is {guest!r}, expected three numbers"
+            expect(query.shape == (3,), reason, hint)
             weights[dish] = (dishes @ query).softmax(dim=0)
     return weights
 
@@ -62,13 +69,20 @@ def _(candidate):
     Compute the scores of that guest with a pencil. Is the score of your dish ever larger than both of its neighbors'?
     One dish can't win, and gets `None`.
     """
+    hints = {
+        "half a cookie": "Write down the scores of cookie, half a cookie and bread for any guest. Can the middle "
+        "one be the largest?",
+        "bread": "Bread always has the score 0. Which guest gives a score below 0 to all other dishes?",
+    }
     for dish, weights in _weights(candidate).items():
         winner = list(DISHES)[int(weights.argmax())]
         own = weights[list(DISHES).index(dish)]
-        expect(
-            winner == dish,
-            f"with the guest for {dish}, {winner} wins ({weights.max():.2f}; {dish} has {own:.2f})",
+        reason = (
+            f"with the guest for {dish}, {winner} wins ({weights.max():.2f}; {dish} has {own:.2f})"
         )
+        if weights.isclose(weights[0]).all():
+            reason = f"with the guest for {dish}, all five dishes have the weight 0.20"
+        expect(winner == dish, reason, hints.get(dish, ""))
 
 
 @my_guests.must("gives the dish that wins a weight of 0.9 or more")
@@ -96,7 +110,9 @@ my_attention = Check(
 
 @my_attention.must("gives each query an answer of the size of a value")
 def _(candidate):
-    """Which step comes last in the picture? The weights, (3, 5), still have to mix the values, (5, 7)."""
+    """Which shapes meet in your two products? Queries (3, 4) times transposed keys (4, 5) are scores (3, 5), and these,
+    as weights, times the values (5, 7) are answers (3, 7).
+    """
     inputs = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 7)
     expect_shape(candidate(*inputs), (3, 7))
 
@@ -154,14 +170,19 @@ def _given(candidate, asked: str) -> tuple[torch.Tensor, ...]:
     candidate(head, OWN, asked)
     expect(len(head.given) == 3, "the head wasn't called with asked, listed and said")
     for name, tensor in zip(("asked", "listed", "said"), head.given, strict=True):
-        expect(torch.is_tensor(tensor), f"{name} is {kind_of(tensor)}, expected a tensor")
+        expect(
+            torch.is_tensor(tensor),
+            f"{name} is {kind_of(tensor)}, expected a tensor",
+            "A head computes with tensors of whole numbers. What makes a tensor of the places in a list? "
+            "`torch.tensor([…])` does.",
+        )
     return head.given
 
 
 @my_answer.must("returns the digit with the highest score")
 def _(candidate):
-    """The head gives ten scores, in the shape (1, 10). Which of the ten is the largest? `argmax` says its place, and
-    `.item()` makes a number of it.
+    """Is it the head that answers, even where it is wrong? It gives ten scores, in the shape (1, 10); `argmax` says the
+    place of the largest, and `.item()` makes a number of it.
     """
     for digit in (3, 9):
         answer = candidate(_Asked(digit), OWN, "cat")
@@ -178,7 +199,9 @@ def _(candidate):
     asked, listed, said = _given(candidate, "cat")
     expect_shape(listed, (1, 4))
     expect_shape(said, (1, 4))
-    expect_shape(asked, (1,))
+    one_word = "How many words do you ask for in each list? It is one, so `asked` needs no axis for the words."
+    shape = tuple(asked.shape)
+    expect(shape == (1,), f"asked has the shape {shape}, expected (1,)", one_word)
 
 
 @my_answer.must("names each word by its place among the 64")

@@ -78,7 +78,8 @@ def by_rate(keys: int = 64, d: int = 256) -> pd.DataFrame:
     runs = stored_runs("scoring_functions", "recall_by_one_head", d=d, keys=keys, steps=SHORT)
     table = pd.DataFrame([run.config | run.result for run in runs])
     means = table.pivot_table("test", "divided_by", "rate").loc[list(NAMES)]
-    return means.rename(index=NAMES, columns="rate {:g}".format)
+    means = means.rename(index=NAMES, columns="rate {:g}".format)
+    return means.rename_axis(index=None, columns=None)
 
 
 def show_best(chosen: pd.DataFrame) -> Picture:
