@@ -38,7 +38,7 @@ cu.seed_everything(0)
 cu.explore.longer_lists()
 
 # %% [markdown]
-# With the divisor even the longest list is learned quickly, whereas without it each doubling costs more, until at 64 words the head can only guess.
+# With the divisor even the longest list is learned quickly, whereas without it each doubling of the list costs right answers, until at 64 words the head can only guess.
 # (Each of them learns at its own best [learning rate](C_glossary.ipynb#learning-rate).)
 # But what does $\sqrt d$ have to do with the *length of a list*?
 #
@@ -444,7 +444,7 @@ trainings.by_rate().round(2)
 # The small start helps, but at the rate 0.001, where the divided head is still perfect, this head is lost.
 # A step of the same size moves its scores four times as far, so it acts like the divided head at four times the rate, and its row is the first row moved to the left.
 # The third row turns our test around, with a divisor and matrices larger by $d^{1/4}$.
-# Its scores begin as large as without a divisor, and it learns at no rate.
+# Its scores begin as large as without a divisor, and it learns at none of these rates.
 #
 # So $\sqrt d$ does two things.
 # **Scores begin small, so every key is heard, and a step moves them less, so they don't become large at once.**
@@ -488,7 +488,7 @@ for divisor, head in heads.items():
 answers
 
 # %% [markdown]
-# The undivided head misses some words even of this short list.
+# Trained on lists of 16 words, the undivided head misses some even of this short list.
 # Put in other words (`print(WORDS)` shows them all), make the list longer, and see whether the other head ever fails.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
