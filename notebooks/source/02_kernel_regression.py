@@ -15,7 +15,7 @@
 # This is attention, half a century before the word.
 #
 # Drag the query, the upright line, and watch the average draw its curve.
-# The disks are as large as the weights: a point's weight is the height of the bump above it, divided by the sum of all heights.
+# The disks are as large as the weights: a point's weight is the height of the bump at its place, divided by the sum of all these heights.
 # The bump is called a **kernel**.
 # Somebody has chosen its shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
@@ -40,7 +40,7 @@ cu.seed_everything(0)
 cu.live.kernel_regression()
 
 # %% [markdown]
-# The curve stays near the points, but it doesn't try to pass through each of them.
+# At this width the curve stays near the points, but it doesn't try to pass through each of them.
 # (At the left edge it lies too high, because all near points are to the right, where the curve is higher.)
 #
 # By the end of this chapter you will be able to
@@ -535,7 +535,8 @@ fig
 # *Nobody told it.
 # It found 1964.*
 #
-# (Any smooth score with a single top gives some kind of bell, but these parabolas hold far down the sides, where hardly any weight is left.)
+# (Any smooth score with a single top gives some kind of bell, but these parabolas hold far down the sides, where hardly any weight is left.
+# The form of the score helps here, because $qk - \tfrac12k^2$ is about the simplest product of a query and a key that has its top at the query.)
 #
 # Nothing in the network says how wide the bell should be, so that must have come from the curves.
 
@@ -563,7 +564,9 @@ widths_found.round(2)
 
 # %% [markdown]
 # The network has never heard of a width, and yet it comes near the one that we would choose by trying them all.
-# So it predicts about as well as the best Gaussian, as a race on the [further page](02_kernel_regression_further.ipynb#The-network-against-the-best-kernels) shows.
+# (It is a little wider because we measure its bell in the middle, while a single width has to serve the two ends as well.
+# On the slow waves the best Gaussian for the middle has the width 0.44.)
+# So the network predicts about as well as the best Gaussian, as a race on the [further page](02_kernel_regression_further.ipynb#The-network-against-the-best-kernels) shows.
 #
 # It has also learned something larger, because it never saw your forty points, and still it answers from them without a further step of training.
 # This is [in-context learning](C_glossary.ipynb#in-context-learning) in a very small form.
