@@ -612,8 +612,8 @@ cu.show_curves(
 # %% [markdown]
 # At 64 tokens all of them are close together, because the map is as small as its inputs.
 # At 1,024 tokens the map of weights dominates everything that is written out.
-# Ours keeps twice as much, since it needs the weights before and after the last replacement, which is the price of its rule for empty rows.
-# The fused operator keeps little with `is_causal=True`, but hardly less than a plain softmax if you *hand over* a mask, because the mask becomes a map of numbers with four bytes each.
+# Ours keeps a second map, since it needs the weights before and after the last replacement, which is the price of its rule for empty rows.
+# The fused operator, here on a CPU, keeps little with `is_causal=True`, but hardly less than a plain softmax if you *hand over* a mask, because the mask becomes a map of numbers with four bytes each.
 # So write `is_causal=True` where that is what you mean (and with PyTorch's operator only where there are as many queries as keys).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
