@@ -39,7 +39,7 @@ cu.seed_everything(0)
 cu.explore.learning_to_align()
 
 # %% [markdown]
-# At 0 the weights are nearly even, because the network is still random.
+# At 0 all rows look alike, with their dots in one column, because the network is still random.
 # At 18 six of the eight dots sit in a frame, although it has only ever seen translations.
 # (This is the median of our long test sentences. The list has a better and a worse one.)
 # On the right you see the error over all test sentences.
@@ -208,7 +208,8 @@ class OneStep(Encoder):
         """Embedded word (b, embed) → new state and context (b, 3d), weights (b, m)."""
         w = self.attention.score_proj.weight[0]
         query = self.attention.query_proj(state["hidden"])  # project
-        context, weights = attend(query, state["keys"], state["memory"], state["mask"], w)
+        given = state["keys"], state["memory"], state["mask"]
+        context, weights = attend(query, *given, w)
         x = torch.cat([word, context], dim=-1)[:, None]  # a sequence of one
         _, hidden = self.decoder(x, state["hidden"][None])
         state["hidden"] = hidden[0]
@@ -298,7 +299,7 @@ lines = [" ".join(pair.source) for pair in world.test]
 french = cu.translate(model, lines, *vocabularies, max_len=20)
 right = [a == " ".join(p.target) for a, p in zip(french, world.test, strict=True)]
 print(f"{sum(right) / len(right):.2f} of the 400 test sentences are exactly right")
-print(dict(zip(FOUR, cu.translate(model, FOUR, *vocabularies), strict=True)))
+pd.Series(cu.translate(model, FOUR, *vocabularies), FOUR, name="read in training")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 history.plot(
@@ -311,7 +312,7 @@ history.plot(
 #
 # Was it worth it?
 # Let's compare attention with the fixed context of the last chapter, in a wider network so that attention doesn't win by its parameters.
-# In about the time of 18 passes with attention it makes 27, because each step that attends has to score every source word before it can go on.
+# In about the time of 18 passes with attention the fixed context makes 27, because each step that attends has to score every source word before it can go on.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 kinds = {
@@ -605,7 +606,7 @@ with cu.guard("With the plain average pas loses nothing in French, but it does b
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
-    "*How sure is this?* In the table of translators each row is the mean of three seeds at one learning rate. For attention it is the best of four rates and for the fixed context the best of three, chosen on validation sentences, and neither lies at the end of its list. With dropout (0.3) we trained only one network. "
+    "*How sure is this?* In the table of translators each row is the mean of three seeds at one learning rate. For attention it is the best of four rates and for the fixed context the best of three, chosen on validation sentences, and neither lies at the end of its list. With dropout (0.3) we tried only one rate. "
     "The lowest rate is too low for so few passes, and there attention is right in 0.62 and the fixed context in 0.57. "
     "All networks are small, and a grammar made their short sentences. "
     "Backwards we trained three networks at one rate, and the first screen shows the one with the highest error (the two others have 0.22 and 0.18). "

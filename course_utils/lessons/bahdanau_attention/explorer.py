@@ -23,7 +23,7 @@ __all__ = ["learning_to_align"]
 
 ORDERS = ("backwards", "French")
 Order = str | Rule
-ROWS, COLUMNS, LINKS = 9, 10, 20
+WORDS, LINKS = 10, 20
 
 
 def learning_to_align() -> Explorer:
@@ -71,7 +71,7 @@ class Aligning:
         )
         self.map = left
         self.image = heatmap(
-            left, np.zeros((ROWS, COLUMNS)), queries=[""] * ROWS, keys=[""] * COLUMNS,
+            left, np.zeros((WORDS, WORDS)), queries=[""] * WORDS, keys=[""] * WORDS,
             xlabel=None, ylabel=None, vmin=0, vmax=1,
         )  # fmt: skip
         self.image.set_cmap(self.image.cmap.with_extremes(bad="white"))
@@ -101,7 +101,7 @@ class Aligning:
     def draw(self, passes: int, sentence: str, order: Order) -> str:
         """Put this map in place, and move the point."""
         example = self.learned[order][passes]["maps"][self.titles.index(sentence)]
-        weights = np.full((ROWS, COLUMNS), np.nan)
+        weights = np.full((WORDS, WORDS), np.nan)
         weights[: len(example["target"]), : len(example["source"])] = example["weights"]
         self.image.set_data(np.ma.masked_invalid(weights))
         self.map.set_xticks(range(len(example["source"])), example["source"])

@@ -58,8 +58,7 @@ DROPOUT = {"kind": "fixed, dropout", "order": "French"}
     cases=[
         *crossed([ATTENTION], (0.002, 0.004, 0.008, 0.016), range(3)),
         *crossed([FIXED], (0.002, 0.004, 0.008), range(3)),
-        *crossed([BACKWARDS], (0.004,), range(3)),
-        DROPOUT | {"rate": 0.004, "seed": 0},
+        *crossed([BACKWARDS, DROPOUT], (0.004,), range(3)),
     ],
     data=DATA,
 )
