@@ -693,10 +693,10 @@ with cu.guard("Twice the width helps at each length, and most in the longest sen
 #
 # <details><summary>How sure is this?</summary>
 #
-# The first screen shows means of three seeds at the best of three rates, chosen with one seed.
+# The first screen shows each size at the best of three learning rates, with three seeds at each, and the middle rate won for every size.
 # The dotted line had one rate, and each copy of *jbkaelfchgdi* one training.
-# The translators had three rates, with three seeds at the best one.
-# At the lowest rate (one seed) the short sentences gain as much as the long ones, of which there are 55, and at the highest the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-more-room-help?) before you compare.
+# The translators had three rates with three seeds each, and there are 55 long sentences.
+# At the two lower rates the long ones gain most, and at the highest the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-more-room-help?) before you compare.
 # That looking back helps more, we have seen for strings, and [the next chapter](06_bahdanau_attention.ipynb) shows it for French.
 #
 # </details>
