@@ -12,8 +12,8 @@
 # **One attention returns one weighted average. What if a query needs two different things at once?**
 #
 # Nearly every model then attends several times, each time to a different projection of the same vectors.
-# Each of these attentions is called a **head**.
-# Below, a translator looks back at its own words with eight of them.
+# We call each of these attentions a **head**.
+# Our translator from English to French looks back at its own words with eight of them, in two layers of four.
 # Remove one, and read what it says then.
 #
 # On the way to GPT: [Eight heads of a translator](#Eight-heads-of-a-translator), [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes), [When do two heads pay?](#When-do-two-heads-pay?).
@@ -33,28 +33,17 @@ from course_utils.lessons.multi_head_attention import adapters, tasks
 
 cu.seed_everything(0)
 
-# %% [markdown]
-# ## Eight heads of a translator
-#
-# The translator turns English into French, and it was trained on real sentences.
-# In two layers with four heads each it looks back at what it has already said.
-# The lines at the left show which words the chosen head attends to, and above them is what the translator says without it.
-
 # %% tags=["opening"] jupyter={"source_hidden": true}
 cu.explore.dissection()
 
 # %% [markdown]
-# Without head 0.0 it repeats a word, and without head 0.1 it doesn't know where to stop.
-# Most other heads of the second layer are hardly missed.
-#
-# On the right, each head is labelled with the [token](C_glossary.ipynb#token) that it mostly attends to, and with its mean weight there.
-# This is the *same token* that is asking, the one before it, or the first.
-# A *mixed* head has no clear favorite, and a head that spread its weight evenly would have 0.20.
-# The bars show how much the loss rises when a head's output is set to zero (**zero ablation**) or replaced by its average (**mean ablation**).
-# We'll see [below](#Taking-heads-away:-ablation) which question each of them answers.
+# Without head 0.0 our translator repeats a word, and without head 0.1 it doesn't know where to stop.
+# The lines show which words the chosen head attends to.
+# The bars show how much the loss rises when we set a head's output to zero (**zero ablation**) or replace it by its average (**mean ablation**), and [later](#Taking-heads-away:-ablation) we'll see which question each of them answers.
+# Beside each bar we name the [token](C_glossary.ipynb#token) that the head mostly attends to, with its mean weight there, where an even head would have 0.20 and a *mixed* head has no clear favorite.
 # (This is one network. Trained again, its heads might differ.)
 #
-# By the end of this chapter you will be able to
+# By the end you will be able to
 #
 # - say which two look-ups a single head can do at once, and which it can't;
 # - write a layer with several heads as one class, and spot the split that has the right shape but the wrong meaning;
@@ -74,7 +63,7 @@ cu.recall("self_attention", "scoring_functions")
 # Requests are our queries, drawers are keys, and balls are values.
 #
 # To look into one drawer, a head puts all its weight there: a **look-up**.
-# Asked for two, it has to divide its weight, $\alpha$ on C and $1-\alpha$ on F, but it still returns only *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$.
+# If we ask it for two, it has to divide its weight, $\alpha$ on C and $1-\alpha$ on F, but it still returns only *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$.
 # From this number a **linear readout** has to answer both questions: "C is white" if $u_1 m + c_1 > 0$, and "F is white" if $u_2 m + c_2 > 0$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -90,9 +79,9 @@ cu.predict(
 )
 
 # %% [markdown]
-# Unequal weights tell these two cabinets apart.
-# Do they help with both questions?
-# For each $\alpha$ the table shows $m$ for the four cases, and in how many of them the best readout gets both balls right.
+# With unequal weights we can tell these two cabinets apart.
+# Can we answer both questions, then?
+# For each $\alpha$ the table shows $m$ in the four cases, and in how many of them the best readout gets both balls right.
 
 # %%
 task = tasks.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
@@ -108,14 +97,14 @@ averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
 # Each answer cuts the line of averages once.
-# Two cuts make three pieces, but there are four cases to tell apart, so **one head is right in at most ¾ of them**.
+# Two cuts make three pieces, but we have four cases to tell apart, so **one head is right in at most ¾ of them**.
 # (The weights can't adapt to what is inside, because the keys don't show the balls.)
 #
-# This happens because the values lie along *one direction*: each is a number times the same vector.
+# This happens because all values lie along *one direction*.
 # What if they don't?
-# Let's put the balls of A–D into one feature and those of E–H into another, and ask for one of each.
+# Let's put the balls of A–D into one feature and the balls of E–H into another, and ask for one of each.
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 mixed = [(i, j) for i in range(4) for j in range(4, 8)]  # one of A–D, one of E–H
 balls = task.balls  # (256, 8)
 side = (torch.arange(8) >= 4).long()  # the feature of each drawer: 0 or 1
@@ -145,15 +134,15 @@ cu.stages("multi_head_attention")
 
 # %% [markdown]
 # So each head has a softmax of its own, and *Anna* no longer competes with *car*.
-# Nothing was added to the matrices, because the heads only divide the columns among themselves.
+# We added nothing to the matrices, because the heads only divide the columns among themselves.
 #
 # In general, head $i$ of $h$ heads has three matrices of its own with $d/h$ columns each, and attends to what they project ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2):
 #
 # $$H_i = \mathrm{attention}\big(XW_Q^{(i)},\ XW_K^{(i)},\ XW_V^{(i)}\big) \in \mathbb R^{n \times d/h}, \qquad \mathrm{output} = [H_0, \dots, H_{h-1}]\, W_O .$$
 #
-# In code $d$ is `embed_dim` and $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis.
+# In our code $d$ is `embed_dim` and $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis.
 # Each head scales by its *own* size, $1/\sqrt{d/h}$.
-# As a loop over the heads, the formula reads like this.
+# Let's write the formula as a loop over the heads.
 
 
 # %%
@@ -167,20 +156,20 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 
 
 # %% [markdown]
-# ### Joined means added
+# ### The output projection adds the heads
 #
-# Joining the heads and multiplying by $W_O$ hides what a head does for the layer.
-# Cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out:
+# What does one head do for the layer?
+# If we cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out, we see it:
 #
 # $$[H_0, \dots, H_{h-1}]\,W_O = \sum_{i=0}^{h-1} H_i\, W_O^{(i)}, \qquad W_O^{(i)} \in \mathbb R^{d/h \times d}.$$
 #
-# So each head writes a vector of all $d$ numbers, and the layer returns their *sum* ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
-# The sixth stage above has an example, and it is also why we can remove a head without touching the others.
+# So each head writes a vector of all $d$ numbers, as in the sixth stage above, and the layer returns their *sum* ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
+# That is why we can remove a head without touching the others.
 #
 # ## Split and join: one product and two transposes
 #
-# A loop over heads is slow.
-# All heads can attend at once if the head becomes an axis *before* the length, because PyTorch then treats heads like the sentences of a batch.
+# Our loop is slow.
+# All heads can attend at once if we make the head an axis *before* the length, because PyTorch then treats heads like the sentences of a batch.
 # Let's number the entries of six tokens with 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis, from (batch, 6, 14) to (batch, 6, 2, 7);
@@ -242,8 +231,8 @@ draw_numbers(axes[1, 2], careless[0, 1], "“head 1”")
 fig
 
 # %% [markdown]
-# Above, each head keeps all tokens and has its own features.
-# Below, the shape is right but the meaning is wrong.
+# In the upper row each head keeps all tokens and has its own features.
+# In the lower row the shape is right but the meaning is wrong.
 # Row 1 of "head 0" is the rest of token 0, and the last three tokens never meet the first three.
 # No error is raised.
 #
@@ -275,7 +264,7 @@ def join_heads_solution(heads):
 cu.checks.join_heads(join_heads_solution)
 
 # %% [markdown]
-# Now the whole layer takes four linear maps, with the steps between them that you know.
+# Now we can write the whole layer, which is four linear maps with the steps between them that you know.
 
 
 # %%
@@ -305,11 +294,10 @@ class MultiHeadAttention(nn.Module):
 
 # %% [markdown]
 # Does it compute the same as our loop, PyTorch's layer and the course's own layer?
-# Let's compare all four on queries and keys of different lengths, with padding and a random mask.
+# We compare all four on queries and keys of different lengths, with padding and a random mask.
 
-# %%
-embed_dim = 12
-num_heads = 3  # try 1 | 2 | 3 | 4 | 6 | 12
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+embed_dim, num_heads = 12, 3
 mine = MultiHeadAttention(embed_dim, num_heads)
 torchs = nn.MultiheadAttention(embed_dim, num_heads, batch_first=True)
 package = cu.MultiHeadAttention(embed_dim, num_heads)
@@ -327,20 +315,18 @@ cu.equal(mine, package, *qkv, mask)
 # %% [markdown]
 # ### What do more heads cost?
 #
-# They cost no parameters, because the matrices stay $d\times d$.
-# They cost *width*.
+# They cost no parameters, because the matrices stay $d\times d$, but they cost *width*.
 # A head scores with $W_Q^{(i)}W_K^{(i)\top}$, often called $W_{QK}$, and writes with $W_V^{(i)}W_O^{(i)}$, called $W_{OV}$.
 # Both are $d\times d$ and have **[low rank](C_glossary.ipynb#low-rank)**, at most $d/h$.
 # A head of width 1, for example, can prefer [only its largest or its smallest key](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
 # A model that writes also has to keep the keys and values of all heads.
-# **[Grouped-query attention](C_glossary.ipynb#grouped-query-attention)** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so with 8 heads in 2 groups it keeps only a quarter.
-# A single group is called *multi-query attention*.
+# **[Grouped-query attention](C_glossary.ipynb#grouped-query-attention)** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so with 8 heads in 2 groups the model keeps only a quarter of them.
+# (With a single group we speak of *multi-query attention*.)
 #
 # ## When do two heads pay?
 #
 # Let's go back to the cabinet, this time with a network that learns.
-# A request has the labels of both drawers, and a drawer has its label.
 # We know that two heads [can answer every request](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand).
 # Does [Adam](C_glossary.ipynb#adam) find such weights, and what does it make of a single head with the same number of parameters?
 
@@ -362,12 +348,11 @@ table.rename_axis("heads").round(2)
 # %% [markdown]
 # One head knows one ball, and two heads know both.
 #
-# ### Who, and to whom?
+# ### A cabinet in language: subject and object
 #
-# Is there something like a cabinet in language?
-# In *yesterday the young doctor followed the queen .* the verb has two questions: who did it, and to whom or what?
+# In *yesterday the young doctor followed the queen .* the verb has two questions, who did it, and to whom?
 # We let the verb attend **once**, to the vectors of all words with their [places](09_positions.ipynb), and read two nouns from the answer with a linear layer.
-# There are two kinds of sentences.
+# We have two kinds of sentences.
 #
 # - **Things** have a thing as their object, as in *the girl saw the small boat .*
 # - In **people**, each noun may be either, as in *the girl saw the small king .*
@@ -402,7 +387,7 @@ for objects, h in (("things", 1), ("people", 1), ("people", more_heads)):
 
 # %% [markdown]
 # With *people*, a second head helps.
-# Let's look at the weights of the verb in one sentence, to see what the two heads have made of it.
+# Let's see what the two heads have made of one sentence.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words = unseen.texts[example]
@@ -424,9 +409,9 @@ fig
 
 # %% [markdown]
 # One of the two heads attends to the subject and the other to the object.
-# The last row is their mean, which `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`, and it looks like one undecided head.
+# Their mean, in the last row, looks like one undecided head, and it is what `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`.
 #
-# Was that luck?
+# Were we lucky?
 # In the next figure each point is one training, at three learning rates with three seeds each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -436,22 +421,21 @@ tasks.show_paid(
 )
 
 # %% [markdown]
-# In the cabinet two heads know both balls at every rate, but one head never does.
+# In the cabinet two heads know both balls at every rate, and one head never does.
 # With *people* two heads nearly always find both nouns, whereas one head rarely does.
 # With *things* one head is enough, unless the rate is too large.
 #
-# So one head *can* find two people, if its weights depend on which two words they are.
-# Here a word's key and value come from the *same* vector, while a drawer doesn't show its ball.
+# (A single head *can* find two people if its weights depend on which two words they are, because a word's key and value come from the *same* vector, whereas a drawer doesn't show its ball.)
 #
 # ## Taking heads away: ablation
 #
 # What is a head worth?
-# To find out we take it away, which is called **[ablation](C_glossary.ipynb#ablation)**, but then something has to take its place.
+# To find out we take it away, which is called **[ablation](C_glossary.ipynb#ablation)**, but we have to put something in its place.
 #
-# - **Zero ablation**: the head adds nothing.
-#   This asks what the network loses if nothing comes from there at all.
-# - **Mean ablation**: the head always says the same, its average over many sentences.
-#   This asks what the network loses if it no longer hears what is special about *this* sentence.
+# - With **zero ablation** the head adds nothing.
+#   We ask what the network loses if nothing comes from there at all.
+# - With **mean ablation** the head always says the same, its average over many sentences.
+#   We ask what the network loses if it no longer hears what is special about *this* sentence.
 #
 # Zero may be a value that the network has never met, which can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
 # Go back to the translator at the top and compare the two bars of a head.
@@ -464,7 +448,8 @@ tasks.show_paid(
 # A colleague wants a zero ablation, and sets the head's part of the query projection to zero.
 # That is two mistakes in one function.
 # A network that knows one ball gets both right in half of the cases, so why is the last line lower than that?
-# Write `fixed_without_head`. (`copy.deepcopy(layer)` makes a copy.)
+# Write `fixed_without_head`.
+# (`copy.deepcopy(layer)` makes a copy.)
 
 
 # %% tags=["nbval-ignore-output"]
@@ -517,14 +502,17 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 # *open · 6 minutes*
 #
 # In a map of a trained translator, head 5 attends from each noun to its adjective.
-# "Head 5 handles adjectives", says the caption.
+# The caption says, "Head 5 handles adjectives."
 # Which three things would you measure, and which results would refute the caption?
 #
 # <details><summary>To compare</summary>
 #
-# Measure its weight on neighbors that aren't adjectives, which refutes the caption if it is just as large.
-# Count the errors without the head, which refute it if adjectives suffer no more than other words.
-# Train other seeds, which refute it as a statement about such models if no other has such a head.
+# First, measure the head's weight on neighbors that aren't adjectives.
+# If it is just as large, the head only looks at neighbors.
+# Second, remove the head and count the errors.
+# If adjectives suffer no more than other words, the head doesn't handle them.
+# Third, train with other seeds.
+# If no other network has such a head, the caption is about one network, and not about such models.
 #
 # </details>
 
@@ -583,8 +571,8 @@ with cu.guard(
 #
 # - One head returns one weighted average, so $k$ look-ups *of the same feature*, read linearly, take $k$ heads if the keys say nothing about the values.
 #   Look-ups of different features can share a head.
-# - $h$ heads are one projection, a cut and a transpose, and joining them means adding them.
-# - Zero ablation asks what a network loses without a head, and mean ablation what it loses without the head's news about this text.
+# - We compute $h$ heads by one projection, a cut and a transpose, and the output projection adds what they found.
+# - With zero ablation we ask what a network loses without a head, and with mean ablation what it loses without the head's news about this text.
 #
 # Next: [Positions](09_positions.ipynb).
 # The further page, [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb), has what we only claimed here.

@@ -167,7 +167,7 @@ def show_paid(cabinet: Sequence[StoredRun], verbs: Sequence[StoredRun]) -> Pictu
     table = pd.DataFrame([run.config | run.result for run in [*cabinet, *verbs]])
     table["task"] = table["objects"].fillna("cabinet")
     summary = "; ".join(
-        f"{task}, {heads} head(s): {rows['both'].min():.2f} to {rows['both'].max():.2f}"
+        f"{task}, {heads} {'head' if heads == 1 else 'heads'}: {rows['both'].min():.2f} to {rows['both'].max():.2f}"
         for (task, heads), rows in table.groupby(["task", "num_heads"], sort=False)
     )
     picture, axes = subplots(
