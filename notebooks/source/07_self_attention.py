@@ -54,7 +54,7 @@ cu.explore.whose_car()
 # %% [markdown]
 # With two cars both models are good.
 # With twelve, the average is hardly better than somebody who always says the most frequent color, while a single layer of **self-attention** is still right.
-# In this chapter we build that layer, and then we ask what it can do that an average can't.
+# In this chapter we build that layer, and we find out what it can do that an average can't.
 #
 # By the end you will be able to
 #
@@ -71,9 +71,9 @@ cu.recall("masks", "queries_keys_values", "scoring_functions")
 # %% [markdown]
 # ## Queries, keys and values
 #
-# To a network, a word is first a number, its place in a list, and then a vector of $M$ numbers, its **embedding**.
-# Here are the embeddings of a short sentence.
-# A trained table has no names over its columns, and hardly any zeros, but ours is small enough for a pencil.
+# Let's begin with what a network knows about a word, which is a vector of $M$ numbers, its **embedding**.
+# We have made up the embeddings of a short sentence, small enough for a pencil.
+# (A trained table has no names over its columns, and hardly any zeros.)
 
 # %%
 features = ["person", "thing", "action", "quality"]
@@ -84,7 +84,7 @@ pd.DataFrame(X.tolist(), WORDS, features).astype(int)
 #
 # In *Anna sold her old car*, the word *her* leaves two questions open.
 # Whose car is it, and what is hers?
-# The shortest way to attention would be to compare the embeddings themselves, so that each word is query, key and value at once, with the scores $XX^\top$.
+# The shortest way to attention would be to compare the embeddings themselves, with the scores $XX^\top$.
 # Let's see what *her* finds that way.
 
 # %%
@@ -93,14 +93,12 @@ pd.DataFrame(raw_scores.tolist(), WORDS, WORDS).astype(int)
 
 # %% [markdown]
 # The row of *her* finds *Anna*, because both are persons, but *car* gets 0, because a pronoun and a thing have no feature in common.
-# A dot product of embeddings measures **likeness**, and likeness isn't **relevance**: what a word needs is often quite unlike itself.
-# Two more things are wrong with it, whatever the embeddings are.
-# The table is symmetric, so *Anna* has to look for *her* exactly as much as *her* looks for *Anna*.
-# And the word with the longest vector always prefers itself, since $x_i\cdot x_j \le \lVert x_i\rVert\lVert x_j\rVert \le x_i\cdot x_i$.
+# A dot product of embeddings measures **likeness**, but what a word needs is often quite unlike itself.
+# And whatever the embeddings are, the table is symmetric, so *Anna* has to look for *her* exactly as much as *her* looks for *Anna*.
 #
 # ### Three vectors for each word
 #
-# The way out is to give each word three vectors, made from its embedding by three matrices ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)):
+# So we give each word three vectors, made from its embedding by three matrices ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)):
 #
 # - its **query** $q = x\,W_Q$, what the word looks for,
 # - its **key** $k = x\,W_K$, what it can be found by,
@@ -115,19 +113,18 @@ cu.stages("self_attention")
 
 # %% [markdown]
 # So *her* now gets 0.38 of its answer from *Anna* and 0.38 from *car*, which it could never have found by likeness.
-# Keep the fourth stage in mind, where both had to share the same 1.
-# The [next chapter](08_multi_head_attention.ipynb) begins with that picture.
+# (Keep the fourth stage in mind, where both had to share the same 1, because we'll need it in the [next chapter](08_multi_head_attention.ipynb).)
 #
-# ## All words at once: the formula
+# ### All words at once: the formula
 #
-# Write the embeddings as the rows of one matrix $X$ of shape $(n, M)$, and the eight stages become one line:
+# If we write the embeddings as the rows of one matrix $X$ of shape $(n, M)$, the eight stages become one line:
 #
 # $$Q = XW_Q,\quad K = XW_K,\quad V = XW_V,\qquad Z = \operatorname{softmax}\!\Big(\frac{QK^\top}{\sqrt d}\Big)\,V,$$
 #
 # where the softmax runs along each row.
 # $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and need the same size $d$.
 # $V$ and the answers $Z$ have the shape $(n, d_v)$, and $d_v$ may be any size.
-# All three come from the *same* words, and that is why it is called **self-attention**.
+# All three come from the *same* words, and that is why we call it **self-attention**.
 #
 # ### Exercise 1 · From embeddings to answers
 #
@@ -158,7 +155,7 @@ def self_attention_solution(X, W_Q, W_K, W_V):
 cu.checks.self_attention(self_attention_solution)
 
 # %% [markdown]
-# Here is the same function as a class with learned matrices and a mask, which we will use for the rest of the chapter.
+# For the rest of the chapter we use the same function as a class, with learned matrices and a mask.
 # Everything after the projections is what PyTorch calls `F.scaled_dot_product_attention`.
 
 
@@ -184,8 +181,7 @@ class SelfAttention(nn.Module):
 # %% [markdown]
 # What does it cost?
 # The three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$, so the part that is quadratic in the length is the larger one only for $n > 3d/2$.
-# In return any two words meet within one layer, whereas a recurrence needs $n - 1$ steps.
-# (The further page [counts and times both](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), together with convolutions.)
+# In return any two words meet within one layer, whereas a recurrence needs $n - 1$ steps ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
 #
 # ## Any order: permutation equivariance
 #
@@ -220,9 +216,7 @@ pd.concat(
 
 # %% [markdown]
 # Each word has kept its answer and taken it along.
-#
-# Why is that so?
-# Let the permutation matrix $\Pi$ put the words into another order, $\Pi X$, and follow it through the formula:
+# To see why, let the permutation matrix $\Pi$ put the words into another order, $\Pi X$, and follow it through the formula:
 #
 # 1. Queries, keys and values become $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own.
 # 2. The scores become $\Pi QK^\top\Pi^\top$, and because a softmax doesn't care about the order of the entries in a row, the weights become $\Pi A\Pi^\top$.
@@ -233,7 +227,7 @@ pd.concat(
 # Self-attention is **permutation equivariant**: permute the words, and the answers are permuted with them.
 # In other words, a layer without a mask sees a **bag of words**.
 # With a causal mask the second step fails, because the mask stays where it is.
-# How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
+# In [Positions](09_positions.ipynb) we'll tell the network where a word stands.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("By its embedding, her finds Anna and never the car."):
@@ -256,13 +250,12 @@ with cu.guard(
 # ## Where an average drowns
 #
 # Now back to the cars.
-# To keep things small, each sentence about a car is one [token](C_glossary.ipynb#token) with an owner and a color, and the question is a token as well.
-# The model has embeddings, one or more layers that *mix* the tokens, and a last layer that scores the eight colors.
+# To keep things small, each sentence about a car is one [token](C_glossary.ipynb#token) with an owner and a color, and so is the question.
+# Our model has embeddings, one or more layers that *mix* the tokens, and a last layer that scores the eight colors.
 # A mixing layer *adds* what it has found to the token's own vector.
-# As a rival we let each token go through a small network, take the plain mean over all tokens, and give it a hidden layer at the end.
 
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 def network(d, out, hidden):
     """A linear layer, or two with a hidden layer between them."""
     if not hidden:
@@ -299,6 +292,7 @@ class Reader(nn.Module):
         return self.output(x)
 
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 kinds = {
     "one attention": lambda: Reader(len(TEXTS), 8, SelfAttention(32, 32, 32)),
     "average, 64 wide": lambda: Reader(len(TEXTS), 8, Average(32, 64), hidden=64),
@@ -312,10 +306,11 @@ kinds = {
 }
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def train(model, draw, seed, steps=800, rate=3e-3, attn_mask=None):
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    losses = []
     for _ in range(steps):
         tokens, targets = draw(64, generator)
         logits = model(tokens, attn_mask)
@@ -323,26 +318,38 @@ def train(model, draw, seed, steps=800, rate=3e-3, attn_mask=None):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return loss.item()
+        losses.append(loss.item())
+    return losses
 
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 @torch.no_grad()
 def share_right(model, draw, seed=1, count=4000):
     tokens, targets = draw(count, torch.Generator().manual_seed(1000 + seed))
     return (model(tokens).argmax(-1) == targets).sum().item() / count
 
 
+# %% tags=["nbval-ignore-output"]
 twelve = partial(owners, pairs=12)
 cu.seed_everything(0)
-reader = kinds["one attention"]()
-train(reader, twelve, seed=0)
+reader = Reader(len(TEXTS), 8, SelfAttention(32, 32, 32))
+losses = train(reader, twelve, seed=0)
 its_car = reader.mixers[0].weights[:, -1, 0].mean()  # how much a question attends to it
 print(f"right: {share_right(reader, twelve):.2f}, counting colors: {counting(12):.2f}")
 print(f"weight of the car that is asked for: {its_car:.2f}")
 
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+cu.show_curves(
+    range(len(losses)), {"loss": losses}, xlabel="step", ylabel="loss", height=2.4,
+    alt="Loss of the reader over 800 steps. For more than a hundred steps it stays at 2.1, then it falls, and from step 400 it is nearly 0.",
+)  # fmt: skip
+
 # %% [markdown]
-# The attention gives nearly all its weight to the one car that is asked for.
-# Let's compare it with the averages, each at the best of three [learning rates](C_glossary.ipynb#learning-rate).
+# For more than a hundred steps our reader only guesses among the eight colors, at $\ln 8 = 2.1$, and then the loss falls to nearly 0.
+# In the end the attention gives nearly all its weight to the one car that is asked for.
+#
+# As a rival we let each token go through a small network, take the plain mean over all tokens, and give it a hidden layer at the end.
+# Here is each model at the best of three [learning rates](C_glossary.ipynb#learning-rate).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
@@ -356,17 +363,16 @@ compared.insert(0, "parameters", [sum(p.numel() for p in model.parameters()) for
 pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
 
 # %% [markdown]
-# With twelve cars an average is about as good as counting colors.
-# It improves when it trains for longer, but even after five times the steps it is right in less than half of the questions.
+# With twelve cars an average is about as good as counting colors, and even after five times the steps it is right in less than half of the questions.
 # That is because it adds up all the cars *before* anybody has asked, and then has to take the sum apart again.
-# Attention asks first, so the question's query fits one key and everything else is multiplied by nearly zero.
+# Attention asks first, so the question's query fits one key, and everything else is multiplied by nearly zero.
 #
 # ### Exercise 2 · Forbid a link
 #
 # *build · 4 minutes*
 #
 # Does the answer really come from the car that gets the weight?
-# Let's forbid that one link and listen.
+# Let's forbid that one link and see what the model says then.
 # Write a mask for $n$ tokens in which everything is allowed, except that the token `query` may not look at the token `key`.
 # Once it passes, change the cars in the cell below as you like.
 
@@ -412,7 +418,7 @@ pd.DataFrame(said, list(masks), COLORS).round(2)
 # Without the link to another car nothing changes.
 # That last row is our **control**, and it matters as much as the one before, because it shows that a missing link does no harm *as such*.
 #
-# ### The word to look for stands elsewhere
+# ### Two look-ups in a row: a second layer
 #
 # *Anna's friend is Ben. …
 # Ben's car is blue. …
@@ -439,10 +445,10 @@ pd.DataFrame(shares.round(2).astype(object).fillna(""))
 
 # %% [markdown]
 # Two attentions find nearly every answer, while a single one is left with a guess between the other two cars.
-# A hidden layer after it helps, but slowly.
+# (A hidden layer after it helps, but slowly.)
 #
 # How do two layers find it?
-# There are two ways.
+# We can think of two ways.
 # Either the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there.
 # Let's forbid one link of each way in the trained network.
 
@@ -458,7 +464,7 @@ found = {name: [run.result[f"right, {link}"] for run in forbidden] for name, lin
 pd.DataFrame(found, [f"seed {run.config['seed']}" for run in forbidden]).T.round(2)
 
 # %% [markdown]
-# Both ways are in use, because closing either of them costs right answers, whereas the control costs nothing.
+# Both ways are in use, because we lose right answers when we close either of them, and none with the control.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.knock_out(layers=0, queries=0, keys=5)`.
 
@@ -486,8 +492,8 @@ with cu.guard(
 # ## The source decides: cross-attention
 #
 # *Running* is *corriendo* in Spanish when a boy runs, and *funcionando* when an engine does.
-# A translator has to ask the English sentence which of the two it is.
-# The formula stays the same, but the queries come from one sentence and the keys and values from another, which is called **cross-attention**.
+# A translator has to ask the English sentence which of the two it needs.
+# Our formula stays the same, but the queries come from one sentence and the keys and values from another, which is called **cross-attention**.
 # Let's do it by hand, with three features for each word and for the two Spanish candidates.
 
 # %%
@@ -506,7 +512,6 @@ pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 # %% [markdown]
 # The verb takes half of its answer from *running* and half from its subject, so the subject decides.
 # Change it to `"boy"`, and the machine runs no more.
-# (The factor of 4 only makes the choice clearer.)
 #
 # ### Exercise 3 · Whose old car?
 #
@@ -544,12 +549,12 @@ cu.checks.whose_old_car(whose_old_car_solution)
 # %% [markdown]
 # ## It writes: a causal mask
 #
-# There is one more thing we can do with this class.
 # With a causal mask each word sees only itself and the words before it.
-# If we let it say what comes next, it is a language model, so let's train one on the course's English sentences and have it write.
+# If our class then says which word comes next, it is a language model.
+# Let's train one on the course's English sentences and have it write.
 
 # %% tags=["nbval-ignore-output"]
-text, vocabulary = sentences()  # (sentences, n) tokens, −100 behind the end
+text, vocabulary = sentences()  # (sentences, n) tokens, −100 after the end
 
 
 def next_word(count, generator):
@@ -570,8 +575,8 @@ cu.seed_everything(0)
 layers = [SelfAttention(32, 32, 32) for _ in range(2)]
 writer = Reader(len(vocabulary), len(vocabulary), *layers)
 causal = cu.causal_mask(text.shape[1] - 1)
-last_loss = train(writer, next_word, 0, steps=400, rate=1e-2, attn_mask=causal)
-print(f"loss {last_loss:.1f}, last word alone {from_the_last_word(text):.1f} at best")
+losses = train(writer, next_word, 0, steps=400, rate=1e-2, attn_mask=causal)
+print(f"loss {losses[-1]:.1f}, from the last word only {from_the_last_word(text):.1f} at best")
 generator = torch.Generator().manual_seed(0)
 for _ in range(8):
     print(write(writer, generator))
@@ -590,8 +595,7 @@ for _ in range(8):
 # In the table of averages each row has the best of three learning rates, chosen on other questions, and the mean of three seeds.
 # Only the wider average was given more steps.
 # We closed the two ways in three trained networks.
-# With a friend's car there is a third way, since *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
-# That is why a missing link costs less than you might expect.
+# There is a third way, since *Ben's friend is Clara* names Ben as well and may have collected the color of his car, so a missing link costs less than we might expect.
 # For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).

@@ -224,7 +224,7 @@ cu.seed_everything(0)
 #
 # A second trial in which all is the same except for the one thing that is asked about.
 # For example, if forbidding one link does harm, forbidding another link is the control that says whether just any missing link would.
-# *Taught in* [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?), [The word to look for stands elsewhere](07_self_attention.ipynb#The-word-to-look-for-stands-elsewhere), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
+# *Taught in* [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?), [Two look-ups in a row](07_self_attention.ipynb#Two-look-ups-in-a-row:-a-second-layer), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
 #
 # ### <a id="convex-weights"></a>convex weights
 #
@@ -606,7 +606,7 @@ fig
 #
 # A layer of several heads, whose outputs are joined and mixed by one more matrix.
 # For example, 8 heads with 8 numbers each are joined to 64 numbers for each token.
-# *Taught in* [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Split and join](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes), [Joined means added](08_multi_head_attention.ipynb#Joined-means-added).
+# *Taught in* [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Split and join](08_multi_head_attention.ipynb#Split-and-join:-one-product-and-two-transposes), [The output projection adds the heads](08_multi_head_attention.ipynb#The-output-projection-adds-the-heads).
 
 # %% [markdown]
 # ## N
