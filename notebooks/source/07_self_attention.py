@@ -19,8 +19,8 @@
 # A network that averages all the sentences can't do that.
 # Move the slider to more cars, and watch how long each of the two models keeps up.
 #
-# On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [All words at once: the formula](#All-words-at-once:-the-formula), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where an average drowns](#Where-an-average-drowns), [It writes: a causal mask](#It-writes:-a-causal-mask).
-# On the way to translation: [Queries, keys and values](#Queries,-keys-and-values), [All words at once: the formula](#All-words-at-once:-the-formula), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where an average drowns](#Where-an-average-drowns), [The source decides: cross-attention](#The-source-decides:-cross-attention).
+# On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where an average drowns](#Where-an-average-drowns), [It writes: a causal mask](#It-writes:-a-causal-mask).
+# On the way to translation: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where an average drowns](#Where-an-average-drowns), [The source decides: cross-attention](#The-source-decides:-cross-attention).
 
 # %%
 import math
