@@ -51,7 +51,8 @@ def show_images(
     columns = min(columns or 10, len(images))
     rows = -(-len(images) // columns)
     width = width or min(MAX_WIDTH, max(0.9 * columns, 2.0))
-    height = rows * (width / columns + (0.26 if titles is not None else 0.05)) + 0.1
+    tall = images.shape[1] / images.shape[2]
+    height = rows * (tall * width / columns + (0.26 if titles is not None else 0.05)) + 0.1
     picture, axes = subplots(rows, columns, alt=alt, width=width, height=height, squeeze=False)
     for ax in axes.flat[len(images) :]:
         ax.set_axis_off()
