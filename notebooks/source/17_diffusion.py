@@ -12,7 +12,7 @@
 # **A network looks at noise and finds a pair of trousers in it, and next to them an ankle boot, because we asked for them.
 # How do our words get into the picture?**
 #
-# Move the slider, and look at the colors, which say what word a pixel asks.
+# Move the slider, and look at the colors, which say what word a pixel asks in one head.
 # Then go back to the beginning and press *trousers*, so that no pixel may ask for it any more.
 
 # %%
@@ -54,7 +54,7 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 #
 # $$\mathbf x_t = \sqrt{1 - \beta_t}\;\mathbf x_{t-1} + \sqrt{\beta_t}\;\boldsymbol\varepsilon_t, \qquad \boldsymbol\varepsilon_t \sim \mathcal N(0, \mathbf I).$$
 #
-# We shrink it so that the variance stays the same while the noise takes over.
+# We shrink it so that a variance of 1 stays 1 while the noise takes over.
 # Let's do one pixel by hand, $x_0 = 0.8$, with two steps of $\beta = 0.36$ and so $\sqrt{1 - \beta} = 0.8$:
 #
 # | after | mean | variance |
@@ -62,7 +62,7 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 # | step 1 | $0.8 \cdot 0.8 = 0.64$ | $0.36$ |
 # | step 2 | $0.8 \cdot 0.64 = 0.512$ | $0.64 \cdot 0.36 + 0.36 = 0.5904 = 1 - 0.64^2$ |
 #
-# The last number gives it away: two small steps are **one** larger step, and so are all of them together.
+# So two small steps are **one** larger step, and so are all of them together.
 # We only need the product $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, which is the share of the variance that still belongs to the picture:
 #
 # $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
@@ -107,7 +107,7 @@ fig
 #
 # *bug · 4 minutes*
 #
-# In training each picture of a batch gets a step $t$ of its own, and a colleague adds the noise with the function below.
+# Each picture of a batch gets a step $t$ of its own, and a colleague adds the noise with the function below.
 # We give it 28 pictures with steps from 0 to 189 and show every fourth, so they should become noisier from left to right.
 # What happens instead, and why is there no error with 28 pictures?
 # Write `fixed_noisy`.
@@ -122,6 +122,8 @@ def buggy_noisy(x, t, noise, alpha_bar):
 
 evenly = torch.arange(28) * 7
 wrong = buggy_noisy(images[:28], evenly, torch.randn(28, 1, 28, 28), alpha_bar)[::4]
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.show_images(
     wrong.clamp(-1, 1), columns=7, width=7.0, titles=[f"step {t}" for t in evenly[::4]],
     alt="Seven garments: in each the left columns are clean, the right ones noise.",
@@ -267,12 +269,13 @@ sampling.walk_picture(torch.stack(walks))
 
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
-# **The decision falls early and little by little**, for halfway five paths of six are already on the side where they'll end.
+# **The decision falls little by little**: after a quarter of the way two paths of three are on the side where they'll end, and halfway five of six.
+# When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Halfway five paths of six are on the side where they end."):
-    settled = ((walks[T // 2] > 0) == (walks[-1] > 0)).float().mean()
-    assert 0.8 < settled < 0.88
+with cu.guard("After a quarter of the way two paths of three are on the side where they end, halfway five of six."):
+    quarter, half = (((walks[i] > 0) == (walks[-1] > 0)).float().mean() for i in (T // 4, T // 2))
+    assert 0.62 < quarter < 0.7 and 0.8 < half < 0.88
 
 with cu.guard("Nearly all pixels end at +1 or −1, and about half of them at +1."):
     assert ((walks[-1].abs() - 1).abs() < 0.05).float().mean() > 0.95
@@ -321,9 +324,8 @@ cu.Drawing(
 # %% [markdown]
 # First we fold the picture, so that four neighbors become four channels of one pixel.
 # A residual block has two convolutions of $3 \times 3$ pixels, and between them a vector $c$ is added to all pixels alike.
-# It holds the step $t$, as sinusoids like those of [Positions](09_positions.ipynb).
+# It comes from the step $t$, as sinusoids like those of [Positions](09_positions.ipynb).
 # On the coarse level a **stage** goes on with attention, first [among the pixels](16_attention_between_pixels.ipynb) and then to the words.
-# (There a pixel has 98 pixels to ask, and in the picture itself it would have 1,568.)
 
 
 # %%
@@ -343,7 +345,7 @@ class Stage(nn.Module):
 
 # %%
 class UNet(nn.Module):
-    """(batch, 5, 14, 28), steps (batch,), tokens (batch, 2, 32) → the noise."""
+    """(batch, 5, 14, 28), steps (batch,), tokens (batch, 2, 32) → noise of the first four channels."""
 
     def __init__(self):
         super().__init__()
@@ -399,7 +401,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# After the first steep steps the loss hardly falls, and yet what is learned then is all that we see in a drawing.
+# After the first steep steps the loss falls slowly, and yet the drawings go on getting better, because what makes a garment is a small part of it.
 # Here are ten random captions, none of them picked.
 # A judge, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and where it disagrees its word is in brackets.
 
@@ -407,8 +409,9 @@ fig
 some = words.random_captions(10, seed=1)
 finished, _ = words.walk(painter, some, words.noises(10, seed=1))
 verdicts = words.named(finished[-1])
-words.show_pairs(
-    finished[-1], [words.verdict(*each) for each in zip(some, verdicts, strict=True)],
+cu.show_images(
+    finished[-1], columns=5, width=8.6,
+    titles=[words.verdict(*each) for each in zip(some, verdicts, strict=True)],
     alt="Ten drawn pairs of garments with their captions. Shoes, trousers and bags are recognized at once; where the judge "
     "calls a half something else, its word is in brackets.",
 )  # fmt: skip
@@ -420,11 +423,11 @@ words.show_pairs(
 # One class could simply be a vector that is added to all pixels.
 # But a caption has several words, and the left half of the picture needs another one than the right half.
 # So we let the pixels ask: in **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
-# The image generators that followed [Rombach et al. (2022)](https://arxiv.org/abs/2112.10752) read their text in this way.
+# Stable Diffusion reads its text in this way ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)).
 #
 # ### Exercise 3 · Attend to words
 #
-# *build · 6 minutes*
+# *build · 5 minutes*
 #
 # Write *score, scale, normalize* and *mix* for several heads.
 # `cu.split_heads(x, num_heads)` gives (batch, heads, n, head_dim), `cu.merge_heads` undoes it, and the block below does the projections.
@@ -489,18 +492,21 @@ cu.predict(
 )
 
 # %%
-cross, reference = CrossAttention(64, 32, 2), package.CrossAttention(64, 32, 2)
-reference.load_state_dict(cross.state_dict())
-spots, tokens = torch.randn(1, 64, 7, 14), torch.randn(1, 5, 32)
-cu.equal(cross, reference, spots, tokens)
-for number in (1, 2, 5):
+cross, stored = CrossAttention(64, 32, 2), painter.network.down[1].cross
+cross.load_state_dict(stored.state_dict())
+spots, tokens = torch.randn(1, 64, 7, 14), painter.tokens(torch.tensor([[1, 9]]))
+for number in (1, 2):
     added = cross(spots, tokens[:, :number]) - spots
-    print(f"{number} words: between pixels it varies by {added.std(dim=(2, 3)).mean():.3f}")
+    print(f"words: {number}, between pixels it varies by {added.std(dim=(2, 3)).mean():.3f}")
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The block is the one of the stored network."):
+    assert torch.allclose(cross(spots, tokens), stored(spots, tokens), atol=1e-4)
 
 # %% [markdown]
-# So **cross-attention to one token is one added vector**, and it says more only from two words on.
+# So **cross-attention to one token is one added vector**, and it says more only from two words on, here with the weights of the first screen.
 # In our network a token is the vector of a word plus the vector of its place in the caption, as in [Positions](09_positions.ipynb).
-# And a pixel has to know whether it lies left or right before it can choose, which is why its column goes in as a channel.
+# And a pixel has to know whether it lies left or right before it can choose, so we don't leave it to guess this from the border, and give it its column as a channel.
 
 # %% [markdown]
 # ## Forbid a word, and see
@@ -509,51 +515,54 @@ for number in (1, 2, 5):
 # As with [a word](00_start_here.ipynb), [a head](08_multi_head_attention.ipynb), [a sublayer](10_transformer.ipynb) and [a patch](15_vision_transformers.ipynb) we forbid it, and see what comes out.
 # In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax shares the weight among the words that remain.
 #
-# The function below draws with your step, and follows what the words change twice as far as the network would (**[guidance](17_diffusion_further.ipynb#Guidance)**).
+# The function below draws with your step.
+# (`words.guided` follows what the words change three times as far as the network would, which is called **[guidance](17_diffusion_further.ipynb#Guidance)**.)
 
 
 # %%
 @torch.no_grad()
-def draw(caption, forbid=None, since=T, seed=0):
-    """A pair of garments; word number `forbid` may not be asked from step `since` on."""
-    ids = torch.tensor([[words.NAMES.index(word) for word in caption]])
-    noise, nothing = words.noises(1, seed), torch.zeros(1, 2, dtype=torch.bool)
+def draw(captions, forbid, since, seed=1):
+    """Pairs of garments; word number `forbid` may not be asked from step `since` on."""
+    ids = torch.tensor([[words.NAMES.index(word) for word in caption] for caption in captions])
+    noise = words.noises(len(ids), seed)
     x = noise[0]
-    for i, (t, s) in enumerate(itertools.pairwise(words.VISITED)):
-        without = painter(x, t.expand(1), ids, allowed=nothing)
+    for (t, s), fresh in zip(itertools.pairwise(words.VISITED), noise[1:], strict=True):
         with cu.intervene(painter) as acts:
-            if forbid is not None and t <= since:
+            if t <= since:
                 acts.knock_out("cross", keys=forbid)
-            told = painter(x, t.expand(1), ids)
-        predicted = without + 2 * (told - without)
-        x = step_back(x, predicted, alpha_bar[t], alpha_bar[s], noise[i + 1])
+            predicted = words.guided(painter)(x, t.expand(len(x)), ids)
+        x = step_back(x, predicted, alpha_bar[t], alpha_bar[s], fresh)
     return x
 
 
-caption, forbid = ("trousers", "T-shirt"), 0  # any two of words.NAMES, and 0 or 1
-since = (200, 157, 114, 86, 0)
-ends = torch.cat([draw(caption, forbid, step, seed=1) for step in since])
+captions = [("trousers", "T-shirt"), ("coat", "trousers"), ("dress", "sandal")]  # any of words.NAMES
+forbid, since = 0, (200, 157, 114, 86, 0)
+ends = torch.stack([draw(captions, forbid, step) for step in since], dim=1)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-words.show_pairs(
-    ends, ["never asked", *(f"not asked from {step} on" for step in since[1:-1]), "always asked"],
-    alt="Five drawings for trousers and a T-shirt. Without the word trousers from the start, there are two T-shirts. The later the word is "
-    "taken away, the more the left half looks like the trousers that it is with both words.",
+titles = ["never asked", *(f"until step {step}" for step in since[1:-1]), "always asked"]
+cu.show_images(
+    ends.flatten(0, 1), columns=5, width=8.6,
+    titles=[f"{caption[forbid]}: {title}" for caption in captions for title in titles],
+    alt="Three rows of five drawings, with the left word forbidden from earlier to later steps. In the first, for trousers and a T-shirt, there are two "
+    "T-shirts without the word trousers. The later the word is taken away, the more the left half looks like trousers. The other rows do the same "
+    "for two random captions.",
 )  # fmt: skip
 
 # %% [markdown]
 # Taken away from the start, *trousers* leaves two T-shirts, because only one word is left to ask.
 # The later we take it away, the more of the trousers stays, because the network can see them in what is drawn so far.
+# (The two rows below are the first two of the random captions above.)
 # Is that so for every caption?
-# We forbade each word of random captions from several steps on, and let the judge name the half whose word was gone.
+# We forbade each word of 72 random captions from several steps on, and let the judge name the half whose word was gone.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-runs = cu.stored_runs("diffusion", "forbidding")
+runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
 fig, (left, right) = cu.subplots(
     1, 2, width=8.4, height=2.9,
     alt="Two pictures over the steps from 200 to 0. Left, the weight of the left word: in the left half it is high and in the right half low, from the first step on. "
-    "Right, what a half becomes when its word is forbidden from a step on: from step 200 most become the other word's garment, at step 143 "
-    "most stay what their own word says, and at step 114 nearly all.",
+    "Right, what a half becomes when its word is forbidden from a step on: from step 200 most become the other word's garment, from step 143 on "
+    "most stay what their own word says, and from step 86 on nearly all.",
 )  # fmt: skip
 words.plot_looks(left, runs)
 words.plot_forbidding(right, runs)
@@ -562,10 +571,10 @@ fig
 # %% [markdown]
 # On the left you see one head, whose pixels ask their own word from the very first step, when there is only noise: they know their column.
 # On the right you see what this asking is worth.
-# **A word decides mostly in the first third of the way**, and halfway nearly every garment gets along without it.
-# From then on the colors only show where pixels look, and no longer what they need.
+# **A word decides mostly in the first third of the way**, while less than a quarter of the variance is the picture's, and before halfway four garments of five get along without it.
+# From then on the colors mostly show where pixels look, and no longer what they need.
 #
-# Now it's your turn: change `caption`, `forbid` and `since` above.
+# Now it's your turn: change `captions`, `forbid` and `since` above.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words.how_sure()
@@ -575,9 +584,9 @@ with cu.guard("From the start most halves become the other word's garment."):
     for run in runs:
         assert run.result["200, other"] > 0.6 > 0.3 > run.result["200, named"]
 
-with cu.guard("After the first third most halves keep their own word, and halfway nearly all."):
+with cu.guard("After the first third most halves keep their own word, and near the middle four of five."):
     for run in runs:
-        assert run.result["143, named"] > 0.6 and run.result["114, named"] > 0.8
+        assert run.result["143, named"] > 0.55 and run.result["114, named"] > 0.75
 
 with cu.guard("From the first step on one head's pixels ask their own word."):
     for run in runs:

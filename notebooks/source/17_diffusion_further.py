@@ -111,6 +111,7 @@ fig
 # %% [markdown]
 # Attention pulls ahead once it has found where to look.
 # In two of three trainings it has found the mirror image by step 1,200, and in the third it is still on its way.
+# (All networks were trained at one rate, which we didn't tune for each.)
 # Can we see the finding?
 # Here are four garments as the networks draw them after 400 steps from nothing but the clean one on the left.
 
@@ -223,7 +224,7 @@ with cu.guard("Cross-attention draws the most garments as named, in each seed.")
 # ## Fewer steps: DDIM
 #
 # The sampler of the chapter goes from level $a = \bar\alpha_t$ to $b = \bar\alpha_s$, and nothing says that $s = t - 1$.
-# (The first screen visits only every fifth step.)
+# (The first screen visits about every fifth step.)
 # The fresh noise is a choice as well. [Song, Meng and Ermon (2021)](https://arxiv.org/abs/2010.02502) take
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \eta^2\sigma^2}\;\hat{\boldsymbol\varepsilon} + \eta\,\sigma\,\mathbf z .$$
@@ -287,7 +288,7 @@ fig
 # $$\boldsymbol\varepsilon = \boldsymbol\varepsilon_\varnothing + w\,(\boldsymbol\varepsilon_c - \boldsymbol\varepsilon_\varnothing).$$
 #
 # With $w = 0$ the class is ignored, $w = 1$ is the network itself, and a larger $w$ exaggerates what the class changes.
-# (The paper's $w$ is ours minus 1.)
+# (The paper's $w$ is ours minus 1. The first screen of the chapter was drawn with $w = 3$.)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -340,7 +341,7 @@ means.round(2)
 
 # %% [markdown]
 # Guidance draws what is typical of a class, again and again, and pays with the spread.
-# A higher score isn't a better picture.
+# That is how drawn garments can be named right more often than real ones, so a higher score isn't a better picture.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("At equal steps DDPM's garments are named right more often than DDIM's."):
@@ -366,7 +367,7 @@ with cu.guard(
 # ## Flow matching on one screen
 #
 # Many newer generators say the same thing with less algebra.
-# They go from picture to noise on a straight line, and the network learns the **velocity** on it ([Lipman et al., 2023](https://arxiv.org/abs/2210.02747); [Liu, Gong and Liu, 2023](https://arxiv.org/abs/2209.03003)):
+# They go from picture to noise on a straight line, and the network learns the **velocity** on it ([Lipman et al., 2023](https://arxiv.org/abs/2210.02747); [Liu, Gong and Liu, 2023](https://arxiv.org/abs/2209.03003); in both papers time runs the other way, from noise to picture):
 #
 # $$\mathbf x_u = (1 - u)\,\mathbf x_0 + u\,\boldsymbol\varepsilon, \qquad \mathbf v = \frac{\mathrm d\mathbf x_u}{\mathrm du} = \boldsymbol\varepsilon - \mathbf x_0, \qquad \mathrm{loss} = \|\mathbf v - \mathrm{network}(\mathbf x_u, u)\|^2 .$$
 #
@@ -397,14 +398,15 @@ with cu.guard("Nearly all pixels arrive at +1 or −1.", given=steps == 10):
 # %% [markdown]
 # ## Text, latents and transformers
 #
-# The large generators are made of the chapter's parts, with four changes:
+# The large generators are made of the chapter's parts, with five changes:
 #
 # | | our chapter | later |
 # |---|---|---|
 # | what is told | two words | a sentence: a text encoder's vectors are the tokens of cross-attention ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)) |
 # | where the noise is | in the pixels, folded 2 × 2 | in a **latent**: an autoencoder first makes a picture smaller, often 8 times on each side (the same paper) |
 # | the network | a U-Net with attention on its coarse level | **DiT** ([Peebles and Xie, 2023](https://arxiv.org/abs/2212.09748)): patches of the latent are tokens of a transformer, as in [Vision transformers](15_vision_transformers.ipynb) |
-# | how the condition enters | added between two convolutions | as scale and shift of each layer norm, and as a factor for each residual (**adaLN-Zero**, the same paper) |
+# | how the step enters | added between two convolutions | as scale and shift of each layer norm, and as a factor for each residual (**adaLN-Zero**, the same paper) |
+# | how pixels and words meet | pixels ask words, by cross-attention | patches and words are the tokens of *one* self-attention, each kind with projections of its own (**MM-DiT**, [Esser et al., 2024](https://arxiv.org/abs/2403.03206), in Stable Diffusion 3) |
 #
 # The block of DiT is the Transformer's, with norms before the sublayers.
 # Step and class give a vector $\mathbf c$, and one linear layer makes six vectors of it, a shift, a scale and a factor for each of the two sublayers.
@@ -457,6 +459,9 @@ print(f"with other numbers, two conditions: apart by {(two[0] - two[1]).std():.1
 # %% [markdown]
 # ## References
 #
+# - Esser, P. et al. (2024).
+#   [Scaling rectified flow transformers for high-resolution image synthesis](https://arxiv.org/abs/2403.03206).
+#   ICML.
 # - Ho, J. and Salimans, T. (2022).
 #   [Classifier-free diffusion guidance](https://arxiv.org/abs/2207.12598).
 #   Equation 6.

@@ -12,20 +12,11 @@ from torch import Tensor, nn
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, Picture
-from course_utils.lessons.diffusion.sampling import clothes, diffusion, noise_like, some
+from course_utils.lessons.diffusion.sampling import clothes, diffusion, judged, noise_like, some
 from course_utils.models.diffusion import UNet
 
 SIDE, GAP = 8, 16
 WIDTH = 2 * SIDE + GAP
-KINDS = {
-    "alone": "alone",
-    "neither": "each pixel normalized alone",
-    "norm": "group norm",
-    "deep": "group norm, a third level",
-    "both": "group norm, attention",
-    "attention": "attention, no group norm",
-    "aligned": "aligned",
-}
 
 
 class PixelNorm(nn.Module):
@@ -52,7 +43,14 @@ def pixels_alone(network: nn.Module) -> nn.Module:
 
 
 def new_network(kind: str, seed: int) -> UNet:
-    """An untrained network of one of the KINDS."""
+    """An untrained network.
+
+    Args:
+        kind: "alone" sees the noisy garment only, "aligned" also the clean one, pixel on pixel. The others see the
+            whole picture: "neither" normalizes each pixel alone, "norm" has group norms, "deep" also a third level,
+            "both" group norms and attention, "attention" attention only.
+        seed: of the parameters.
+    """
     torch.manual_seed(seed)
     if kind == "deep":  # its convolutions reach from one garment to the other
         return UNet(widths=(16, 32, 32), attention=(False, False, False))
@@ -240,13 +238,5 @@ def named_right(network: nn.Module, seed: int = 0, count: int = 150) -> float:
     """Share of drawn garments that are nearest to the mean picture of their word, of the training part."""
     words = torch.randint(WORDS, (count, 2), generator=torch.Generator().manual_seed(seed))
     pictures = drawn_for(network, words, seed)
-    halves = torch.cat([pictures[..., :SIDE], pictures[..., SIDE:]]).flatten(1)
-    return nearest_mean(halves, words.T.flatten())
-
-
-def nearest_mean(pictures: Tensor, labels: Tensor) -> float:
-    """How often a picture, (n, pixels), is nearest to the mean of its class in the training part."""
-    images, classes = clothes("train", SIDE)
-    means = torch.stack([images[classes == c].mean(dim=0).flatten() for c in range(WORDS)])
-    nearest = torch.cdist(pictures, means).argmin(dim=1)
-    return (nearest == labels).float().mean().item()
+    halves = torch.cat([pictures[..., :SIDE], pictures[..., SIDE:]])
+    return judged(halves, words.T.flatten())["named"]

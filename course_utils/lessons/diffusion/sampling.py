@@ -2,7 +2,8 @@
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -161,41 +162,25 @@ def walk_picture(walks: Tensor, shown: int = 24) -> Picture:
     return picture
 
 
-@torch.no_grad()
-def path(
-    network: Callable[..., Tensor], labels: Tensor, shown: Sequence[int], *, seed: int = 0
-) -> Tensor:
-    """Pictures of 14 × 14 on their way from noise: at each of the steps `shown`, (shown, n, 1, 14, 14).
-
-    Args:
-        network: (x, t, labels) → the noise.
-        labels: (n,), what to draw.
-        shown: steps from 200 down to 0, even numbers: every second step is visited.
-        seed: of all noise.
-    """
-    alpha_bar = diffusion().alpha_bar
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(len(labels), 1, 14, 14, generator=generator)
-    visited = {STEPS: x}
-    for t in range(STEPS, 0, -2):
-        noise = network(x, torch.full((len(x),), t), labels)
-        fresh = torch.randn(x.shape, generator=generator)
-        x = step_back(x, noise, alpha_bar[t], alpha_bar[t - 2], fresh)
-        visited[t - 2] = x
-    return torch.stack([visited[t] for t in shown])
-
-
 # Samplers at equal steps, and guidance ------------------------------------------------------------
 
 CLASSES, UNTOLD = 10, 10
 
 
-def painter() -> UNet:
-    """The stored network."""
-    stored = load_model("clothes_unet")
-    network = UNet(**stored.config)
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def revived(kind: type[Network], name: str) -> Network:
+    """A stored network of the class `kind`, in eval mode."""
+    stored = load_model(name)
+    network = kind(**stored.config)
     network.load_state_dict(stored.state)
     return network.eval()
+
+
+def painter() -> UNet:
+    """The stored network for 14 × 14."""
+    return revived(UNet, "clothes_unet")
 
 
 def guided(network: Callable[..., Tensor], scale: float) -> Callable[..., Tensor]:
@@ -226,7 +211,7 @@ def drawn(count: int, *, num_steps: int, eta: float, scale: float, seed: int) ->
 
 def judged(pictures: Tensor, labels: Tensor) -> dict[str, float]:
     """Share nearest to the mean of their class in the training part, and how far they spread within a class."""
-    images, classes = clothes("train", 14)
+    images, classes = clothes("train", pictures.shape[-1])
     means = torch.stack([images[classes == c].mean(dim=0).flatten() for c in range(CLASSES)])
     nearest = torch.cdist(pictures.flatten(1), means).argmin(dim=1)
     spread = [pictures[labels == c].std(dim=0).mean().item() for c in range(CLASSES)]

@@ -118,8 +118,8 @@ data-part="both">${pairHTML(data, at, last(data), null, false)}</div></div>
 ${labeled("Color by the word", input("checkbox", 'name="colors" checked'))}</div></div>
 <fieldset class="cu-live-kinds"><legend>Caption</legend> ${choices}</fieldset>
 <p class="cu-live-note">Until the last step you see the network's guess of the finished picture, in the colors of one head. \
-These runs were drawn beforehand, all with one seed of the noise: of three, the one with which a vision transformer, our judge, \
-recognized every word.</p>`;
+These runs were drawn beforehand, all with one seed of the noise, with which a vision transformer, our judge, recognizes every \
+word. With one of two other seeds it takes a sandal for a sneaker.</p>`;
 }
 
 function mount(form, [data]) {
