@@ -28,7 +28,7 @@ import torch
 import course_utils as cu
 from course_utils.data.translation import collate
 from course_utils.lessons.bert_and_transfer.tasks import texts
-from course_utils.lessons.diffusion import copies
+from course_utils.lessons.diffusion import words as painting
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
@@ -78,8 +78,12 @@ with torch.no_grad(), cu.record_attention(vit) as seen:
     vit(boot)
 maps["ViT"] = list(seen.values())[-1][0, 0]
 
-unet = revived(cu.UNet, "copier_unet")
-maps["U-Net"] = copies.looks(unet)["down, head 1"].flatten(2).flatten(0, 1)
+painter, caption = painting.painter(), ["trousers", "ankle boot"]
+asked = torch.tensor([[painting.NAMES.index(word) for word in caption]])
+noise, first = painting.noises(1, seed=0)[0], torch.tensor([200])
+head = painting.telling_head(painter)
+asks = one_map("network.down.1.cross", painter, noise, first, asked, head=head)
+maps["U-Net"] = asks.view(7, 14, 2).transpose(0, 1).flatten(0, 1)  # column by column
 
 letter_names = [repeats.LETTERS[i] for i in letters[0, :-1]]
 pieces = [subwords.tokens[i] for i in sentence[0].tolist()]
@@ -96,29 +100,29 @@ captions = {  # rows, columns, their labels, and what is to be seen
         "Each piece looks one or two places to its right, which a GPT may not do."),
     "ViT": (patches, patches, "patch that asks", "patch",
         "Most patches look at the same two, whatever they show: sinks of a picture."),
-    "U-Net": (None, None, "pixel that asks", "pixel",
-        "The right half of the picture mirrors the left, and pixels look at their mirror image, row by row."),
+    "U-Net": ([], caption, "pixel that asks, from left to right", "word",
+        "Even in pure noise the pixels on the left ask the first word, and those on the right the second."),
 }  # fmt: skip
 fig, axes = cu.subplots(
     2, 3, width=9.0, height=7.4,
     alt="Six maps of weights. Kernel regression: a band along the diagonal. Translator: mange, une and pizza are said with the weight on eat, a and pizza, the rest on "
     "please. GPT: the first rows on the first letter, then a line some places below the diagonal. BERT: a line to the right of the diagonal. "
-    "ViT: two dark columns. U-Net: pieces of slanted lines.",
+    "ViT: two dark columns. U-Net: the upper half, of the pixels on the left, is dark under trousers, the lower half under ankle boot.",
 )  # fmt: skip
 for ax, (name, weights) in zip(axes.flat, maps.items(), strict=True):
     rows, columns, asks, answers, seen = captions[name]
     drawn = cu.heatmap(ax, weights, xlabel=None, ylabel=asks, vmax=0.4)
     ax.set(title=f"{name}: {answers} →", aspect="auto", xticks=[], yticks=[])
     ax.set_xlabel(textwrap.fill(seen, 42), fontsize=8)
-    if rows:
+    if columns:
         ax.set_yticks(range(len(rows)), rows, fontsize=6)
-        ax.set_xticks(range(len(columns)), columns, fontsize=6, rotation=90)
+        ax.set_xticks(range(len(columns)), columns, fontsize=6, rotation=90 * bool(rows))
 fig.colorbar(drawn, ax=axes, shrink=0.5, extend="max", label="weight").outline.set_visible(False)
 fig
 
 # %% [markdown]
 # Whether a query is a place, a French word, a letter, a patch or a pixel, its row is a list of weights, none of them negative, and they add up to 1.
-# That they *have* to add up to 1 explains the **[sinks](C_glossary.ipynb#attention-sink)** in the maps of the GPT and the ViT: a head that has nothing to look for must put its weight somewhere, and it learns a place where the weight does little harm.
+# That they *have* to add up to 1 is the usual explanation of the **[sinks](C_glossary.ipynb#attention-sink)** in the maps of the GPT and the ViT: a head that has nothing to look for must put its weight somewhere, and it learns a place where the weight does little harm.
 
 # %%
 pd.DataFrame(
@@ -145,7 +149,7 @@ pd.DataFrame(
 # | GPT | a token | a token | a token | the same | itself and what stands before |
 # | BERT | a token | a token | a token | the same | the whole sentence |
 # | ViT | a patch, or the class token | likewise | likewise | the same | the whole picture |
-# | U-Net | a pixel of the coarse picture | likewise | likewise | the same | the whole picture |
+# | U-Net, cross-attention | a pixel of the coarse picture | a word, with its place | the same, through another matrix | the same | both words |
 #
 # These are single heads of single networks on single inputs, and we chose them because they show their kind.
 # What such maps can show, and what they can't, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
