@@ -273,7 +273,9 @@ sampling.walk_picture(torch.stack(walks))
 # When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("After a quarter of the way two paths of three are on the side where they end, halfway five of six."):
+with cu.guard(
+    "After a quarter of the way two paths of three are on the side where they end, halfway five of six."
+):
     quarter, half = (((walks[i] > 0) == (walks[-1] > 0)).float().mean() for i in (T // 4, T // 2))
     assert 0.62 < quarter < 0.7 and 0.8 < half < 0.88
 
@@ -535,7 +537,11 @@ def draw(captions, forbid, since, seed=1):
     return x
 
 
-captions = [("trousers", "T-shirt"), ("coat", "trousers"), ("dress", "sandal")]  # any of words.NAMES
+captions = [
+    ("trousers", "T-shirt"),
+    ("coat", "trousers"),
+    ("dress", "sandal"),
+]  # any of words.NAMES
 forbid, since = 0, (200, 157, 114, 86, 0)
 ends = torch.stack([draw(captions, forbid, step) for step in since], dim=1)
 
@@ -584,7 +590,9 @@ with cu.guard("From the start most halves become the other word's garment."):
     for run in runs:
         assert run.result["200, other"] > 0.6 > 0.3 > run.result["200, named"]
 
-with cu.guard("After the first third most halves keep their own word, and near the middle four of five."):
+with cu.guard(
+    "After the first third most halves keep their own word, and near the middle four of five."
+):
     for run in runs:
         assert run.result["143, named"] > 0.55 and run.result["114, named"] > 0.75
 
