@@ -113,7 +113,7 @@ one_step.must_keep_inputs(
 
 @one_step.must("returns a query without a history")
 def _(candidate):
-    """After 300 steps, how long is the way back through all of them? Begin the result with `query.detach()`."""
+    """After 3,000 steps, how long is the way back through all of them? Begin the result with `query.detach()`."""
     step = candidate(_ask, _kitten(), 20.0, 1e-4)
     expect(not step.requires_grad, "the new query still remembers how it was computed")
 
