@@ -315,7 +315,8 @@ def slopes(weigh, query):
     """The answer, and its slopes for the query and for the values."""
     query, stored = query.clone().requires_grad_(), values.clone().requires_grad_()
     answer = (weigh(closeness(query, keys)) @ stored).sum()
-    return answer.item(), *grad(answer, (query, stored), materialize_grads=True)
+    both = grad(answer, (query, stored), materialize_grads=True)  # zeros where no way leads
+    return answer.item(), *both
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

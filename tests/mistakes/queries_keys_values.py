@@ -31,6 +31,17 @@ class one_step:
     mean_of_the_losses = wrong("Each slope is divided by the number of queries.",
         lambda ask, query, wanted, rate: query - rate * _slope(ask, query, wanted, torch.mean))
 
+    def nobody_follows(ask, query, wanted, rate):
+        """Asks for the slope of a tensor that PyTorch doesn't follow."""
+        (slope,) = torch.autograd.grad((ask(query) - wanted).square().sum() / 2, query)
+        return query - rate * slope
+
+    def forgets_what_is_wanted(ask, query, wanted, rate):
+        """Goes down the slope of the answer."""
+        query = query.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(ask(query).sum(), query)
+        return query.detach() - rate * slope
+
     def slope_of_the_answer(ask, query, wanted, rate):
         """Goes up the answer, or down if it is too high, and doesn't stop at the wanted one."""
         query = query.clone().requires_grad_()
@@ -195,6 +206,8 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "nobody_follows": ("PyTorch didn't follow", "requires_grad_()"),
+    "forgets_what_is_wanted": ("20 years are wanted", "the same way"),
     "slope_of_the_answer": ("no step is needed", "Which function"),
     "runs_away": ("leaves the picture", "cold softmax"),
     "too_cold": ("the slope is 0", "raise T"),

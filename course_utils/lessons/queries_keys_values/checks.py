@@ -11,12 +11,14 @@ import torch.nn.functional as F
 
 from course_utils.kit.check import (
     Check,
+    Unmet,
     WrongKind,
     expect,
     expect_close,
     expect_equal,
     expect_same_gradients,
     expect_shape,
+    kind_of,
 )
 from course_utils.kit.on_paper import on_paper
 from course_utils.kit.tracing import Shapes
@@ -61,18 +63,49 @@ def _(candidate):
     """What do you return, the loss, the slope or the new query? The new query is the old one minus `rate` times the
     slope, and `torch.autograd.grad` returns a tuple, so unpack it.
     """
-    expect_shape(candidate(_ask, _kitten(), 20.0, 1e-4), (1, 2))
+    try:
+        step = candidate(_ask, _kitten(), 20.0, 1e-4)
+    except RuntimeError as error:
+        for words, reason, hint in _NOT_FOLLOWED:
+            if words in str(error):
+                raise Unmet(reason, hint) from error
+        raise
+    expect_shape(step, (1, 2))
+
+
+_NOT_FOLLOWED = (
+    (
+        "does not require grad",
+        "PyTorch didn't follow the query on its way to the loss",
+        "Did you ask PyTorch to follow the query? `query.clone().requires_grad_()` does, as in `slopes`; then compute "
+        "the loss from this query.",
+    ),
+    (
+        "in-place operation",
+        "a line writes into the query that PyTorch follows",
+        "Which line changes the query itself? Return a new tensor instead, `query.detach()` minus the step.",
+    ),
+)
+"""Words of PyTorch's error, what they mean here, and a hint."""
 
 
 @one_step.must("brings the answer nearer to the wanted one, from below and from above")
 def _(candidate):
     """In which direction does the loss fall, along its slope or against it? The slope points uphill, so subtract it."""
     before = _ask(_kitten()).item()
-    for wanted in (20.0, 5.0):
-        after = _ask(expect_shape(candidate(_ask, _kitten(), wanted, 3e-4), (1, 2)).detach()).item()
+    after = {
+        wanted: _ask(expect_shape(candidate(_ask, _kitten(), wanted, 3e-4), (1, 2)).detach()).item()
+        for wanted in (20.0, 5.0)
+    }
+    same_way = (after[20.0] > before) == (after[5.0] > before)
+    for wanted, reached in after.items():
         expect(
-            abs(after - wanted) < abs(before - wanted),
-            f"{wanted:g} years are wanted; the answer was {before:.2f}, and after your step it is {after:.2f}",
+            abs(reached - wanted) < abs(before - wanted),
+            f"{wanted:g} years are wanted; the answer was {before:.4g}, and after your step it is {reached:.4g}",
+            "Your step goes the same way, whatever is wanted. Is it the slope of the *loss*? The wanted answer has to "
+            "be in it."
+            if same_way
+            else "",
         )
 
 
@@ -128,7 +161,8 @@ def _table(candidate):
     answer = candidate()
     expect(
         isinstance(answer, tuple | list) and len(answer) == 4,
-        "four things are returned: the table, the query, the wanted answer and T",
+        f"got {len(answer) if isinstance(answer, tuple | list) else kind_of(answer)}, expected four things",
+        "Which four things does the walk need? The table, the query, the wanted answer and T, in this order.",
     )
     table, query, wanted, T = answer
     if not isinstance(table, dict):
@@ -196,7 +230,8 @@ def _(candidate):
     keys, values = rows[:, :2], rows[:, 2]
     room = 0.05 * (values.max() - values.min()).item()
     gap = (values - wanted).abs().min().item()
-    expect(gap >= room, f"{wanted:g} is wanted, and an entry has a value only {gap:.2g} away")
+    away = f"a value only {gap:.2g} away" if gap else "just this value"
+    expect(gap >= room, f"{wanted:g} is wanted, and an entry has {away}")
     scores = -(query - keys).square().sum(-1) / 2
     first = ((scores / T).softmax(-1) @ values).item()
     expect(
