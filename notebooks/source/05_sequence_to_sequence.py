@@ -605,12 +605,13 @@ pd.DataFrame({
 }).set_index("English")  # fmt: skip
 
 # %% [markdown]
-# Even its mistakes are French.
-# The shape of a sentence arrives, and what gets lost on the way is a word, so the church becomes a bottle.
+# Most of its mistakes are still good French.
+# The shape of a sentence arrives, and single words get lost on the way, so the church becomes a bottle.
 #
 # ### Is the vector too small?
 #
-# Let's give it more room, 384 numbers rather than 192, and train both networks for four times as long.
+# We gave our translator no `room`, so its context is the two last states of the encoder, 192 numbers.
+# Let's make it twice as wide, which gives 384 numbers, and train both networks for four times as long.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(

@@ -163,6 +163,8 @@ class fixed_decoding:
 
 
 ANSWERS = {
+    "one_string": ("the letters are", "letters of its own"),
+    "special_tokens_too": ("the letters are", "begin with 4"),
     "without_the_last_letter": ("letters only", "never draws"),
     "not_shifted": ("<bos>", "before it has said anything"),
     "rolled": ("shifts the target", "drop the last column"),

@@ -28,7 +28,10 @@ def _strings(candidate, count=300, length=5, seed=0):
 
 @my_strings.must("returns source, target_in and target_out, each of shape (count, length + 1)")
 def _(candidate):
-    """Where does the one more token come from? Join a column of <bos> or <eos> to the letters, along dim=1."""
+    """Where does the one more token come from? Join a column of <bos> or <eos> to the letters, along dim=1.
+
+    How do you make a column of one id? `torch.full((count, 1), EOS)` is a tensor that `torch.cat` can join.
+    """
     _strings(candidate)
 
 
@@ -40,8 +43,10 @@ def _(candidate):
     drawn = source[:, :-1].unique().tolist()
     wanted = list(range(4, VOCABULARY))
     hint = "torch.randint(low, high, …) never draws `high` itself. Which number has to be there?"
-    few = drawn == wanted[:-1]
-    expect(drawn == wanted, f"the letters are {drawn}, expected {wanted}", hint if few else "")
+    if set(drawn) < set(wanted) and drawn != wanted[:-1]:
+        hint = "Does each row have letters of its own? Draw them in the shape (count, length)."
+    outside = set(drawn) - set(wanted)
+    expect(drawn == wanted, f"the letters are {drawn}, expected {wanted}", "" if outside else hint)
 
 
 @my_strings.must("asks the decoder for a copy")
@@ -105,8 +110,10 @@ def _finite(loss):
 
 @my_masked_loss.must("returns one number")
 def _(candidate):
-    """Which axes are left at the end? The result is a mean over all real tokens, so none. Note that
-    `F.cross_entropy` takes logits (tokens, French) and targets (tokens,).
+    """Which tokens do you hand to `F.cross_entropy`? It takes logits (tokens, vocabulary) and targets (tokens,), and
+    returns their mean, one number. A mask (batch, steps) picks the tokens from both.
+
+    Do the shapes of your mask fit? Steps, (steps,), meet lengths in a column, `lens[:, None]`.
     """
     expect_shape(candidate(*_drawn()[:3]), ())
 
