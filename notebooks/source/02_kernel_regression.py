@@ -417,7 +417,7 @@ cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
 # %% [markdown]
 # ## Nobody told it: a network finds its kernel
 #
-# Up to here the score was $-\frac12(\text{distance}/\sigma)^2$, because we said so.
+# So far the score was $-\frac12(\text{distance}/\sigma)^2$, because we said so.
 # Now one network makes the queries, another one makes the keys, and their product is the score, whatever it may be.
 # (Each has a hidden layer, since a product of linear queries and keys has no term $-k^2$.)
 #
