@@ -57,9 +57,9 @@ cu.recall("start_here", "queries_keys_values")
 # ## A dot product is a match
 #
 # A guest sits down at a table with five dishes.
-# Three numbers describe a dish: how sweet, how hot, how crunchy; a negative number is the opposite (mild is negative hot).
-# The same three say what the guest likes and, where they are negative, dislikes.
-# Multiply feature by feature and add up.
+# Three numbers describe a dish, namely how sweet, how hot and how crunchy it is, and a negative number means the opposite (mild is negative hot).
+# The same three numbers say what the guest likes and, where they are negative, dislikes.
+# Let's multiply feature by feature and add up.
 # This is the **dot product** of the query $q$ (the guest) and a key $k$ (a dish):
 #
 # $$q\cdot k = \sum_{j=0}^{d-1} q_j k_j .$$
@@ -217,7 +217,7 @@ measured = pd.DataFrame(sizes, columns).T.astype(float).rename_axis("d")
 measured.round(2)
 
 # %% [markdown]
-# The table has normal coordinates in place of $\pm1$, and their dot products grow in the same way, like $\sqrt d$.
+# The table uses normal coordinates instead of $\pm1$, and their dot products grow in the same way, like $\sqrt d$.
 # Why is that so?
 # Each product $q_jk_j$ has mean 0 and variance 1, a dot product adds $d$ of them, and variances of independent terms add up, so
 #
@@ -334,7 +334,7 @@ for m in (4, 8, 16, 32, 64):
 pd.DataFrame(heard).T.rename(index="divided by {}".format).round(2)
 
 # %% [markdown]
-# **There is the length of the list.**
+# **That is where the length of the list comes in.**
 # Without the divisor the right key must happen to be near the top, and the longer the list, the rarer that is.
 # (You may read that large scores make *all* gradients small.
 # With many keys the query's gradient is even [larger](03_scoring_functions_further.ipynb#The-gradients,-derived), but it is about the keys at the top.)
@@ -410,7 +410,7 @@ for divisor, scale in scales.items():
 trainings.show_learning(learned)
 
 # %% [markdown]
-# There is the first picture again, from your own machine.
+# This is the first picture again, from your own machine.
 # Try 64 words, or another [learning rate](C_glossary.ipynb#learning-rate), which says how far a step moves the matrices.
 #
 # ### Two things at once: small scores and small steps
