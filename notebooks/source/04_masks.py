@@ -411,7 +411,7 @@ with cu.guard(
 # ### Four numbers
 #
 # From these weights we compute four numbers.
-# For a right attention all of them are 0.
+# For a correct attention all of them are 0.
 #
 # - **Padding** is the largest weight that a word gives to `<pad>`.
 # - **Row sum** says how far a word's weights are from summing to 1.
@@ -498,7 +498,7 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 # %% [markdown]
 # Each mistake has its own pattern of zeros, so the four numbers name it.
 # The loss can't do that.
-# The lowest losses belong to models that read the answer, and *upper left* has the very loss of the right model.
+# The lowest losses belong to models that read the answer, and *upper left* has exactly the loss of the right model.
 # (Our own `cu.scaled_dot_product_attention(…, is_causal=True)` takes the queries for the *last* of the keys.)
 #
 # ### Exercise 2 · Your patient
