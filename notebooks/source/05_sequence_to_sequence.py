@@ -553,7 +553,7 @@ mine = strings.shares_copied(copier)
 explorer.beside_the_stored(mine, f"yours, {room} numbers")
 
 # %% [markdown]
-# There is the first screen again, with your own curve in it.
+# This is the first screen again, with your own curve in it.
 # Short words come back whole, and long ones break, often with the right letters in the wrong order.
 # Give your copier another `room`, and see how far it gets.
 #
