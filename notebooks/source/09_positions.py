@@ -81,7 +81,7 @@ cu.recall("self_attention", "masks")
 #
 # $$p_{i,\,2j} = \sin(i\,\omega_j),\qquad p_{i,\,2j+1} = \cos(i\,\omega_j),\qquad \omega_j = \theta^{-2j/d},\qquad \theta = 10000 .$$
 #
-# For example, $d = 4$ gives the frequencies $\omega_0 = 1$ and $\omega_1 = 10000^{-1/2} = 0.01$, and this table:
+# For example, with $d = 4$ we get the frequencies $\omega_0 = 1$ and $\omega_1 = 10000^{-1/2} = 0.01$, and this table:
 #
 # | | $\sin i$ | $\cos i$ | $\sin 0.01i$ | $\cos 0.01i$ |
 # |---|---|---|---|---|
@@ -354,7 +354,7 @@ fig
 #
 # ## Longer texts: what training has visited
 #
-# In a longer text the three kinds part, because training has only seen the positions 0 to 15.
+# In a longer text the three kinds differ, because training has only seen the positions 0 to 15.
 # The learned table has a row 16, but **a row that is never visited is never trained.**
 #
 # **[Relative positions](C_glossary.ipynb#relative-positions)** enter at the *score*.
@@ -411,8 +411,8 @@ cu.predict(
 )  # fmt: skip
 
 # %% [markdown]
-# Here are all kinds but one, trained on 16 tokens and asked about more.
-# On the right, compare the lines of each color.
+# Let's train all kinds except ALiBi on 16 tokens and ask them about more.
+# On the right, compare the two lines of each color.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -474,7 +474,7 @@ fig
 
 # %% [markdown]
 # Sinusoidal and learned positions fall at once, and rotary ones hold for a while.
-# On the right, who holds is a **setting, not a kind**, because a model can go on when everything far away falls into an entry that training has visited.
+# On the right, a **setting decides, not the kind**, because a model can go on when everything far away falls into an entry that training has visited.
 # **So share what is far *within* the trained length.**
 #
 # And ALiBi, which was made for longer texts?
@@ -520,8 +520,8 @@ with cu.guard(
 #
 # What can we do for a model that is already trained?
 # A long text has many keys, and most of them are **strangers**, at offsets that training never saw.
-# Does their number do the harm?
-# If we give each stranger the average of the trained scores, all answers are right, among just as many keys.
+# Is it their number that does the harm?
+# No, because if we give each stranger the average of the trained scores, all answers are right, although there are just as many keys.
 #
 # Three famous remedies change the frequencies of a rotary model, here for 64 times the length:
 #
@@ -540,7 +540,7 @@ cu.predict(
     answer="they go wrong",
     wrong={
         "they stay right": "Three to the left is now turned by the angle of how many positions?",
-        "they stay right where the answer is near": "The answer is always three to the left. Which angle has it now?",
+        "they stay right where the answer is near": "The answer is always three to the left. Which angle does it have now?",
     },
     why="Three to the left is now 3/64 of a position to the left, which the model has never seen. Chen et al. train the model a little more.",
 )
