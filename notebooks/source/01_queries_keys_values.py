@@ -51,7 +51,7 @@ cu.live.look_up(animals, strangers)
 # %% [markdown]
 # At the temperature of 0.1 the query with *softmax* finds its way, while with *nearest* it doesn't move at all.
 # This is why attention, which is the first of the two, can be learned.
-# (At 0.02 the kitten's query leaves the picture instead, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).)
+# (Begin at the kitten again, at 0.02, and the query leaves the picture instead, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).)
 #
 # By the end of this chapter you will be able to
 #
@@ -76,7 +76,7 @@ cu.live.look_up(animals, strangers)
 # The query *pays attention* to the entries with large weights, and that is why we speak of **attention**, and of [attention weights](C_glossary.ipynb#attention-weights).
 #
 # There is one number to turn, the [temperature](C_glossary.ipynb#temperature) $T$.
-# Move it to both ends in the picture.
+# Ask for the kitten again in the picture, and move the temperature to both ends.
 # At the cold end everything comes from the cat, and at the hot end each animal weighs 0.2, whatever you ask.
 # (All of this works for a table of any size, and with another table the same query gets another answer.)
 #
