@@ -283,7 +283,7 @@ fits_and_maps(
 # %% [markdown]
 # You can hardly tell the bell from the triangle.
 # The **boxcar**, which is 1 within its width and 0 elsewhere, makes a staircase.
-# So the width matters much, and the shape matters little.
+# So the width matters much, and the shape matters less.
 #
 # ## Leave one out: choosing and learning the width
 #
@@ -408,7 +408,7 @@ fits_and_maps(
 
 # %% [markdown]
 # The fit now follows the curve, and the map of weights has contracted to a band.
-# To watch this happen, open *Learn the width* in the first picture.
+# To watch this happen, set the width in the first picture to 2, and open *Learn the width* below it.
 # (The valley comes from forty noisy numbers and is sometimes in the wrong place, and the [further page](02_kernel_regression_further.ipynb#How-good-is-the-width-that-leaving-one-out-chooses?) shows by how much.)
 
 # %% jupyter={"source_hidden": true}
