@@ -879,7 +879,7 @@ fig
 #
 # A number that says how far a mean of a few cases may be from the true one by chance: the standard deviation, divided by the root of their number.
 # For example, a standard deviation of 10 over 25 cases is a standard error of 2.
-# *Taught in* [Training it](06_bahdanau_attention.ipynb#Training-it), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
+# *Taught in* [The network against the best kernels](02_kernel_regression_further.ipynb#The-network-against-the-best-kernels), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
 #
 # ### <a id="subword"></a>subword
 #

@@ -55,6 +55,20 @@ class my_context:
         weights = scores.masked_fill(~mask[..., None], -math.inf).softmax(dim=1)
         return (weights * memory).sum(dim=1), weights
 
+    def weights_times_w(query, keys, memory, mask, w):
+        """Multiplies by w without adding up."""
+        weights = ((query[:, None] + keys).tanh() * w).masked_fill(~mask, -math.inf).softmax(dim=-1)
+        return _averaged(weights, memory)
+
+    def weights_first(query, keys, memory, mask, w):
+        """Returns the two in the wrong order."""
+        return _averaged(_weights(query, keys, mask, w), memory)[::-1]
+
+    def a_mean_of_the_products(query, keys, memory, mask, w):
+        """Divides by the number of tokens once more."""
+        weights = _weights(query, keys, mask, w)
+        return (weights[:, :, None] * memory).mean(dim=1), weights
+
     def mixes_the_batch(query, keys, memory, mask, w):
         """Each sentence's weights meet the memory of all."""
         weights = _weights(query, keys, mask, w)
@@ -128,6 +142,7 @@ class my_order:
     throws_dice = wrong(
         "Another order in each call.", lambda words: random.sample(range(len(words)), len(words))
     )
+    an_iterator = wrong("Not a list yet.", lambda words: reversed(range(len(words))))
     as_in_french = wrong("Nothing is hidden.", lambda words: list(range(len(words))))
     only_the_end = wrong(
         "Fits a sentence of one length.", lambda words: [8, 7, 6, 5, 4, 3, 2, 1, 0]
@@ -141,6 +156,10 @@ class my_order:
 
 ANSWERS = {
     "keeps_the_axis": ("expected shape (3, 8)", "a 1 left over"),
+    "weights_first": ("expected the context first", "comes first"),
+    "weights_times_w": ("RuntimeError", "up to the scores (b, m)"),
+    "a_mean_of_the_products": ("expected 0.971", "sum over the tokens"),
+    "an_iterator": ("expected a list of places", "isn't a list yet"),
     "masks_after_the_softmax": ("sums of the rows", "before the softmax"),
     "a_column_of_weights": ("expected shape (3, 5)", "axis is too many"),
     "mixes_the_batch": ("expected shape (3, 8)", "its own memory"),

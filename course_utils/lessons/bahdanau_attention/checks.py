@@ -45,12 +45,16 @@ _AVERAGED = (
 
 @my_context.must("gives a context (batch, 2d) and weights (batch, tokens)")
 def _(candidate):
-    """A query (b, d) meets keys (b, m, d). Which axis does it lack? Give it one of size 1 there, so the two
-    broadcast.
+    """A query (b, d) meets keys (b, m, d). Which axis does it lack? Write the shape beside each of your lines, up to
+    the scores (b, m).
 
-    The `query[:, None]` is (b, 1, d), and the sum is (b, m, d). The weights are (b, m), the context (b, 2d).
+    The `query[:, None]` is (b, 1, d), and the sum is (b, m, d). A product with `@ w` leaves (b, m), and `* w` doesn't.
+    The context is (b, 2d).
     """
     context, weights = _two(candidate(*_drawn()))
+    shapes = [tuple(getattr(answer, "shape", ())) for answer in (context, weights)]
+    swapped = "Which of the two comes first? Look at the docstring and at what you return."
+    expect(shapes != [(3, 5), (3, 8)], "got the weights first, expected the context first", swapped)
     for answer, shape, hint in (
         (weights, (3, 5), "A token has one weight, a number. Which axis is too many?"),
         (context, (3, 8), _AVERAGED),
@@ -88,7 +92,8 @@ def _(candidate):
     context, weights = _two(candidate(query, states, states, mask, w))
     expected = attend(query, states, states, mask, w)
     expect_close(weights, expected[1], "weights")
-    expect_close(context, expected[0], "context")
+    hint = "The weights are right. How do you mix the memory with them? Multiply, then sum over the tokens."
+    expect_close(context, expected[0], "context", hint=hint)
 
 
 @my_context.must("gives padding no weight")
@@ -231,9 +236,11 @@ def _places(answer) -> list:
         isinstance(place, str) for place in answer
     )
     shown = repr(answer)[:60]
-    expect(
-        whole, f"got {shown}, expected a list of places", "Do you return words, or where they are?"
-    )
+    hint = "Do you return words, or where they are?"
+    if "iterator" in type(answer).__name__:
+        shown = "an iterator"
+        hint = "What does `reversed` return? It isn't a list yet, so put `list(…)` around it."
+    expect(whole, f"got {shown}, expected a list of places", hint)
     return list(answer)
 
 
