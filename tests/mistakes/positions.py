@@ -155,5 +155,6 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "frequency_for_period": ("as fast as before", "a long period"),
     "a_base_of_its_own": ("its own frequency", "position times entry j"),
 }

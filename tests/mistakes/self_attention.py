@@ -11,6 +11,8 @@ class self_attention:
         lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1))
     scaled_after_the_softmax = wrong("The division stands outside the softmax.",
         lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT).softmax(-1) @ (X @ W_v) / math.sqrt(W_q.shape[1]))
+    mixes_the_words = wrong("Forgets W_V.",
+        lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1) @ X)
     softmax_over_queries = wrong("The columns sum to 1 instead of the rows.",
         lambda X, W_q, W_k, W_v: ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-2) @ (X @ W_v))
     scaled_by_the_embedding = wrong("√M of the embedding instead of √d of the query.",
@@ -95,6 +97,8 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "mixes_the_words": ("got shape (5, 6)", "their values"),
+    "scaled_after_the_softmax": ("the mean of the values", "divide the scores"),
     "lets_pytorch_attend": ("it calls scaled_dot_product_attention", "step by step"),
     "not_scaled": ("divides the scores by √d", "By what do you divide"),
     "sentences_for_words": ("positions in the input", "axis 1"),

@@ -116,8 +116,8 @@ def _(candidate):
 
 @fixed_without_head.must("silences the head instead of giving it equal weights")
 def _(candidate):
-    """With queries of zero all scores are 0. What does a softmax make of them? The head then returns the mean of all
-    values, which isn't nothing.
+    """With queries or keys of zero all scores of a query are equal. What does a softmax make of them? The head then
+    returns the mean of all values, which isn't nothing.
     """
     layer, x = _layer()
     uniform = copy.deepcopy(layer)
@@ -132,7 +132,8 @@ def _(candidate):
     """Where does the head enter out_proj? Find the part of its weight that the head meets, because there it has to
     add nothing.
 
-    The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim), so a head meets columns of it.
+    The weight of out_proj is W_O transposed, (embed_dim, heads · head_dim), so a head meets columns of it, as many as
+    it has features.
     """
     for sizes in ((12, 3), (16, 2)):
         layer, x = _layer(*sizes)

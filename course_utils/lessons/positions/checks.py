@@ -45,8 +45,8 @@ def _frequency(dim, base=10_000.0):
 
 @my_rotate.must("keeps the shape")
 def _(candidate):
-    """What shape do your angles have? They have to broadcast against the even columns; at the end we put the two
-    columns of a pair side by side again.
+    """What shape do your angles have? They are a matrix of positions by pairs, (length, dim / 2), like the even
+    columns. At the end we put the two columns of a pair side by side again.
     """
     for shape in ((5, 4), (2, 3, 5, 8)):
         expect_shape(candidate(torch.randn(shape), _frequency(shape[-1])), shape)
@@ -117,7 +117,8 @@ def _(candidate):
     """
     for shape, base in (((9, 6), 10_000.0), ((2, 3, 30, 16), 10_000.0), ((9, 6), 50.0)):
         x, frequency = torch.randn(shape), _frequency(shape[-1], base)
-        expect_close(candidate(x, frequency), turn(x, frequency), f"shape {shape}", atol=1e-4)
+        answer = candidate(x.clone(), frequency.clone())
+        expect_close(answer, turn(x, frequency), f"shape {shape}", atol=1e-4)
 
 
 @my_rotate.must("takes no more steps for more positions")
@@ -147,10 +148,16 @@ def _(candidate):
 
 my_slowed = Check("my_slowed")
 
+_PERIOD = (
+    "What do you compare with `length`? A slow pair has a long period, and the period is 2π/ω."
+)
+
 
 @my_slowed.must("keeps the number of pairs")
 def _(candidate):
-    """What shape does your result have? Each pair keeps its place, and only some of the numbers change."""
+    """What shape does your result have? Each pair keeps its place, and `torch.where` chooses for each whether its
+    number changes.
+    """
     for dim in (6, 64):
         expect_shape(candidate(_frequency(dim), 16, 64), (dim // 2,))
 
@@ -162,7 +169,7 @@ def _(candidate):
     Compare the period with the length, `2 * math.pi / frequency > length`, and not the frequency itself.
     """
     frequency = _frequency(64)
-    result = expect_shape(candidate(frequency, 16, 64), (32,))
+    result = expect_shape(candidate(frequency.clone(), 16, 64), (32,))
     expect_close(result[:4], frequency[:4], "frequencies of pairs 0 to 3, with a period below 16")
 
 
@@ -171,7 +178,9 @@ def _(candidate):
     """Should a slow pair turn faster or slower from now on? Slower, so its frequency gets smaller."""
     frequency = _frequency(64)
     for factor in (64, 4):
-        result = expect_shape(candidate(frequency, 16, factor), (32,))
+        result = expect_shape(candidate(frequency.clone(), 16, factor), (32,))
+        same = int((result[5:] == frequency[5:]).sum())
+        expect(not same, f"{same} of 27 slow pairs are as fast as before", _PERIOD)
         expect_close(result[5:], frequency[5:] / factor, f"slow pairs, factor {factor}", atol=1e-7)
 
 
@@ -184,7 +193,7 @@ def _(candidate):
     frequency = _frequency(64)
     for length in (7, 100, 4096):
         expect_close(
-            candidate(frequency, length, 8),
+            candidate(frequency.clone(), length, 8),
             slowed(frequency, length, 8),
             f"length {length}",
             atol=1e-7,

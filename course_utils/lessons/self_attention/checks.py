@@ -37,7 +37,10 @@ def _(candidate):
     """Words are rows. On which side of each matrix does X go? Write the shapes below your products, and see which
     axes meet.
     """
-    expect_shape(candidate(torch.randn(5, 6), *_matrices()), (5, 3))
+    answers = candidate(torch.randn(5, 6), *_matrices())
+    hint = "What do the weights mix? Not the words themselves but their values, X times W_V."
+    expect(getattr(answers, "shape", None) != (5, 6), "got shape (5, 6), expected (5, 3)", hint)
+    expect_shape(answers, (5, 3))
 
 
 @self_attention.must("gives the mean of the values if W_Q = 0")
@@ -47,7 +50,10 @@ def _(candidate):
     """
     X, (W_q, W_k, W_v) = torch.randn(5, 6), _matrices()
     expected = (X @ W_v).mean(0).expand(5, 3)
-    expect_close(candidate(X, 0 * W_q, W_k, W_v), expected, "the answers with W_Q = 0")
+    answers = expect_shape(candidate(X, 0 * W_q, W_k, W_v), (5, 3))
+    late = torch.allclose(answers * math.sqrt(4), expected, atol=1e-5)  # d = 4
+    hint = "Do you divide by √d after the softmax? Then the weights no longer sum to 1, so divide the scores."
+    expect_close(answers, expected, "the answers with W_Q = 0", hint=hint if late else "")
 
 
 @self_attention.must("gives each query a row of the scores")
