@@ -650,7 +650,12 @@ with cu.guard(
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 by_cure = pd.DataFrame([run.result for run in cu.stored_runs("positions", "cured")])
 lengths = ["16", "64", "256", "1024"]
-named = {"Shaw": "Shaw, limit {:.0f}", "T5": "T5, farthest {:.0f}", "ALiBi": "ALiBi, slope {:g}"}
+named = {
+    "Shaw": "Shaw, limit {:.0f}",
+    "T5": "T5, last bucket from {:.0f}",
+    "ALiBi": "ALiBi, slope {:g}",
+}
+begins = {("T5", 16): 15, ("T5", 128): 91}  # the first offset in the last bucket
 tasks = {"three before": "three_before", "latest capital": "latest"}
 rows = []
 for task, name in tasks.items():
@@ -660,7 +665,8 @@ for task, name in tasks.items():
         spans = {
             f"{int(n):,}": f"{of_side[n].min():.2f} to {of_side[n].max():.2f}" for n in lengths
         }
-        rows.append({"task": task, "positions": named.get(kind, kind).format(setting)} | spans)
+        positions = named.get(kind, kind).format(begins.get((kind, setting), setting))
+        rows.append({"task": task, "positions": positions} | spans)
 spread = pd.DataFrame(rows).set_index(["task", "positions"])
 cures = {"trained": "as trained", "interpolated": "positions / 64", "larger base": "larger base", "slow pairs": "slow pairs / 64",
          "by parts": "slow pairs with a ramp", "slow pairs, sharper": "slow pairs, scores doubled", "yarn": "YaRN", "sharper": "scores doubled only",
