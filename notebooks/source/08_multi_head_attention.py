@@ -446,9 +446,10 @@ tasks.show_paid(
 # *bug · 8 minutes*
 #
 # A colleague wants a zero ablation, and sets the head's part of the query projection to zero.
-# That is two mistakes in one function.
-# A network that knows one ball gets both right in half of the cases, so why is the last line lower than that?
-# Write `fixed_without_head`.
+# This function makes two mistakes.
+# For the second, look at the last line below.
+# A network that knows one ball still gets both right in half of the cases, so why does it get fewer?
+# Find both mistakes, and write `fixed_without_head`.
 # (`copy.deepcopy(layer)` makes a copy.)
 
 
@@ -573,6 +574,15 @@ with cu.guard(
 #   Look-ups of different features can share a head.
 # - We compute $h$ heads by one projection, a cut and a transpose, and the output projection adds what they found.
 # - With zero ablation we ask what a network loses without a head, and with mean ablation what it loses without the head's news about this text.
+#
+# <details><summary>How sure is this?</summary>
+#
+# The translator at the top is one network, and so are its heads.
+# For the cabinet and the two nouns each point of the figure is one training, with three rates and three seeds.
+# A single head found both people in one of nine trainings, and two heads in eight of nine.
+# That one head can't answer two questions of the same feature is proved, not measured.
+#
+# </details>
 #
 # Next: [Positions](09_positions.ipynb).
 # The further page, [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb), has what we only claimed here.
