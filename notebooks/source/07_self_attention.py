@@ -180,7 +180,7 @@ class SelfAttention(nn.Module):
 
 # %% [markdown]
 # What does it cost?
-# The three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$, so the part that is quadratic in the length is the larger one only for $n > 3d/2$.
+# With $M = d_v = d$ the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$, so the part that is quadratic in the length is the larger one only for $n > 3d/2$.
 # In return any two words meet within one layer, whereas a recurrence needs $n - 1$ steps ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
 #
 # ## Any order: permutation equivariance
