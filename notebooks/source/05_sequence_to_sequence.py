@@ -561,11 +561,22 @@ explorer.beside_the_stored(mine, f"yours, {room} numbers")
 #
 # A sentence is a string of words, so our classes and our loop can learn to translate, if we give them two vocabularies.
 # A grammar made our sentences, from 200 English words.
+# Here are two of them as a batch of numbers.
+
+# %%
+world = small_world("fr")
+english, french = world.source_vocab, world.target_vocab
+two = world.train[:2]
+for pair in two:
+    print(" ".join(pair.source), "→", " ".join(pair.target))
+both = collate([(english.encode(pair.source), french.encode(pair.target)) for pair in two])
+for name in ("source", "source_lens", "target_out", "target_lens"):
+    print(f"{name:12}", *getattr(both, name).tolist())
+
+# %% [markdown]
 # Watch what the two losses do this time.
 
 # %% tags=["nbval-ignore-output"]
-world = small_world("fr")
-english, french = world.source_vocab, world.target_vocab
 passes = 6  # try 1 … 24
 cu.seed_everything(0)
 translator = Translator(len(english), len(french))
