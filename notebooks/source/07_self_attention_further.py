@@ -35,7 +35,7 @@ cu.seed_everything(0)
 # ## Convolution, recurrence, attention
 #
 # How does attention compare with the two older ways to read a sentence?
-# A **convolution** of width $k$ (this $k$ isn't a key) reads a word and the $k - 1$ words before it.
+# A **convolution** of width $k$ (this $k$ isn't a key) reads a word and the $k - 1$ words before it. (We put zeros in front, because otherwise it would have only $n - k + 1$ windows.)
 # A **recurrence** reads the word and the state before it (the arrows from y to y), and attention reads all words.
 # Each of them turns $n$ vectors of size $d$ into $n$ others, at three costs.
 #
