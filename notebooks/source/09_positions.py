@@ -133,7 +133,7 @@ right.legend(frameon=False, ncols=2, fontsize=8, loc="upper center")
 fig
 
 # %% [markdown]
-# So the fast pairs tell neighbors apart, and the slow ones say in which part of a text we are.
+# So the fast pairs, the first of which repeats after $2\pi$, some six words, tell neighbors apart, and the slow ones say in which part of a text we are.
 #
 # ### Exercise 1 · Four numbers on paper
 #

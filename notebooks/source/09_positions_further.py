@@ -50,6 +50,31 @@ for part in (0.9, 0.99, 0.999):
 # %% [markdown]
 # Hardly any, so a matrix can read the 39 directions that hold 99 % of the positions and leave all others to the words.
 #
+# ### Floats or bits?
+#
+# In the chapter the waves took the place of binary numbers.
+# *Dive into Deep Learning* (Zhang et al., 2023, section 11.6) calls them more space-efficient, because a float holds more than a bit.
+# But 2,000 positions fit into 11 bits, while a row of 32 floats has 1,024.
+# So what do we get for all this room?
+# Let's measure how far apart the positions are, neighbors and any other two.
+
+# %%
+rows = sinusoidal_table(2000, 32).double()
+apart = torch.cdist(rows, rows)
+steps = apart.diagonal(offset=1)
+nearest_others = apart[torch.ones(2000, 2000).triu(2).bool()].min()
+print(f"neighbors: {steps.min():.3f} to {steps.max():.3f}")
+print(f"the nearest other two: {nearest_others:.3f}")
+
+# %% [markdown]
+# We get smooth steps.
+# Every step has the same length, and no other two of the 2,000 positions are nearer, whereas in binary 7 and 8 differ in four bits and 7 and 6 in one.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("All neighbors are equally far apart, and all other positions farther."):
+    assert steps.max() - steps.min() < 1e-3 and nearest_others > 1.5 * steps.max()
+
+# %% [markdown]
 # ## Kinds of decay
 #
 # In the chapter the dot product of two sinusoidal positions fell with their distance.
@@ -400,3 +425,7 @@ with cu.guard(
 #   [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
 # - Yan, H., Deng, B., Li, X. and Qiu, X. (2019).
 #   [TENER: Adapting transformer encoder for named entity recognition](https://arxiv.org/abs/1911.04474).
+# - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023).
+#   [Dive into Deep Learning](https://d2l.ai).
+#   Cambridge University Press.
+#   Section 11.6.
