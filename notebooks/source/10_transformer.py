@@ -182,7 +182,7 @@ fig
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about the others.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
 # Over both tokens of the sentence, with mean 4.5, the same 1 would become $-1.528$.
-# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch.
+# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, and makes it $(1-4)/\sqrt3 = -1.732$.
 # That suits pictures of one size better than language, where sentences differ in length and the groups would be filled with padding.
 
 # %% jupyter={"source_hidden": true}
@@ -270,10 +270,12 @@ fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Layer norm is PyTorch's, and the same 1 is −1.342 in its token and −1.528 in its sentence."
+    "The same 1 is −1.342 in its token, −1.528 in its sentence and −1.732 in its batch, by PyTorch's norms."
 ):
     by_token, by_sentence = (F.layer_norm(pair, pair.shape[-n:])[0, 0, 0] for n in (1, 2))
-    assert round(by_token.item(), 3) == -1.342 and round(by_sentence.item(), 3) == -1.528
+    by_batch = F.batch_norm(pair.flatten(0, 1), None, None, training=True)[0, 0]
+    found = [round(norm.item(), 3) for norm in (by_token, by_sentence, by_batch)]
+    assert found == [-1.342, -1.528, -1.732]
 with cu.guard(
     "One network makes 8 numbers of the 4 of each token, and of equal tokens the same 8."
 ):
