@@ -150,7 +150,7 @@ with cu.guard(
 # ## What twenty sentences show
 #
 # The lecture trains on 90,000 pairs for 40 epochs, which takes some 16 hours by its printed times (167 seconds for 200 steps, 25 minutes a pass), and then shows 20 translations.
-# Each of them is printed with its ten places filled up by `EOS`, which a reader has to cut off.
+# Each of them is printed with an `EOS` in front and its ten places filled up by more, which a reader has to cut off.
 # By its own verdict 14 are correct, 2 correct in meaning and 4 wrong.
 # They come from the very data that the model was trained on, with masking switched off, and the lecture itself concludes that this is no translator and that overfitting is the likely reason.
 #
