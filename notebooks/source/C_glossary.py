@@ -60,6 +60,7 @@ cu.seed_everything(0)
 #
 # A weighted average of values, in which a query decides the weights by how well it fits each key.
 # For example, a French word asks all English words, and the word that fits best adds most to the answer.
+# Some texts call the average *attention pooling*.
 # *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten).
 #
 # ### <a id="attention-sink"></a>attention sink
