@@ -12,7 +12,7 @@ from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPE
 RATES = (0.002, 0.005, 0.015)
 OFFSET_SIDES = [
     *({"kind": "T5", "setting": farthest} for farthest in (16, 128)),
-    *({"kind": "Shaw", "setting": limit} for limit in (15, 32, 128)),
+    *({"kind": "Shaw", "setting": limit} for limit in (15, 16, 32, 128)),
     *({"kind": "ALiBi", "setting": slope} for slope in (1 / 2, 1 / 16)),
 ]
 OTHER_SIDES = [{"kind": kind, "setting": 0} for kind in ("none", "sinusoidal", "learned", "rotary")]
