@@ -657,7 +657,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# **More room helps, most of all in long sentences, but looking back helps more.**
+# **A wider network helps, most of all in long sentences, but looking back helps more.**
 # That is because in a long sentence more words have to share the vector, whatever its size.
 # On millions of sentences [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) saw the same fall, measured by [BLEU](05_sequence_to_sequence_further.ipynb#BLEU,-written-out), a score for the runs of one to four words that a translation shares with a reference.
 # So in the next chapter we let the decoder look back.
@@ -709,6 +709,8 @@ with cu.guard("Twice the width helps at each length, and most in the longest sen
 # The dotted line had one rate, and each copy of *jbkaelfchgdi* one training.
 # The translators had three rates with three seeds each, and there are 55 long sentences.
 # At the two lower rates the long ones gain most, and at the highest the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-more-room-help?) before you compare.
+# The wider translator has a larger vector, but also larger GRUs, so not all of its gain need be the vector's.
+# (The copiers of the first screen differ in nothing but their `room`.)
 # That looking back helps more, we have seen for strings, and [the next chapter](06_bahdanau_attention.ipynb) shows it for French.
 #
 # </details>
