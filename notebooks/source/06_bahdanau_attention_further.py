@@ -79,10 +79,10 @@ fig
 # After 250 passes it is three.
 # But these three are among the first lines of the file and were read in training, whereas *he's calm .* is nowhere in the file and comes out wrong.
 # So a perfect score on the three shows what the model remembers.
-# Of other sentences, made only of words that it has read, hardly any are right (at most 4 of 89).
+# Of other sentences, made only of words that it has read, hardly any are right (2 of 40 and 4 of 89 at best).
 #
 # The vocabulary matters at this size.
-# If the larger model keeps the words that occur only once, it has 494 French words instead of 165, and only *go .* is right.
+# If the larger model keeps the words that occur only once, it has 494 French words instead of 165, and only *go .* is right (in one training).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
