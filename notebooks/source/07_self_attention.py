@@ -92,7 +92,8 @@ raw_scores = X @ X.T  # (queries, keys)
 pd.DataFrame(raw_scores.tolist(), WORDS, WORDS).astype(int)
 
 # %% [markdown]
-# The row of *her* finds *Anna*, because both are persons, but *car* gets 0, because a pronoun and a thing have no feature in common.
+# The row of *her* finds *Anna*, because both are persons, and just as much *old* and *her* itself.
+# But *car* gets 0, because a pronoun and a thing have no feature in common.
 # A dot product of embeddings measures **likeness**, but what a word needs is often quite unlike itself.
 # And whatever the embeddings are, the table is symmetric, so *Anna* has to look for *her* exactly as much as *her* looks for *Anna*.
 #
@@ -583,7 +584,7 @@ for _ in range(8):
 
 # %% [markdown]
 # After four hundred steps most of it has the shape of English, though hardly any of it is true.
-# [GPT](13_gpt.ipynb) is this model with several heads, positions, and a feed-forward network after each attention.
+# [GPT](13_gpt.ipynb) is this model with several heads, positions, normalization, and a feed-forward network after each attention.
 #
 # ## Take-aways
 #
