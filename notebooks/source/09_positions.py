@@ -202,6 +202,7 @@ cu.explore.positions()
 # In the product the two turns meet, and only their difference is left.
 # For example, $q = k = (1, 0)$ and $\omega = 1$ give the score $\cos(i - j)$.
 # Values stay as they are, because a value meets no second vector that could undo its turn.
+# (In an image, half of the pairs turn by the row of a place and half by its column.)
 #
 # ### Exercise 2 · Turn the pairs
 #
@@ -271,7 +272,8 @@ with cu.guard("A rotary score depends on the offset only, and our turn is the pa
 #
 # There is an even simpler way.
 # With **learned positions** the table $P$ is a parameter, as in BERT, GPT-2 and the [vision transformer](C_glossary.ipynb#vision-transformer).
-# (The patches of an image have a row and a column. We can number them from left to right and from top to bottom, or [give each row and each column a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions). With rotary positions, half of the pairs turn by the row and half by the column.)
+# (The patches of an image have a row and a column.
+# We can number them from left to right and from top to bottom, or [give each row and each column a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).)
 #
 # Do positions pay at all?
 # Let's find out, with the task of the first picture and one layer of one head.
