@@ -436,7 +436,8 @@ room = 16  # try 2 … 128
 draw = cu.choose(my_strings, strings.random_strings)
 cu.seed_everything(0)
 copier = Translator(len(alphabet), len(alphabet), embed_dim=32, hidden_dim=64, room=room)
-fresh, held_out = strings.Strings(0, batches=50, draw=draw), strings.Strings(1, batches=20)
+fresh = strings.Strings(0, batches=50, draw=draw)
+held_out = strings.Strings(1, batches=20)
 history = train(copier, fresh, list(held_out), batch_loss, passes=8, rate=0.01)
 
 
@@ -599,7 +600,7 @@ show_losses(
 # Let's ask for a sentence of yours, for four that it has read, and for eight that are new.
 
 # %% tags=["nbval-ignore-output"]
-yours = "her cat isn't sleeping ."  # try "her cat isn't sleeping ." | "the dog is hungry ."
+yours = "her cat isn't sleeping ."  # try "the dog is hungry ."
 print(yours, "→", *cu.translate(translator, [yours], english, french, max_len=20))
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
