@@ -238,7 +238,9 @@ def _(candidate):
     """
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 5.0])
     loss = candidate(keys, values, 1.0).item()
-    expect(abs(loss - 3.4629) < 2e-3, f"the loss is {loss:.2f}, expected 3.46")
+    summed = "This is three times as much. Do you add the squares up, or take their mean?"
+    hint = summed if abs(loss - 3 * 3.4629) < 6e-3 else ""
+    expect(abs(loss - 3.4629) < 2e-3, f"the loss is {loss:.2f}, expected 3.46", hint)
 
 
 @fixed_loss.must("equals the leave-one-out error at every width")

@@ -351,6 +351,8 @@ soft_top_k = Check("soft_top_k")
 def _(candidate):
     """Does each row choose its own k best scores? Take them along the last axis, and return a tensor as large as the
     scores.
+
+    A score of 0 still gets a weight, because its exponential is 1. Which score has the exponential 0?
     """
     scores = torch.randperm(20).reshape(2, 10).float()
     weights = expect_shape(candidate(scores, 3), (2, 10))
