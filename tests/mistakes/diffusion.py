@@ -16,6 +16,11 @@ class fixed_noisy:
         a = alpha_bar[t][:, None, None, None]
         return a.sqrt() * x + (1 - a) * noise
 
+    def factors_exchanged(x, t, noise, alpha_bar):
+        """The picture gets the share of the noise."""
+        a = alpha_bar[t][:, None, None, None]
+        return (1 - a).sqrt() * x + a.sqrt() * noise
+
     def in_place(x, t, noise, alpha_bar):
         """Changes the picture it was given."""
         a = alpha_bar[t][:, None, None, None]
@@ -64,6 +69,10 @@ class attend_to_words:
         weights = (q2 @ k2.mT / q2.shape[-1] ** 0.5).softmax(dim=-1)
         return (weights @ v2).reshape(q.shape)
 
+    def heads_left_apart(q, k, v, num_heads):
+        """Does not merge."""
+        return split_heads(_attend(q, k, v, num_heads), num_heads)
+
     def words_ask(q, k, v, num_heads):
         """Words as queries, pixels as keys: an output for each word."""
         q, k = split_heads(q, num_heads), split_heads(k, num_heads)
@@ -78,4 +87,12 @@ ON_PAPER = {
         "d": 0.5625,  # takes the product of β
         "e": -0.4,  # leaves the guess shrunk
     },
+}
+
+ANSWERS = {
+    "one_root": ("its own step", "we need its root"),
+    "factors_exchanged": ("its own step", "belongs to the picture"),
+    "in_place": ("changed its inputs", "in place"),
+    "old_noise_kept": ("belongs to the cut guess", "Compute it anew"),
+    "heads_left_apart": ("got 4 axes", "What undoes"),
 }

@@ -34,10 +34,25 @@ fixed_noisy = Check("fixed_noisy")
 LEVELS = torch.tensor([1.0, 0.8, 0.5, 0.1])
 
 
+_ROOT = "By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."
+_EXCHANGED = "Which factor belongs to the picture? At step 0, where ᾱ is 1, the whole picture should be there."
+
+
+def _slip(answer, x, noise, a):
+    """A hint for a forgotten root or exchanged factors, or nothing."""
+    root, rest = a.sqrt(), (1 - a).sqrt()
+    slips = [(a, 1 - a, _ROOT), (root, 1 - a, _ROOT), (a, rest, _ROOT), (rest, root, _EXCHANGED)]
+    for picture, share, hint in slips:
+        if torch.allclose(answer, picture * x + share * noise, atol=1e-5):
+            return hint
+    return ""
+
+
 def _noisy(candidate, count=4, height=3, width=5, channels=1):
     x, noise = torch.randn(2, count, channels, height, width)
     t = torch.arange(count) % 4
-    return expect_shape(candidate(x, t, noise, LEVELS), tuple(x.shape)), x, t, noise
+    answer = candidate(x.clone(), t, noise.clone(), LEVELS)
+    return expect_shape(answer, tuple(x.shape)), x, t, noise
 
 
 @fixed_noisy.must("takes batches whose pictures are not as wide as the batch is long")
@@ -58,7 +73,9 @@ def _(candidate):
     """
     for count, channels in ((4, 1), (4, 3)):
         answer, x, t, noise = _noisy(candidate, count, 4, 4, channels)
-        expect_close(answer, sampling.noisy(x, t, noise, LEVELS), "4 pictures of 4 × 4 pixels")
+        expected = sampling.noisy(x, t, noise, LEVELS)
+        slip = _slip(answer, x, noise, LEVELS[t][:, None, None, None])
+        expect_close(answer, expected, "4 pictures of 4 × 4 pixels", hint=slip)
 
 
 @fixed_noisy.must("keeps the variance at 1")
@@ -77,12 +94,16 @@ def _(candidate):
     """Does a line work in place? `*=` and `+=` write into the caller's tensors."""
     x, noise = torch.randn(2, 3, 1, 4, 4)
     t = torch.zeros(3, dtype=torch.long)
+    expect_unchanged(candidate, x, t + 2, noise, LEVELS)  # step 0 adds nothing
     expect_close(expect_unchanged(candidate, x, t, noise, LEVELS), x, "step 0")
 
 
 # A step back ------------------------------------------------------------------------------------
 
 my_step_back = Check("my_step_back")
+
+
+_BELONGS = "The guess is cut. Does the old noise still belong to it? Compute it anew from x and the cut guess."
 
 
 def _compare(candidate, *levels, fresh=True, cut=False):
@@ -94,15 +115,20 @@ def _compare(candidate, *levels, fresh=True, cut=False):
         noise = -3 * noise
     new = new if fresh else torch.zeros_like(new)
     expected = sampling.step_back(x, noise, a, b, new)
-    answer = expect_shape(candidate(x, noise, a, b, new), tuple(x.shape))
-    expect_close(answer, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4)
+    answer = expect_shape(candidate(x.clone(), noise, a, b, new), tuple(x.shape))
+    guess = ((x - (1 - a) ** 0.5 * noise) / a**0.5).clamp(-1, 1)
+    belongs = (x - a**0.5 * guess) / (1 - a) ** 0.5
+    share = (1 - b - (1 - b) / (1 - a) * (1 - a / b)) ** 0.5  # of the old noise
+    uncut = cut and torch.allclose(expected - answer, share * (belongs - noise), atol=1e-4)
+    hint = _BELONGS if uncut else ""
+    expect_close(answer, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4, hint=hint)
 
 
 @my_step_back.must("gives the guess of the clean picture in the last step, to b = 1")
 def _(candidate):
     """What is left of the three terms at b = 1? Nothing of the noise, so only the guess.
 
-    The guess is (x − √(1 − a) · noise) / √a.
+    The guess is (x − √(1 − a) · noise) / √a, cut to −1 … 1.
     """
     for a in (0.3, 0.9):
         _compare(candidate, a, 1.0)
@@ -158,7 +184,12 @@ def _(candidate):
     last.
     """
     q, k, v = _parts()
-    expect_shape(candidate(q, k, v, 1), (2, 6, 8))
+    answer = candidate(q, k, v, 1)
+    hint = "The axis of the heads is still there. What undoes `cu.split_heads`?"
+    expect(
+        getattr(answer, "ndim", 3) != 4, f"got {getattr(answer, 'ndim', 3)} axes, expected 3", hint
+    )
+    expect_shape(answer, (2, 6, 8))
 
 
 @attend_to_words.must("gives each pixel the word's value if there is only one word")
@@ -167,7 +198,7 @@ def _(candidate):
     word.
     """
     q, k, v = _parts(tokens=1)
-    expect_close(candidate(q, k, v, 2), v.expand(2, 6, 8), "one word")
+    expect_close(candidate(q, k, v, 1), v.expand(2, 6, 8), "one word")
 
 
 @attend_to_words.must(
