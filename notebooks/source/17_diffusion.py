@@ -558,7 +558,7 @@ cu.show_images(
 # %% [markdown]
 # Taken away from the start, *trousers* leaves two T-shirts, because only one word is left to ask.
 # The later we take it away, the more of the trousers stays, because the network can see them in what is drawn so far.
-# (The two rows below are the first two of the random captions above.)
+# (The two lower rows have the first two of the random captions above.)
 # Is that so for every caption?
 # We forbade each word of 72 random captions from several steps on, and let the judge name the half whose word was gone.
 
