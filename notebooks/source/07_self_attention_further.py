@@ -216,7 +216,7 @@ def fixed_order_test_solution(layer, x):
 cu.checks.fixed_order_test(fixed_order_test_solution)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The test refuses plain attention and lets attention in a ring pass."):
+with cu.guard("The test refuses plain attention and lets a convolution in a ring pass."):
     assert not buggy_order_test(plain, torch.randn(2, 60, 48))
     assert buggy_order_test(ring, torch.randint(9, (2, 9, 4)).float())
 
