@@ -34,7 +34,7 @@ def learning_to_align() -> Explorer:
     controls = {
         "passes": Slider(passes, passes[0], label="Passes through the training data"),
         "sentence": Choice(titles, titles[0], label="Test sentence"),
-        "order": Choice(ORDERS, ORDERS[0], label="The French words stand"),
+        "order": Choice(ORDERS, ORDERS[0], label="Order of the French words"),
     }
     return Explorer("learning_to_align", lambda: Aligning(learned, titles), controls)
 
@@ -104,6 +104,9 @@ class Aligning:
         weights = np.full((WORDS, WORDS), np.nan)
         weights[: len(example["target"]), : len(example["source"])] = example["weights"]
         self.image.set_data(np.ma.masked_invalid(weights))
+        self.map.set(
+            xlim=(-0.5, len(example["source"]) - 0.5), ylim=(len(example["target"]) - 0.5, -0.5)
+        )
         self.map.set_xticks(range(len(example["source"])), example["source"])
         self.map.set_yticks(range(len(example["target"])), example["target"])
         for index, frame in enumerate(self.frames):
@@ -122,9 +125,9 @@ class Aligning:
         hits = sum((source, target) in links for target, source in enumerate(chosen))
         name = {"French": "in French order", "backwards": "backwards"}.get(order, "in your order")
         return (
-            f"After {passes} passes, the French words {name}: alignment error {rates[index]:.2f}, the diagonal's "
-            f"{self.guess[order]:.2f}. The map of “{sentence}” over “{' '.join(example['target'])}”: {hits} of "
-            f"{len(chosen)} words have their largest weight on a gold link, which is framed."
+            f"After {passes} passes, with the French words {name}, the alignment error is {rates[index]:.2f}, and the "
+            f"diagonal has {self.guess[order]:.2f}. In the map of “{sentence}” and “{' '.join(example['target'])}” "
+            f"{hits} of {len(chosen)} words have their largest weight on a gold link, which is framed."
         )
 
 
