@@ -27,7 +27,7 @@ class Cars:
     def __init__(self) -> None:
         """Shares of stored runs; `draw` shows the sentences and marks the number of cars."""
         self.picture, (left, right) = subplots(
-            1, 2, alt="Cars", width=8.2, height=3.4, width_ratios=[1, 1.35]
+            1, 2, alt="Cars", width=7.6, height=3.4, width_ratios=[1, 1.1]
         )
         left.set(xlim=(0, 1), ylim=(14, -0.7), xticks=[], yticks=[])
         left.spines[:].set_visible(False)
@@ -65,8 +65,8 @@ class Cars:
         self.here.set_xdata([pairs])
         index = PAIRS.index(pairs)
         means = {kind: sum(s[index]) / len(s[index]) for kind, s in self.shares.items()}
-        summary = ", ".join(f"{kind} {share:.2f}" for kind, share in means.items())
+        attention, average = means.values()
         return (
-            f"{'; '.join(cars)}. {lines[-1]} It is {color}. Of such questions right: {summary}; "
-            f"counting colors {self.counted[index]:.2f}."
+            f"{'. '.join(cars)}. {lines[-1]} It is {color}. Of such questions one attention gets {attention:.2f} "
+            f"right, an average with a network 256 wide {average:.2f}, and counting colors {self.counted[index]:.2f}."
         )
