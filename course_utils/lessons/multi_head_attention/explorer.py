@@ -44,7 +44,7 @@ class Dissected:
         self.run, result = run, run.result
         self.examples = {example["source"]: example for example in run.examples}
         self.picture, (lines, bars) = subplots(
-            1, 2, alt="A head of a translator", width=8.2, height=4.3, width_ratios=[1.15, 1]
+            1, 2, alt="A head of a translator", width=8.0, height=4.3, width_ratios=[1.2, 1]
         )
         most = max(len(example["pieces"]) for example in run.examples)
         lines.set(xlim=(-0.75, 1.75), ylim=(most - 0.5, -3.1), xticks=[], yticks=[])
@@ -96,9 +96,14 @@ class Dissected:
                 bar.set_alpha(1.0 if way == by else 0.35)
         self.whole.set_text(f"All heads: {example['whole']}")
         self.without.set_text(fill(f"Without {head}: {example[f'{head}, {by}']}", 48))
-        favorite = " ".join(self._favorite(head))
+        kind, *weight = self._favorite(head)
+        favorite = (
+            f"mostly attends to the {kind}, with a mean weight of {weight[0]}"
+            if weight
+            else "has no clear favorite"
+        )
         return (
-            f"Head {head} of a translator attends to: {favorite}. With all heads “{sentence}” becomes "
-            f"“{example['whole']}”, without this head, by {by}, “{example[f'{head}, {by}']}”. "
+            f"Head {head} of a translator {favorite}. With all heads “{sentence}” becomes “{example['whole']}”, and "
+            f"with {'zeros' if by == 'zero' else 'its mean'} in place of this head “{example[f'{head}, {by}']}”. "
             f"The loss rises from {result['loss']:.2f} to {result[f'{head}, {by}']:.2f}."
         )
