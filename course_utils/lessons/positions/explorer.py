@@ -233,14 +233,14 @@ class Offsets:
             bar.set_color(COLORS["key"] if n == tokens else COLORS["wash"])
             text.set_text(f"{share:.2f}")
             text.set_y(share)
-        changed = "" if cure == "none" else f"{cure}: "
+        changed = "" if cure == "none" else f", after the change “{cure}”,"
         right = ", ".join(
             f"{share:.2f} among {n:,}" for n, share in zip(LENGTHS, shares, strict=True)
         )
         return (
-            f"{changed}mean score over the offset, {tokens:,} tokens. At −{ASKED} it is {scores[ASKED]:.1f}, at the "
-            f"best other trained offset {best:.1f}; {count}. With these scores, −{ASKED} has the weight {weight:.2f}. "
-            f"Share right: {right}."
+            f"Among {tokens:,} tokens{changed} the mean score at −{ASKED} is {scores[ASKED]:.1f}, and the best other "
+            f"trained offset has {best:.1f}. With these scores −{ASKED} has the weight {weight:.2f}, and "
+            f"{int(rivals.sum()):,} untrained offsets lie above the dashed line. Share right: {right}."
         )
 
     def _scores(self, name: str) -> torch.Tensor:
