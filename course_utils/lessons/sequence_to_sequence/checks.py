@@ -28,7 +28,7 @@ def _strings(candidate, count=300, length=5, seed=0):
 
 @my_strings.must("returns source, target_in and target_out, each of shape (count, length + 1)")
 def _(candidate):
-    """Where does the one more token come from? Join a column of <bos> or <eos> to the letters, along dim=1.
+    """Where does the extra token come from? Join a column of <bos> or <eos> to the letters, along dim=1.
 
     How do you make a column of one id? `torch.full((count, 1), EOS)` is a tensor that `torch.cat` can join.
     """
