@@ -577,13 +577,14 @@ layers = [SelfAttention(32, 32, 32) for _ in range(2)]
 writer = Reader(len(vocabulary), len(vocabulary), *layers)
 causal = cu.causal_mask(text.shape[1] - 1)
 losses = train(writer, next_word, 0, steps=400, rate=1e-2, attn_mask=causal)
-print(f"loss {losses[-1]:.1f}, from the last word only {from_the_last_word(text):.1f} at best")
+print(f"loss {losses[-1]:.1f}, from one word {from_the_last_word(text):.1f} at best")
 generator = torch.Generator().manual_seed(0)
 for _ in range(8):
     print(write(writer, generator))
 
 # %% [markdown]
-# After four hundred steps most of it has the shape of English, though hardly any of it is true.
+# The loss is lower than a model could reach that sees only the last word.
+# Most of what our writer says has the shape of English, though hardly any of it is true.
 # [GPT](13_gpt.ipynb) is this model with several heads, positions, normalization, and a feed-forward network after each attention.
 #
 # ## Take-aways
@@ -592,12 +593,15 @@ for _ in range(8):
 # - Self-attention sees a bag of words, and finds one among many where an average drowns.
 # - A weight shows where a layer looks, and a forbidden link, next to a control, shows what it needs.
 #
-# **How sure is this?**
+# <details><summary>How sure is this?</summary>
+#
 # In the table of averages each row has the best of three learning rates, chosen on other questions, and the mean of three seeds.
 # Only the wider average was given more steps.
 # We closed the two ways in three trained networks.
 # There is a third way, since *Ben's friend is Clara* names Ben as well and may have collected the color of his car, so a missing link costs less than we might expect.
 # For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
+#
+# </details>
 #
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
 # The further page, [Self-attention: costs, and a French word](07_self_attention_further.ipynb), counts and times what attention costs.
