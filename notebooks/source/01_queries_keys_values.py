@@ -51,7 +51,7 @@ cu.live.look_up(animals, strangers)
 # %% [markdown]
 # At the temperature of 0.1 the query with *softmax* finds its way, while with *nearest* it doesn't move at all.
 # This is why attention, which is the first of the two, can be learned.
-# (Begin at the kitten again, at 0.02, and the query leaves the picture instead, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).)
+# (If you begin at the kitten again at 0.02, the query leaves the picture instead, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).)
 #
 # By the end of this chapter you will be able to
 #
@@ -663,13 +663,16 @@ with cu.guard(
 # - All look-ups of this kind can learn what to say, and the softmax can also learn where to look.
 # - The answer stays in the hull of the values, and there always is one.
 #
-# *How sure is this?*
+# <details><summary>How sure is this?</summary>
+#
 # The animals' sizes and homes are made up.
 # From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1.
 # Hotter ones lead out of the picture, and colder ones lead out of it or end where the slope is 0.
-# From other places it can be different. Of 30 that we drew at random all arrive at 0.1, and most arrive at 0.02 as well.
+# From other places it can be different, because of 30 that we drew at random all arrive at 0.1, and most at 0.02 as well.
 # A hard look-up stays at every temperature.
 # The 23 words are our choice, and one word, *run*, doesn't show that a softmax is better than the nearest neighbor.
+#
+# </details>
 #
 # Next comes [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width instead of the temperature.
 # The further page, [Softmax under a lens](01_queries_keys_values_further.ipynb), shows where softmax overflows and where its slope vanishes, and builds a memory.
