@@ -633,6 +633,8 @@ fig
 # The table shows the rate that won, which is the middle one for both, and the means of three seeds.
 # At the other rates the bells have nearly the same widths.
 # Near the two ends of the interval the network's bell leans outward, so there it isn't quite a Gaussian around the query.
+# Its score is a product of a query and a key, and we trained no other kind.
+# A network that scores each pair in a hidden layer would need a bell as well, but nothing makes the far sides of its scores a parabola.
 #
 # </details>
 
