@@ -23,7 +23,13 @@ def _strings(candidate, count=300, length=5, seed=0):
     """Source, target_in and target_out of the candidate, in the right shape."""
     answer = candidate(count, length, torch.Generator().manual_seed(seed))
     parts = expect_tensors(answer, "source", "target_in", "target_out")
-    return [expect_shape(part, (count, length + 1)) for part in parts]
+    shape = count, length + 1
+    both = "Does it begin with <bos> and also end with <eos>? One of the two is enough, as in the batch above."
+    for name, part in zip(("source", "target_in", "target_out"), parts, strict=True):
+        got = tuple(part.shape)
+        hint = both if got == (count, length + 2) else ""
+        expect(got == shape, f"{name} has the shape {got}, expected {shape}", hint)
+    return parts
 
 
 @my_strings.must("returns source, target_in and target_out, each of shape (count, length + 1)")
