@@ -525,6 +525,7 @@ with cu.guard(
 # A long text has many keys, and most of them are **strangers**, at offsets that training never saw.
 # Is it their number alone that does the harm?
 # No, because if we give each stranger the average of the trained scores, all answers are right, although there are just as many keys.
+# (You can try this below, with the second entry of the menu.)
 # So it is their scores, which nobody has trained, and the more strangers there are, the likelier one of them comes near −3.
 #
 # Three famous remedies change the frequencies of a rotary model, here for 64 times the length:
