@@ -250,7 +250,7 @@ predicted_costs = on_paper(
              "reads.",
              "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds."),
         "b": (1280, "the multiply-adds of the recurrence",
-             "Which two products does one step take? Look at the two matrices in its formula.",
+             "What does one step read? The word and the state before it, each times a matrix of its own.",
              "The word times W_x and the state times W_h, 8 · 8 each, for 10 words."),
         "c": (3520, "the multiply-adds of self-attention",
              "Which five matrix products does it take? Write down their shapes, three for the projections and two "
