@@ -42,7 +42,8 @@ cu.explore.learning_to_align()
 # At 18 six of the eight dots sit in a frame, although it has only ever seen translations.
 # (Among our long test sentences this one has the median error, and the list has a better and a worse one.)
 # On the right you see the error over all test sentences.
-# A guess on the diagonal, which links first word to first word and last to last, gets nearly every link wrong here, while in the usual order, *French* in the last box, it is a good guess.
+# A guess on the diagonal links the first word to the first and the last to the last.
+# Here it gets nearly every link wrong, while in the usual order (*French* in the last box) it is a good guess.
 #
 # By the end of this chapter you will be able to
 #
