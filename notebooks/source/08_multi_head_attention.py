@@ -39,8 +39,10 @@ cu.explore.dissection()
 # %% [markdown]
 # Without head 0.0 our translator repeats a word, and without head 0.1 it doesn't know where to stop.
 # The lines show which words the chosen head attends to.
-# The bars show by how many [nats](C_glossary.ipynb#nat) the loss rises when we set a head's output to zero (**zero ablation**) or replace it by its average (**mean ablation**), and [later](#Taking-heads-away:-ablation) we'll see which question each of them answers.
-# Beside each bar we name the [token](C_glossary.ipynb#token) that the head mostly attends to, with its mean weight there, where an even head would have 0.20 and a *mixed* head has no clear favorite.
+# The bars show by how many [nats](C_glossary.ipynb#nat) the loss rises when we set a head's output to zero (**zero ablation**) or replace it by its average (**mean ablation**).
+# ([Later](#Taking-heads-away:-ablation) we'll see which question each of the two answers.)
+# Beside each bar we name the [token](C_glossary.ipynb#token) that the head mostly attends to, with its mean weight there.
+# An even head would have 0.20, and a *mixed* head has no clear favorite.
 # (This is one network. Trained again, its heads might differ.)
 #
 # By the end you will be able to
