@@ -128,6 +128,7 @@ show_real_maps()
 # Did they only need more to read?
 # We trained both on all 139,842 pairs of at most ten tokens, for ten passes.
 # On an H200 this took six minutes with a fixed context and nine with attention, and `make gpu CHAPTER=06` repeats it where there is a GPU.
+# Attention makes the training slower, because at each step the decoder has to score every source word before it can go on.
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
 large = [
