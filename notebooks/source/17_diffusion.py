@@ -12,8 +12,8 @@
 # **A network looks at noise and finds a pair of trousers in it, and next to them an ankle boot, because we asked for them.
 # How do our words get into the picture?**
 #
-# Move the slider, and look at the colors, which say what word a pixel asks in one head.
-# Then go back to the beginning and press *trousers*, so that no pixel may ask for it any more.
+# Move the slider and watch two garments appear, each pixel in the color of the word that it *asks*, which is the word it attends to.
+# Then go back to step 200 and press *trousers*: from there on, no pixel may ask this word.
 
 # %%
 import itertools
@@ -37,7 +37,7 @@ cu.live.words()
 #
 # By the end of this chapter you will be able to
 #
-# - turn a picture into noise, and write the step that leads back, guided by a U-Net;
+# - turn a picture into noise, and write the step that leads back to a picture;
 # - let pixels ask words by cross-attention, and say when this is more than an added vector;
 # - forbid a word in the middle of a drawing, and read from the result what the word was for.
 #
@@ -55,13 +55,15 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 # $$\mathbf x_t = \sqrt{1 - \beta_t}\;\mathbf x_{t-1} + \sqrt{\beta_t}\;\boldsymbol\varepsilon_t, \qquad \boldsymbol\varepsilon_t \sim \mathcal N(0, \mathbf I).$$
 #
 # We shrink it so that a variance of 1 stays 1 while the noise takes over.
-# Let's do one pixel by hand, $x_0 = 0.8$, with two steps of $\beta = 0.36$ and so $\sqrt{1 - \beta} = 0.8$:
+# Let's do one pixel by hand.
+# It begins as $x_0 = 0.8$ and takes two steps with $\beta = 0.36$, each of which multiplies by $\sqrt{1 - \beta} = 0.8$:
 #
 # | after | mean | variance |
 # |---|---|---|
 # | step 1 | $0.8 \cdot 0.8 = 0.64$ | $0.36$ |
 # | step 2 | $0.8 \cdot 0.64 = 0.512$ | $0.64 \cdot 0.36 + 0.36 = 0.5904 = 1 - 0.64^2$ |
 #
+# A single step that multiplies by 0.64 would have given the same mean and the same variance.
 # So two small steps are **one** larger step, and so are all of them together.
 # We only need the product $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, which is the share of the variance that still belongs to the picture:
 #
@@ -132,7 +134,7 @@ cu.show_images(
 
 # %% tags=["exercise", "bug"]
 def fixed_noisy(x, t, noise, alpha_bar):
-    """(batch, channels, height, width), t (batch,): each with noise of its step."""
+    """Pictures (batch, channels, height, width), steps t (batch,): each gets the noise of its own step."""
     ...
 
 
@@ -178,9 +180,9 @@ cu.predict(
 )
 
 # %% [markdown]
-# We don't go all the way in one guess.
-# The **DDPM sampler** of Ho et al. goes a small step, from level $a = \bar\alpha_t$ to the next level $b = \bar\alpha_s$ with less noise.
-# Here are the training and, below it, one step of the sampler.
+# So we don't go all the way in one guess.
+# The **DDPM sampler** of Ho et al. goes a small step and guesses again, from level $a = \bar\alpha_t$ to the next level $b = \bar\alpha_s$ with less noise.
+# The drawing shows the training and, below it, one step of the sampler.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -221,13 +223,14 @@ cu.Drawing(
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \sigma^2}\;\hat{\boldsymbol\varepsilon} + \sigma\,\mathbf z, \qquad \sigma^2 = \frac{1 - b}{1 - a}\Big(1 - \frac ab\Big).$$
 #
 # The squares of the three factors sum to 1, and in the last step, with $b = 1$, only the guess is left.
-# No pixel is brighter than white, so we cut the guess to $[-1, 1]$, and then compute the noise that belongs to the *cut* guess, $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$.
+# No pixel can be brighter than white, so we cut the guess to $[-1, 1]$, and then compute the noise that belongs to the *cut* guess, $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$.
 #
 # ### Exercise 2 · A step back
 #
 # *build · 7 minutes*
 #
-# The levels `a` and `b` are tensors with one number, `noise` is what the network says, and `fresh` is $\mathbf z$.
+# Write this step, with the cut.
+# The levels `a` and `b` are tensors with one number, `noise` is the network's guess $\hat{\boldsymbol\varepsilon}$, and `fresh` is $\mathbf z$.
 
 
 # %% tags=["exercise", "build"]
@@ -255,7 +258,8 @@ cu.checks.my_step_back(my_step_back_solution)
 # %% [markdown]
 # Let's test it where we know the best guess without any network, in a world whose pictures are a single pixel, $+1$ or $-1$ with equal chances.
 # By Bayes' rule their mean is $\hat x_0 = \tanh\big(\sqrt{\bar\alpha_t}\, x_t / (1 - \bar\alpha_t)\big)$, so with $\bar\alpha_t = ½$ and $x_t = 1$ we guess $\tanh(1.414) = 0.89$, probably $+1$ but not certainly.
-# Your step now leads two thousand such pixels back from noise.
+# Your step now leads two thousand such pixels back from noise, and 24 of their paths are drawn, each in the color of the side where it ends.
+# Watch when they decide.
 
 # %%
 step_back = cu.choose(my_step_back, sampling.step_back)
@@ -269,7 +273,7 @@ sampling.walk_picture(torch.stack(walks))
 
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
-# **The decision falls little by little**: after a quarter of the way two paths of three are on the side where they'll end, and halfway five of six.
+# **The decision falls little by little**: after a quarter of the way two paths of three are on the side where they'll end (by chance it would be one of two), and halfway five of six.
 # When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -288,7 +292,7 @@ with cu.guard("Nearly all pixels end at +1 or −1, and about half of them at +1
 #
 # For real pictures there is no formula, so a network has to guess, and it has to see the fine detail as well as the whole garment.
 # A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) shrinks the picture, so that far things come near, and enlarges it again.
-# What it saw on the fine level is carried across by a **skip connection**.
+# A **skip connection** carries the fine detail across.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -326,8 +330,8 @@ cu.Drawing(
 # %% [markdown]
 # First we fold the picture, so that four neighbors become four channels of one pixel.
 # A residual block has two convolutions of $3 \times 3$ pixels, and between them a vector $c$ is added to all pixels alike.
-# It comes from the step $t$, as sinusoids like those of [Positions](09_positions.ipynb).
-# On the coarse level a **stage** goes on with attention, first [among the pixels](16_attention_between_pixels.ipynb) and then to the words.
+# This vector is computed from the step $t$, which enters as sinusoids, like a place in [Positions](09_positions.ipynb).
+# A **stage** is one such block, and on the coarse level it goes on with attention, first [among the pixels](16_attention_between_pixels.ipynb) and then to the words.
 
 
 # %%
@@ -381,7 +385,7 @@ cu.equal(unet, painter.network, x, steps, tokens=tokens)
 # %% [markdown]
 # The network learned with the loss above, except that an error counts $1/\bar\alpha_t$ times (at most twenty), because words matter where there is much noise.
 # And now and then a word was withheld, so the network has met a missing word before we forbid one.
-# Here are the first steps of a fresh network, with your noise, drawn into the curve of the long training.
+# Here are the first steps of a fresh network, with noise from your `fixed_noisy`, next to the curve of the long training.
 
 # %%
 steps = 50  # try 30 … 300
@@ -395,7 +399,7 @@ fig, ax = cu.subplots(
     "The stored training goes on falling over thousands of steps, ever more slowly.",
 )  # fmt: skip
 ax.plot(range(1, len(losses) + 1), losses, color=cu.COLORS["query"], label="this page")
-ax.plot(*zip(*long.curves["loss"], strict=True), color=cu.COLORS["key"], label="stored weights")
+ax.plot(*zip(*long.curves["loss"][1:], strict=True), color=cu.COLORS["key"], label="stored weights")
 ax.set(xlabel="Step", ylabel="Weighted loss (per pixel)", xscale="log", yscale="log")
 ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
 ax.minorticks_off()
@@ -403,9 +407,9 @@ ax.legend()
 fig
 
 # %% [markdown]
-# After the first steep steps the loss falls slowly, and yet the drawings go on getting better, because what makes a garment is a small part of it.
+# After the first steep steps the loss falls slowly, and yet the drawings go on getting better, because what we recognize a garment by is only a small part of the loss.
 # Here are ten random captions, none of them picked.
-# A judge, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and where it disagrees its word is in brackets.
+# A judge, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and its word is in brackets where it disagrees with the caption.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 some = words.random_captions(10, seed=1)
@@ -422,8 +426,8 @@ cu.show_images(
 # ## Words for pixels: cross-attention
 #
 # How does the caption reach a pixel?
-# One class could simply be a vector that is added to all pixels.
-# But a caption has several words, and the left half of the picture needs another one than the right half.
+# If it were a single word, we could simply add a vector to all pixels.
+# But our caption has two words, and the left half of the picture needs a different word from the right half.
 # So we let the pixels ask: in **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
 # Stable Diffusion reads its text in this way ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)).
 #
@@ -437,7 +441,7 @@ cu.show_images(
 
 # %% tags=["exercise", "build"]
 def attend_to_words(queries, keys, values, num_heads):
-    """(batch, pixels, channels), (batch, words, channels) twice → as the first."""
+    """Queries (batch, pixels, channels), keys and values (batch, words, channels) → like the queries."""
     ...
 
 
@@ -506,19 +510,20 @@ with cu.guard("The block is the one of the stored network."):
     assert torch.allclose(cross(spots, tokens), stored(spots, tokens), atol=1e-4)
 
 # %% [markdown]
-# So **cross-attention to one token is one added vector**, and it says more only from two words on, here with the weights of the first screen.
+# So **cross-attention to one token is one added vector**, and only from two words on can it add different vectors to different pixels.
 # In our network a token is the vector of a word plus the vector of its place in the caption, as in [Positions](09_positions.ipynb).
-# And a pixel has to know whether it lies left or right before it can choose, so we don't leave it to guess this from the border, and give it its column as a channel.
+# And before a pixel can choose a word, it has to know whether it lies on the left or on the right.
+# It could only guess this from the border of the picture, so we give it its column as a channel.
 
 # %% [markdown]
-# ## Forbid a word, and see
+# ## Forbid a word, and see: attention knockout
 #
 # The colors of the first screen show which word a pixel asks, but does it *need* the word, and until when?
 # As with [a word](00_start_here.ipynb), [a head](08_multi_head_attention.ipynb), [a sublayer](10_transformer.ipynb) and [a patch](15_vision_transformers.ipynb) we forbid it, and see what comes out.
-# In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax shares the weight among the words that remain.
+# In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
 #
-# The function below draws with your step.
-# (`words.guided` follows what the words change three times as far as the network would, which is called **[guidance](17_diffusion_further.ipynb#Guidance)**.)
+# The function below draws with your `my_step_back`.
+# (In it, `words.guided` makes what the words change three times as large, a trick that is called **[guidance](17_diffusion_further.ipynb#Guidance)**.)
 
 
 # %%
@@ -556,11 +561,11 @@ cu.show_images(
 )  # fmt: skip
 
 # %% [markdown]
-# Taken away from the start, *trousers* leaves two T-shirts, because only one word is left to ask.
+# If we take *trousers* away from the start, two T-shirts appear, because only one word is left to ask.
 # The later we take it away, the more of the trousers stays, because the network can see them in what is drawn so far.
 # (The two lower rows have the first two of the random captions above.)
 # Is that so for every caption?
-# We forbade each word of 72 random captions from several steps on, and let the judge name the half whose word was gone.
+# We took 72 random captions, forbade each of their words from several steps on, and let the judge name the half whose word was gone.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
@@ -575,12 +580,13 @@ words.plot_forbidding(right, runs)
 fig
 
 # %% [markdown]
-# On the left you see one head, whose pixels ask their own word from the very first step, when there is only noise: they know their column.
+# On the left you see one head, whose pixels ask the word of their half from the very first step, when there is only noise, because they know their column.
 # On the right you see what this asking is worth.
 # **A word decides mostly in the first third of the way**, while less than a quarter of the variance is the picture's, and before halfway four garments of five get along without it.
 # From then on the colors mostly show where pixels look, and no longer what they need.
 #
-# Now it's your turn: change `captions`, `forbid` and `since` above.
+# Now it's your turn.
+# Change `captions`, `forbid` and `since` above: can you find a word that is still needed in the second half of the way?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words.how_sure()
@@ -604,10 +610,10 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # %% [markdown]
 # ## Take-aways
 #
-# - All steps into the noise are one, and a network learns by regression to say which noise it was.
+# - All the small steps into the noise make up one large step, and a network learns by regression to say which noise was added.
 #   Its best guess is a mean of all pictures that could be there, so the sampler goes back in small steps.
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
-# - What a word is for we see when we forbid it, and in this network it decides early.
+# - We see what a word is for when we forbid it, and in this network a word decides early.
 #
 # Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb).
 # [Attention in a diffusion model: mirrors, fewer steps, guidance and DiT](17_diffusion_further.ipynb) asks when a pixel needs another pixel, and leads to the generators of today.

@@ -60,28 +60,28 @@ cu.checks.noised_on_paper(noised_on_paper_solution)
 # %% [markdown]
 # ## Where attention between pixels helps: the mirror task
 #
-# In the chapter the words were what a pixel needed.
-# When does a pixel have to ask another pixel, far away?
+# In the chapter a pixel needed the words.
+# When does it have to ask another pixel that is far away?
 # Let's build a case in which it must.
 # A small garment is clean on the left, and on the right the same garment, mirrored, is hidden in noise, with 16 black columns between them.
 # All that the network needs to know is on the left, but its convolutions reach only 15 columns.
 #
 # Before we compare, we want two bounds.
-# A network that gets the noisy garment **alone** shows how far one comes without looking left.
+# A network that gets the noisy garment **alone** shows how far we come without looking left.
 # And a network that gets the clean garment **aligned**, pixel on pixel, shows what is possible at best.
-# Zero is the first and one the second in the picture below.
-# Between them are three networks that see the whole picture: with group norms only, with a third level whose convolutions *do* reach across, and with attention.
+# In the picture below 0 is the loss of the first network, and 1 is the loss of the second.
+# Between them are three networks that see the whole picture, one with group norms only, one with a third level whose convolutions *do* reach across, and one with attention.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "After 400 steps attention and three levels are about level. Which is ahead after 1,200?",
+    "After 400 steps the network with attention and the one with three levels are about equal. Which is ahead after 1,200?",
     ["attention", "neither", "three levels"],
     answer="attention",
     wrong={
-        "neither": "What does each of them still have to learn? For one the mirror image is a single look away, once it is found.",
+        "neither": "What does each of them still have to learn? For attention the mirror image is a single look away, once it is found.",
         "three levels": "Their convolutions do reach across, through a level of 2 × 8 pixels. How much of a garment fits through there?",
     },
-    why="In each of the three seeds. It has to find the mirror image first, sooner in one training than in another.",
+    why="It's ahead in each of the three seeds, although it finds the mirror image later in one training than in another.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -112,7 +112,7 @@ fig
 # Attention pulls ahead once it has found where to look.
 # In two of three trainings it has found the mirror image by step 1,200, and in the third it is still on its way.
 # (All networks were trained at one rate, 0.006. At half and at twice this rate the one with three levels comes out the same, in the one seed that we tried.)
-# Can we see the finding?
+# Can we see what each network has found?
 # Here are four garments as the networks draw them after 400 steps from nothing but the clean one on the left.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -172,16 +172,16 @@ ax.set(xlabel="Held-out loss", ylim=(2.5, -0.5))
 fig
 
 # %% [markdown]
-# Not in these short trainings: a step with attention takes more than one and a half times as long, and the network without it makes more of the time.
-# That fits the mirror task, for what a pixel of a boot needs to know is mostly near.
+# It doesn't in these short trainings, because a step with attention takes more than one and a half times as long, and the network without it makes more of the same time.
+# That fits the mirror task, because what a pixel of a boot needs to know is mostly near.
 # We tried one image size, one rate and few steps, so don't take it as a rule.
 #
 # ## Added vectors against cross-attention
 #
 # With a single word cross-attention is one added vector.
 # So with two words, could we simply add two vectors, one for each word and place?
-# We tried it with pairs of $8 \times 8$ pixels and five ways to tell the caption, each trained for 300 steps at one rate.
-# The dots show how many drawn garments are nearest to the mean picture of their word, which is a weak judge, for it recognizes only two of three *real* garments.
+# We tried it with pairs of $8 \times 8$ pixels and five ways to give the network its caption, each trained for 300 steps at one rate.
+# The dots show how many drawn garments are nearest to the mean picture of their word, which is a weak judge, because it recognizes only two of three *real* garments.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 told = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "captioned"))
@@ -292,9 +292,9 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "With w = 1 as many drawn garments as real ones are nearest to the mean of their class, two of three. And with w = 4?",
-    ["fewer", "as many", "more than of real ones"],
-    answer="more than of real ones",
+    "With w = 1 two of three drawn garments are nearest to the mean of their class, which is also the share of real garments. How many are with w = 4?",
+    ["fewer", "as many", "more"],
+    answer="more",
     wrong={
         "fewer": "Guidance follows the class more closely. Does a garment then move away from the mean of its class?",
         "as many": "That would be right if the class changed nothing more. What does a larger w do to the difference?",
@@ -366,7 +366,7 @@ with cu.guard(
 # %% [markdown]
 # ## Flow matching on one screen
 #
-# Many newer generators say the same thing with less algebra.
+# Many newer generators do the same thing with less algebra.
 # They go from picture to noise on a straight line, and the network learns the **velocity** on it ([Lipman et al., 2023](https://arxiv.org/abs/2210.02747); [Liu, Gong and Liu, 2023](https://arxiv.org/abs/2209.03003); in both papers time runs the other way, from noise to picture):
 #
 # $$\mathbf x_u = (1 - u)\,\mathbf x_0 + u\,\boldsymbol\varepsilon, \qquad \mathbf v = \frac{\mathrm d\mathbf x_u}{\mathrm du} = \boldsymbol\varepsilon - \mathbf x_0, \qquad \mathrm{loss} = \|\mathbf v - \mathrm{network}(\mathbf x_u, u)\|^2 .$$
@@ -389,7 +389,7 @@ print(
 
 # %% [markdown]
 # All arrive, without any fresh noise and without a schedule.
-# The network, its attention and its guidance stay as they are, and only target and step change.
+# The network, its attention and its guidance stay as they are, and only the target of the training and the step of the sampler change.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Nearly all pixels arrive at +1 or −1.", given=steps == 10):
@@ -402,7 +402,7 @@ with cu.guard("Nearly all pixels arrive at +1 or −1.", given=steps == 10):
 #
 # | | our chapter | later |
 # |---|---|---|
-# | what is told | two words | a sentence: a text encoder's vectors are the tokens of cross-attention ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)) |
+# | the caption | two words | a sentence: a text encoder's vectors are the tokens of cross-attention ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)) |
 # | where the noise is | in the pixels, folded 2 × 2 | in a **latent**: an autoencoder first makes a picture smaller, often 8 times on each side (the same paper) |
 # | the network | a U-Net with attention on its coarse level | **DiT** ([Peebles and Xie, 2023](https://arxiv.org/abs/2212.09748)): patches of the latent are tokens of a transformer, as in [Vision transformers](15_vision_transformers.ipynb) |
 # | how the step enters | added between two convolutions | as scale and shift of each layer norm, and as a factor for each residual (**adaLN-Zero**, the same paper) |
@@ -447,7 +447,7 @@ two = dit(tokens.expand(2, -1, -1), told)
 print(f"with other numbers, two conditions: apart by {(two[0] - two[1]).std():.1f}")
 
 # %% [markdown]
-# With random numbers in place of the zeros, the same patches come out differently for two conditions.
+# With random numbers instead of the zeros, the same patches come out differently for two conditions.
 #
 # Why the latent?
 # In a picture of $512 \times 512$ one map of attention between all pixels would have 69 billion weights.

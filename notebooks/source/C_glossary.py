@@ -376,7 +376,7 @@ cu.seed_everything(0)
 # The course's own gesture, also called attention knockout: no query may attend to a key any more, and we see what the model says then.
 # Its weight is shared among the other keys.
 # For example, if the pixels may not ask for *trousers*, two T-shirts may come out for *trousers | T-shirt*; a word that can be forbidden without harm wasn't needed, even if it was looked at.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout).
 
 # %% [markdown]
 # ## G
@@ -1011,6 +1011,6 @@ fig
 #
 # ### <a id="zero-shot"></a>zero-shot
 #
-# Of a model, used for a task of which it has seen no example.
+# The use of a model for a task of which it has seen no example.
 # For example, CLIP names the class of a picture by comparing it with the sentences *a photo of a boot* and *a photo of a bag*.
 # *Taught in* [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).

@@ -489,19 +489,21 @@ def how_sure() -> Markdown:
         for of in [list(of)]
     )
     return Markdown(
-        f"*How sure is this?* All of it is one network, trained once, for {training.config['steps']:,} steps at a "
-        f"rate of {training.config['lr']:g}. Trainings of {rates[0].config['steps']} steps, with three seeds each, "
-        f"had a mean weighted loss of {', '.join(means)}. (The two best rates differ by less than two seeds do, so we "
-        f"took the smaller.) In the long one the held-out loss fell from {before:.3f} at step {early:,} to "
-        f"{end:.3f} at the end. The judge names {share([training], 'named')} of the halves of three hundred random "
-        f"captions as they say. Without guidance it names {share(plain, 'right')}, and of real garments 84 %, so "
-        "guided drawings are more typical than real ones (except for shirts). In the picture of forbidding each line "
-        "is one draw of 24 captions, and only halves count that were right with both words. How early a word decides "
-        "depends on the guidance, which pushes a half towards the word that is left: without it "
-        f"{share(plain, '143, named')} keep their own word when it is forbidden from step 143 on, and "
-        f"{share(plain, '114, named')} from step 114 on. The colors and the weights are those of one head of the first "
-        "cross-attention. Whether added vectors would do as well at this size we haven't tried; on the further page, "
-        "at 8 × 8 pixels, they come close."
+        "<details><summary><em>How sure is this?</em></summary>\n\n"
+        f"All of it is one network, trained once, for {training.config['steps']:,} steps at a rate of "
+        f"{training.config['lr']:g}. Trainings of {rates[0].config['steps']} steps, with three seeds each, had a mean "
+        f"weighted loss of {', '.join(means)}. (The two best rates differ by less than two seeds do, so we took the "
+        f"smaller.) In the long training the held-out loss fell from {before:.3f} at step {early:,} to {end:.3f} at "
+        f"the end. The judge names {share([training], 'named')} of the halves of three hundred random captions right. "
+        f"Without guidance it names {share(plain, 'right')} right, and 84 % of real garments, so guided drawings are "
+        "more typical than real ones (except for shirts).\n\n"
+        "In the picture of forbidding each line is one draw of 24 captions, and we only count halves that were right "
+        "with both words. How early a word decides depends on the guidance, which pushes a half towards the word that "
+        f"is left. Without guidance {share(plain, '143, named')} of the halves keep their own word when it is "
+        f"forbidden from step 143 on, and {share(plain, '114, named')} when it is forbidden from step 114 on. The "
+        "colors and the weights are those of one head of the first cross-attention. We haven't tried whether added "
+        "vectors would do as well at this size, but on the further page, at 8 × 8 pixels, they come close."
+        "\n\n</details>"
     )
 
 

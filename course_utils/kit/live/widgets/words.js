@@ -104,8 +104,8 @@ function html({ data, at }) {
   const step = slider("Step", `name="frame" min="0" max="${last(data)}" step="1" value="${FIRST}" aria-valuetext="${stepText(data, FIRST)}"`,
     "step", stepText(data, FIRST), "cu-live-step");
   const choices = radios("caption", captions.map((each, i) => [i, safe(each.words.join(" | "))]), at);
-  return `<p>A network finds two garments in noise, step by step. Each pixel has the color of the word it asks. Move the \
-slider, and <strong>press a word</strong>: from that step on, no pixel may ask it.</p>
+  return `<p>The network begins with noise at step 200, and is finished at step 0. <strong>Press a word</strong> at any step, and no pixel \
+may ask it from that step on.</p>
 <input type="hidden" name="without" value="">
 <div class="cu-live-words" data-part="stage" style="${sheetOf(data, at)}; --frames: ${frames}; --runs: ${1 + 2 * starts.length}">
 <div><div class="cu-live-caption">${words.join("")}</div>
@@ -117,9 +117,9 @@ data-part="both">${pairHTML(data, at, last(data), null, false)}</div></div>
 <p aria-live="polite" data-part="said">${safe(saidText(data, at, FIRST, null))}</p>
 ${labeled("Color by the word", input("checkbox", 'name="colors" checked'))}</div></div>
 <fieldset class="cu-live-kinds"><legend>Caption</legend> ${choices}</fieldset>
-<p class="cu-live-note">Until the last step you see the network's guess of the finished picture, in the colors of one head. \
-These runs were drawn beforehand, all with one seed of the noise, with which a vision transformer, our judge, recognizes every \
-word. With one of two other seeds it takes a sandal for a sneaker.</p>`;
+<p class="cu-live-note">Until the last step you see the network's guess of the finished picture, in the colors of one attention \
+head. We drew all runs beforehand, with one seed of the noise. With this seed our judge, a vision transformer, recognizes every \
+garment, and with one of two other seeds it takes a sandal for a sneaker.</p>`;
 }
 
 function mount(form, [data]) {
