@@ -9,7 +9,8 @@
 # %% [markdown]
 # # Names, notation and shapes
 #
-# This page is for looking things up: the shapes of every step of attention on one sheet, the letters of the formulas with those that mean several things, the names of the same things in other texts, and where five other courses have what is here.
+# This page is for looking things up.
+# You find the shapes of every step of attention on one sheet, the letters of the formulas, the names that other texts use, and for five other courses the sections in which this course teaches the same things.
 
 # %%
 import pandas as pd
@@ -22,8 +23,8 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## The shapes on one sheet
 #
-# Attention has the same steps throughout this course, in this order; some kinds leave out project, scale, mask or merge.
-# Here `n` queries look at `m` keys; `b` sentences are worked on at once, with `h` heads of `d_k` features each, and `embed_dim` is `h * d_k`.
+# Attention has the same steps throughout this course, in this order, although some kinds leave out project, scale, mask or merge.
+# Here `n` queries look at `m` keys, and `b` sentences are worked on at once, with `h` heads of `d_k` features each, and `embed_dim` is `h * d_k`.
 # (In the book this section prints on a page of its own.)
 #
 # | Step | Formula | Code | Shape of the result |
@@ -74,14 +75,15 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# The table has the shapes of two sentences, four heads, three queries, five keys and eight features a head: the 32 features at the end are those of the four heads, merged.
-# The second sentence has three real tokens: the last two weights of each of its rows are 0, and the row still sums to 1.
+# These are the shapes for two sentences, four heads, three queries, five keys and eight features per head, and the 32 features at the end come from all four heads.
+# The second sentence has only three real tokens, so the last two weights of each of its rows are 0, and the row still sums to 1.
 
 # %%
 weights[1, 0].round(decimals=2)
 
 # %% [markdown]
-# Other texts write the same products with `einsum`, which names the axes and sums over those that the result has not: here b, h, n, m as above, `d` for the features of a head and `e` for those of a token.
+# Other texts write the same products with `einsum`, which names the axes and sums over each axis that the result doesn't have.
+# Here b, h, n and m are as above, `d` is a feature of a head, and `e` is a feature of a token.
 
 # %%
 w_q_heads, w_o_heads = w_q.view(embed_dim, h, d_k), w_o.view(h, d_k, embed_dim)
@@ -102,7 +104,7 @@ pd.DataFrame(
 # %% [markdown]
 # ## Notation
 #
-# Vectors are rows, so that a layer multiplies from the right: $Q = X W_Q$.
+# Vectors are rows, so a layer multiplies from the right: $Q = X W_Q$.
 # Indices start at 0, in the text as in the code.
 #
 # | Letter | Stands for | In code |
@@ -110,8 +112,8 @@ pd.DataFrame(
 # | $\mathbf q, \mathbf k, \mathbf v$; $Q, K, V$ | one query, key, value; a row for each of them | `queries`, `keys`, `values` |
 # | $a$ | a score, before the softmax | `scores` |
 # | $\alpha$ | an attention weight, after the softmax | `weights` |
-# | $n$, $m$ | the number of queries; of keys, where it is another | `length`, above `n` and `m` |
-# | $d$, $d_k$ | features of a vector; of a head | `embed_dim`, `head_dim` (above `d_k`) |
+# | $n$, $m$ | the number of queries; the number of keys, where it differs | `length`, above `n` and `m` |
+# | $d$, $d_k$ | features of a vector; features of a head | `embed_dim`, `head_dim` (above `d_k`) |
 # | $h$ | the number of heads | `num_heads` |
 # | $X$ | the input, a row for each token | `x` |
 # | $W_Q, W_K, W_V, W_O$ | the four matrices of an attention layer | `w_q` … or `nn.Linear` |
@@ -124,7 +126,7 @@ pd.DataFrame(
 # ### Letters that mean several things
 #
 # These clashes are the field's own.
-# Within a chapter of this course a letter mostly has one meaning; between texts, see what the text says.
+# Within a chapter of this course a letter mostly has one meaning, but from text to text it may change.
 #
 # | Letter | Meanings that you will meet |
 # |---|---|
@@ -140,8 +142,8 @@ pd.DataFrame(
 # %% [markdown]
 # ## The same thing by other names
 #
-# Our names are those of `torch.nn`, wherever it has one for the thing.
-# First beside the paper of 2017 and PyTorch:
+# We use the names of `torch.nn` wherever it has one.
+# Here they are next to the names of the paper of 2017 and of PyTorch:
 #
 # | Here | Meaning | The 2017 paper | `torch.nn` |
 # |---|---|---|---|
@@ -159,7 +161,7 @@ pd.DataFrame(
 # | `norm_first=False` | normalize after each part | LayerNorm(*x* + Sublayer(*x*)) | `norm_first=False` |
 # | `norm_first=True` | normalize before each part | | `norm_first=True` |
 #
-# Then beside the book *Dive into Deep Learning* and the lectures of A. Kak at Purdue University:
+# The second table compares them with the book *Dive into Deep Learning* and the lectures of A. Kak at Purdue University:
 #
 # | Here | Dive into Deep Learning | Kak's lectures |
 # |---|---|---|
@@ -178,7 +180,7 @@ pd.DataFrame(
 # | `norm_first=False` | `AddNorm` | `TransformerFG` |
 # | `norm_first=True` | the blocks of its vision transformer | `TransformerPreLN` |
 #
-# And beside the models of Hugging Face's `transformers`, whose older ones have names of their own (GPT-2's are in brackets):
+# The third table is for the models of Hugging Face's `transformers`, of which the older ones have names of their own (GPT-2's are in brackets):
 #
 # | Here | In a model's `config` or its `forward` |
 # |---|---|
@@ -200,11 +202,11 @@ pd.DataFrame(
 # Three traps:
 #
 # - $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`.
-# - In Kak's lectures a head sees a *slice* of the embedding; elsewhere it sees all of it, through a learned projection.
+# - In Kak's lectures a head sees a *slice* of the embedding, and elsewhere it sees all of it, through a learned projection.
 #   [Multi-head attention](08_multi_head_attention.ipynb) measures the difference.
 # - PyTorch has both conventions for masks.
-#   In both masks of `nn.MultiheadAttention` True means *is hidden*; in the one of `nn.functional.scaled_dot_product_attention` it means *may attend*, as here.
-#   Two sentences of 3 and 5 tokens, and one causal mask, each handed to both:
+#   In both masks of `nn.MultiheadAttention` True means *is hidden*, but in the mask of `nn.functional.scaled_dot_product_attention` it means *may attend*, as here.
+#   Let's give two sentences of 3 and 5 tokens, with padding mask and causal mask, to both of them:
 
 # %%
 lengths, words = torch.tensor([3, 5]), torch.randn(2, 5, 8)
@@ -224,9 +226,9 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Row by row, 1 where the first sentence has weight.
+# Each row is a query of the first sentence, with a 1 for each key that gets weight.
 # (With an identity matrix for values, the answers are the weights.)
-# Both give the same: `nn.MultiheadAttention` got `~mask`, the opposite of ours.
+# Both agree, because we gave `nn.MultiheadAttention` the opposite of our mask, `~mask`.
 
 # %% [markdown]
 # ## Five other texts, section by section

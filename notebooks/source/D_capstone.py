@@ -10,12 +10,12 @@
 # # A project of your own
 #
 # The course ends with a question that nobody has answered for you.
-# It may be small: what counts is that the answer would convince somebody who doubts it.
+# It may be small, as long as the answer would convince somebody who doubts it.
 #
 # ## What to hand in
 #
 # One notebook that runs in ten minutes on a laptop, with at most 2,000 words.
-# What trains longer is a file beside it, with the function that made it.
+# If something trains longer, store its result in a file, and hand in the function that made it.
 # It has six parts:
 #
 # 1. **The question**, in one sentence that could turn out false.
@@ -27,7 +27,7 @@
 #    Always the mean, a bag of words, a bigram, a diagonal instead of a map, the same model untrained.
 #    It gets the same data, steps and tuning as your model.
 # 4. **The experiment**: what you change, and that it is one thing.
-#    At least three seeds on *both* sides; how many is fixed before, too, and seeds that are added later are also reported apart.
+#    At least three seeds on *both* sides; fix their number before the first run, and report seeds that you add later separately as well.
 #    Validation data for choosing, the test data once, at the end.
 # 5. **The result**: a table or a picture with every seed in it, the difference beside its spread, and what became of the prediction.
 # 6. **What it does not show**: what another explanation would look like, and which run would decide.
@@ -68,7 +68,7 @@
 # | **Conclusion** | says more than the table | says what the table says, and one other explanation of it | names the run that would decide between the two |
 #
 # A negative result is judged like a positive one.
-# A prediction that failed is no fault; one that is missing is.
+# A prediction that failed isn't a fault, but a missing prediction is.
 #
 # ### If you judge
 #
@@ -86,7 +86,7 @@
 # %% [markdown]
 # ## A form to begin with
 #
-# The smallest experiment of this kind, to be replaced by yours.
+# Here is the smallest experiment of this kind, for you to replace by your own.
 #
 # **Question.**
 # A width of kernel regression that leave-one-out chooses has a smaller error at new points than a width that has seen no data.
@@ -96,7 +96,7 @@
 # A tenth of the interval: 0.5.
 # **Experiment.**
 # Only the width differs.
-# The data sets differ by their seed, the same for both; five of them.
+# There are five data sets with different seeds, the same five for both widths.
 
 # %%
 import pandas as pd
@@ -139,7 +139,7 @@ print(f"worse {signs[1]} times, better {signs[-1]} times, equal {signs[0]} times
 
 # %% [markdown]
 # **Result.**
-# With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032: they decide nothing.
+# With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032, so they decide nothing.
 # So we ran 15 more, once.
 # If you add seeds until you like the answer, you will like it in the end, which is why we report the 15 apart.
 # In them the chosen width is *worse* by 0.137 ± 0.051, in all twenty by 0.106 ± 0.040, and the prediction has failed.
@@ -153,4 +153,4 @@ print(f"worse {signs[1]} times, better {signs[-1]} times, equal {signs[0]} times
 #
 # **Judged** by the table above, this has 8 of 12 points.
 # Evidence and conclusion have 2 each.
-# The question cites no claim, the prediction does not say why 0.05 (its date you would see in the commit), there is one baseline, and no part is held against another: 1 each.
+# The question cites no claim, the prediction does not say why 0.05 (its date you would see in the commit), there is only one baseline, and no part is compared with a known one, so each of these four rows has 1.

@@ -15,7 +15,7 @@
 #
 # $$\operatorname{Attention}(\mathbf q, \mathcal D) = \sum_{i=1}^{n} \alpha(\mathbf q, \mathbf k_i)\,\mathbf v_i$$
 #
-# Here it is six times, as a map with a row for each query, a column for each key, and a dark cell where the weight is large.
+# Let's look at it six times, as a map with a row for each query, a column for each key, and a dark cell where the weight is large.
 # The first map has nothing to learn.
 # The others belong to networks that the course has trained and stored.
 
@@ -93,7 +93,7 @@ captions = {  # rows, columns, their labels, and what is to be seen
     "kernel regression": (None, None, "place that asks", "place that was measured",
         "Each place looks at what was measured near it."),
     "translator": (words, [*pair.source, "⟨end⟩"], "French so far", "English",
-        "To say mange une pizza it looks at eat, a, pizza; then it rests on please, and says s'il te plaît."),
+        "To say mange une pizza it looks at eat, a and pizza. Then it rests on please, and says s'il te plaît."),
     "GPT": (letter_names, letter_names, "letter that asks", "letter",
         "Each letter looks at what followed it last time. The first letters have no last time, and their weight rests on the very first: a sink."),
     "BERT": (pieces, pieces, "piece that asks", "piece",
@@ -146,7 +146,7 @@ pd.DataFrame(
 # |---|---|---|---|---|---|
 # | kernel regression | a place | a place that was measured | what was measured there | minus the squared distance, by the width | all |
 # | translator, cross-attention | the French so far | an English word, read in its sentence | the same, through another matrix | $\mathbf q^\top\mathbf k/\sqrt d$ | all words of the sentence, no padding |
-# | GPT | a token | a token | a token | the same | itself and what stands before |
+# | GPT | a token | a token | a token | the same | itself and the tokens before it |
 # | BERT | a token | a token | a token | the same | the whole sentence |
 # | ViT | a patch, or the class token | likewise | likewise | the same | the whole picture |
 # | U-Net, cross-attention | a pixel of the coarse picture | a word, with its place | the same, through another matrix | the same | both words |
@@ -155,9 +155,9 @@ pd.DataFrame(
 # What such maps can show, and what they can't, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
 
 # %% [markdown]
-# ## What stands where
+# ## What you built, chapter by chapter
 #
-# Everything that the course builds runs on a laptop.
+# All of it runs on a laptop.
 #
 # | chapter | what it builds |
 # |---|---|
@@ -168,15 +168,15 @@ pd.DataFrame(
 # | [Masks](04_masks.ipynb) | padding and causal masks; a masked softmax that survives them; attention for batches, equal to PyTorch's |
 # | [Sequence to sequence](05_sequence_to_sequence.ipynb) | batches; GRU; an encoder–decoder, its loss, its training loop and greedy decoding; BLEU |
 # | [Bahdanau attention](06_bahdanau_attention.ipynb) | recurrent translation with attention; alignment |
-# | [Self-attention](07_self_attention.ipynb) | self-attention, what it finds that an average does not, and what it costs beside convolution and recurrence |
-# | [Multi-head attention](08_multi_head_attention.ipynb) | multi-head attention; sliced, additive and with sizes of their own on its further page |
+# | [Self-attention](07_self_attention.ipynb) | self-attention, what it finds that an average does not, and what it costs compared with convolution and recurrence |
+# | [Multi-head attention](08_multi_head_attention.ipynb) | multi-head attention; on its further page with slices, with additive scores and with sizes of their own |
 # | [Positions](09_positions.ipynb) | sinusoidal, learned, rotary and relative positions; what they do beyond the trained length |
-# | [The Transformer](10_transformer.ipynb) | encoder block, decoder block and the whole model; what each part adds, and what is said without it |
+# | [The Transformer](10_transformer.ipynb) | encoder block, decoder block and the whole model; what each part adds, and what the model says without it |
 # | [Translating](11_translating.ipynb) | a translator; beam search; what a word needs, and what its map can show |
-# | [Training transformers](12_training_transformers.ipynb) | norm after and before; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
+# | [Training transformers](12_training_transformers.ipynb) | post-norm and pre-norm; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
 # | [GPT](13_gpt.ipynb) | counting as the number to beat; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
 # | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; a gap read from both sides, against counting; fifty labels, asked as trained; LoRA |
-# | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its dull rivals; Memory, which needs attention; what an answer needs, against what maps show |
+# | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its baselines; Memory, which needs attention; what an answer needs, against what maps show |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; counting against binding |
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; cross-attention to words, and what comes out when a word is forbidden |
 
@@ -194,4 +194,4 @@ pd.DataFrame(
 # - **Read the papers with the code beside you.**
 #   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
 # - **Go where the laptop ends.**
-#   Cells that want a GPU say so; `make gpu` runs them at full size, and `torchrun` shares a training among several.
+#   Cells that want a GPU say so, and `make gpu` runs them at full size, and `torchrun` shares a training among several.
