@@ -11,6 +11,7 @@ from course_utils.kit.runs import stored
 from course_utils.lessons.self_attention.layers import convolution, recurrence
 from course_utils.lessons.self_attention.tasks import (
     READERS,
+    TEXTS,
     friends,
     new_reader,
     owners,
@@ -64,6 +65,22 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
     """As `recalled`, after so many steps: 800 there."""
     return _learned(chapter, kind, partial(owners, pairs=pairs), seed, steps=steps, rate=rate)
+
+
+@stored(
+    cases=[{"steps": 4000, "rate": 0.003, "seed": 0}],
+    chapter=["Average", "Reader", "train", "share_right"],
+)
+def recalled_wider(chapter, *, steps: int, rate: float, seed: int) -> dict:
+    """Twelve cars, averaged with 128 numbers a token and hidden layers of 512: the share of right answers."""
+    twelve = partial(owners, pairs=12)
+    seed_everything(seed)
+    model = chapter.Reader(len(TEXTS), 8, chapter.Average(128, 512), d=128, hidden=512)
+    chapter.train(model, twelve, seed, steps=steps, rate=rate)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    return {
+        "result": {"parameters": parameters, "right": round(chapter.share_right(model, twelve), 4)}
+    }
 
 
 @stored(
