@@ -477,7 +477,8 @@ fig
 # %% [markdown]
 # Sinusoidal and learned positions fall at once, and rotary ones more slowly.
 # On the right, a **setting decides, not the kind**, because a model can go on when everything far away falls into an entry that training has visited.
-# Among 16 tokens the largest offset is 15, so even a limit of 16 is one too many, because its vector for everything far is never trained.
+# Among 16 tokens the largest offset is 15.
+# So even a limit of 16 is one too many, and its vector for everything far is never trained.
 # **So share what is far *within* the trained length.**
 #
 # And ALiBi, which was made for longer texts?
@@ -534,7 +535,7 @@ with cu.guard(
 # - **NTK-aware scaling** ([bloc97, 2023](https://www.reddit.com/r/LocalLLaMA/comments/14lz7j5/ntkaware_scaled_rope_allows_llama_models_to_have/)) takes a larger base, which slows a pair the more, the slower it is, and only the slowest by 64.
 # - **YaRN** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071)) has two parts.
 #   The first, *NTK-by-parts*, divides only the *slow pairs*, which didn't go round once in training, and joins slow and fast by a ramp.
-#   The second is a **temperature** $t$ in the softmax, which grows sharper as the text grows longer by a factor $s$.
+#   The second is a **temperature** $t$ that makes the softmax sharper, the more so the larger the factor $s$ by which the text has grown.
 #   All scores are multiplied by $1/t = (0.1\ln s + 1)^2$, which for $s = 64$ is 2.
 #
 # ### The three remedies compared
