@@ -134,7 +134,7 @@ cu.show_images(
 
 # %% tags=["exercise", "bug"]
 def fixed_noisy(x, t, noise, alpha_bar):
-    """Pictures (batch, channels, height, width), steps t (batch,): each gets the noise of its own step."""
+    """x: (batch, channels, height, width), t: (batch,); each picture has its own step."""
     ...
 
 
@@ -441,7 +441,7 @@ cu.show_images(
 
 # %% tags=["exercise", "build"]
 def attend_to_words(queries, keys, values, num_heads):
-    """Queries (batch, pixels, channels), keys and values (batch, words, channels) → like the queries."""
+    """Pixels ask: (batch, pixels, channels); words answer: twice (batch, words, channels)."""
     ...
 
 
