@@ -67,7 +67,7 @@ class Aligning:
         self.learned, self.titles = learned, titles
         self.guess = {order: diagonal_rate(order) for order in learned}
         self.picture, (left, right) = subplots(
-            1, 2, alt="A map and its error rate", width=8.6, height=4.1, width_ratios=[1.25, 1]
+            1, 2, alt="A map and its error rate", width=8.0, height=4.1, width_ratios=[1.12, 1]
         )
         self.map = left
         self.image = heatmap(
