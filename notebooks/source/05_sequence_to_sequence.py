@@ -19,7 +19,7 @@
 # ```
 #
 # **Can one vector of fixed size carry a sentence of any length?**
-# Give the vector more room, or shorten the string, and watch which letters come out wrong.
+# Watch which letters come out wrong.
 
 # %%
 import pandas as pd
@@ -709,7 +709,7 @@ with cu.guard("Twice the width helps at each length, and most in the longest sen
 # The first screen shows each size at the best of three learning rates, with three seeds at each, and the middle rate won for every size.
 # The dotted line had one rate, and each copy of *jbkaelfchgdi* one training.
 # The translators had three rates with three seeds each, and there are 55 long sentences.
-# At the two lower rates the long ones gain most, and at the highest the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-more-room-help?) before you compare.
+# At the two lower rates the long ones gain most, and at the highest the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.
 # The wider translator has a larger vector, but also larger GRUs, so not all of its gain need be the vector's.
 # (The copiers of the first screen differ in nothing but their `room`.)
 # That looking back helps more, we have seen for strings, and [the next chapter](06_bahdanau_attention.ipynb) shows it for French.

@@ -59,7 +59,7 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 # (These runs kept no validation sentences: the rates are chosen by the share on training sentences.
 # A tie at the top goes to the smaller rate.)
 #
-# ## Does more room help?
+# ## Does a wider network help?
 #
 # The same trap, with validation sentences to choose by.
 # The translator of [Sequence to sequence](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) and one of twice the width, as many passes, new sentences exactly right:
