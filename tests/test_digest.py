@@ -162,7 +162,8 @@ def test_what_moves_to_another_file_keeps_its_digest(tmp_path):
 NO_NUMBER = ("course_utils.figures.", "course_utils.kit.")
 """How a result looks, how it is stored and shown. Of all other files, those that the digest leaves out define what
 no run names; importing them does nothing else."""
-PLAIN = ("cache", "dataclass", "contextmanager", "total_ordering", "stored", "overload", "no_grad")
+PLAIN = ("cache", "dataclass", "contextmanager", "total_ordering", "stored", "overload")
+PLAIN += ("no_grad", "inference_mode")
 
 
 def does_something_else(statement, own):

@@ -600,7 +600,7 @@ show_losses(
 # Let's ask for a sentence of yours, for four that it has read, and for eight that are new.
 
 # %% tags=["nbval-ignore-output"]
-yours = "her cat isn't sleeping ."  # try "the dog is hungry ."
+yours = "her cat isn't sleeping ."  # try "her cat isn't sleeping ." | "the dog is hungry ."
 print(yours, "→", *cu.translate(translator, [yours], english, french, max_len=20))
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
