@@ -64,9 +64,9 @@ def test_formulas_are_set_by_mathjax(chapter: Page):
 
 def unveil(chapter: Page) -> None:
     """Lift the veils before the results of a page's predictions."""
-    for button in chapter.locator(".cu-predict .show-me").all():
-        if button.is_visible():  # it is gone where the prediction is made
-            button.click()
+    buttons = chapter.locator(".cu-predict .show-me:visible")
+    while buttons.count():  # each is gone once its prediction is made
+        buttons.first.click()
 
 
 def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
