@@ -1,7 +1,8 @@
 """A step of training and a decoded token against plain models: in time on any device, and in operators.
 
 On a GPU small models wait for their kernels to be started one by one, so what counts is how many there are. The
-rows `operators-…` count them on a CPU, views as well, for our models as a GPU computes them; the others race.
+rows `operators-…` count them on a CPU, views as well, for our models as a GPU computes them; the others race. In
+`recorded-…` the peer does what it does in `step-…`, and our kernels are recorded once and replayed.
 Every side takes the same step: bfloat16 on a GPU (autocast), forward, mean loss, backward, gradients clipped at
 1, fused AdamW.
 """
@@ -9,7 +10,6 @@ Every side takes the same step: bfloat16 on a GPU (autocast), forward, mean loss
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -18,13 +18,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.peers import Unavailable
 from benchmarks.plain_models import PlainGPT, PlainTransformer, PlainViT
 from benchmarks.timing import Row, Settings, faster, race
 from course_utils import attention
+from course_utils.data.images import ImageBatch
+from course_utils.data.prose import TextBatch
+from course_utils.data.translation import Batch
 from course_utils.models.language import GPT
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
 from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
+from course_utils.train.recorded import Recorded
 
 DROPOUT = 0.1
 VOCABULARY = 80
@@ -63,11 +68,14 @@ def sizes(settings: Settings, name: str) -> Sizes:
     return TINY if settings.tiny else GPU[name] if settings.device == "cuda" else CPU
 
 
-Loss = Callable[[nn.Module], Tensor]
+Loss = Callable[[nn.Module, Any], Tensor]
+"""(model, batch) → mean loss."""
 
 
-def step_of(model: nn.Module, loss: Loss, device: str, *, half: bool) -> Callable[[], None]:
-    """A step of training."""
+def step_of(
+    model: nn.Module, loss: Loss, batch: Any, device: str, *, half: bool, recorded: bool = False
+) -> Callable[[], None]:
+    """A step of training; `recorded` as by `Trainer(graphs=True)`."""
     parameters = list(model.to(device).train().parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.1},
@@ -75,21 +83,26 @@ def step_of(model: nn.Module, loss: Loss, device: str, *, half: bool) -> Callabl
     ]
     optimizer = torch.optim.AdamW(groups, fused=True)
 
-    def step() -> None:
-        optimizer.zero_grad()
+    def gradients(batch: Any) -> None:
+        optimizer.zero_grad(set_to_none=not recorded)
         with torch.autocast(device, torch.bfloat16, enabled=half):
-            mean = loss(model)
+            mean = loss(model, batch)
         mean.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
+
+    start = Recorded(gradients) if recorded else gradients
+
+    def step() -> None:
+        start(batch)
         optimizer.step()
 
     return step
 
 
-def mean_of(loss: Any, batch: SimpleNamespace) -> Loss:
+def mean_of(loss: Any) -> Loss:
     """One of the library's losses as a mean over what it counts."""
 
-    def mean(model: nn.Module) -> Tensor:
+    def mean(model: nn.Module, batch: Any) -> Tensor:
         total, count = loss(model, batch)
         return total / count
 
@@ -98,29 +111,39 @@ def mean_of(loss: Any, batch: SimpleNamespace) -> Loss:
 
 # Contests: our step and the plain model's ------------------------------------------------------
 
-Contest = tuple[Callable[[], None], Callable[[], None]]
+
+@dataclass
+class Contest:
+    """Two models, their losses, and the batch that both read."""
+
+    ours: nn.Module
+    our_loss: Loss
+    plain: nn.Module
+    plain_loss: Loss
+    batch: Any
+
+    def steps(
+        self, size: Sizes, device: str, *, recorded: bool = False
+    ) -> tuple[Callable[[], None], Callable[[], None]]:
+        """A step of each; of ours `recorded`."""
+        batch = self.batch.to(device)
+        our_step = step_of(
+            self.ours, self.our_loss, batch, device, half=size.half, recorded=recorded
+        )
+        return our_step, step_of(self.plain, self.plain_loss, batch, device, half=size.half)
 
 
-def pair(
-    ours: nn.Module, loss: Loss, plain: nn.Module, plain_loss: Loss, size: Sizes, device: str
-) -> Contest:
-    """The steps of both models."""
-    our_step = step_of(ours, loss, device, half=size.half)
-    return our_step, step_of(plain, plain_loss, device, half=size.half)
-
-
-def gpt(size: Sizes, device: str) -> Contest:
+def gpt(size: Sizes) -> Contest:
     """A GPT of six layers on texts without padding."""
-    text = torch.randint(VOCABULARY, (size.batch, size.length + 1), device=device)
-    tokens, targets = text[:, :-1], text[:, 1:]
+    text = torch.randint(VOCABULARY, (size.batch, size.length + 1))
+    batch = TextBatch(text[:, :-1], torch.full((size.batch,), size.length), text[:, 1:])
+
+    def plain_loss(model: nn.Module, batch: TextBatch) -> Tensor:
+        logits = model(batch.tokens).flatten(0, 1)
+        return F.cross_entropy(logits, batch.targets.flatten(), ignore_index=-1)
+
     ours, plain = writers(size)
-
-    def plain_loss(model: nn.Module) -> Tensor:
-        return F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten(), ignore_index=-1)
-
-    batch = SimpleNamespace(tokens=tokens, lengths=None, targets=targets)
-    loss = mean_of(language_model_loss(), batch)
-    return pair(ours, loss, plain, plain_loss, size, device)
+    return Contest(ours, mean_of(language_model_loss()), plain, plain_loss, batch)
 
 
 def writers(size: Sizes) -> tuple[GPT, PlainGPT]:
@@ -134,10 +157,9 @@ def writers(size: Sizes) -> tuple[GPT, PlainGPT]:
     return ours, plain
 
 
-def vit(size: Sizes, device: str) -> Contest:
+def vit(size: Sizes) -> Contest:
     """A vision transformer of six layers on color images of 32 × 32, in patches of 4 × 4."""
-    images = torch.randn(size.batch, 3, 32, 32, device=device)
-    labels = torch.randint(10, (size.batch,), device=device)
+    batch = ImageBatch(torch.randn(size.batch, 3, 32, 32), torch.randint(10, (size.batch,)))
     ours = ViT(
         image_size=32, patch_size=4, channels=3, embed_dim=size.width, ffn_dim=2 * size.width,
         num_layers=6, dropout=DROPOUT,
@@ -146,17 +168,18 @@ def vit(size: Sizes, device: str) -> Contest:
         image_size=32, patch_size=4, channels=3, width=size.width, heads=4, ffn_dim=2 * size.width,
         layers=6, dropout=DROPOUT,
     )  # fmt: skip
-    loss = mean_of(classification_loss(), SimpleNamespace(images=images, labels=labels))
-    return pair(
-        ours, loss, plain, lambda model: F.cross_entropy(model(images), labels), size, device
-    )
+
+    def plain_loss(model: nn.Module, batch: ImageBatch) -> Tensor:
+        return F.cross_entropy(model(batch.images), batch.labels)
+
+    return Contest(ours, mean_of(classification_loss()), plain, plain_loss, batch)
 
 
-def transformer(size: Sizes, device: str) -> Contest:
+def transformer(size: Sizes) -> Contest:
     """A Transformer of six layers a side on sentences with padding."""
-    source, target = torch.randint(4, VOCABULARY, (2, size.batch, size.length), device=device)
-    lengths = torch.randint(1, size.length + 1, (size.batch,), device=device)
-    targets = torch.where(torch.arange(size.length, device=device) < lengths[:, None], target, 0)
+    source, target = torch.randint(4, VOCABULARY, (2, size.batch, size.length))
+    lengths = torch.randint(1, size.length + 1, (size.batch,))
+    targets = torch.where(torch.arange(size.length) < lengths[:, None], target, 0)
     ours = Transformer(
         VOCABULARY, VOCABULARY, embed_dim=size.width, ffn_dim=4 * size.width, num_layers=6,
         dropout=DROPOUT,
@@ -169,31 +192,30 @@ def transformer(size: Sizes, device: str) -> Contest:
         if isinstance(module, nn.MultiheadAttention):
             module.dropout = 0.0  # as in ours: on a CPU there is no fused operator with it
 
-    def plain_loss(model: nn.Module) -> Tensor:
-        logits = model(source, lengths, target)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0)
+    def plain_loss(model: nn.Module, batch: Batch) -> Tensor:
+        logits = model(batch.source, batch.source_lens, batch.target_in)
+        return F.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=0)
 
-    batch = SimpleNamespace(
-        source=source, source_lens=lengths, target_in=target, target_out=targets,
-        target_lens=lengths,
-    )  # fmt: skip
-    loss = mean_of(translation_loss(), batch)
-    return pair(ours, loss, plain, plain_loss, size, device)
+    batch = Batch(source, lengths, target, targets, lengths)
+    return Contest(ours, mean_of(translation_loss()), plain, plain_loss, batch)
 
 
-CONTESTS: dict[str, tuple[str, Callable[[Sizes, str], Contest]]] = {
+CONTESTS: dict[str, tuple[str, Callable[[Sizes], Contest]]] = {
     "gpt": ("GPT against nanoGPT's structure", gpt),
     "vit": ("ViT against timm's structure", vit),
     "transformer": ("Transformer against nn.Transformer", transformer),
 }
 
 
-def racing(name: str) -> Callable[[Settings], Row]:
+def racing(name: str, *, recorded: bool = False) -> Callable[[Settings], Row]:
     """A row of milliseconds a step."""
     what, contest = CONTESTS[name]
 
     def row(settings: Settings) -> Row:
-        ours, plain = contest(sizes(settings, name), settings.device)
+        if recorded and settings.device != "cuda":
+            raise Unavailable("CUDA records graphs on a GPU alone")
+        size = sizes(settings, name)
+        ours, plain = contest(size).steps(size, settings.device, recorded=recorded)
 
         def several(step: Callable[[], None]) -> Callable[[], None]:
             def steps() -> None:
@@ -202,7 +224,8 @@ def racing(name: str) -> Callable[[Settings], Row]:
 
             return steps
 
-        row = times(f"step-{name}", what, several(ours), several(plain), settings, STEPS, 1.0)
+        label = f"{'recorded' if recorded else 'step'}-{name}"
+        row = times(label, what, several(ours), several(plain), settings, STEPS, 1.0)
         if settings.device == "cuda":
             row.note = f"kernels a step: ours {kernels(ours)}, peer {kernels(plain)}"
         return row
@@ -309,7 +332,7 @@ def count(run: Callable[[], object]) -> int:
 def counting(name: str) -> Callable[[Settings], Row]:
     """A row of operators a step."""
     what, contest = CONTESTS[name]
-    return lambda _: counts_row(name, what, *contest(TINY, "cpu"))
+    return lambda _: counts_row(name, what, *contest(TINY).steps(TINY, "cpu"))
 
 
 def counting_tokens(_: Settings) -> Row:
@@ -335,6 +358,7 @@ def counts_row(name: str, what: str, ours: Callable, peer: Callable) -> Row:
 
 ROWS: dict[str, Callable[[Settings], Row]] = {
     **{f"step-{name}": racing(name) for name in CONTESTS},
+    **{f"recorded-{name}": racing(name, recorded=True) for name in CONTESTS},
     "decoding-plain": lambda settings: decoding(settings, against_ourselves=False),
     "decoding-recomputed": lambda settings: decoding(settings, against_ourselves=True),
     **{f"operators-{name}": counting(name) for name in CONTESTS},

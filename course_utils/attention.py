@@ -232,13 +232,13 @@ def _joining_pays(x: Tensor) -> bool:
 
 def _is_plain(layer: nn.Module) -> bool:
     """Whether this is a linear layer without hooks, which a product of our own would pass by."""
-    hooks = (
-        layer._forward_pre_hooks,
-        layer._forward_hooks,
-        layer._backward_pre_hooks,
-        layer._backward_hooks,
+    hooked = (
+        layer._forward_pre_hooks
+        or layer._forward_hooks
+        or layer._backward_pre_hooks
+        or layer._backward_hooks
     )
-    return type(layer) is nn.Linear and not any(hooks)
+    return type(layer) is nn.Linear and not hooked
 
 
 def _joined(layers: Sequence[nn.Linear], cache: KVCache | None) -> tuple[Tensor, Tensor | None]:

@@ -27,7 +27,7 @@ def attend(
 
     Raises:
         ValueError: `is_causal` comes with fewer keys than queries.
-        RuntimeError: later, when a second derivative is asked for in backward mode.
+        RuntimeError: later, from PyTorch, when a second derivative is asked for in backward mode.
     """
     if is_causal and q.shape[-2] != k.shape[-2]:
         # The operator's own flag would take the queries for the first of the keys.
@@ -38,7 +38,7 @@ def attend(
     attn_mask = torch.atleast_2d(attn_mask)  # the operator takes no mask (keys,)
     looks = attn_mask.any(dim=-1, keepdim=True)
     averages = _operator(q, k, v, attn_mask=attn_mask | ~looks, **options)
-    return torch.where(looks, averages, 0.0)
+    return averages * looks
 
 
 def look_back(q: Tensor, k: Tensor) -> Tensor:
@@ -50,31 +50,9 @@ def look_back(q: Tensor, k: Tensor) -> Tensor:
 
 
 def _operator(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
-    """PyTorch's operator, whose fused kernels have only the first derivative, and that in backward mode.
-
-    In forward mode the products are written out; who asks for a second one is told to do so.
-    """
+    """PyTorch's operator; where its fused kernels have no derivative in forward mode, by products written out."""
     try:
-        averages = F.scaled_dot_product_attention(q, k, v, **options)
-    except NotImplementedError:  # in forward mode, as in torch.func.jvp
+        return F.scaled_dot_product_attention(q, k, v, **options)
+    except NotImplementedError:  # as in torch.func.jvp
         with sdpa_kernel(SDPBackend.MATH):
             return F.scaled_dot_product_attention(q, k, v, **options)
-    if not torch.compiler.is_compiling() and averages.grad_fn is not None:
-        averages.grad_fn.register_hook(_watch)
-    return averages
-
-
-def _watch(gradients: tuple[Tensor | None, ...], _: object) -> None:
-    """Let who differentiates these gradients be told what to do, where PyTorch cannot."""
-    for gradient in gradients:
-        node = None if gradient is None else gradient.grad_fn
-        if node is not None and node.name().endswith("NotImplemented"):
-            node.register_prehook(_refuse)
-            break  # it is the node of all three
-
-
-def _refuse(_: object) -> None:
-    raise RuntimeError(
-        "a second derivative of attention was asked for, and PyTorch's fused kernels have only the first; "
-        "compute the attention inside `with torch.nn.attention.sdpa_kernel(SDPBackend.MATH):`"
-    )

@@ -34,9 +34,11 @@ def test_dropout_counts_as_one_operator_forward():
 def test_the_runner_measures_and_writes(tmp_path, capsys):
     path = tmp_path / "results.json"
     options = ["--here", "--tiny", "--rounds", "1", "--threads", "1", "--json", str(path)]
-    assert run.main([*options, "--only", "step", "decoding", "operators-gpt"]) == 0
+    assert run.main([*options, "--only", "step", "recorded", "decoding", "operators-gpt"]) == 0
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
     assert set(rows) == set(device.ROWS) - {"operators-vit", "operators-transformer", "operators-token"}  # fmt: skip
+    recorded = [rows.pop(name) for name in list(rows) if name.startswith("recorded")]
+    assert len(recorded) == 3 and all("GPU" in row["problem"] for row in recorded)
     assert all(row["problem"] == "" and row["ratio"] > 0 for row in rows.values())
     assert rows["operators-gpt"]["met"] is (rows["operators-gpt"]["ratio"] >= 1)
     assert f"{rows['operators-gpt']['ours']:.4g}" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 
 from course_utils.files import LESSONS
 from course_utils.kit import runs
-from course_utils.kit.digest import SOURCES, Sources, digest_of, needed
+from course_utils.kit.digest import SOURCES, Sources, _bound, digest_of, needed
 
 DECLARED = [run for path in sorted(LESSONS.glob("*/runs.py"))
             for run in runs.declared(path.parent.name).values()]  # fmt: skip
@@ -143,6 +143,26 @@ def test_each_kind_of_import_is_followed(tmp_path, text, whole):
 
     assert digest_with("fit") != digest_with("nothing")
     assert (digest_with("other") != digest_with("nothing")) is whole
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        (
+            """f"{row['loss']:.{digits}f} {name!r}'s\"""",
+            """f(format(row['loss'], None, f('.', format(digits, None, ''), 'f')), ' ', """
+            """format(name, 'r', ''), "'s")""",
+        ),
+        ("[row for row in rows]", "[row for row in rows]"),
+    ],
+)
+def test_a_statement_has_one_spelling_in_every_python(chapter, text, spelled):
+    assert SOURCES.text(chapter(f"wanted = {text}\n"), 0) == f"wanted = {spelled}"
+
+
+def test_the_variables_of_a_comprehension_bind_nothing_in_every_python():
+    loops = "pairs = [(row, 1) for row in rows]\nrow = [row for row in rows]\nthird = row\n"
+    assert [sorted(_bound(line)) for line in ast.parse(loops).body] == [["pairs"], ["row"], ["third"]]  # fmt: skip
 
 
 def test_what_moves_to_another_file_keeps_its_digest(tmp_path):

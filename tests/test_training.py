@@ -4,6 +4,7 @@
 import contextlib
 import math
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 from torch import nn
 
 from course_utils.data.images import ImageBatch
+from course_utils.data.prose import TextBatch
 from course_utils.data.translation import collate
 from course_utils.models.language import GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
-from course_utils.train.losses import classification_loss, translation_loss
+from course_utils.train import recorded
+from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
+from course_utils.train.recorded import Recorded
 from course_utils.train.schedules import inverse_sqrt, warmup_decay, warmup_hold_decay
 from course_utils.train.trainer import Trainer
 
@@ -201,7 +205,8 @@ def test_a_step_reads_from_the_device_once(monkeypatch):
 def test_training_stops_early_and_ends_with_the_best_weights():
     losses = iter([3.0, 2.0, 2.5, 2.4, 9.9])
     model = small_model()
-    trainer = Trainer(translation_loss(), epochs=5, patience=2, keep_best=True, lr=1e-2)
+    options = {"patience": 2, "keep_best": True, "lr": 1e-2, "device": "cpu"}
+    trainer = Trainer(translation_loss(), epochs=5, **options)
     seen = []
 
     def evaluate(model, batches):
@@ -245,6 +250,107 @@ def test_training_on_a_gpu_gives_back_a_model_that_works_on_the_cpu():
     assert {p.device.type for p in model.parameters()} == {"cpu"}
     on_cpu = Trainer(translation_loss(), device="cpu").evaluate(model, loader(shuffle=False))
     assert on_cpu == pytest.approx(history.rows[-1]["val_loss"], rel=0.02) and on_cpu < before
+
+
+# Recorded steps -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_recorded_steps_train_as_others_do():
+    histories = []
+    for graphs in (False, True):
+        model = small_model()
+        trainer = Trainer(translation_loss(label_smoothing=0.1), epochs=4, graphs=graphs)
+        histories.append(trainer.fit(model, loader(), loader(shuffle=False)))
+    for usual, other in zip(*(history.rows for history in histories), strict=True):
+        for name in ("train_loss", "val_loss", "grad_norm"):
+            assert other[name] == pytest.approx(usual[name], rel=0.02)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_step_whose_shapes_follow_from_values_cannot_be_recorded():
+    def loss(model, batch):
+        total, count = translation_loss()(model, batch)
+        return total * float(total > 0), count
+
+    with pytest.raises(RuntimeError, match="graphs=False"):
+        Trainer(loss, epochs=4, graphs=True).fit(small_model(), loader())
+
+
+def test_graphs_change_nothing_on_a_cpu():
+    rows = []
+    for graphs in (False, True):
+        trainer = Trainer(translation_loss(), epochs=2, device="cpu", graphs=graphs)
+        rows.append(trainer.fit(small_model(), loader()).frame.train_loss.tolist())
+    assert rows[0] == rows[1]
+
+
+class FakeGraph:
+    """Replays what a function registered while it was recorded."""
+
+    def replay(self):
+        self.again()
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """Those that `Recorded` has made, without CUDA."""
+    made = []
+
+    @contextlib.contextmanager
+    def graph(graph, **options):
+        made.append(graph)
+        yield
+
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+    cuda = SimpleNamespace(
+        Stream=lambda: stream, current_stream=lambda: stream, CUDAGraph=FakeGraph, graph=graph,
+        stream=lambda stream: contextlib.nullcontext(), graph_pool_handle=lambda: (0, 0),
+    )  # fmt: skip
+    monkeypatch.setattr(recorded, "torch", SimpleNamespace(cuda=cuda))
+    return made
+
+
+def test_each_shape_is_recorded_once_and_replayed_with_the_values_of_the_batch(graphs):
+    calls = []
+
+    def function(batch):
+        calls.append(batch)
+        result = batch.tokens.sum()
+        if graphs and not hasattr(graphs[-1], "again"):  # it is being recorded
+            graphs[-1].again = lambda: result.copy_(batch.tokens.sum())
+        return result
+
+    run = Recorded(function)
+    for length, value in ((3, 1), (5, 1), (3, 2), (5, 3), (3, 4), (3, 5), (5, 6)):
+        batch = TextBatch(torch.full((2, length), value), torch.ones(2), torch.zeros(2, length))
+        assert run(batch) == 2 * length * value
+    assert len(graphs) == 2 and len(calls) == 4
+    assert not any(batch.tokens is call.tokens for call in calls)
+
+
+def test_a_loss_that_is_recorded_is_the_same_and_leaves_no_size_to_the_values(monkeypatch):
+    model, batch = small_model().eval(), next(iter(loader()))
+    assert (batch.target_lens < batch.target_out.shape[1]).any()
+    padding = torch.arange(batch.target_out.shape[1]) >= batch.target_lens[:, None]
+    targets = batch.target_out.masked_fill(padding, -1)
+    texts = TextBatch(batch.target_in, batch.target_lens, targets)
+    gpt = GPT(len(TARGET), embed_dim=8, num_heads=2).eval()
+    for loss, network, read in (
+        (translation_loss(label_smoothing=0.1), model, batch),
+        (language_model_loss(), gpt, texts),
+    ):
+        found = []
+        for recording in (False, True):
+            monkeypatch.setattr("course_utils.train.losses.recording", lambda t, r=recording: r)
+            network.zero_grad()
+            total, count = loss(network, read)
+            total.backward()
+            gradients = [p.grad.clone() for p in network.parameters() if p.grad is not None]
+            found.append([total.detach(), torch.as_tensor(count), *gradients])
+            assert isinstance(count, torch.Tensor) is recording
+        for usual, other in zip(*found, strict=True):
+            torch.testing.assert_close(usual, other, rtol=1e-4, atol=1e-5)
 
 
 # What is decayed ----------------------------------------------------------------------------------

@@ -226,7 +226,21 @@ class _File:
             body = getattr(node, "body", None)
             if isinstance(body, list):
                 node.body = [line for line in body if not _is_docstring(line)] or [ast.Pass()]
-        return ast.unparse(statement)
+        return ast.unparse(_Spelled().visit(statement))
+
+
+class _Spelled(ast.NodeTransformer):
+    """Spells f-strings out as calls, since each Python writes their quotes in its own way."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Call:
+        return self._call("f", node.values)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.Call:
+        conversion = ast.Constant(chr(node.conversion) if node.conversion > 0 else None)
+        return self._call("format", [node.value, conversion, node.format_spec or ast.Constant("")])
+
+    def _call(self, name: str, values: list[ast.expr]) -> ast.Call:
+        return ast.Call(ast.Name(name), [self.visit(value) for value in values], [])
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -240,7 +254,19 @@ def _bound(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name}
     symbols = _table(statement).get_symbols()
-    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+    bound = {
+        symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()
+    }
+    # From Python 3.12 on the variables of a comprehension are among them.
+    targets = [node.target for node in ast.walk(statement) if isinstance(node, ast.comprehension)]
+    of_loops = [name for target in targets for name in _stored_names(target)]
+    assigned = {name.id for name in _stored_names(statement) if name not in of_loops}
+    return bound - ({name.id for name in of_loops} - assigned)
+
+
+def _stored_names(node: ast.AST) -> list[ast.Name]:
+    names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
+    return [name for name in names if isinstance(name.ctx, ast.Store)]
 
 
 def _changed(statement: ast.stmt) -> set[str]:

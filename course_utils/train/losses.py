@@ -11,7 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Loss = Callable[[nn.Module, Any], tuple[Tensor, float]]
+from course_utils.train.recorded import recording
+
+Loss = Callable[[nn.Module, Any], tuple[Tensor, float | Tensor]]
 """(model, batch) → loss summed over what counts (tokens, images), and how many they are.
 
 An attribute `per`, if it has one, names what counts: it labels the loss in pictures.
@@ -37,14 +39,11 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
     _check_smoothing(label_smoothing)
 
     @per("token")
-    def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
-        features = model.features(batch.source, batch.source_lens, batch.target_in)
+    def loss(model: Any, batch: Any) -> tuple[Tensor, float | Tensor]:
         steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
         real = steps < batch.target_lens[:, None]
-        features, targets = _tokens_where(real, features, batch.target_out)
-        logits = model.output(features)
-        total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)
-        return total, len(logits)
+        sentences = batch.source, batch.source_lens, batch.target_in
+        return _of_tokens(model, sentences, batch.target_out, real, label_smoothing=label_smoothing)
 
     return loss
 
@@ -72,19 +71,27 @@ def language_model_loss() -> Loss:
     """Cross-entropy of the tokens that a `TextBatch` asks for; no other place becomes logits."""
 
     @per("token")
-    def loss(model: Any, batch: Any) -> tuple[Tensor, int]:
-        features = model.features(batch.tokens, batch.lengths)
-        features, targets = _tokens_where(batch.targets >= 0, features, batch.targets)
-        logits = model.output(features)
-        return F.cross_entropy(logits, targets, reduction="sum"), len(logits)
+    def loss(model: Any, batch: Any) -> tuple[Tensor, float | Tensor]:
+        texts = batch.tokens, batch.lengths
+        return _of_tokens(model, texts, batch.targets, batch.targets >= 0)
 
     return loss
 
 
-def _tokens_where(mask: Tensor, *tensors: Tensor) -> list[Tensor]:
-    """tensor[mask] of each, (batch, length, …) → (tokens, …); a GPU is asked only once how many there are."""
-    rows = mask.flatten().nonzero()[:, 0]
-    return [tensor.flatten(0, 1).index_select(0, rows) for tensor in tensors]
+def _of_tokens(
+    model: Any, inputs: tuple, targets: Tensor, asked: Tensor, **options: Any
+) -> tuple[Tensor, float | Tensor]:
+    """Cross-entropy summed over the tokens that are asked for, and their number; `inputs` are those of `features`."""
+    if recording(asked):
+        logits = model.output(model.features(*inputs)).flatten(0, 1)
+        targets = targets.masked_fill(~asked, -100).flatten()  # which cross-entropy leaves out
+        return F.cross_entropy(logits, targets, reduction="sum", **options), asked.sum()
+    # Before the model runs, when a GPU has least to finish before it can tell where they are.
+    rows = asked.flatten().nonzero()[:, 0]
+    features, targets = model.features(*inputs).flatten(0, 1), targets.flatten()
+    if len(rows) < len(targets):
+        features, targets = features.index_select(0, rows), targets.index_select(0, rows)
+    return F.cross_entropy(model.output(features), targets, reduction="sum", **options), len(rows)
 
 
 def _check_smoothing(label_smoothing: float) -> None:

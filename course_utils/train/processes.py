@@ -51,7 +51,7 @@ class Team:
             part, count = alone(model, rows)
             if rows is batch:  # each has worked on all of it
                 part, count = part / self.size, count / self.size
-            value, count = self.total(part.item(), count)
+            value, count = self.total(part.item(), float(count))
             return part + (value - part.detach()), count
 
         return together

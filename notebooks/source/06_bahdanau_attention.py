@@ -438,11 +438,11 @@ def uniform(pair):
 
 def maps(model, pairs):
     """What each French word attends to while the right words are said: (target, source) weights."""
-    batch = encoded(pairs)
+    batch = encoded(pairs).to(next(model.parameters()).device)
     with torch.no_grad():
         model(batch.source, batch.source_lens, batch.target_in)
     return [
-        weights[: len(p.target), : len(p.source)]
+        weights[: len(p.target), : len(p.source)].cpu()
         for weights, p in zip(model.weights, pairs, strict=True)
     ]
 

@@ -679,7 +679,7 @@ fig
 # The GPT sorts out by itself what fits.
 # The best counting is still ahead on each of the three.
 # A few hundred steps on a laptop don't change that, but more of everything does.
-# With a hundred times the parameters, longer windows and dropout, the same class beats counting on Shakespeare himself [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU), with 1.49 against 1.52.
+# With a hundred times the parameters, longer windows and dropout, the same class beats counting on Shakespeare himself [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU), with 1.48 against 1.52.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 mixed = {run.config["text"]: run.result["loss"] for run in cu.stored_runs("gpt", "own_texts_mixed")}

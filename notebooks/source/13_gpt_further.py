@@ -522,8 +522,8 @@ large
 plays = cu.stored_run("gpt", "shakespeare_kneser_ney").result
 fig, ax = cu.subplots(
     width=6.6, height=3.0,
-    alt="Losses over 5,000 steps. The loss on the text that is read falls from 2.5 to 0.84 throughout. The loss on unread text falls to "
-    "1.49 at step 1,500, just below the dashed line of counting at 1.52, and then rises to 1.71.",
+    alt="Losses over 5,000 steps. The loss on the text that is read falls from 2.5 to 0.83 throughout. The loss on unread text falls to "
+    "1.48 at step 1,500, just below the dashed line of counting at 1.52, and then rises to 1.71.",
 )  # fmt: skip
 for name, color, label in (("train_loss", "key", "read"), ("val_loss", "query", "unread")):
     ax.plot(*zip(*large.curves[name], strict=True), color=cu.COLORS[color], label=label)
@@ -535,7 +535,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# The best loss on unread text is 1.486, at step 1,500 (nanoGPT publishes 1.47), and here at last a GPT knows more than counting.
+# The best loss on unread text is 1.484, at step 1,500 (nanoGPT publishes 1.47), and here at last a GPT knows more than counting.
 # After that it **overfits**, because it goes on memorizing the text that it reads, and gets worse on everything else.
 # So keep the weights of the best step, as the chapter does, and don't trust the last ones.
 

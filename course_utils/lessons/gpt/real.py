@@ -299,6 +299,7 @@ def full_size(
         betas=(0.9, 0.99),
         seed=seed,
         checkpoint=checkpoint,
+        graphs=True,
     ).fit(
         model,
         Windows(training, length, steps=per_epoch, batch_size=64, seed=seed),

@@ -305,6 +305,7 @@ def learned(
     batch: int = BATCH,
     lr: float = 1e-3,
     label_smoothing: float = 0.0,
+    graphs: bool = False,
 ) -> dict:
     """Train on pairs of Tatoeba from English; BLEU by source sentence, of some that were read and of those held out.
 
@@ -317,7 +318,7 @@ def learned(
         pairs, max_tokens: at most so many pairs, both sides of at most so many tokens.
         words_only: whether punctuation is dropped before the tokens are counted.
         at_least: the fewest pairs for training.
-        epochs, batch, lr, label_smoothing, seed, checkpoint: as the Trainer has them.
+        epochs, batch, lr, label_smoothing, graphs, seed, checkpoint: as the Trainer has them.
 
     Raises:
         ValueError: fewer than `at_least` pairs are left for training.
@@ -350,6 +351,7 @@ def learned(
         schedule=schedule(len(loader)),
         seed=seed,
         checkpoint=checkpoint,
+        graphs=graphs,
     ).fit(
         model,
         loader,

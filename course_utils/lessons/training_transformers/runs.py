@@ -452,6 +452,7 @@ def full_size(
         batch=50,
         lr=(width * warmup) ** -0.5,
         label_smoothing=0.1,
+        graphs=True,
         checkpoint=checkpoint,
         **options,
     )

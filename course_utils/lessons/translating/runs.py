@@ -90,6 +90,7 @@ def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **opti
         lambda steps: inverse_sqrt(warmup),
         lr=(width * warmup) ** -0.5,
         label_smoothing=0.1,
+        graphs=True,
         checkpoint=checkpoint,
         **options,
     )

@@ -68,6 +68,7 @@ def learn(
         seed=seed,
         checkpoint=checkpoint,
         quiet=True,
+        graphs=True,
     )
     rows = trainer.fit(model, loader, resume=checkpoint is not None).rows
     named = {"loss": "train_loss", "validation": "accuracy", "cpu_seconds": "cpu"}
