@@ -1,6 +1,7 @@
 """A real JupyterLab with a Chromium before it, for the browser tests and for the benchmark; and pages of widgets."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
+from bs4 import BeautifulSoup
 from playwright.sync_api import Locator, Page, Playwright, expect, sync_playwright
 
 from course_utils.files import ROOT
@@ -167,6 +169,19 @@ def one_playwright() -> Iterator[Playwright]:
             yield playwright
         finally:
             _open.clear()
+
+
+def run_together(html: str) -> list[str]:
+    """Names of buttons, links and summaries in which two texts have no space between them, as "loss|falls"."""
+    pairs = []
+    for control in BeautifulSoup(html, "html.parser").select("button, a[href], summary"):
+        texts = [text for text in control.strings if not text.find_parent(["svg", "sub", "sup"])]
+        pairs += [
+            f"{left}|{right}"
+            for left, right in itertools.pairwise(texts)
+            if left[-1].isalnum() and right[0].isalnum()
+        ]
+    return pairs
 
 
 # Live widgets -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browsing import opened
+from browsing import opened, run_together
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
@@ -53,6 +53,13 @@ def test_no_reason_of_a_prediction_can_be_read_or_found_before_it_is_made(book):
         assert not [why for why in given if why[:40] in text], name
         reasons += given
     assert len(reasons) > 2 * len(CHAPTERS)
+
+
+def test_no_name_of_a_button_or_a_link_runs_together(book):
+    names = {
+        page.stem: run_together(page.read_text(encoding="utf-8")) for page in book.glob("*.html")
+    }
+    assert {stem: pairs for stem, pairs in names.items() if pairs} == {}
 
 
 def test_formulas_are_set_by_mathjax(chapter: Page):

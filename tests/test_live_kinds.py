@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from browsing import CONTRAST, WAIT, in_theme, live_page, write_page
+from browsing import CONTRAST, WAIT, in_theme, live_page, run_together, write_page
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
 
@@ -116,6 +116,7 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
     assert '<fieldset disabled="">' in html and "<script" not in html
     assert [text for text in shown if text not in html] == []
     assert not re.search(r">[^<]*-\d", first_state(made)), "a hyphen for a minus sign"
+    assert run_together(first_state(made)) == []
 
 
 @pytest.mark.parametrize(

@@ -436,8 +436,8 @@ def next_cards(onward: Onward) -> str:
     """A card for each chapter that may come next; seen is the first, until the map's script knows the reader's way."""
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
-        f"{' hidden' if place else ''}><small>Next: {chapter.number}</small>"
-        f"<b>{escape(chapter.title)}</b><span>{marked(chapter.question)}</span>"
+        f"{' hidden' if place else ''}><small>Next: {chapter.number}</small> "
+        f"<b>{escape(chapter.title)}</b> <span>{marked(chapter.question)}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
         for place, (chapter, ways) in enumerate(onward.items())
     )

@@ -159,7 +159,7 @@ function insideHTML({ now }, part, at) {
       ? `<rect x="${j}" y="${i}" width="1" height="1" fill-opacity="${weight.toFixed(2)}"/>` : "")).join("")).join("");
     return `<figure><svg viewBox="0 0 ${row.length} ${rows.length}" role="img" aria-label="Weights of head ${head}">${cells}` +
       `<rect class="now" y="${at}" width="${row.length}" height="1"/></svg>` +
-      `<figcaption>head ${head}<b>${safe(keys[best])}</b>${Math.round(100 * row[best])} %</figcaption></figure>`;
+      `<figcaption>head ${head} <b>${safe(keys[best])}</b> ${Math.round(100 * row[best])} %</figcaption></figure>`;
   }).join("");
   const maps = heads && `<p>Where ${word} looks, head by head: its row is framed, and below is the word it looks at most.</p>` +
     `<div class="heads">${heads}</div>`;
@@ -177,8 +177,8 @@ function rowHTML(run, part, at, { open, tried }) {
   const [number, width] = Number.isFinite(ratio) ? [ratio.toFixed(2), Math.min(1, ratio / FULL)] : ["only this", 1];
   const isOpen = open === part;
   return `<div class="unit${run.now.off.includes(part) ? " off" : ""}${isOpen ? " opened" : ""}" data-key="${part}">${wire(part)}` +
-    `<div class="box">${button(`class="open" data-open="${part}" aria-expanded="${isOpen}"`, `<strong>${name}</strong><span>${told}</span>`)}` +
-    `<div class="bar"><i style="--w: ${width.toFixed(3)}"></i><span><span>${number}</span>${foundHTML(tried[part])}</span></div>` +
+    `<div class="box">${button(`class="open" data-open="${part}" aria-expanded="${isOpen}"`, `<strong>${name}</strong> <span>${told}</span>`)}` +
+    `<div class="bar"><i style="--w: ${width.toFixed(3)}"></i><span><span>${number}</span> ${foundHTML(tried[part])}</span></div>` +
     `${switchButton(part, run.now.off)}</div>${isOpen ? insideHTML(run, part, at) : ""}</div>`;
 }
 
@@ -205,7 +205,7 @@ function columnHTML(run, side, at, view) {
 
 function wholeHTML({ now }, { tried }) {
   const boxes = WHOLE.map((part) => `<div class="unit${now.off.includes(part) ? " off" : ""}" data-key="${part}"><div class="box">` +
-    `<span><strong>${KINDS[part][0]}</strong><span>${foundHTML(tried[part]) || KINDS[part][1]}</span></span>${switchButton(part, now.off)}</div></div>`);
+    `<span><strong>${KINDS[part][0]}</strong> <span>${foundHTML(tried[part]) || KINDS[part][1]}</span></span>${switchButton(part, now.off)}</div></div>`);
   return `<div class="whole" role="group" aria-label="In every layer">${boxes.join("")}</div>`;
 }
 
