@@ -485,14 +485,14 @@ def test_what_pytorch_does_not_implement_is_no_stub():
 
 
 LINE = "ZeroDivisionError: division by zero\nin line 2 of your cell: return 1 / 0"
-ROOT_OF = "import math\ndef root(x):\n    return math.sqrt(x)\n\ndef mine():\n    return root(-1)"
+PART_OF = "def part(x):\n    return 1 / x\n\ndef mine():\n    return part(0)"
 MADE = "class Made:\n    def __init__(self):\n        1 / 0\nmine = Made"
 
 
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
-        (ROOT_OF, "ValueError: math domain error\nin line 3 of your cell: return math.sqrt(x)"),
+        (PART_OF, "ZeroDivisionError: division by zero\nin line 2 of your cell: return 1 / x"),
         (MADE, "ZeroDivisionError: division by zero\nin line 3 of your cell: 1 / 0"),
         ("def mine():\n    assert 1 == 2, 'no'", "AssertionError: no\nin line 2 of your cell: assert"),
         ("def mine():\n    return 1 / 0", LINE),
