@@ -14,15 +14,14 @@ import re
 import signal
 import types
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import jupytext
 import pytest
 import torch
-from browsing import CONTRAST, FLAGS, one_playwright
+from browsing import CONTRAST, html_page
 from playwright.sync_api import expect as see
 
 import course_utils as cu
@@ -53,45 +52,27 @@ CHAPTERS = (*COURSE.chapters, *(one for one in COURSE.appendices if one.slug == 
 # What the chapters hold -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Exercise:
+class Exercise(NamedTuple):
     """An exercise of a chapter or of its further page."""
 
     chapter: manifest.Chapter
-    number: int
     cells: exercises.Exercise
 
     def __str__(self) -> str:
-        return f"{self.chapter.slug}.{self.number}"
+        return f"{self.chapter.slug}.{self.cells.name}"
 
     @property
-    def check(self) -> str:
-        """The check's name in `cu.checks`."""
-        return self.cells.name
+    def check(self) -> Check:
+        """Its check."""
+        return getattr(cu.checks, self.cells.name)
 
-    @property
-    def function(self) -> str:
-        """What the check is called with."""
-        return self.cells.function
-
-    @property
-    def stub(self) -> str:
-        """The code of its stub."""
-        return self.cells.stub.source
-
-    @property
-    def solution(self) -> str:
-        """The code of its solution."""
-        return self.cells.solution.source
-
-    def run(self, cell: str) -> types.FunctionType:
-        """The learner's function after the chapter's first code cell and this one, and nothing else."""
+    def run(self, part: str) -> types.FunctionType:
+        """The learner's function after the chapter's first code cell and "stub" or "solution", and nothing else."""
         namespace = {"__name__": "__main__"}
         first = next(one for one in _cells(self.chapter) if one.cell_type == "code")
-        for source in (first.source, cell):
-            exec(compile(source, f"<{self}>", "exec"), namespace)
-        solution = f"{self.function}_solution"
-        return namespace[solution if solution in namespace else self.function]
+        for cell in (first, getattr(self.cells, part)):
+            exec(compile(cell.source, f"<{self}>", "exec"), namespace)
+        return namespace[self.cells.function + "_solution" * (part == "solution")]
 
 
 @functools.cache
@@ -102,8 +83,7 @@ def _cells(chapter: manifest.Chapter) -> list:
 
 
 def _exercises(chapter: manifest.Chapter) -> list[Exercise]:
-    found = (one for one in exercises.exercises(_cells(chapter)) if one.is_whole)
-    return [Exercise(chapter, number, one) for number, one in enumerate(found, start=1)]
+    return [Exercise(chapter, one) for one in exercises.exercises(_cells(chapter)) if one.is_whole]
 
 
 @functools.cache
@@ -123,7 +103,7 @@ def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
 
 def _on_paper(exercise: Exercise) -> dict[str, object]:
     """A wrong answer for each letter; empty where the exercise asks for a function."""
-    return getattr(_seeded(exercise.chapter), "ON_PAPER", {}).get(exercise.check, {})
+    return getattr(_seeded(exercise.chapter), "ON_PAPER", {}).get(exercise.cells.name, {})
 
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in _exercises(chapter)]
@@ -146,22 +126,20 @@ each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: 
 @each_exercise
 def test_what_is_to_be_fixed_is_first_shown_broken(exercise):
     """The stub is `fixed_…`, and the notebook shows `buggy_…` misbehaving."""
-    if "fixed_" in exercise.function:
+    if "fixed_" in exercise.cells.function:
         text = "\n".join(cell.source for cell in _cells(exercise.chapter))
-        assert exercise.function.replace("fixed_", "buggy_", 1) in text
+        assert exercise.cells.function.replace("fixed_", "buggy_", 1) in text
 
 
 def test_each_check_belongs_to_exactly_one_exercise():
-    assert Counter(exercise.check for exercise in EXERCISES) == Counter(
-        dict.fromkeys(dir(cu.checks), 1)
-    )
+    assert sorted(exercise.cells.name for exercise in EXERCISES) == dir(cu.checks)
 
 
 @each_exercise
 def test_stub_and_solution_are_called_alike_and_checked_by_the_same(exercise):
-    stub, solution = exercise.run(exercise.stub), exercise.run(exercise.solution)
+    stub, solution, cells = exercise.run("stub"), exercise.run("solution"), exercise.cells
     assert inspect.signature(stub) == inspect.signature(solution)
-    assert exercise.solution.endswith(f"cu.checks.{exercise.check}({exercise.function}_solution)")
+    assert cells.solution.source.endswith(f"cu.checks.{cells.name}({cells.function}_solution)")
 
 
 # What a check says ------------------------------------------------------------------------------
@@ -169,18 +147,17 @@ def test_stub_and_solution_are_called_alike_and_checked_by_the_same(exercise):
 
 @each_exercise
 def test_the_solution_passes(exercise):
-    report = getattr(cu.checks, exercise.check)(exercise.run(exercise.solution))
+    report = exercise.check(exercise.run("solution"))
     assert report.passed, repr(report)
     assert report.held == len(report.sentences) and not report.reason and not report.hint
 
 
 @each_exercise
 def test_the_stub_is_not_done_yet_and_learns_what_will_be_tested(exercise):
-    check = getattr(cu.checks, exercise.check)
-    report = check(exercise.run(exercise.stub))
+    report = exercise.check(exercise.run("stub"))
     assert not report.done and not report.passed
     assert "not done yet" in repr(report)
-    assert all(prop.sentence in repr(report) for prop in check.properties)
+    assert all(prop.sentence in repr(report) for prop in exercise.check.properties)
 
 
 @each_mistake
@@ -219,8 +196,7 @@ def test_a_likely_mistake_gets_the_property_and_the_first_hint_that_fit_it(chapt
 
 @pytest.mark.parametrize("exercise", [e for e in EXERCISES if _on_paper(e)], ids=str)
 def test_a_wrong_answer_on_paper_is_found_at_its_letter(exercise):
-    check, wrong = getattr(cu.checks, exercise.check), _on_paper(exercise)
-    right = exercise.run(exercise.solution)()
+    check, wrong, right = exercise.check, _on_paper(exercise), exercise.run("solution")()
     assert [f"({letter})" for letter in wrong] == [p.sentence[:3] for p in check.properties]
     for place, answer in enumerate(wrong.values()):
         report = check(
@@ -232,10 +208,10 @@ def test_a_wrong_answer_on_paper_is_found_at_its_letter(exercise):
 @pytest.mark.parametrize("exercise", [e for e in EXERCISES if not _on_paper(e)], ids=str)
 def test_each_property_catches_a_seeded_mistake(exercise):
     """Tried alone: a property that no mistake fails proves nothing."""
-    for prop in getattr(cu.checks, exercise.check).properties:
+    for prop in exercise.check.properties:
         alone = Check("alone")
         alone.must(prop.sentence, hint=prop.hints)(prop.test)
-        mistakes = _mistakes(exercise.chapter)[exercise.check]
+        mistakes = _mistakes(exercise.chapter)[exercise.cells.name]
         assert not all(alone(m).passed for m in mistakes), f"no mistake fails “{prop.sentence}”"
 
 
@@ -759,15 +735,13 @@ def test_waiting_is_not_computing_and_the_timer_is_put_back(monkeypatch):
 @pytest.mark.smoke
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_report_in_color_says_the_same_and_its_hints_unfold_without_a_script(
-    chromium, monkeypatch, stepwise, theme
+    browser, monkeypatch, stepwise, theme
 ):
     assert set(stepwise(lambda: 4)._repr_mimebundle_()) == {"text/plain"}  # strict: as in the book
     monkeypatch.setenv("COURSE_STRICT", "0")
     form = stepwise(lambda: 4)._repr_mimebundle_()["text/html"]
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_context(java_script_enabled=theme == "light").new_page()
-        page.set_content(f"<!doctype html><html style='color-scheme: {theme}'><body>{form}")
+    html = f"<html style='color-scheme: {theme}'><body>{form}"
+    with html_page(browser, html, java_script_enabled=theme == "light") as page:
         report = page.locator(".cu-report")
         for line in ("five: 1 of 2 tests pass.", "✓ it is a number", "the sum: got 4, expected 5"):
             see(report).to_contain_text(line)
@@ -779,4 +753,3 @@ def test_a_report_in_color_says_the_same_and_its_hints_unfold_without_a_script(
         see(page.get_by_role("button")).to_have_count(0)  # there is no cell to write into
         report.evaluate("report => report.style.setProperty('--heat', 'transparent')")
         assert report.evaluate(CONTRAST) >= 4.5
-        browser.close()

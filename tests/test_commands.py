@@ -16,7 +16,6 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from browsing import FLAGS, one_playwright
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -390,20 +389,17 @@ def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     assert chapter["type"] == "notebook" and len(chapter["content"]["cells"]) > 1
 
 
-def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, chromium):
+def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, browser):
     address, _ = running
-    with one_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_page()
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        page.wait_for_selector(".jp-MarkdownViewer table", timeout=300_000)
-        assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
-        base = re.match(r"http://[^/]+/", address)[0]
-        assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []
-        assert not any("/lab/api/news" in url or "/lab/api/update" in url for url in asked)
-        browser.close()
+    page, asked = browser.new_page(), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.wait_for_selector(".jp-MarkdownViewer table", timeout=300_000)
+    assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
+    base = re.match(r"http://[^/]+/", address)[0]
+    assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []
+    assert not any("/lab/api/news" in url or "/lab/api/update" in url for url in asked)
+    page.close()
 
 
 @pytest.mark.slow

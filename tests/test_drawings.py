@@ -127,7 +127,6 @@ BAD = {
     "unknown target": (lambda: draw(arrows=["a -> tail"]), "'tail' is not in the layout; it has a, b"),
     "no arrow": (lambda: draw(arrows=["a b"]), "source -> target"),
     "ragged layout": (lambda: draw("a b\nc"), "row 'c'"),
-    "overlap": (lambda: draw(nodes={"a": cu.Box("a", nudge=(40, 0))}), "'a' and 'b' lie over"),
     "through a box": (lambda: draw("a b c", arrows=["a -> c"]), "a -> c runs through 'b'"),
     "no room": (lambda: draw(arrows=["a -> b"], gap=(8, 8)), "no room for its head"),
     "label over a box": (lambda: draw(arrows=[cu.Arrow("a", "b", label="too long")]), "its label lies"),

@@ -117,21 +117,20 @@ def test_a_question_that_does_not_exist_is_named_with_the_nearest_and_all(writte
     )
 
 
-@pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize(
     "slugs", [("start_here",), ("gpt", "positions"), ("gpt", "masks", "positions")]
 )
-def test_a_recall_draws_from_as_many_chapters_as_can_be_always_the_same(slugs, count):
-    shown = recall(*slugs, count=count)
+def test_a_recall_draws_from_as_many_chapters_as_can_be_always_the_same(slugs):
+    shown = recall(*slugs)
     state = random.getstate()
-    assert shown == recall(*slugs, count=count)
+    assert shown == recall(*slugs)
     assert random.getstate() == state
     drawn = {question.slug for question in shown.questions}
-    assert drawn <= set(slugs) and len(drawn) == min(count, len(slugs))
-    assert len(shown.questions) == count
+    assert drawn <= set(slugs) and len(drawn) == min(2, len(slugs))
+    assert len(shown.questions) == 2
     everything = {question.key for slug in slugs for question in _all(slug)}
     assert {question.key for question in (*shown.questions, *shown.spare)} == everything
-    assert repr(shown) == f"Recall {', '.join(slugs)}: {count} questions"
+    assert repr(shown) == f"Recall {', '.join(slugs)}: 2 questions"
 
 
 @pytest.mark.parametrize("slug", ["masks", "heads", "gpt"])
@@ -186,7 +185,7 @@ def test_each_question_of_a_recall_says_its_chapter_and_leads_there():
 def test_a_recall_from_a_chapter_outside_the_course_has_no_link(written, tmp_path):
     written(GOOD)
     (tmp_path / "masks").rename(tmp_path / "elsewhere")
-    page = _html(recall("elsewhere", count=1, folder=tmp_path))
+    page = _html(recall("elsewhere", folder=tmp_path))
     assert "<span>From</span> Elsewhere." in page and "<a " not in page
 
 
@@ -195,7 +194,7 @@ def _html(shown) -> str:
 
 
 def _all(slug: str) -> tuple:
-    shown = recall(slug, count=1)
+    shown = recall(slug)
     return (*shown.questions, *shown.spare)
 
 

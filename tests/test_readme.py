@@ -8,7 +8,6 @@ from course_utils.files import ROOT
 from course_utils.studio import manifest, tables
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TEACHING = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -19,14 +18,6 @@ def test_the_chapters_are_those_of_the_manifest():
     for name, table in {"chapters": tables.chapter_table, "paths": tables.paths_table}.items():
         told = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", README, re.S)[1]
         assert told == table(course)
-
-
-@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
-def test_every_target_that_is_named_exists(text):
-    named = re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)
-    targets = re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE)
-    assert named
-    assert set(named) <= set(targets)
 
 
 def test_the_commands_without_make_are_those_of_the_makefile():
@@ -48,12 +39,6 @@ def test_a_teacher_without_make_runs_what_make_runs():
     for target, command in rows:
         recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1]
         assert f"-m {command}" in recipe, target
-
-
-@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
-def test_every_local_link_leads_to_a_file(text):
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (ROOT / target).exists(), target
 
 
 def test_the_python_and_the_disk_that_it_asks_for_are_those_that_are_checked():

@@ -125,9 +125,9 @@ class Toggle(Control):
 class IntRange(Slider):
     """The whole numbers from `start` to `stop`, both included."""
 
-    def __init__(self, start: int, stop: int, value: int, label: str, *, step: int = 1):
+    def __init__(self, start: int, stop: int, value: int, label: str):
         """`value` is where it starts."""
-        super().__init__(range(start, stop + 1, step), value, label)
+        super().__init__(range(start, stop + 1), value, label)
 
 
 def _plain(value):

@@ -120,7 +120,7 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book
     return Quiz(f"Question {slug}: {', '.join(ids)}", "section", shown)
 
 
-def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
+def recall(*slugs: str, folder: Path = LESSONS) -> Quiz:
     """Ask again from earlier chapters, at the start of a later one.
 
         cu.recall("queries_keys_values", "start_here")
@@ -130,7 +130,6 @@ def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
 
     Args:
         slugs: the chapters, each with its quiz; in another order, other questions are drawn.
-        count: how many are shown; all there are, if they are fewer.
         folder: where the lessons lie.
 
     Raises:
@@ -147,8 +146,8 @@ def recall(*slugs: str, count: int = RECALLED, folder: Path = LESSONS) -> Quiz:
     first = sorted((questions[0] for questions in by_slug), key=lot)
     rest = sorted((question for questions in by_slug for question in questions[1:]), key=lot)
     drawn = (*first, *rest)
-    title = f"Recall {', '.join(slugs)}: {len(drawn[:count])} questions"
-    return Quiz(title, "recall", drawn[:count], drawn[count:])
+    shown, spare = drawn[:RECALLED], drawn[RECALLED:]
+    return Quiz(f"Recall {', '.join(slugs)}: {len(shown)} questions", "recall", shown, spare)
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -250,9 +249,9 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
     )
 
 
-def _sources(book: Path = ROOT / "book.toml") -> dict[str, str]:
+def _sources() -> dict[str, str]:
     """The slug of each chapter of the course → its title, linked to its notebook."""
     return {
         slug_of(notebook): f'<a href="{notebook}.ipynb">{html.escape(title)}</a>'
-        for notebook, title in titles(book).items()
+        for notebook, title in titles().items()
     }

@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,6 @@ def stored_runs(
     *,
     lowest: str = "",
     highest: str = "",
-    folder: Path | None = None,
     **config,
 ) -> list[StoredRun]:
     """The stored runs of a chapter, in the order in which they were declared.
@@ -104,7 +104,7 @@ def stored_runs(
     Raises:
         ValueError: `name` or a key of `config` fits no run that is stored.
     """
-    runs = read(slug, folder)
+    runs = read(slug)
     wanted = ({} if name is None else {"name": name}) | config
     for key, value in wanted.items():
         runs = [run for run in runs if (run.config | {"name": run.name}).get(key) == value]
@@ -194,11 +194,25 @@ class Runs:
 
     def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
         """Run one case; what it gives is not stored yet."""
+        import torch  # slow to import, and nobody needs it to read what is stored
+
         first = [definitions(source(self.slug), *self.chapter)] if self.chapter else []
         takes = "checkpoint" in inspect.signature(self.function).parameters
         options = {"checkpoint": checkpoint} if takes else {}
-        return _timed(
-            self.name, lambda: self.function(*first, **case, **options), dict(case), self.digest()
+        began = time.perf_counter()
+        outcome = self.function(*first, **case, **options)
+        outcome = outcome if "result" in outcome else {"result": outcome}
+        return StoredRun(
+            self.name,
+            dict(case),
+            {name: float(value) for name, value in outcome["result"].items()},
+            dict(outcome.get("curves", {})),
+            datetime.date.today().isoformat(),
+            torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
+            torch.get_num_threads(),
+            round(time.perf_counter() - began, 1),
+            self.digest(),
+            list(outcome.get("examples", [])),
         )
 
 
@@ -306,7 +320,7 @@ def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) ->
         say(f"{case}: {run}")
 
 
-def confirm(slug: str, say: Callable[[str], None] = print) -> None:
+def confirm(slug: str) -> None:
     """After a change that should change no number: make one stale case of each function again.
 
     If it comes out exactly as it is stored, the function's other cases count as fresh, too; otherwise
@@ -320,17 +334,14 @@ def confirm(slug: str, say: Callable[[str], None] = print) -> None:
             continue
         run = random.choice(known)
         again = runs.make(run.config)
-        same = (again.result, again.curves, again.examples) == (
-            run.result,
-            run.curves,
-            run.examples,
-        )
-        say(f"{name} {run.config}: {'as stored' if same else 'not as stored'}")
+        parts = attrgetter("result", "curves", "examples")
+        same = parts(again) == parts(run)
+        print(f"{name} {run.config}: {'as stored' if same else 'not as stored'}")
         if same:
             write(slug, *(replace(other, digest=again.digest) for other in known))
 
 
-def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
+def write(slug: str, *new: StoredRun) -> None:
     """Store runs in place of those of their names and configurations: the file is written whole.
 
     Several processes may do so at a time; of those that train together the first does.
@@ -339,32 +350,12 @@ def write(slug: str, *new: StoredRun, folder: Path | None = None) -> None:
         return
     cases = [(runs.name, key(case)) for runs in declared(slug).values() for case in runs.cases]
     order = {case: place for place, case in enumerate(cases)}
-    path = (folder or RUNS) / f"{slug}.json"
+    path = RUNS / f"{slug}.json"
     with locked(path), atomic_write(path) as part:
-        runs = {(run.name, key(run.config)): run for run in (*read(slug, folder), *new)}
+        runs = {(run.name, key(run.config)): run for run in (*read(slug), *new)}
         ordered = sorted(runs.items(), key=lambda item: order.get(item[0], len(order)))
         lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in ordered)
         part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
-
-
-def _timed(name: str, function: Callable[[], Mapping], config: dict, digest: str) -> StoredRun:
-    import torch  # slow to import, and nobody needs it to read what is stored
-
-    began = time.perf_counter()
-    outcome = function()
-    outcome = outcome if "result" in outcome else {"result": outcome}
-    return StoredRun(
-        name,
-        config,
-        {key: float(value) for key, value in outcome["result"].items()},
-        dict(outcome.get("curves", {})),
-        datetime.date.today().isoformat(),
-        torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
-        torch.get_num_threads(),
-        round(time.perf_counter() - began, 1),
-        digest,
-        list(outcome.get("examples", [])),
-    )
 
 
 def cpu_meter() -> Callable[[], float]:

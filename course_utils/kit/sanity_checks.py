@@ -19,6 +19,8 @@ from course_utils.train.losses import Loss
 
 INPUTS = {"target_out": "target_in", "targets": "tokens", "labels": ""}
 """The names of a batch's targets, each with what is read at the same places."""
+STEPS = 30
+"""In so many steps one batch is learned by heart."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,8 @@ def before_training(
     loss: Loss,
     *,
     expected: int | None = None,
-    operations: int | None = None,
     choices: int | None = None,
     lr: float = 1e-3,
-    steps: int = 30,
 ) -> None:
     """Look at a model, a batch and a loss before training, and print a short table.
 
@@ -63,11 +63,9 @@ def before_training(
             lengths in `source_lens`, `target_lens`, `lengths`).
         loss: (model, batch) → loss summed over what counts, and how many they are.
         expected: number of trainable parameters, counted by hand.
-        operations: multiplications of the forward pass that stand in matrix products, counted by hand.
         choices: among how many a uniform guess chooses; by default as many as the linear layer
             `model.output` has outputs.
         lr: rate of AdamW, in which one batch is learned by heart.
-        steps: so many steps.
     """
     device = next(model.parameters(), torch.empty(0)).device
     batch = batch.to(device) if hasattr(batch, "to") else batch
@@ -77,12 +75,12 @@ def before_training(
             first = _mean(loss, model, batch)
             rows = [
                 _parameters(model, expected),
-                _operations(model, batch, loss, operations),
+                _operations(model, batch, loss),
                 _first_loss(model, first, choices),
                 *_padding(model, batch, loss),
                 *_target(model, batch, loss, first),
             ]
-        rows += _learning(model, batch, loss, first, lr, steps)
+        rows += _learning(model, batch, loss, first, lr)
     print(*rows, sep="\n")
 
 
@@ -119,13 +117,9 @@ def _parameters(model: nn.Module, expected: int | None) -> Row:
     return Row("parameters", f"{count:,}, {gap}", question)
 
 
-def _operations(model: nn.Module, batch: Any, loss: Loss, by_hand: int | None) -> Row:
+def _operations(model: nn.Module, batch: Any, loss: Loss) -> Row:
     count = multiply_adds(lambda: loss(model, batch))
-    result = f"{count:,} multiply-adds for this batch"
-    if by_hand is None or by_hand == count:
-        return Row("operations", result + ("" if by_hand is None else " as counted by hand"))
-    question = "which product is missing, or done twice?"
-    return Row("operations", f"{result}, by hand {by_hand:,}", question)
+    return Row("operations", f"{count:,} multiply-adds for this batch")
 
 
 def _first_loss(model: nn.Module, first: float, choices: int | None) -> Row:
@@ -204,9 +198,7 @@ def _target(model: nn.Module, batch: Any, loss: Loss, first: float) -> list[Row]
 # A few steps ------------------------------------------------------------------------------------
 
 
-def _learning(
-    model: nn.Module, batch: Any, loss: Loss, first: float, lr: float, steps: int
-) -> list[Row]:
+def _learning(model: nn.Module, batch: Any, loss: Loss, first: float, lr: float) -> list[Row]:
     """One batch learned by heart, what moved, and how far the first step went."""
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     trainable = [weight for weight in model.parameters() if weight.requires_grad]
@@ -215,7 +207,7 @@ def _learning(
     ratio, moved_at = 0.0, 1
     optimizer = torch.optim.AdamW(trainable, lr=lr, weight_decay=0.0)
     model.train()
-    for step in range(1, steps + 1):
+    for step in range(1, STEPS + 1):
         optimizer.zero_grad()
         with torch.enable_grad():
             total, count = loss(model, batch)
@@ -226,11 +218,11 @@ def _learning(
     with evaluating(model), torch.no_grad():
         last = _mean(loss, model, batch)
     still = [name for name, weight in model.named_parameters() if torch.equal(weight, before[name])]
-    return [_by_heart(first, last, steps), _moved(still, len(before)), _update(ratio, lr, moved_at)]
+    return [_by_heart(first, last), _moved(still, len(before)), _update(ratio, lr, moved_at)]
 
 
-def _by_heart(first: float, last: float, steps: int) -> Row:
-    result = f"loss {first:.1f} → {last:.1f} in {steps} steps on this batch"
+def _by_heart(first: float, last: float) -> Row:
+    result = f"loss {first:.1f} → {last:.1f} in {STEPS} steps on this batch"
     question = "does it learn at all, and at this rate?"
     return Row("by heart", result, "" if last < 0.9 * first else question)
 

@@ -67,7 +67,7 @@ class Drawing:
         flow: "down" lets an arrow to another row and column leave up or down, "right" to a side.
 
     Raises:
-        ValueError: an unknown name, color or side; parts that lie over one another; no alt text.
+        ValueError: an unknown name, color or side; an arrow or a label over a part; no alt text.
     """
 
     def __init__(
@@ -97,7 +97,6 @@ class Drawing:
         for arrow in self.arrows:
             self._check_arrow(arrow)
         self.routes = [route(arrow, self.placed, gap, flow) for arrow in self.arrows]
-        self._check_nodes()
         for arrow, points in zip(self.arrows, self.routes, strict=True):
             self._check_route(arrow, points)
         self.groups = {label: names.split() for label, names in (groups or {}).items()}
@@ -134,12 +133,6 @@ class Drawing:
             if arrow.source in names and arrow.target in names:
                 rects += [Rect(x, y, x, y) for x, y in points]
         return around(rects).grown(FRAME)
-
-    def _check_nodes(self) -> None:
-        """Refuse nodes that lie over one another."""
-        for (one, a), (two, b) in combinations(self.placed.items(), 2):
-            if a.rect.meets(b.rect):
-                raise ValueError(f"{one!r} and {two!r} lie over one another")
 
     def _check_route(self, arrow: Arrow, points: Sequence[Point]) -> None:
         """Refuse an arrow through a node, one without room for its head, and a label over a node."""
@@ -256,7 +249,7 @@ def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
     """The line, with rounded bends, and the head."""
     paint = LINE if arrow.color is None else f"var(--cu-{arrow.color})"
     tip, before = points[-1], points[-2]
-    line_end = _toward(tip, before, HEAD - 1) if arrow.head else tip
+    line_end = _toward(tip, before, HEAD - 1)
     base = _toward(tip, before, HEAD)
     across = (0.45 * (tip[1] - base[1]), 0.45 * (base[0] - tip[0]))
     path = "M{:.1f} {:.1f}".format(*points[0])
@@ -269,4 +262,4 @@ def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
         *tip, base[0] + across[0], base[1] + across[1], base[0] - across[0], base[1] - across[1]
     )
     line = f'<path d="{path}" fill="none" stroke="{paint}" stroke-width="1.2"/>'
-    return [line] + [f'<path d="{head}" fill="{paint}"/>'] * arrow.head
+    return [line, f'<path d="{head}" fill="{paint}"/>']

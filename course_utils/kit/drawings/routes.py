@@ -27,11 +27,9 @@ class Arrow:
         source, target: names of nodes.
         label: a word beside its longest part.
         color: a role, such as query; by default that of all lines.
-        head: False for a line without an arrowhead.
         straight: the shortest way from center to center of two sides, where others bend at right angles.
         around: "left", "right", "top" or "bottom": leave and come back on this side, as a shortcut does.
         start, end: sides at which it leaves the source and reaches the target.
-        shift: pixels by which the bend (or a way around, or a line without a bend) is moved.
     """
 
     source: str
@@ -39,12 +37,10 @@ class Arrow:
     _: KW_ONLY
     label: str = ""
     color: str | None = None
-    head: bool = True
     straight: bool = False
     around: str | None = None
     start: str | None = None
     end: str | None = None
-    shift: float = 0.0
 
 
 class Placed(NamedTuple):
@@ -130,7 +126,7 @@ def place_nodes(
         top, left, bottom, right = spans[name]
         cell = Rect(columns[left][0], rows[top][0], columns[right][1], rows[bottom][1])
         width, height = sizes[name]
-        x, y = cell.x + node.nudge[0], cell.y + node.nudge[1]
+        x, y = cell.x, cell.y
         row = [n for n in nodes if (spans[n][0], spans[n][2]) == (top, bottom)]
         if isinstance(node, Box) and node.stretches:
             column = [n for n in nodes if (spans[n][1], spans[n][3]) == (left, right)]
@@ -200,16 +196,16 @@ def route(
             a, start, middle_a[across] + toward * (a.solid[across + 2] - a.solid[across]) / 4
         )
         come = port(b, end, middle_b[across] - toward * (b.solid[across + 2] - b.solid[across]) / 4)
-        bend = around([a.cell, b.cell])[index_a] + out_a * (OUT + arrow.shift)
+        bend = around([a.cell, b.cell])[index_a] + out_a * OUT
         return [leave, _at(axis, bend, leave), _at(axis, bend, come), come]
     if axis != index_b % 2:
         leave, come = port(a, start, middle_a[across]), port(b, end, middle_b[axis])
         return [leave, (leave[0], come[1]) if axis else (come[0], leave[1]), come]
     line = facing(a.solid, b.solid, across)
     if line is not None:
-        return [port(a, start, line + arrow.shift), port(b, end, line + arrow.shift)]
+        return [port(a, start, line), port(b, end, line)]
     leave, come = port(a, start, middle_a[across]), port(b, end, middle_b[across])
-    bend = b.cell[index_b] + out_b * gap[axis] / 2 + arrow.shift
+    bend = b.cell[index_b] + out_b * gap[axis] / 2
     return [leave, _at(axis, bend, leave), _at(axis, bend, come), come]
 
 

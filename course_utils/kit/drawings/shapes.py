@@ -13,12 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 from course_utils.figures.style import width_of
 
 SIZE, SMALL = 15, 13  # of letters, in pixels
-PAD, CELL, SHEET, HEAD = (
-    9,
-    18,
-    5,
-    9,
-)  # around a label; a cell's side; a sheet's offset; an arrowhead
+PAD, CELL = 9, 18  # around a label; a cell's side
+SHEET, HEAD = 5, 9  # a sheet's offset; an arrowhead
 INK, LINE = "var(--cu-ink)", "var(--cu-muted)"  # of words; of frames and arrows
 
 FILLS = {
@@ -137,7 +133,6 @@ class Box:
         shape: of what comes out of it; a last line in smaller letters.
         color: a name of `FILLS`; none leaves it empty.
         width: pixels; by default all boxes of a column are as wide as its widest.
-        nudge: pixels (right, down) from its place in the layout.
     """
 
     stretches: ClassVar[bool] = True
@@ -148,7 +143,6 @@ class Box:
     shape: str = ""
     color: str | None = None
     width: float | None = None
-    nudge: tuple[float, float] = (0, 0)
 
     def __post_init__(self):
         """Refuse an unknown color, and a width that is less than the label's.
@@ -232,9 +226,7 @@ class Cells:
         color: of all cells; or a list, one for each column; or (rows, columns); None leaves a cell empty.
         shades: (rows, columns) from 0 to 1, by which the color is weakened: weights, for example.
         sheets: how many grids lie behind one another, for a third axis.
-        behind: color of the sheets behind the first; None leaves them empty.
         cell: a cell's least side in pixels.
-        nudge: pixels (right, down) from its place in the layout.
     """
 
     rows: int | Sequence[str]
@@ -246,9 +238,7 @@ class Cells:
     color: Any = None
     shades: Any = None
     sheets: int = 1
-    behind: str | None = None
     cell: float = CELL
-    nudge: tuple[float, float] = (0, 0)
 
     def __post_init__(self):
         """Refuse what does not fit.
@@ -265,7 +255,7 @@ class Cells:
                         f"{name} of the cells {self.label!r} has rows of {sizes}; "
                         f"{self.num_rows} rows of {self.num_columns} are needed"
                     )
-        for color in {color for row in self.colors() for color in row} | {self.behind}:
+        for color in {color for row in self.colors() for color in row}:
             fill(color)
 
     @property
@@ -357,9 +347,6 @@ class Cells:
                 f"M{grid.left + sheet:.1f} {grid.top - sheet + SHEET:.1f}V{grid.top - sheet:.1f}"
                 f"H{grid.right + sheet:.1f}V{grid.bottom - sheet:.1f}H{grid.right + sheet - SHEET:.1f}"
             )
-            if self.behind is not None:
-                inner = f"V{grid.top - sheet + SHEET:.1f}Z"
-                elements.append(f'<path d="{lines[-1]}{inner}" {fill(self.behind)}/>')
         elements.append(f'<path d="{"".join(lines)}" fill="none" stroke="{LINE}"/>')
         return elements + self.draw_words(place)
 
