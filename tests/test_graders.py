@@ -19,9 +19,8 @@ import pytest
 from submissions import COURSE, answer, environment, exercises
 
 import course_utils as cu
-from course_utils.studio import graders
+from course_utils.studio import StudioError, graders
 from course_utils.studio.__main__ import main
-from course_utils.studio.handout import HandoutError
 
 SHEETS = [page for page in COURSE.notebooks if exercises(page.notebook)]
 KINDS = ("right", "wrong", "stub")
@@ -64,9 +63,9 @@ def test_a_folder_is_written_anew_but_not_over_marks_or_other_things(tool, tmp_p
     assert found == sorted(f"{page}_exercises" for page in pages if exercises(page))
     assert f"{tool} assign" in (tmp_path / "out" / "README.md").read_text().replace("generate_", "")
     (tmp_path / "out" / "gradebook.db").touch()
-    with pytest.raises(HandoutError, match="holds submissions or marks"):
+    with pytest.raises(StudioError, match="holds submissions or marks"):
         graders.build(few, tmp_path / "out", tool)
-    with pytest.raises(HandoutError, match="holds something else"):
+    with pytest.raises(StudioError, match="holds something else"):
         graders.build(few, tmp_path, tool)
 
 

@@ -8,7 +8,7 @@ from tiny_book import TINY, write_book
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.studio import handout, manifest, notebooks
+from course_utils.studio import StudioError, handout, manifest, notebooks
 from course_utils.studio.__main__ import main
 
 STUBBED = """\
@@ -75,7 +75,7 @@ def test_a_handout_replaces_an_earlier_one_and_nothing_else(build):
     build()
     assert not (folder / "old").exists()
     (folder / "README.md").unlink()
-    with pytest.raises(handout.HandoutError, match=r"holds something else.*--to"):
+    with pytest.raises(StudioError, match=r"holds something else.*--to"):
         build()
     assert (folder / "book.toml").exists()
 
@@ -91,7 +91,7 @@ def test_a_handout_replaces_an_earlier_one_and_nothing_else(build):
 def test_a_handout_in_which_somebody_has_worked_is_not_replaced(build, file, edit):
     path = build() / "notebooks" / file
     path.write_text(changed := edit(path.read_text() if path.exists() else ""))
-    with pytest.raises(handout.HandoutError, match=rf"worked in .*{path.stem}.*--to"):
+    with pytest.raises(StudioError, match=rf"worked in .*{path.stem}.*--to"):
         build()
     assert path.read_text() == changed
 

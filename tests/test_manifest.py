@@ -2,7 +2,8 @@
 
 import pytest
 
-from course_utils.studio.manifest import ManifestError, Stop, load
+from course_utils.studio import StudioError
+from course_utils.studio.manifest import Stop, load
 
 BOOK = """
 [course]
@@ -115,7 +116,7 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_each_mistake_is_named_by_file_and_key(book, name):
     old, new, message = MISTAKES[name]
-    with pytest.raises(ManifestError, match=rf"^book\.toml: .*{message}"):
+    with pytest.raises(StudioError, match=rf"^book\.toml: .*{message}"):
         load(book(old, new))
 
 
@@ -124,9 +125,9 @@ def test_manifest_and_files_on_disk_have_to_agree(book, folder):
     path, suffix = book(), "py" if folder else "ipynb"
     file = path.parent / "notebooks" / f"{folder}02_pooling.{suffix}"
     stray = file.rename(file.with_stem("07_stray"))
-    with pytest.raises(ManifestError, match=rf"notebooks/{folder}02_pooling.{suffix} is not on d"):
+    with pytest.raises(StudioError, match=rf"notebooks/{folder}02_pooling.{suffix} is not on d"):
         load(path)
     assert len(load(path, files=False).chapters) == 3
     file.touch()
-    with pytest.raises(ManifestError, match=rf"none is notebooks/{folder}{stray.name}"):
+    with pytest.raises(StudioError, match=rf"none is notebooks/{folder}{stray.name}"):
         load(path)

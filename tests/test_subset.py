@@ -8,9 +8,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_utils.files import ROOT
-from course_utils.studio import handout, manifest, subset
+from course_utils.studio import StudioError, handout, manifest, subset
 from course_utils.studio.links import places, targets, texts
-from course_utils.studio.manifest import Manifest, ManifestError
+from course_utils.studio.manifest import Manifest
 
 SIX = ["00", "01", "scoring_functions", "07_self_attention", "10", "15"]
 
@@ -61,7 +61,7 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
     ],
 )
 def test_a_choice_that_can_t_be_made_is_named(choose, names, message):
-    with pytest.raises(ManifestError) as caught:
+    with pytest.raises(StudioError) as caught:
         manifest.load(choose(*names))
     assert str(caught.value).startswith(f"book.toml: {message}")
 

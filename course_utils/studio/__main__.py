@@ -79,7 +79,7 @@ def _sync(options: argparse.Namespace) -> int:
     for chapter in manifest.load(options.book, files=False).chosen(options.chapters):
         try:
             line = pairs.sync(chapter.source, chapter.ipynb)
-        except pairs.PairError as error:
+        except StudioError as error:
             status, line = 1, str(error)
         if line:
             print(line, flush=True)

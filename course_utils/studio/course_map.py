@@ -18,10 +18,8 @@ class CourseMap:
     """The map as HTML in a notebook and in the book, as lines in a terminal."""
 
     def __init__(self, course: Manifest):
-        self.course, self.paths = (
-            course,
-            [{leg.chapter.notebook for leg in path} for path in paths.legs(course).values()],
-        )
+        ways = paths.legs(course).values()
+        self.course, self.paths = course, [{leg.chapter.notebook for leg in way} for way in ways]
 
     def __repr__(self) -> str:
         lines = paths.summaries(self.course)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from course_utils.kit.digest import dependencies
 from course_utils.kit.exercises import Exercise, exercises, text_of
-from course_utils.studio.handout import HandoutError, make_room, template
+from course_utils.studio import StudioError
+from course_utils.studio.handout import make_room, template
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.pairs import KERNEL, LANGUAGE, name_cells, read_source
@@ -30,12 +31,12 @@ def checked(notebook: "NotebookNode") -> list[Exercise]:
     """The exercises of a notebook that have a check.
 
     Raises:
-        HandoutError: a stub, a check or a solution is missing, or a check is called in another way.
+        StudioError: a stub, a check or a solution is missing, or a check is called in another way.
     """
     cells = [e for e in exercises(notebook.cells) if e.stub or e.check or e.solution]
     for exercise in cells:
         if not exercise.is_whole:
-            raise HandoutError(
+            raise StudioError(
                 f"{exercise.heading or 'an exercise'} needs three cells, tagged exercise, check and solution, "
                 "and the check ends with cu.checks.name(function)."
             )
@@ -56,7 +57,7 @@ def sheet(page: Chapter, tool: str) -> "NotebookNode | None":
     """The exercises of a notebook, and the code that they need; None if none has a check.
 
     Raises:
-        HandoutError: an exercise is not whole.
+        StudioError: an exercise is not whole.
     """
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -181,12 +182,12 @@ def build(course: Manifest, to: Path, tool: str) -> None:
         tool: "nbgrader" or "otter".
 
     Raises:
-        HandoutError: the folder holds something else, or an exercise is not whole.
+        StudioError: the folder holds something else, or an exercise is not whole.
     """
     import nbformat
 
     if any((to / name).exists() for name in ("submitted", "gradebook.db")):
-        raise HandoutError(f"{to} holds submissions or marks; name another folder with --to.")
+        raise StudioError(f"{to} holds submissions or marks; name another folder with --to.")
     make_room(to, HEAD)
     sheets = {page: notebook for page in course.notebooks if (notebook := sheet(page, tool))}
     for page, notebook in sheets.items():

@@ -37,10 +37,6 @@ UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 MEET = 'from course_utils.kit import release\n\nrelease.meet("{release}")'
 
 
-class HandoutError(StudioError):
-    """The handout has no place to go."""
-
-
 def build(course: Manifest, root: Path, to: Path) -> None:
     """Write the notebooks without solutions and sources, and all that they need to run.
 
@@ -50,14 +46,14 @@ def build(course: Manifest, root: Path, to: Path) -> None:
         to: a folder that is new, empty, or an earlier handout, which is replaced.
 
     Raises:
-        HandoutError: the folder holds something else, or somebody's work.
+        StudioError: the folder holds something else, or somebody's work.
     """
     from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
 
     from course_utils.studio.subset import fit
 
     if edited := sorted(file.name for file in to.glob("notebooks/*.ipynb") if _is_edited(file)):
-        raise HandoutError(
+        raise StudioError(
             f"Somebody has worked in {to}: {', '.join(edited)}. Move that folder away, or name another with --to."
         )
     make_room(to, HEAD)
@@ -98,12 +94,12 @@ def make_room(to: Path, head: str) -> None:
         head: how the README.md of the command begins.
 
     Raises:
-        HandoutError: it holds something else.
+        StudioError: it holds something else.
     """
     readme = to / "README.md"
     is_ours = readme.is_file() and readme.read_text(encoding="utf-8").startswith(head)
     if to.exists() and not is_ours and (to.is_file() or any(to.iterdir())):
-        raise HandoutError(f"{to} holds something else; name a new folder with --to, or empty it.")
+        raise StudioError(f"{to} holds something else; name a new folder with --to, or empty it.")
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
 

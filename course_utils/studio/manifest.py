@@ -1,6 +1,6 @@
 """The course's one list of chapters: ``book.toml``, read, checked and made into objects.
 
-Whatever is wrong with the manifest is a `ManifestError` that names file and key, where chapters are counted from 0:
+Whatever is wrong with the manifest is a `StudioError` that names file and key, where chapters are counted from 0:
 ``chapter[2].part`` is a line of the third ``[[chapter]]``.
 """
 
@@ -25,10 +25,6 @@ SCHEMA = Path(__file__).with_name("book.schema.json")
 """What each key of book.toml may hold."""
 QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 """The question of a chapter: the first bold words of its text that end so."""
-
-
-class ManifestError(StudioError):
-    """A mistake in ``book.toml``: which file, which key, and what is wrong."""
 
 
 def asked(text: str) -> str:
@@ -215,14 +211,14 @@ class Manifest:
         """The notebooks whose names begin so, in the book's order, left out or not; all without a name.
 
         Raises:
-            ManifestError: no notebook begins so.
+            StudioError: no notebook begins so.
         """
         names = tuple(names)
         pages = self.whole.notebooks if names else self.notebooks
         for name in names:
             if not any(page.notebook.startswith(name) for page in pages):
                 stems = ", ".join(page.notebook for page in pages)
-                raise ManifestError(f"no chapter begins with {name!r}; there are {stems}.")
+                raise StudioError(f"no chapter begins with {name!r}; there are {stems}.")
         return [page for page in pages if page.notebook.startswith(names or "")]
 
     def after(self, page: Chapter) -> Chapter | None:
@@ -243,16 +239,16 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
         files: compare the manifest with the notebooks on disk, too; False while one is being made.
 
     Raises:
-        ManifestError: naming file, key and mistake.
+        StudioError: naming file, key and mistake.
     """
     path = Path(path)
     table = _parse(path)
     course = _manifest(path, table)
     for key, mistake in _mistakes(course):
-        raise ManifestError(f"{path.name}: {key}: {mistake}.")
+        raise StudioError(f"{path.name}: {key}: {mistake}.")
     course = _choose(course, table["course"].get("chapters", ()))
     for key, mistake in _misplaced_files(course) if files else ():
-        raise ManifestError(f"{path.name}: {key}: {mistake}.")
+        raise StudioError(f"{path.name}: {key}: {mistake}.")
     return course
 
 
@@ -264,16 +260,16 @@ def _parse(path: Path) -> dict[str, Any]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         folder = path.resolve().parent
-        raise ManifestError(f"{path.name}: there is no such file in {folder}.") from None
+        raise StudioError(f"{path.name}: there is no such file in {folder}.") from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError alike
-        raise ManifestError(f"{path.name}: not valid TOML: {error}.") from None
+        raise StudioError(f"{path.name}: not valid TOML: {error}.") from None
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     errors = list(Draft202012Validator(schema).iter_errors(table))
     errors.sort(key=lambda error: error.validator != "additionalProperties")  # a misspelled key
     for error in errors:
         keys = f"; the keys are {', '.join(error.schema.get('properties', ()))}"
         mistake = error.message + keys * (error.validator in ("additionalProperties", "required"))
-        raise ManifestError(f"{path.name}: {error.json_path[2:] or 'at the top'}: {mistake}.")
+        raise StudioError(f"{path.name}: {error.json_path[2:] or 'at the top'}: {mistake}.")
     return table
 
 
@@ -317,9 +313,7 @@ def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
         if not found - stems:
             stems_known = ", ".join(chapter.notebook for chapter in course.chapters)
             problem = "is chosen already" if found else f"is none of {stems_known}"
-            raise ManifestError(
-                f"{course.path.name}: course.chapters[{index}]: {name!r} {problem}."
-            )
+            raise StudioError(f"{course.path.name}: course.chapters[{index}]: {name!r} {problem}.")
         stems |= found
     if len(stems) in (0, len(course.chapters)):
         return course

@@ -41,10 +41,6 @@ MEASURED = "nbval-ignore-output"  # the tag of a cell that prints other numbers 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-class NotebookError(StudioError):
-    """A notebook that could not be made: which one, which cell, and why."""
-
-
 # Executing --------------------------------------------------------------------
 
 
@@ -164,13 +160,13 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         One line with the seconds, and what happened to the source.
 
     Raises:
-        NotebookError: nothing was made, and the old notebook is as it was.
+        StudioError: nothing was made, and the old notebook is as it was.
     """
     from course_utils.studio.first_states import fill  # slow to import
 
     start = time.perf_counter()
     if not chapter.source.is_file():
-        raise NotebookError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
+        raise StudioError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
     synced, old = "", None
     with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
         old = read(chapter.ipynb)
@@ -180,7 +176,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         execute(notebook, cwd=chapter.ipynb.parent)
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         reason = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
-        raise NotebookError(
+        raise StudioError(
             f"{chapter.notebook}: {reason}\n{chapter.ipynb.name} is as it was."
         ) from None
     fill(clean(notebook))

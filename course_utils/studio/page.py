@@ -117,12 +117,10 @@ class Page:
     def _reading(self) -> float:
         visible = (cell for cell in self.code if not cell.jupyter.get("source_hidden"))
         lines = sum(bool(line.strip()) for cell in visible for line in cell.source.splitlines())
-        calls = (
-            re.findall(r"\bcu\.(?:(?:live|explore)\.\w+|stages)\(", cell.source)
-            for cell in self.code
-        )
+        code = "\n".join(cell.source for cell in self.code)
+        widgets = len(re.findall(r"\bcu\.(?:(?:live|explore)\.\w+|stages)\(", code))
         reading = self.words / WORDS_A_MINUTE + MINUTES["line"] * lines
-        return reading + MINUTES["widget"] * sum(map(len, calls))
+        return reading + MINUTES["widget"] * widgets
 
 
 def _to_five(minutes: float) -> int:

@@ -29,11 +29,7 @@ FILTERS = {
 }
 
 
-class PairError(StudioError):
-    """Two files that can't be brought together: which, why, and what to do."""
-
-
-class UnreadableError(PairError):
+class UnreadableError(StudioError):
     """A notebook that is no JSON, such as one in which a merge left its marks."""
 
 
@@ -146,7 +142,7 @@ def sync(source: Path, ipynb: Path) -> str:
         What happened, in one line; "" if both agree, or there is no notebook.
 
     Raises:
-        PairError: both were edited, a source can't hold what was written in Lab, or the notebook is none.
+        StudioError: both were edited, a source can't hold what was written in Lab, or the notebook is none.
     """
     if not ipynb.is_file():
         return ""
@@ -160,7 +156,7 @@ def sync(source: Path, ipynb: Path) -> str:
         write(with_outputs(described, notebook), ipynb)
         return f"{ipynb.name} follows {source.name}"
     if described and notebook.metadata.get("source") != described.metadata.source:
-        raise PairError(
+        raise StudioError(
             f"{ipynb.name} and {source.name} were both edited, and nothing is changed. Write into one of them "
             "what you want of both, and bring the other back with git.\n" + "\n".join(changes)
         )
@@ -189,7 +185,7 @@ def _write_source(notebook: "NotebookNode", source: Path) -> None:
     if any("attachments" in cell for cell in notebook.cells) or _content(again) != _content(
         notebook
     ):
-        raise PairError(
+        raise StudioError(
             f"{source.name} cannot hold all of the notebook: take out pasted pictures and lines that begin with "
             "'# %%', and empty cells."
         )

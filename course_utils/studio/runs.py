@@ -28,7 +28,7 @@ from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import Runs
 from course_utils.studio import StudioError, manifest
-from course_utils.studio.manifest import Chapter, ManifestError
+from course_utils.studio.manifest import Chapter
 
 
 def as_of(revision: str, folder: Path) -> Sources:
@@ -117,13 +117,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         chapters = manifest.load().chosen(options.chapter)
-    except ManifestError as error:
+        if options.gpu:
+            return _gpu(chapters)
+        if options.unchanged_since:
+            return _unchanged(chapters, options.unchanged_since, options.by_hand)
+    except StudioError as error:
         print(error, file=sys.stderr)
         return 1
-    if options.gpu:
-        return _gpu(chapters)
-    if options.unchanged_since:
-        return _unchanged(chapters, options.unchanged_since, options.by_hand)
     for chapter in chapters:
         if options.confirm:
             runs.confirm(chapter.slug)
@@ -140,11 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _unchanged(chapters: Sequence[Chapter], revision: str, by_hand: str) -> int:
     differ = set()
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            then = as_of(revision, Path(folder))
-        except StudioError as error:
-            print(error, file=sys.stderr)
-            return 1
+        then = as_of(revision, Path(folder))
         for chapter in chapters:
             print(chapter.notebook)
             differ |= stamp(chapter.slug, then, by_hand)

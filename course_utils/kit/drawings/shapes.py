@@ -17,15 +17,8 @@ PAD, CELL = 9, 18  # around a label; a cell's side
 SHEET, HEAD = 5, 9  # a sheet's offset; an arrowhead
 INK, LINE = "var(--cu-ink)", "var(--cu-muted)"  # of words; of frames and arrows
 
-FILLS = {
-    "query": 0.3,
-    "key": 0.3,
-    "value": 0.3,
-    "wrong": 0.3,
-    "plum": 0.25,
-    "line": 0.25,
-    "wash": 1.0,
-}
+FILLS = dict.fromkeys(("query", "key", "value", "wrong"), 0.3)
+FILLS |= {"plum": 0.25, "line": 0.25, "wash": 1.0}
 """Role → how much of the page's ground a fill covers: words stay legible on it."""
 
 SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|(\w)(?!\w))")

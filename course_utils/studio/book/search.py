@@ -12,22 +12,6 @@ from pathlib import Path
 
 from lxml import html
 
-GREEK = (
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "theta",
-    "lamda",
-    "mu",
-    "pi",
-    "rho",
-    "sigma",
-    "tau",
-    "phi",
-    "omega",
-)
 SCRIPT = "sections.js"
 SKIPPED_TAGS = {"script", "style", "svg", "form", "nav"}
 SKIPPED_CLASSES = {"cell_input", "cell_output", "headerlink", "hide", "cu-claim", "cu-links"}
@@ -47,9 +31,8 @@ def write_sections(folder: Path) -> None:
 
 
 def _sections(page: Path) -> Iterator[tuple[str, str, str, str, str]]:
-    article = html.parse(page, html.HTMLParser(encoding="utf-8", remove_comments=True)).find(
-        ".//article"
-    )
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True)
+    article = html.parse(page, parser).find(".//article")
     if article is None:
         return
     for element in list(article.iter("*")):
@@ -64,13 +47,9 @@ def _sections(page: Path) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _text(element: html.HtmlElement) -> str:
-    text = re.sub(
-        r"\\[(\[](.*?)\\[)\]]",
-        lambda formula: plain_formula(formula[1]),
-        element.text_content(),
-        flags=re.S,
-    )
-    return re.sub(r"\s+", " ", text).strip()
+    formula = re.compile(r"\\[(\[](.*?)\\[)\]]", re.DOTALL)
+    text = formula.sub(lambda match: plain_formula(match[1]), element.text_content())
+    return " ".join(text.split())
 
 
 SIGNS = {
@@ -85,10 +64,8 @@ SIGNS = {
     "in": " ∈ ",
     "sum": "Σ",
 }
-SIGNS |= {
-    name.replace("lamda", "lambda"): unicodedata.lookup(f"GREEK SMALL LETTER {name.upper()}")
-    for name in GREEK
-}
+for letter in "αβγδεθλμπρστφω":
+    SIGNS[unicodedata.name(letter).split()[-1].lower().replace("lamda", "lambda")] = letter
 
 
 def plain_formula(tex: str) -> str:
