@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -65,6 +66,9 @@ UNMENDED = notebook(
 
 def fails(body: str) -> bytes:
     return notebook(cells(last=BUG + body))
+
+
+WRITES = "import tempfile\n    with tempfile.TemporaryFile() as file:\n        file.write(b'x')"
 
 
 def version_3() -> bytes:
@@ -130,7 +134,7 @@ CASES = {
     "kills": ({"kills.ipynb": fails("import os; os.kill(os.getppid(), 9)")}, {"fixed_loss": 0}, ""),
     "prints": ({"prints.ipynb": fails("print('x' * 2**24)")}, {**ALL, "fixed_loss": 0}, "None"),
     "memory": ({"memory.ipynb": fails("return torch.ones(2**31).sum()")}, {**ALL, "fixed_loss": 0}, ""),
-    "writes": ({"writes.ipynb": fails("open('/tmp/out', 'w').write('x')")}, {**ALL, "fixed_loss": 0}, "OSError"),
+    "writes": ({"writes.ipynb": fails(WRITES)}, {**ALL, "fixed_loss": 0}, "OSError"),
     "borrows": (
         {"borrows.ipynb": fails("return pooling.leave_one_out_error(keys, values, width=width)")},
         {**ALL, "fixed_loss": 0},
@@ -231,6 +235,22 @@ def test_what_never_ends_costs_its_own_row(body, tmp_path):
     assert found["ana"]["fixed_loss"][0] == 0 and "too long" in found["ana"]["fixed_loss"][1]
     assert {name: held for name, (held, _) in found["ben"].items()} == ALL
     assert found["ana"]["loo_residuals"][0] == 4
+
+
+class SlowToDie(subprocess.Popen):
+    """A process that is seen to have ended when somebody waits for it, as one that has much memory to give back."""
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
+def test_a_killed_worker_costs_its_own_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", SlowToDie)
+    kills = fails("import os; os.kill(os.getppid(), 9)")
+    write(tmp_path / "in", {"ana.ipynb": kills, "ben.ipynb": RIGHT})
+    found = graded(tmp_path / "in", tmp_path / "out", "--jobs", "1")
+    assert found["ana"]["fixed_loss"] == (0, "its worker has ended")
+    assert {name: held for name, (held, _) in found["ben"].items()} == ALL
 
 
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")

@@ -318,6 +318,7 @@ def graded(jobs: list[dict[str, Any]], options: argparse.Namespace) -> list[dict
             print(json.dumps(job), file=thread.worker.stdin, flush=True)
             return json.loads(thread.worker.stdout.readline())
         thread.worker.kill()
+        thread.worker.wait()  # or the next job would meet one that is still dying
         return no_points("its worker has ended")
 
     with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(options.jobs) as pool:
