@@ -594,7 +594,7 @@ mine, best = GPT(len(letters), **sizes), {"unread": math.inf}
 
 
 def keep_best(step):
-    if step % 25 == 0:
+    if step % 25 == 0 or "weights" not in best:
         losses = [loss_by_place(mine, text)[length // 2 :].mean().item()
                   for text in (own_unread, own_read[:5000])]  # fmt: skip
         if losses[0] < best["unread"]:

@@ -273,7 +273,7 @@ class Windows(Loader):
 
 @stored(
     cases=[{"steps": 5000, "width": 384, "layers": 6, "length": 256, "seed": 0}],
-    minutes=5,
+    minutes=2,
     quick={"steps": 2, "width": 12, "layers": 1, "length": 16},
 )
 def full_size(

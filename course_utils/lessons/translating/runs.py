@@ -77,7 +77,7 @@ def _alignments(model, val, test, words) -> dict[str, float]:
 
 @stored(
     cases=[{"epochs": 20, "width": 512, "layers": 6, "pairs": 1_000_000, "seed": 0}],
-    minutes=12,
+    minutes=5,
     quick={"epochs": 1, "width": 16, "layers": 1, "pairs": 60},
 )
 def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **options) -> dict:
