@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from course_utils.data.images import ImageSet
+from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import load_grammar
 from course_utils.files import LESSONS
 from course_utils.kit import runs
@@ -85,3 +86,10 @@ def test_the_lectures_first_generation_has_its_two_numbers_of_parameters():
         for part in (model.encoder, model.decoder, model.output)
     )
     assert (encoder, decoder + output) == (124_583_936, 149_886_015)
+
+
+@pytest.mark.parametrize("text", gpt.SHA256)
+def test_another_edition_of_a_text_of_pythons_is_refused(text, monkeypatch):
+    monkeypatch.setitem(gpt.OWN, text, 1_000)
+    with pytest.raises(DataUnavailable, match=f"'{text}' of Python {gpt.EDITION}"):
+        gpt.own_text(text)

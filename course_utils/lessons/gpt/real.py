@@ -7,8 +7,10 @@ run takes more steps, with a larger rate. Both were set before it, and there is 
 
 import argparse
 import functools
+import hashlib
 import inspect
 import math
+import platform
 import time
 from pathlib import Path
 from pydoc_data import topics
@@ -18,7 +20,7 @@ from torch import Tensor
 
 from course_utils.data.loading import Loader
 from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_token, story_text
-from course_utils.data.registry import fetch
+from course_utils.data.registry import DataUnavailable, fetch
 from course_utils.decoding import next_token_probs
 from course_utils.kit.runs import StoredRun, stored, stored_runs
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs, ngram_losses
@@ -103,14 +105,28 @@ def shakespeare_kneser_ney() -> dict:
 OWN = {"story": 5_000, "topics": 26_000, "argparse": 100_000}
 """The characters taken of three texts: the course's story, pages of Python's documentation, and code."""
 
+EDITION = "3.11.7"
+SHA256 = {"topics": "aa07c809f8ccc737", "argparse": "dc1eba8adfdf6159"}
+"""How the checksums of the texts that come with Python begin, in the edition that the stored runs read."""
+
 
 def own_text(name: str) -> str:
-    """The first characters of a text that every installation of the course has, as in `OWN`."""
+    """The first characters of a text that comes with the course or with Python, as in `OWN`.
+
+    Raises:
+        DataUnavailable: this Python has the text in another edition, whose losses would be other ones.
+    """
     if name == "story":
         return story_text()
     module = {"topics": topics, "argparse": argparse}[name]
     text = "\n".join(module.topics.values()) if name == "topics" else inspect.getsource(module)
-    return text[: OWN[name]]
+    text = text[: OWN[name]]
+    if not hashlib.sha256(text.encode()).hexdigest().startswith(SHA256[name]):
+        raise DataUnavailable(
+            f"The stored runs read the text {name!r} of Python {EDITION}, and Python {platform.python_version()} has"
+            f" another edition: make these runs with Python {EDITION}."
+        )
+    return text
 
 
 @functools.cache
