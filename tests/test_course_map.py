@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tiny_book import book
 
 from course_utils.studio import tables
 from course_utils.studio.book.pages import STATIC
@@ -18,23 +19,14 @@ QUIZ = """<form class=course-quiz data-kind=quiz><fieldset><label><input type=ra
 <script>document.querySelector("form input").checked = Boolean(sessionStorage.answered);
 document.querySelector("form").addEventListener("change", () => { sessionStorage.answered = true; });</script>"""
 COVER = "<div hidden><h1>To print</h1></div><article><h1>Cover</h1></article><a class=cu-start href=''>Start</a>"
-BOOK = """
-[course]
-title = "T"
-authors = ["A"]
-license = "L"
-repository = ""
-
-[[path]]
+WAY = """[[path]]
 title = "Seeing"
 chapters = ["00_start", { chapter = "01_images", sections = ["Patches", "Colors"] }]
-""" + "".join(
-    f'[[chapter]]\nnotebook = "{stem}"\ntitle = "{stem}"\n' for stem in ("00_start", "01_images")
-)
+"""
 
 
 def test_a_path_takes_the_minutes_of_its_sections_and_of_what_stands_outside_sections(tmp_path):
-    (tmp_path / "book.toml").write_text(BOOK)
+    (tmp_path / "book.toml").write_text(book("00_start", "01_images") + WAY)
     (tmp_path / "notebooks" / "source").mkdir(parents=True)
     course = load(tmp_path / "book.toml", files=False)
     titles = ("Opening", "Patches", "Sizes", "Colors", "Take-aways")

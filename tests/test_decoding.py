@@ -136,10 +136,6 @@ def test_sentences_are_ranked_as_in_wu_et_al(chances, best):
     assert found == [best]
 
 
-def found_by_default(chances, **options):
-    return beam_search(Chain(chances), SOURCE[:1], LENGTHS[:1], max_len=3, **options)[0]
-
-
 @pytest.mark.parametrize(
     ("end", "size", "best"),
     [
@@ -151,8 +147,8 @@ def found_by_default(chances, **options):
 )
 def test_a_beam_that_never_ends_gives_the_likeliest_words_so_far(end, size, best):
     each = {A: 0.9 * (1 - end), B: 0.06 * (1 - end), C: 0.04 * (1 - end), EOS: end}
-    chances = dict.fromkeys((BOS, A, B, C), each)
-    assert found_by_default(chances, beam_size=size) == best
+    chain = Chain(dict.fromkeys((BOS, A, B, C), each))
+    assert beam_search(chain, SOURCE[:1], LENGTHS[:1], max_len=3, beam_size=size) == [best]
 
 
 def test_sentences_decode_alike_alone_and_in_a_batch(model):

@@ -109,11 +109,6 @@ def test_bert_sees_both_ways_and_no_padding(swap):
         assert_close(alone[0], after[row, :length], rtol=1e-4, atol=1e-5)
 
 
-def next_batch(model):
-    ids, lengths = some_ids(), torch.tensor([9, 6, 4])
-    return next_token(ids, lengths, torch.Generator())
-
-
 def test_parameters_are_as_many_as_the_formula_says():
     d, ffn, layers = 16, 64, 2
     block = 4 * (d * d + d) + 2 * d * ffn + ffn + d + 4 * d
@@ -132,7 +127,8 @@ def count(model):
 def test_the_head_shares_the_embedding_and_a_new_model_knows_next_to_nothing():
     model = make()
     assert model.output.weight is model.embedding.weight
-    loss, n = language_model_loss()(model, next_batch(model))
+    batch = next_token(some_ids(), torch.tensor([9, 6, 4]), torch.Generator())
+    loss, n = language_model_loss()(model, batch)
     assert math.log(SIZE) - 0.5 < loss.item() / n < math.log(SIZE) + 1.5
 
 
@@ -239,16 +235,15 @@ def test_windows_ask_for_each_token_once():
     assert [w[0] for w in windows] == [ids[i] for i in range(0, 20, 5)]
 
 
-def loader(objective=None, **options):
-    sequences = [[BOS, *range(5, 5 + n), EOS] for n in range(1, 11)]
-    return TextLoader(sequences, objective or masked_token(SIZE), **{"batch_size": 3, **options})
-
-
 def test_masks_change_from_pass_to_pass_in_training_and_never_in_evaluation():
     def targets(batches):
         return [batch.targets.tolist() for batch in batches]
 
-    training, evaluation = loader(), loader(shuffle=False)
+    sequences = [[BOS, *range(5, 5 + n), EOS] for n in range(1, 11)]
+    training, evaluation = (
+        TextLoader(sequences, masked_token(SIZE), batch_size=3, shuffle=shuffle)
+        for shuffle in (True, False)
+    )
     assert targets(training) != targets(training)
     assert targets(evaluation) == targets(evaluation)
     assert sum(len(batch.tokens) for batch in training) == 10
@@ -371,10 +366,6 @@ def test_one_best_token_is_greedy_and_a_text_of_nothing_but_its_end_is_empty():
     assert sample(model, prompt, max_new=9, top_k=1, end=greedy[0][0]) == [[], []]
 
 
-def masks(share):
-    return masked_token(SIZE, share=share)
-
-
 def written(prompt, max_new=3, **options):
     return sample(make(), torch.tensor(prompt, dtype=torch.long), max_new=max_new, **options)
 
@@ -384,8 +375,8 @@ def written(prompt, max_new=3, **options):
     [
         (lambda: make(num_heads=3), "num_heads=3"),
         (lambda: make(num_layers=0), "num_layers=0"),
-        (lambda: masks(0.0), "share="),
-        (lambda: masks(math.nan), "share="),
+        (lambda: masked_token(SIZE, share=0.0), "share="),
+        (lambda: masked_token(SIZE, share=math.nan), "share="),
         (lambda: masked_token(MASK + 1), "special tokens"),
         (lambda: masked_token(SIZE)(torch.tensor([[BOS, EOS]]), torch.tensor([2]), torch.Generator()), "nothing to mask"),
         (lambda: Subwords([], size=100), "empty"),

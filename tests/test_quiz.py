@@ -20,6 +20,7 @@ from browsing import (
     write_notebook,
 )
 from playwright.sync_api import Page, expect
+from tiny_book import book
 
 from course_utils.kit.quiz import QuizError, quiz, recall
 from course_utils.studio import manifest
@@ -296,15 +297,12 @@ def test_after_the_last_answer_of_a_chapter_s_quiz_the_next_chapter_is_linked(
 
 
 def test_the_next_chapter_is_the_next_chosen_one_and_the_last_leads_nowhere(tmp_path):
-    book = tmp_path / "book.toml"
-    chapters = "".join(
-        f'[[chapter]]\nnotebook = "0{i}_{slug}"\ntitle = "{slug}"\n'
-        for i, slug in enumerate(["start_here", "masks", "positions"])
-    )
-    book.write_text(f'[course]\nchapters = ["start_here", "positions"]\n{chapters}')
-    assert quiz("start_here", book=book).onward == ("02_positions", "positions")
-    assert quiz("positions", book=book).onward == ("", "")
-    assert "Next: 0" not in _html(quiz("positions", book=book))
+    text = book("00_start_here", "01_masks", "02_positions")
+    chosen = 'repository = ""\nchapters = ["start_here", "positions"]'
+    (path := tmp_path / "book.toml").write_text(text.replace('repository = ""', chosen))
+    assert quiz("start_here", book=path).onward == ("02_positions", "Positions")
+    assert quiz("positions", book=path).onward == ("", "")
+    assert "Next: 0" not in _html(quiz("positions", book=path))
 
 
 def test_the_keyboard_gives_answers_and_a_screen_reader_hears_question_and_reason(page: Page):

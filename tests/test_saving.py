@@ -36,22 +36,17 @@ UNRUN = chapter(output="", count=None)
         (edited(chapter()), edited(chapter(output="3")), False),
         (UNRUN, chapter(), False),
         (None, chapter(), False),
+        (chapter(), "a text", False),
     ],
-    ids=["only run", "edited", "edited before", "from the handout", "new"],
+    ids=["only run", "edited", "edited before", "from the handout", "new", "another file"],
 )
 def test_only_a_chapter_that_was_run_and_not_edited_stays_as_it_came(
     tmp_path, stored, saved, keeps
 ):
     if stored:
         nbformat.write(stored, tmp_path / "a.ipynb")
-    model = {"type": "notebook", "content": copy.deepcopy(saved)}
+    kind = "file" if isinstance(saved, str) else "notebook"
+    model = {"type": kind, "content": copy.deepcopy(saved)}
     manager = types.SimpleNamespace(root_dir=str(tmp_path))
     keep_if_unedited(model=model, path="/a.ipynb", contents_manager=manager)
     assert model["content"] == (stored if keeps else saved)
-
-
-def test_another_file_is_saved(tmp_path):
-    model = {"type": "file", "content": "text"}
-    manager = types.SimpleNamespace(root_dir=str(tmp_path))
-    keep_if_unedited(model=model, path="a.txt", contents_manager=manager)
-    assert model["content"] == "text"

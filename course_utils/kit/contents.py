@@ -1,6 +1,7 @@
 """The chapters of the course, from `book.toml`: those that its `[course] chapters` chooses, or all.
 
-The studio reads the manifest whole and says what is wrong with it; a chapter that runs asks here.
+The studio reads the manifest whole and says what is wrong with it; a chapter that runs asks here. A file that is not
+TOML is a ValueError.
 """
 
 import tomllib
@@ -20,43 +21,28 @@ def slug(notebook: str) -> str:
 
 
 def titles(book: Path = ROOT / "book.toml") -> dict[str, str]:
-    """Notebook → title: all chapters, then the appendices, in order; none where the package is alone.
-
-    Raises:
-        ValueError: the file is not TOML.
-    """
+    """Notebook → title: all chapters, then the appendices, in order; none where the package is alone."""
     table = _table(book)
     listed = [*table.get("chapter", ()), *table.get("appendix", ())]
     return {chapter["notebook"]: chapter["title"] for chapter in listed}
 
 
 def left_out(book: Path = ROOT / "book.toml") -> set[str]:
-    """The notebooks of the chapters that the course does not choose.
-
-    Raises:
-        ValueError: the file is not TOML.
-    """
+    """The notebooks of the chapters that the course does not choose."""
     table = _table(book)
     names = table.get("course", {}).get("chapters", ())
-    notebooks = {chapter["notebook"] for chapter in table.get("chapter", ())} if names else set()
-    return {
-        notebook for notebook in notebooks if not any(is_called(notebook, name) for name in names)
-    }
+    notebooks = {chapter["notebook"] for chapter in table.get("chapter", ())}
+    return {n for n in notebooks if names and not any(is_called(n, name) for name in names)}
 
 
 def following(name: str, book: Path = ROOT / "book.toml") -> tuple[str, str]:
-    """Notebook and title of the chosen chapter after the one of this slug; empty texts where there is none.
-
-    Raises:
-        ValueError: the file is not TOML.
-    """
-    absent = left_out(book)
-    chapters = [chapter["notebook"] for chapter in _table(book).get("chapter", ())]
-    later = iter(chapters)
-    if not any(slug(notebook) == name for notebook in later):
-        return "", ""
-    notebook = next((notebook for notebook in later if notebook not in absent), "")
-    return notebook, titles(book).get(notebook, "")
+    """Notebook and title of the chosen chapter after the one of this slug; empty texts where there is none."""
+    absent, later = left_out(book), iter(_table(book).get("chapter", ()))
+    if any(slug(chapter["notebook"]) == name for chapter in later):  # it takes what comes before
+        for chapter in later:
+            if chapter["notebook"] not in absent:
+                return chapter["notebook"], chapter["title"]
+    return "", ""
 
 
 def _table(book: Path) -> dict:

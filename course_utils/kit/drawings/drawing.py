@@ -176,15 +176,6 @@ class Drawing:
                 return place
         raise ValueError(f"no room for the label of group {label!r}; make the gap wider")
 
-    @property
-    def width(self) -> int:
-        """Pixels, as displayed on a page that is wide enough."""
-        return self._size()[0]
-
-    def _size(self) -> tuple[int, int]:
-        width, height = re.findall(r'(?:width|height)="(\d+)"', self.svg())[:2]
-        return int(width), int(height)
-
     def svg(self) -> str:
         """The drawing as one SVG element; the same drawing gives the same text."""
         rects = [part.rect for part in self.placed.values()] + list(self.frames.values())
@@ -202,10 +193,7 @@ class Drawing:
                 x, y, anchor, place = label_place(arrow.label, points)
                 rects.append(place)
                 elements.append(draw_text(arrow.label, x, y, SMALL, anchor))
-        return self._wrap("\n".join(filter(None, elements)), around(rects).grown(MARGIN))
-
-    def _wrap(self, body: str, view: Rect) -> str:
-        """The SVG element with its size and what it contains."""
+        body, view = "\n".join(filter(None, elements)), around(rects).grown(MARGIN)
         width, height = math.ceil(view.right - view.left), math.ceil(view.bottom - view.top)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" '
@@ -217,11 +205,11 @@ class Drawing:
         return f"Drawing(alt={self.alt!r})"
 
     def _repr_html_(self) -> str:
-        width, height = self._size()
+        svg = self.svg()
+        width, height = map(int, re.findall(r'(?:width|height)="(\d+)"', svg)[:2])
         style = f"display:block;margin:auto;min-width:{LEAST * width:.0f}px;"
-        image = image_tag(
-            standalone(self.svg()).encode(), self.alt, width, height, kind="svg+xml", style=style
-        )
+        data = standalone(svg).encode()
+        image = image_tag(data, self.alt, width, height, kind="svg+xml", style=style)
         return f'<div style="overflow-x:auto">{image}</div>'
 
 
