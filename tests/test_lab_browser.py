@@ -303,29 +303,45 @@ def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
     assert view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).count() == 2
 
 
-@pytest.mark.smoke
-def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(started):
+UNSAVED = ".lm-TabBar-tab.jp-mod-dirty"
+
+
+@pytest.fixture(scope="module")
+def chapter(started):
+    """The panel of the chapter, opened from the start page."""
     view, title, *_ = started
     view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).first.click()
-    front = idle(view)
-    expect(view.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)  # nothing is unsaved yet
-    view.locator(".jp-TableOfContents").get_by_text("Take-aways").click()
-    question = front.locator(".course-quiz[data-ready] fieldset").first
+    panel = idle(view)
+    expect(view.locator(UNSAVED)).to_have_count(0)
+    return panel
+
+
+@pytest.mark.smoke
+def test_a_chapter_opens_from_there_and_its_quiz_answers_unrun(chapter):
+    chapter.page.locator(".jp-TableOfContents").get_by_text("Take-aways").click()
+    question = chapter.locator(".course-quiz[data-ready] fieldset").first
     question.wait_for(timeout=WAIT)
     question.get_by_role("radio").first.press("Space")  # a click may miss while Lab still scrolls
     expect(question.locator(".reason")).not_to_be_empty()
 
 
-def test_a_chapter_that_was_run_and_saved_is_the_file_that_it_was(started):
+def test_a_chapter_that_was_run_and_saved_is_the_file_that_it_was(started, chapter):
     view, *_, folder = started
     first = manifest.load(files=False).chapters[0].ipynb
     file = folder / "notebooks" / first.name
     before = file.stat().st_mtime_ns
+    cells = nbformat.read(file, as_version=4).cells
+    count = sum(cell.cell_type == "code" for cell in cells)
     run_all(view)
-    view.locator("#jp-main-statusbar").get_by_text("| Busy").wait_for(timeout=WAIT)
-    idle(view)
-    with view.expect_response(lambda answer: answer.request.method == "PUT", timeout=WAIT):
+    progress = chapter.locator(".jp-Notebook-ExecutionIndicator")
+    expect(progress).to_contain_text(f"Executed {count} cells")  # while it runs: "0/21 cells"
+    expect(view.locator(UNSAVED)).to_have_count(1)
+    saved = f"/api/contents/notebooks/{first.name}"  # Lab puts its layout, too
+    with view.expect_response(
+        lambda answer: answer.request.method == "PUT" and saved in answer.url, timeout=WAIT
+    ):
         view.keyboard.press("ControlOrMeta+s")
+    expect(view.locator(UNSAVED)).to_have_count(0)
     assert file.read_bytes() == first.read_bytes()
     assert file.stat().st_mtime_ns > before
 
