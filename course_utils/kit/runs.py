@@ -155,6 +155,7 @@ class Runs:
     tolerance: float | Callable[..., float]
     minutes: float
     quick: dict
+    digits: int
 
     @property
     def name(self) -> str:
@@ -205,7 +206,7 @@ class Runs:
         return StoredRun(
             self.name,
             dict(case),
-            {name: float(value) for name, value in outcome["result"].items()},
+            {name: round(float(value), self.digits) for name, value in outcome["result"].items()},
             dict(outcome.get("curves", {})),
             datetime.date.today().isoformat(),
             torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
@@ -227,6 +228,7 @@ def stored(
     tolerance: float | Callable[..., float] = 0.1,
     minutes: float = 0,
     quick: Mapping | None = None,
+    digits: int = 4,
 ) -> Callable[[Callable[..., Mapping]], Runs]:
     """Declare the runs of a function, in a lesson's `runs.py`.
 
@@ -240,6 +242,7 @@ def stored(
             of a case's arguments where the cases differ.
         minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
         quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
+        digits: to which the numbers of its result are rounded.
 
     The function returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If
     it has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the
@@ -254,6 +257,7 @@ def stored(
         tolerance=tolerance,
         minutes=minutes,
         quick=dict(quick or {}),
+        digits=digits,
     )
 
 

@@ -89,7 +89,7 @@ def save(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, flo
         "exact": sum(a == b for a, b in zip(translations, right, strict=True)) / len(right),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
     } | measured
-    return {"result": {key: round(value, 4) for key, value in result.items()}}
+    return {"result": result}
 
 
 # What a page tells of a translator ----------------------------------------------------------------

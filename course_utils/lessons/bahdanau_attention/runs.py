@@ -6,16 +6,15 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from course_utils.data.text import Vocabulary, tokenize
-from course_utils.data.translation import Batch, Pair, PairLoader, collate, load_tatoeba
+from course_utils.data.text import tokenize
+from course_utils.data.translation import Pair, PairLoader, load_tatoeba
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.kit.tuned import crossed
 from course_utils.lessons.bahdanau_attention.alignment import (
     SHOWN,
     alignment_error_rate,
-    crossings,
-    links_both_ways,
+    errors,
     links_of,
     word_by_word,
     world_in,
@@ -23,8 +22,15 @@ from course_utils.lessons.bahdanau_attention.alignment import (
 from course_utils.lessons.bahdanau_attention.live_translator import (
     live_translator as live_translator,
 )
-from course_utils.lessons.sequence_to_sequence.real import learned, word_maps
-from course_utils.lessons.sequence_to_sequence.small_world import FOUR, SmallWorld
+from course_utils.lessons.sequence_to_sequence.real import curves_of, learned, word_maps
+from course_utils.lessons.sequence_to_sequence.small_world import (
+    FOUR,
+    SmallWorld,
+    Vocabularies,
+    batch_of,
+    references_of,
+    vocabularies_of,
+)
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import seed_everything
@@ -42,8 +48,9 @@ GROUPS = {"exact_5": (4, 5), "exact_7": (6, 7), "exact_10": (8, 10)}
 
 
 def _new(kind: str, *sizes: int) -> nn.Module:
-    if kind == "attention":
-        return AttentionTranslator(*sizes, embed_dim=64, hidden_dim=64, dropout=0.0)
+    if kind.startswith("attention"):
+        dropout = 0.2 if kind.endswith("dropout") else 0.0
+        return AttentionTranslator(*sizes, embed_dim=64, hidden_dim=64, dropout=dropout)
     dropout = 0.3 if kind.endswith("dropout") else 0.0
     return RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=96, dropout=dropout)
 
@@ -65,19 +72,19 @@ DROPOUT = {"kind": "fixed, dropout", "order": "French"}
 def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
     """A translator to French in this order: what it gets right, and with attention its alignments."""
     world = world_in(order)
-    model, last = _fit(world, kind, PASSES[kind], rate, seed)
-    result = _scores(model, world, last)
+    model, rows = fit(world, kind, PASSES[kind], rate, seed)
+    result = scores(model, world, rows[-1])
     if kind == "attention":
         result |= _attending(model, world)
-    return {"result": _rounded(result)}
+    return {"result": result}
 
 
 @stored(cases=[{"order": order, "seed": 0} for order in ("alphabetical", "shuffled")], data=DATA)
 def other_orders(*, order: str, seed: int) -> dict:
     """The translator with attention, its French in the order of the alphabet or shuffled anew in each sentence."""
     world = world_in(order)
-    model, _ = _fit(world, "attention", PASSES["attention"], 0.004, seed)
-    return {"result": _rounded({"aer": _rate(links_of, _maps(model, world), world.test)})}
+    model, _ = fit(world, "attention", PASSES["attention"], 0.004, seed)
+    return {"result": {"aer": _rate(_maps(model, world), world.test)}}
 
 
 @stored(cases=[{"order": order} for order in ("backwards", "French")], data=DATA)
@@ -88,58 +95,50 @@ def learning(*, order: str) -> dict:
     def seen(model: nn.Module, passed: int) -> None:
         maps = _maps(model, world)
         examples.append({"passes": passed, "maps": [_shown(world.test[i], maps[i]) for i in SHOWN]})
-        result[f"aer_{passed}"] = _rate(links_of, maps, world.test)
+        result[f"aer_{passed}"] = _rate(maps, world.test)
 
-    model, _ = _fit(world, "attention", PASSES["attention"], 0.004, 0, seen)
+    model, _ = fit(world, "attention", PASSES["attention"], 0.004, 0, seen)
     seen(model, PASSES["attention"])
     pairs = zip(_maps(model, world), world.test, strict=True)
     long = [(words, p) for words, p in pairs if min(len(p.source), len(p.target)) >= LONG]
-    rates = [_rate(links_of, [words], [pair]) for words, pair in long]
+    rates = [_rate([words], [pair]) for words, pair in long]
     result |= dict(zip(("first", "median", "third"), statistics.quantiles(rates, n=4), strict=True))
-    return {"result": _rounded(result), "examples": examples}
+    return {"result": result, "examples": examples}
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], data=DATA)
 def nine_passes(*, seed: int) -> dict:
     """The translator with attention after nine passes at the rate 0.009, with which *Translating* compares."""
     world = world_in("French")
-    model, last = _fit(world, "attention", 9, 0.009, seed)
-    maps = _maps(model, world)
-    crossed = [i for i, pair in enumerate(world.test) if crossings(pair)]
-    rates = {
-        "aer": _rate(links_both_ways, maps, world.test),
-        "aer_crossed": _rate(
-            links_both_ways, [maps[i] for i in crossed], [world.test[i] for i in crossed]
-        ),
-    }
-    return {"result": _rounded(_scores(model, world, last) | rates)}
+    model, rows = fit(world, "attention", 9, 0.009, seed)
+    result = scores(model, world, rows[-1])
+    result["aer"], result["aer_crossed"] = errors(_maps(model, world), world.test)
+    return {"result": result}
 
 
-def _fit(
+def fit(
     world: SmallWorld,
     kind: str,
     passes: int,
     rate: float,
     seed: int,
     seen: Callable[[nn.Module, int], None] = lambda model, passed: None,
-) -> tuple[nn.Module, dict]:
-    """A trained translator, and the last row of its history; `seen` is called before each of the passes `SEEN`."""
+) -> tuple[nn.Module, list[dict]]:
+    """A trained translator, and the rows of its history; `seen` is called before each of the passes `SEEN`."""
     seed_everything(seed)
     model = _new(kind, len(world.source_vocab), len(world.target_vocab))
     loader = world.loader(world.train, seed=seed)
     objective = _watched(translation_loss(), len(loader), seen)
     schedule = warmup_decay(50, passes * len(loader))
     trainer = Trainer(objective, epochs=passes, lr=rate, schedule=schedule, seed=seed, quiet=True)
-    return model, trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows[-1]
+    return model, trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows
 
 
-def _scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]:
+def scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]:
     """Parameters, losses, BLEU, and the shares of the test sentences that are exactly right."""
-    vocabularies, test = (world.source_vocab, world.target_vocab), world.test
-    right = [" ".join(pair.target) for pair in test]
-    decoded = translate(model, [" ".join(pair.source) for pair in test], *vocabularies, max_len=20)
+    decoded, right = world.say(model, world.test), [" ".join(pair.target) for pair in world.test]
     hits = [a == b for a, b in zip(decoded, right, strict=True)]
-    four = translate(model, FOUR, *vocabularies)
+    four = translate(model, FOUR, world.source_vocab, world.target_vocab)
     result = {
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "train_loss": last["train_loss"],
@@ -149,23 +148,10 @@ def _scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
     }
     for name, (low, high) in GROUPS.items():
-        group = [hit for hit, p in zip(hits, test, strict=True) if low <= len(p.source) <= high]
+        lengths = [len(pair.source) for pair in world.test]
+        group = [hit for hit, n in zip(hits, lengths, strict=True) if low <= n <= high]
         result[name] = sum(group) / len(group)
     return result
-
-
-def _rounded(result: dict[str, float]) -> dict[str, float]:
-    return {name: round(float(value), 4) for name, value in result.items()}
-
-
-def _whole(world: SmallWorld) -> Batch:
-    """The test sentences as one batch."""
-    return collate(
-        [
-            (world.source_vocab.encode(p.source), world.target_vocab.encode(p.target))
-            for p in world.test
-        ]
-    )
 
 
 def _watched(objective: Callable, steps: int, seen: Callable[[nn.Module, int], None]) -> Callable:
@@ -183,8 +169,8 @@ def _watched(objective: Callable, steps: int, seen: Callable[[nn.Module, int], N
     return watched
 
 
-def _rate(rule: Callable, maps: list[Tensor], pairs) -> float:
-    return alignment_error_rate([rule(words) for words in maps], [p.alignment for p in pairs])
+def _rate(maps: list[Tensor], pairs) -> float:
+    return alignment_error_rate([links_of(words) for words in maps], [p.alignment for p in pairs])
 
 
 def _maps(model: nn.Module, world: SmallWorld) -> list[Tensor]:
@@ -204,8 +190,9 @@ def _shown(pair: Pair, words: Tensor) -> dict:
 
 def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
     """Alignment error rates, and what a word loses without attention at its step."""
-    result = {"aer": _rate(links_of, _maps(model, world), world.test)}
-    each = word_by_word(model, world.test, _whole(world))
+    result = {"aer": _rate(_maps(model, world), world.test)}
+    whole = batch_of(world.test, (world.source_vocab, world.target_vocab))
+    each = word_by_word(model, world.test, whole)
     for name, rows in (
         ("ne", each[each["word"] == "ne"]),
         ("pas", each[each["word"] == "pas"]),
@@ -232,7 +219,7 @@ def full_size(
     return learned(
         "fr",
         lambda *sizes: kind(*sizes, embed_dim=width, hidden_dim=width, num_layers=2, dropout=0.2),
-        lambda steps: warmup_decay(steps // 4, epochs * steps + 1),
+        schedule=lambda steps: warmup_decay(steps // 4, epochs * steps + 1),
         epochs=epochs,
         checkpoint=checkpoint,
         **options,
@@ -258,10 +245,7 @@ def lecture(
     """Two layers of GRU with attention, Adam at 0.005: its answers to `FOUR`, and whether it has read them."""
     corpus = load_tatoeba("fr")
     read = corpus[:pairs]
-    words = (
-        Vocabulary((p.source for p in read), min_freq=min_freq),
-        Vocabulary((p.target for p in read), min_freq=min_freq),
-    )
+    words = vocabularies_of(read, min_freq=min_freq)
     seed_everything(seed)
     model = AttentionTranslator(
         *map(len, words), embed_dim=width, hidden_dim=width, num_layers=2, dropout=dropout
@@ -277,14 +261,18 @@ def lecture(
     for line, translation in zip(FOUR, translate(model, FOUR, *words), strict=True):
         references = [" ".join(p.target) for p in read if p.source == tuple(tokenize(line))]
         examples.append({"English": line, "French": translation, "read with": references})
-    fresh = [p for p in corpus[1000:1400] if all(t in words[0] for t in p.source)]
-    translation = translate(model, [" ".join(p.source) for p in fresh], *words)
-    right = {}
-    for p in corpus:
-        right.setdefault(p.source, set()).add(" ".join(p.target))
-    hits = sum(a in right[p.source] for a, p in zip(translation, fresh, strict=True))
     return {
-        "result": {"unread": len(fresh), "unread_right": hits},
-        "curves": {"train_loss": [[row["epoch"], round(row["train_loss"], 4)] for row in rows]},
+        "result": of_unread(model, corpus, words),
+        "curves": curves_of(rows, "train_loss"),
         "examples": examples,
     }
+
+
+def of_unread(model: nn.Module, corpus: list[Pair], words: Vocabularies) -> dict[str, int]:
+    """Of pairs that a lecture's translator has not read: those of known words, and how many it translates rightly."""
+    references = references_of(corpus)
+    fresh = [p for p in corpus[1000:1400] if all(token in words[0] for token in p.source)]
+    sources = [" ".join(pair.source) for pair in fresh]
+    pairs = zip(sources, translate(model, sources, *words), strict=True)
+    hits = sum(translation in references[source] for source, translation in pairs)
+    return {"unread": len(fresh), "unread_right": hits}

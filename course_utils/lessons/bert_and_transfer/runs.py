@@ -1,5 +1,6 @@
 """The trainings of *BERT and transfer* that are made beforehand: `make runs CHAPTER=14`."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import torch
@@ -122,7 +123,7 @@ def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
         data = few(count, seed)
         cut = chapter.best_threshold(measure(model, data), data.labels)
         right = ((scores > cut).long() == test.labels).float().mean().item()
-        result[f"order {count}"] = round(right, 4)
+        result[f"order {count}"] = right
     return {"result": result, "curves": curves}
 
 
@@ -172,7 +173,7 @@ def transfer(
         fine_tune(model, few(labels, seed), steps=TUNING_STEPS[labels], lr=lr, seed=seed)
         trials.append((accuracy(model, val), accuracy(model, test), lr))
     _, right, lr = max(trials, key=lambda trial: trial[0])
-    result = {"right": round(right, 4), "rate": lr}
+    result = {"right": right, "rate": lr}
     if beginning == "autoencoder":
         result["asked"] = pretrained(chapter, beginning, seed)[1]["training"][-1][1]
     return {"result": result}
@@ -185,7 +186,7 @@ def longer(*, seed: int) -> dict:
     torch.manual_seed(seed)
     model = classifier(BERT(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0))
     curve = fine_tune(model, data, steps=4 * TUNING_STEPS[1000], lr=1e-3, seed=seed, watch=val)
-    return {"result": {"order 1000": round(accuracy(model, test), 4)}, "curves": {"val": curve}}
+    return {"result": {"order 1000": accuracy(model, test)}, "curves": {"val": curve}}
 
 
 @stored(
@@ -200,7 +201,7 @@ def counted(chapter: SimpleNamespace, *, seed: int) -> dict:
         data = few(count, seed)
         cut = chapter.best_threshold(tasks.counted_strangeness(data), data.labels)
         right = ((scores > cut).long() == test.labels).float().mean().item()
-        result[f"order {count}"] = round(right, 4)
+        result[f"order {count}"] = right
     return {"result": result}
 
 
@@ -217,16 +218,10 @@ def exchanged(*, variant: str, seed: int) -> dict:
         if step and step % 100 == 0:
             curve.append([step, round(loss, 4)])
 
-    train(
-        model,
-        lambda generator: windows(stream, LENGTH, BATCH, generator),
-        steps=GPT_STEPS,
-        lr=RATE,
-        seed=seed,
-        watch=watch,
-    )
+    batches = partial(windows, stream, LENGTH, BATCH)
+    train(model, batches, steps=GPT_STEPS, lr=RATE, seed=seed, watch=watch)
     loss = evaluate(model, unread, LENGTH, read=LENGTH // 2)
-    return {"result": {"loss": round(loss, 4)}, "curves": {"training": curve}}
+    return {"result": {"loss": loss}, "curves": {"training": curve}}
 
 
 # What a page tells of the two stored readers --------------------------------------------------------

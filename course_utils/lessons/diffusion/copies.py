@@ -12,24 +12,19 @@ from torch import Tensor, nn
 
 from course_utils.cache import record_attention
 from course_utils.figures import COLORS, Picture
-from course_utils.lessons.diffusion.sampling import clothes, diffusion, judged, noise_like, some
+from course_utils.lessons.attention_between_pixels.far_colors import PixelNorm
+from course_utils.lessons.diffusion.sampling import (
+    BATCH,
+    clothes,
+    diffusion,
+    judged,
+    noise_like,
+    some,
+)
 from course_utils.models.diffusion import UNet
 
 SIDE, GAP = 8, 16
 WIDTH = 2 * SIDE + GAP
-
-
-class PixelNorm(nn.Module):
-    """Normalizes the channels of each pixel alone: nothing passes from pixel to pixel."""
-
-    def __init__(self, channels: int):
-        super().__init__()
-        self.norm = nn.LayerNorm(channels)
-        self.num_channels = channels
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(batch, channels, height, width), or (batch, channels, pixels) → the same shape."""
-        return self.norm(x.movedim(1, -1)).movedim(-1, 1)
 
 
 def pixels_alone(network: nn.Module) -> nn.Module:
@@ -84,9 +79,9 @@ def loss(kind: str, network: nn.Module, clean: Tensor, t: Tensor, noise: Tensor)
     return (denoiser(kind, network, clean)(noisy, t) - noise).square().mean(dim=(1, 2, 3))
 
 
-def drawn_loss(kind: str, network: nn.Module, generator: torch.Generator, batch: int) -> Tensor:
+def drawn_loss(kind: str, network: nn.Module, generator: torch.Generator) -> Tensor:
     """Mean loss of a batch of the training part."""
-    clean, _ = some(batch, generator, SIDE)
+    clean, _ = some(BATCH, generator, SIDE)
     return loss(kind, network, clean, *noise_like(clean, generator)).mean()
 
 
@@ -195,9 +190,7 @@ def captioned_network(kind: str, seed: int) -> Captioned:
 
 def side_by_side(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The first half of the pictures on the left, the second on the right, and their words."""
-    half = len(images) // 2
-    pictures = torch.cat([images[:half], images[half : 2 * half]], dim=-1)
-    return pictures, torch.stack([labels[:half], labels[half : 2 * half]], dim=1)
+    return torch.cat(images.chunk(2), dim=-1), torch.stack(labels.chunk(2), dim=1)
 
 
 def captioned_loss(
@@ -208,9 +201,9 @@ def captioned_loss(
     return (network(noisy, t, words) - noise).square().mean(dim=(1, 2, 3))
 
 
-def drawn_captioned_loss(network: nn.Module, generator: torch.Generator, batch: int) -> Tensor:
+def drawn_captioned_loss(network: nn.Module, generator: torch.Generator) -> Tensor:
     """Mean loss of a batch of the training part."""
-    pictures, words = side_by_side(*some(2 * batch, generator, SIDE))
+    pictures, words = side_by_side(*some(2 * BATCH, generator, SIDE))
     return captioned_loss(network, pictures, words, *noise_like(pictures, generator)).mean()
 
 
@@ -227,16 +220,9 @@ def held_out_captioned_loss(network: nn.Module) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def drawn_for(network: nn.Module, words: Tensor, seed: int = 0) -> Tensor:
-    """Pictures for captions, from noise alone: (batch, 1, 8, 16)."""
-    shape = (len(words), 1, SIDE, 2 * SIDE)
-    return diffusion().sample(network, shape, labels=words, num_steps=50, seed=seed)
-
-
-@torch.no_grad()
 def named_right(network: nn.Module, seed: int = 0, count: int = 150) -> float:
     """Share of drawn garments that are nearest to the mean picture of their word, of the training part."""
     words = torch.randint(WORDS, (count, 2), generator=torch.Generator().manual_seed(seed))
-    pictures = drawn_for(network, words, seed)
-    halves = torch.cat([pictures[..., :SIDE], pictures[..., SIDE:]])
-    return judged(halves, words.T.flatten())["named"]
+    shape = (count, 1, SIDE, 2 * SIDE)
+    pictures = diffusion().sample(network, shape, labels=words, num_steps=50, seed=seed)
+    return judged(torch.cat(pictures.chunk(2, dim=-1)), words.T.flatten())["named"]

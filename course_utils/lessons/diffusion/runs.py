@@ -1,5 +1,6 @@
 """The trainings of *Attention in a diffusion model* that are made beforehand: `make runs CHAPTER=17`."""
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,16 +18,11 @@ from course_utils.lessons.diffusion.sampling import (
     some,
     train,
 )
+from course_utils.lessons.vision_transformers.runs import DATA
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import Diffusion
 
 SEEDS = (0, 1, 2)
-DATA = [
-    "fashion_mnist/train-images-idx3-ubyte.gz",
-    "fashion_mnist/train-labels-idx1-ubyte.gz",
-    "fashion_mnist/t10k-images-idx3-ubyte.gz",
-    "fashion_mnist/t10k-labels-idx1-ubyte.gz",
-]
 SHOWN_NOISE = 2
 """Seed of the noise of all captions of the first screen: all halves are named right, as with 0; with 1 all but one."""
 
@@ -49,12 +45,12 @@ def garments(*, steps: int, seed: int) -> dict:
     config = {"widths": [16, 32], "attention": [False, True], "num_classes": 11}
     torch.manual_seed(seed)
     network = UNet(**config)
-    train(network, lambda generator: garment_loss(network, generator), steps=steps, seed=seed)
+    train(network, partial(garment_loss, network), steps=steps, seed=seed)
     save_model("clothes_unet", network, config)
     images, labels = clothes("test", 14)
     told = diffusion().errors(network, images, labels)[0].mean().item()
     untold = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))[0].mean().item()
-    return {"result": {"loss": round(told, 4), "untold": round(untold, 4)}}
+    return {"result": {"loss": told, "untold": untold}}
 
 
 # Two garments for two words -----------------------------------------------------------------------
@@ -66,7 +62,7 @@ def rates_for_words(*, rate: float, steps: int, seed: int) -> dict:
     torch.manual_seed(seed)
     network = words.Captioned()
     words.fit(network, steps=steps, lr=rate, seed=seed)
-    return {"result": {"loss": round(words.held_out_loss(network), 4)}}
+    return {"result": {"loss": words.held_out_loss(network)}}
 
 
 @stored(
@@ -83,10 +79,7 @@ def garments_for_words(*, lr: float, steps: int, seed: int, checkpoint: Path | N
     write_card("words", **words.page_of(network, seed=SHOWN_NOISE))
     named = [words.named_right(network, count=100, seed=noise) for noise in SEEDS]
     result = {"loss": words.held_out_loss(network), "named": sum(named) / len(named)}
-    return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": curves,
-    }
+    return {"result": result, "curves": curves}
 
 
 @stored(
@@ -113,12 +106,7 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
 def copying(*, kind: str, steps: int, seed: int) -> dict:
     """A garment that stands clean on the left is to be found in noise on the right: losses, and drawn garments."""
     network = copies.new_network(kind, seed)
-    train(
-        network,
-        lambda generator: copies.drawn_loss(kind, network, generator, BATCH),
-        steps=steps,
-        seed=seed,
-    )
+    train(network, partial(copies.drawn_loss, kind, network), steps=steps, seed=seed)
     if kind == "both" and seed == 0 and steps == 400:
         save_model("copier_unet", network, {"attention": [False, True]})
     clean, _ = clothes("test", copies.SIDE)
@@ -136,10 +124,7 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
         examples = [
             {"drawn": [[round(p, 2) for p in row] for row in drawn[:10].flatten(1).tolist()]}
         ]
-    return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "examples": examples,
-    }
+    return {"result": result, "examples": examples}
 
 
 @stored(
@@ -151,15 +136,10 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
     """Two garments and a caption of two words, told in five ways: losses, and how many drawn garments are as named."""
     network = copies.captioned_network(kind, seed)
-    train(
-        network,
-        lambda generator: copies.drawn_captioned_loss(network, generator, BATCH),
-        steps=steps,
-        seed=seed,
-    )
+    train(network, partial(copies.drawn_captioned_loss, network), steps=steps, seed=seed)
     every, noisy = copies.held_out_captioned_loss(network)
     result = {"loss": every, "noisy half": noisy, "named": copies.named_right(network, seed)}
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}
 
 
 def new_large(attends: bool, seed: int) -> UNet:
@@ -183,10 +163,10 @@ def large_loss(network: UNet, generator: torch.Generator) -> Tensor:
 def full_size(*, attends: bool, steps: int, seed: int) -> dict:
     """28 × 28, with attention at 14 × 14 and 7 × 7 or without: held-out loss on 1,000 pictures."""
     network = new_large(attends, seed)
-    train(network, lambda generator: large_loss(network, generator), steps=steps, seed=seed)
+    train(network, partial(large_loss, network), steps=steps, seed=seed)
     images, labels = clothes("test", 28)
     errors, _ = diffusion().errors(network, images[:1000], labels[:1000])
-    return {"result": {"loss": round(errors.mean().item(), 4)}}
+    return {"result": {"loss": errors.mean().item()}}
 
 
 @stored(cases=[{"seed": 0}], data=DATA)
@@ -198,8 +178,7 @@ def full_size_seconds(*, seed: int) -> dict:
         generator = torch.Generator().manual_seed(seed)
         return lambda: large_loss(network, generator).backward()
 
-    spent = seconds_per_step(step_of(False), step_of(True))
-    return {"result": {name: round(value, 4) for name, value in spent.items()}}
+    return {"result": seconds_per_step(step_of(False), step_of(True))}
 
 
 @stored(
@@ -213,8 +192,7 @@ def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
     """Garments drawn by the live model in few steps, with fresh noise (eta 1) or without, guided or not."""
     pictures = sampling.drawn(15, num_steps=num_steps, eta=eta, scale=scale, seed=seed)
     labels = torch.arange(10).repeat_interleave(15)
-    result = sampling.judged(pictures, labels)
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": sampling.judged(pictures, labels)}
 
 
 @stored(
@@ -229,8 +207,4 @@ def begun_later(*, eta: float, num_steps: int, seed: int) -> dict:
     pictures = shorter.sample(
         sampling.painter(), (150, 1, 14, 14), labels=labels, num_steps=num_steps, eta=eta, seed=seed
     )
-    return {
-        "result": {
-            name: round(value, 4) for name, value in sampling.judged(pictures, labels).items()
-        }
-    }
+    return {"result": sampling.judged(pictures, labels)}

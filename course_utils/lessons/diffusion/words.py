@@ -440,12 +440,10 @@ def verdict(asked: Tensor, seen: Tensor) -> str:
 
 def plot_looks(ax: Axes, runs: Sequence[StoredRun]) -> None:
     """The mean weight of the left word in both halves, over the steps."""
-    for half, color in (("left", "key"), ("right", "query")):
+    for half, color in (("left half", "key"), ("right half", "query")):
         for run in runs:
-            label = f"{half} half" if run is runs[0] else None
-            ax.plot(
-                *zip(*run.curves[f"{half} half"], strict=True), color=COLORS[color], label=label
-            )
+            look = {"color": COLORS[color], "label": half if run is runs[0] else None}
+            ax.plot(*zip(*run.curves[half], strict=True), **look)
     ax.set(xlabel="Step", ylabel="Weight of the left word", xlim=(STEPS, 0), ylim=(0, 1))
     ax.legend(fontsize=8)
 
@@ -459,14 +457,8 @@ def plot_forbidding(ax: Axes, runs: Sequence[StoredRun]) -> None:
     ):
         for run in runs:
             shares = [run.result[f"{step}, {what}"] for step in steps]
-            ax.plot(
-                steps,
-                shares,
-                "o-",
-                ms=3,
-                color=COLORS[color],
-                label=label if run is runs[0] else None,
-            )
+            look = {"color": COLORS[color], "label": label if run is runs[0] else None}
+            ax.plot(steps, shares, "o-", ms=3, **look)
     ax.set(xlabel="Its word is forbidden from this step on", ylabel="Halves", xlim=(STEPS + 4, 40))
     ax.set(ylim=(0, 1.02))
     ax.yaxis.set_major_formatter("{x:.0%}")

@@ -6,12 +6,12 @@ run takes more steps, with a larger rate. Both were set before it, and there is 
 """
 
 import argparse
-import functools
 import hashlib
 import inspect
 import math
 import platform
 import time
+from functools import cache, partial
 from pathlib import Path
 from pydoc_data import topics
 
@@ -25,6 +25,7 @@ from course_utils.decoding import next_token_probs
 from course_utils.kit.runs import StoredRun, stored, stored_runs
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs, ngram_losses
 from course_utils.lessons.gpt.training import evaluate, train, windows
+from course_utils.lessons.sequence_to_sequence.real import curves_of
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import language_model_loss
@@ -44,8 +45,7 @@ def characters() -> tuple[str, Tensor, Tensor]:
     """The alphabet in order, and the ids of the training and of the validation text."""
     text = fetch("tinyshakespeare").read_text(encoding="utf-8")
     alphabet = "".join(sorted(set(text)))
-    number = {character: index for index, character in enumerate(alphabet)}
-    stream = torch.tensor([number[character] for character in text])
+    stream = ids(text, alphabet)
     return alphabet, *stream.split([cut := int(0.9 * len(stream)), len(stream) - cut])
 
 
@@ -73,19 +73,12 @@ def shakespeare(*, steps: int, batch: int, seed: int) -> dict:
             texts.append({"step": step, "text": write(model, alphabet, 240)})
         spent[1] = time.process_time()
 
-    train(
-        model,
-        lambda generator: windows(training, LENGTH, batch, generator),
-        steps=steps,
-        lr=RATE,
-        warmup=WARMUP,
-        seed=seed,
-        watch=watch,
-    )
+    batches = partial(windows, training, LENGTH, batch)
+    train(model, batches, steps=steps, lr=RATE, warmup=WARMUP, seed=seed, watch=watch)
     result = {
         "val_loss": curves["val_loss"][-1][1],
         "best_val_loss": min(loss for _, loss in curves["val_loss"]),
-        "val_loss_read": round(evaluate(model, validation, LENGTH, read=LENGTH // 2), 4),
+        "val_loss_read": evaluate(model, validation, LENGTH, read=LENGTH // 2),
         "seconds": round(spent[0]),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
@@ -97,7 +90,7 @@ def shakespeare_kneser_ney() -> dict:
     """Validation loss of counting with modified Kneser–Ney smoothing, by the order: the number to beat."""
     alphabet, training, validation = characters()
     losses = kneser_ney_losses(training.tolist(), validation.tolist(), ORDERS + 1, len(alphabet))
-    return {"result": {str(order): round(loss, 4) for order, loss in enumerate(losses, 1)}}
+    return {"result": {str(order): loss for order, loss in enumerate(losses, 1)}}
 
 
 # A text of one's own ------------------------------------------------------------------------------
@@ -129,13 +122,13 @@ def own_text(name: str) -> str:
     return text
 
 
-@functools.cache
+@cache
 def started() -> tuple[str, dict[str, Tensor]]:
     """A GPT of the chapter's size that has read Shakespeare: its alphabet, which has that of the three texts, too."""
     plays = fetch("tinyshakespeare").read_text(encoding="utf-8")
     alphabet = "".join(sorted(set(plays).union(*map(own_text, OWN))))
     model, stream = own_model(alphabet), ids(plays, alphabet)
-    train(model, lambda generator: windows(stream, LENGTH, 32, generator), steps=1200, lr=1e-2)
+    train(model, partial(windows, stream, LENGTH, 32), steps=1200, lr=1e-2)
     return alphabet, model.state_dict()
 
 
@@ -193,13 +186,7 @@ def own_texts(*, text: str, start: str, lr: float, steps: int) -> dict:
         if step % (steps // 20) == 0:
             curve.append([step, round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)])
 
-    train(
-        model,
-        lambda generator: windows(read, LENGTH, 16, generator),
-        steps=steps,
-        lr=lr,
-        watch=watch,
-    )
+    train(model, partial(windows, read, LENGTH, 16), steps=steps, lr=lr, watch=watch)
     return {"result": {"loss": min(loss for _, loss in curve)}, "curves": {"held_out": curve}}
 
 
@@ -217,12 +204,8 @@ def own_texts_counted(*, text: str, before: str) -> dict:
     counts = ids(plays + own_text(text)[: len(read)], alphabet).tolist()
     asked = unread[LENGTH // 2 + 1 :].tolist()
     kinds = {"Witten–Bell": ngram_losses, "Kneser–Ney": kneser_ney_losses}
-    return {
-        "result": {
-            kind: round(min(losses(counts, asked, ORDERS, len(alphabet))), 4)
-            for kind, losses in kinds.items()
-        }
-    }
+    least = {kind: min(f(counts, asked, ORDERS, len(alphabet))) for kind, f in kinds.items()}
+    return {"result": least}
 
 
 @stored(cases=[{"text": text} for text in ("story", "topics")], data=["prose/story.txt"])
@@ -243,7 +226,7 @@ def own_texts_mixed(*, text: str) -> dict:
     losses = -(weights * own[:, None] + (1 - weights) * other).log().mean(dim=-1)
     weight, n, m = map(int, torch.unravel_index(losses.argmin(), losses.shape))
     result = {"loss": losses.min().item(), "weight": weights[weight].item(), "n": n + 1, "m": m + 1}
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}
 
 
 @torch.no_grad()
@@ -330,10 +313,5 @@ def full_size(
         "best_val_loss": min(losses),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": {
-            name: [[row["step"], round(row[name], 4)] for row in history.rows]
-            for name in ("train_loss", "val_loss")
-        },
-    }
+    curves = curves_of(history.rows, "train_loss", "val_loss", over="step")
+    return {"result": result, "curves": curves}

@@ -1,7 +1,8 @@
 """The trainings of *GPT* that are made beforehand: `make runs CHAPTER=13`."""
 
-import functools
 import random
+from collections.abc import Callable
+from functools import cache, partial
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
 from course_utils.lessons.gpt.real import full_size as full_size
+from course_utils.lessons.gpt.real import ids
 from course_utils.lessons.gpt.real import own_texts as own_texts
 from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
 from course_utils.lessons.gpt.real import own_texts_mixed as own_texts_mixed
@@ -28,20 +30,24 @@ VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 EARLIER = (0, 100)  # steps after which the writer is stored, too
 WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
-COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH, "dropout": 0.0}
+COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH}
 
 
-@functools.cache
+@cache
+def sentences() -> tuple[list[str], list[str]]:
+    """The course's English sentences: training, and 1,000 held out."""
+    shuffled = load_english()
+    random.Random(0).shuffle(shuffled)
+    return shuffled[1000:], shuffled[:1000]
+
+
+@cache
 def streams() -> tuple[Tensor, Tensor]:
-    """The course's English sentences as the chapter reads them: training, and held out."""
-    sentences = load_english()
-    random.Random(0).shuffle(sentences)
-    subwords = Subwords(sentences[1000:], size=VOCAB)
-
-    def row(texts: list[str]) -> Tensor:
-        return torch.tensor([i for text in texts for i in [*subwords.encode(text), EOS]])
-
-    return row(sentences[1000:]), row(sentences[:1000])
+    """The sentences as the chapter reads them: training, and held out."""
+    subwords = Subwords(sentences()[0], size=VOCAB)
+    rows = ([i for text in texts for i in [*subwords.encode(text), EOS]] for texts in sentences())
+    training, unread = map(torch.tensor, rows)
+    return training, unread
 
 
 # From one head to a GPT, a part at a time ---------------------------------------------------------
@@ -125,14 +131,8 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     stream, unread = streams()
     torch.manual_seed(seed)
     model = rung(parts, VOCAB, WIDTH, LENGTH)
-    train(
-        model,
-        lambda generator: windows(stream, LENGTH, BATCH, generator),
-        steps=steps,
-        lr=lr,
-        seed=seed,
-    )
-    return {"result": {"loss": round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)}}
+    train(model, partial(windows, stream, LENGTH, BATCH), steps=steps, lr=lr, seed=seed)
+    return {"result": {"loss": evaluate(model, unread, LENGTH, read=LENGTH // 2)}}
 
 
 @stored(
@@ -156,15 +156,9 @@ def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -
     stream = stream[: len(stream) // share]
     torch.manual_seed(seed)
     model = rung("+ second block", VOCAB, width, LENGTH)
-    train(
-        model,
-        lambda generator: windows(stream, LENGTH, BATCH, generator),
-        steps=steps,
-        lr=lr,
-        seed=seed,
-    )
+    train(model, partial(windows, stream, LENGTH, BATCH), steps=steps, lr=lr, seed=seed)
     losses = {
-        name: round(evaluate(model, text, LENGTH, read=LENGTH // 2), 4)
+        name: evaluate(model, text, LENGTH, read=LENGTH // 2)
         for name, text in (("loss", unread), ("read_loss", stream[: len(unread)]))
     }
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -174,47 +168,38 @@ def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -
 @stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True, tolerance=0.001)
 def counted(*, share: int) -> dict:
     """Held-out losses of n-grams that were counted in the first part of the text."""
-    stream, unread = streams()
-    stream = stream[: len(stream) // share]
-    losses = ngram_losses(stream.tolist(), unread.tolist(), 4, VOCAB)
-    result = {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}
-    return {"result": result | {"tokens": len(stream)}}
+    return _counted(ngram_losses, 4, share)
 
 
 @stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True, tolerance=0.001)
 def counted_better(*, share: int) -> dict:
     """The same with modified Kneser–Ney smoothing."""
+    return _counted(kneser_ney_losses, 6, share)
+
+
+def _counted(losses_of: Callable[..., list[float]], order: int, share: int) -> dict:
     stream, unread = streams()
     stream = stream[: len(stream) // share]
-    losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)
-    result = {str(n): round(loss, 4) for n, loss in enumerate(losses, start=1)}
+    losses = losses_of(stream.tolist(), unread.tolist(), order, VOCAB)
+    result = {str(n): loss for n, loss in enumerate(losses, start=1)}
     return {"result": result | {"tokens": len(stream)}}
 
 
 @stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS[:2]], data=DATA)
 def longer(*, steps: int, seed: int) -> dict:
     """The chapter's training of its GPT on the characters of the sentences, with three times as many steps."""
-    sentences = load_english()
-    random.Random(0).shuffle(sentences)
-    texts = ["".join(text + "\n" for text in part) for part in (sentences[1000:], sentences[:1000])]
-    number = {letter: index for index, letter in enumerate(sorted(set("".join(texts))))}
-    stream, unread = (torch.tensor([number[letter] for letter in text]) for text in texts)
+    texts = ["".join(text + "\n" for text in part) for part in sentences()]
+    alphabet = "".join(sorted(set("".join(texts))))
+    stream, unread = (ids(text, alphabet) for text in texts)
     torch.manual_seed(seed)
     sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": 64}
-    model, curve = GPT(len(number), **sizes, dropout=0.0), []
+    model, curve = GPT(len(alphabet), **sizes, dropout=0.0), []
 
     def watch(step: int, _: float) -> None:
         if step % 250 == 0:
             curve.append([step, round(evaluate(model, unread, 64, read=32), 4)])
 
-    train(
-        model,
-        lambda generator: windows(stream, 64, 16, generator),
-        steps=steps,
-        lr=RATE,
-        seed=seed,
-        watch=watch,
-    )
+    train(model, partial(windows, stream, 64, 16), steps=steps, lr=RATE, seed=seed, watch=watch)
     return {"result": {"loss": curve[-1][1]}, "curves": {"held_out": curve}}
 
 
@@ -222,9 +207,8 @@ def longer(*, steps: int, seed: int) -> dict:
 def writer(*, steps: int, seed: int) -> dict:
     """The chapter's GPT after three times as many steps: the live model, with its subwords; and what it was earlier."""
     stream, unread = streams()
-    sentences = load_english()
-    random.Random(0).shuffle(sentences)
-    subwords = Subwords(sentences[1000:], size=VOCAB)
+    texts = sentences()[0]
+    subwords = Subwords(texts, size=VOCAB)
     sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
     torch.manual_seed(seed)
     model = GPT(VOCAB, **sizes, dropout=0.0)
@@ -238,25 +222,19 @@ def writer(*, steps: int, seed: int) -> dict:
             losses[f"loss, {step}"] = held_out()
             save_model(f"gpt_{step}", model, {"vocab_size": VOCAB} | sizes)
 
-    train(
-        model,
-        lambda generator: windows(stream, LENGTH, BATCH, generator),
-        steps=steps,
-        lr=RATE,
-        seed=seed,
-        watch=keep,
-    )
+    batches = partial(windows, stream, LENGTH, BATCH)
+    train(model, batches, steps=steps, lr=RATE, seed=seed, watch=keep)
     vocabularies = {
         "tokens": subwords.tokens,
         "merges": [" ".join(merge) for merge in subwords.merges],
-        "words": sorted(set(" ".join(sentences[1000:]).split())),
+        "words": sorted(set(" ".join(texts).split())),
     }
     save_model("gpt", model, {"vocab_size": VOCAB} | sizes, vocabularies)
     result = {"loss": held_out()} | losses
     for name in ("gpt", *(f"gpt_{step}" for step in EARLIER)):
         write_card(name, answers=answers_of(name, subwords))
     checkpoints = checkpoints_of("gpt", EARLIER, result | {"steps": steps})
-    write_card("gpt", loss=result["loss"], read=len(sentences) - 1000, checkpoints=checkpoints)
+    write_card("gpt", loss=result["loss"], read=len(texts), checkpoints=checkpoints)
     return {"result": result}
 
 
@@ -278,48 +256,31 @@ def answers_of(name: str, subwords: Subwords) -> list[dict]:
 def copying(*, layers: int, steps: int, seed: int) -> dict:
     """Repeated blocks of letters: losses, and those without each head; the first one is the live model."""
     torch.manual_seed(seed)
-    model = GPT(len(repeats.LETTERS), num_layers=layers, **COPIER)
+    model = GPT(len(repeats.LETTERS), num_layers=layers, dropout=0.0, **COPIER)
     curve: list[list[float]] = []
 
     def watch(step: int, loss: float) -> None:
         if step % 50 == 0:
             curve.append([step, round(repeats.losses(model, 200)[1], 4)])
 
-    train(
-        model,
-        lambda generator: repeats.tokens_and_targets(64, generator),
-        steps=steps,
-        lr=RATE,
-        seed=seed,
-        watch=watch,
-    )
+    batches = partial(repeats.tokens_and_targets, 64)
+    train(model, batches, steps=steps, lr=RATE, seed=seed, watch=watch)
     if layers == 2 and seed == 0:
-        save_model("gpt_copier", model, {
-            "vocab_size": len(repeats.LETTERS), "embed_dim": COPIER["embed_dim"],
-            "num_heads": COPIER["num_heads"], "num_layers": layers, "max_len": COPIER["max_len"],
-        })  # fmt: skip
+        config = {"vocab_size": len(repeats.LETTERS), "num_layers": layers} | COPIER
+        save_model("gpt_copier", model, config)
     first, again = repeats.losses(model)
     result = {"first": first, "again": again}
     for layer, row in enumerate(repeats.losses_without(model)):
         result |= {f"without {layer}.{head}": loss for head, loss in enumerate(row)}
-    return {
-        "result": {name: round(loss, 4) for name, loss in result.items()},
-        "curves": {"again": curve},
-    }
+    return {"result": result, "curves": {"again": curve}}
 
 
 @stored(cases=[{"lr": 0.003, "seed": seed} for seed in SEEDS])
 def copying_slower(*, lr: float, seed: int) -> dict:
     """The copier at a third of the rate: its repetitions, blocks longer than it has read, and what one match adds."""
     torch.manual_seed(seed)
-    model = GPT(len(repeats.LETTERS), num_layers=2, **COPIER)
-    train(
-        model,
-        lambda generator: repeats.tokens_and_targets(64, generator),
-        steps=500,
-        lr=lr,
-        seed=seed,
-    )
+    model = GPT(len(repeats.LETTERS), num_layers=2, dropout=0.0, **COPIER)
+    train(model, partial(repeats.tokens_and_targets, 64), steps=500, lr=lr, seed=seed)
     result = {"repetitions": repeats.losses(model)[1]}
     result |= {f"blocks of {n}": repeats.block_loss(model, n) for n in (9, 10)}
     for back in (6, 7, 8):
@@ -327,4 +288,4 @@ def copying_slower(*, lr: float, seed: int) -> dict:
             repeats.after_match(model, back, match=with_match) for with_match in (True, False)
         )
         result[f"a match {back} back adds"] = with_it - without
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}

@@ -44,6 +44,6 @@ def head(
         "standard error of the gain": gain.std() / len(gain) ** 0.5,
     }
     return {
-        "result": {name: round(float(n), 4) for name, n in result.items()},
+        "result": result,
         "curves": {"validation error": [[step, round(error, 4)] for step, error in falls]},
     }

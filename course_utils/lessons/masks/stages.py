@@ -41,17 +41,8 @@ def _scores_and_mask() -> Canvas:
     _frame(sheet, "scores", "mask")
     for i, j in _pairs():
         _cell(sheet, LEFT, i, j, _log(i, j), "heat", 0.04 + 0.12 * float(POWERS[i, j]), "score")
-        permitted = bool(MASK[i, j])
-        _cell(
-            sheet,
-            RIGHT,
-            i,
-            j,
-            "T" if permitted else "F",
-            "key" if permitted else "line",
-            0.3,
-            "mask",
-        )
+        letter, color = ("T", "key") if MASK[i, j] else ("F", "line")
+        _cell(sheet, RIGHT, i, j, letter, color, 0.3, "mask")
     sheet.text("T: this query may attend to this key", 240, 342, color="muted")
     return sheet
 
@@ -64,17 +55,9 @@ def _minus_infinity() -> Canvas:
     _frame(sheet, "masked scores", "exp(score)")
     for i, j in _pairs():
         if MASK[i, j]:
-            _cell(sheet, LEFT, i, j, _log(i, j), "heat", 0.04 + 0.12 * float(POWERS[i, j]), "score")
-            _cell(
-                sheet,
-                RIGHT,
-                i,
-                j,
-                _power(i, j),
-                "heat",
-                0.04 + 0.12 * float(POWERS[i, j]),
-                "weight",
-            )
+            heat = "heat", 0.04 + 0.12 * float(POWERS[i, j])
+            _cell(sheet, LEFT, i, j, _log(i, j), *heat, "score")
+            _cell(sheet, RIGHT, i, j, _power(i, j), *heat, "weight")
         else:
             _cell(sheet, LEFT, i, j, "−∞", "wrong", 0.25, "mask")
             _cell(sheet, RIGHT, i, j, "0", "line", 0.16, "weight", faint=True)

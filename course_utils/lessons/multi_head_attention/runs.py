@@ -52,7 +52,7 @@ def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: 
     *_, validation = reader_accuracy(reader, others[:250])
     who, whom, both = reader_accuracy(reader, others[250:])
     scores = {"validation": validation, "who": who, "whom": whom, "both": both, "loss": loss}
-    return {"result": {name: round(value, 4) for name, value in scores.items()}}
+    return {"result": scores}
 
 
 @stored(
@@ -66,9 +66,8 @@ def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
     """Two look-ups of one feature: shares of all cases, which are all that there are."""
     torch.manual_seed(seed)
     network = train_lookups(LookupNetwork(16, num_heads), steps=steps, lr=rate, seed=seed)
-    names = ("first", "second", "both")
-    shares = zip(names, lookup_accuracy(network).tolist(), strict=True)
-    return {"result": {name: round(share, 4) for name, share in shares}}
+    shares = zip(("first", "second", "both"), lookup_accuracy(network), strict=True)
+    return {"result": dict(shares)}
 
 
 # Heads of a trained translator: where their weight lies, and what the network loses without them --
@@ -88,12 +87,7 @@ def translator_heads(*, sentences: int) -> dict:
     Args:
         sentences: of the course's own, so many of 6 to 10 tokens. The translator has read them.
     """
-    checkpoint = load_model(MODEL)
-    model = Transformer(**checkpoint.config)
-    model.load_state_dict(checkpoint.state)
-    model.eval()
-    words = checkpoint.vocabularies
-    pieces = Subwords.of(words["tokens"], [tuple(merge.split()) for merge in words["merges"]])
+    model, pieces = everyday_translator()
     pairs = [p for p in load_sentences("fr") if SHORTEST <= len(p.source) <= LONGEST][:sentences]
     source, source_lens = pad([[*pieces.encode(" ".join(p.source)), EOS] for p in pairs])
     target, lens = pad([[BOS, *pieces.encode(" ".join(p.target)), EOS] for p in pairs])
@@ -136,8 +130,17 @@ def translator_heads(*, sentences: int) -> dict:
                 result[f"{layer}.{head}, {by}"] = loss()
                 for example, line in zip(examples, lines, strict=True):
                     example[f"{layer}.{head}, {by}"] = _said(model, pieces, *line)
-    rounded = {name: round(value, 4) for name, value in result.items()}
-    return {"result": rounded, "examples": examples}
+    return {"result": result, "examples": examples}
+
+
+def everyday_translator() -> tuple[Transformer, Subwords]:
+    """The stored translator of everyday sentences, in eval mode, and its pieces."""
+    checkpoint = load_model(MODEL)
+    model = Transformer(**checkpoint.config)
+    model.load_state_dict(checkpoint.state)
+    words = checkpoint.vocabularies
+    merges = [tuple(merge.split()) for merge in words["merges"]]
+    return model.eval(), Subwords.of(words["tokens"], merges)
 
 
 def _shares(weights: Tensor, query_mask: Tensor) -> list[Tensor]:

@@ -8,12 +8,12 @@ from course_utils.lessons.self_attention.stages import (
     HER,
     SCORES,
     WEIGHTS,
-    WIDE,
     WORDS,
     K,
     Q,
     V,
     Z,
+    row_of_her,
     rows,
     told,
 )
@@ -114,7 +114,7 @@ def _one_softmax() -> Canvas:
         size=17,
     )
     sheet.text("z of her", 20, 342, anchor="start", color="value", bold=True, size=17)
-    sheet.table(_row(Z), 134, 320, (72, 44), "value", **WIDE, size=18)
+    row_of_her(sheet, Z, 134, 320, (72, 44), size=18)
     return sheet
 
 
@@ -132,16 +132,8 @@ def _cut() -> Canvas:
         sheet.text(name, at + 2 * cell + gap / 2, 28, color=role, size=17, bold=True)
         for head, color in enumerate(COLORS):
             x = at + head * (2 * cell + gap)
-            sheet.table(
-                halves[head],
-                x,
-                ys[0],
-                (cell, height),
-                role,
-                step=46,
-                size=17,
-                name=f"{role} {head}",
-            )
+            look = {"step": 46, "size": 17, "name": f"{role} {head}"}
+            sheet.table(halves[head], x, ys[0], (cell, height), role, **look)
             sheet.text(f"head {head}", x + cell, 64, color=color, size=15, bold=True)
             sheet.line(f"M{x + 1} 80H{x + 2 * cell - 1}", color, width=4)
             sheet.ring(x, ys[0], 2 * cell, ys[-1] + height - ys[0], color, pad=3)
@@ -170,18 +162,8 @@ def _scores() -> Canvas:
         for i, y in enumerate(ys):
             score = float(SCORES_H[head, HER, i])
             sheet.text("→", x + 2 * cell + 12, y + height / 2, color="muted")
-            sheet.cell(
-                f"{score:g}",
-                x + 2 * cell + 24,
-                y,
-                40,
-                height,
-                color,
-                0.04 + 0.1 * score,
-                size=19,
-                bold=True,
-                faint=not score,
-            )
+            box, look = (x + 2 * cell + 24, y, 40, height), {"size": 19, "faint": not score}
+            sheet.cell(f"{score:g}", *box, color, 0.04 + 0.1 * score, bold=True, **look)
     for words, y in (("one", 88), ("head", 106)):
         sheet.text(words, 422, y, size=15, color="muted")
     for i, y in enumerate(ys):
@@ -226,28 +208,11 @@ def _mix() -> Canvas:
                 f"{weight:.2f}", x, y + height / 2 - 4, anchor="start", bold=weight > 0.5, size=17
             )
             sheet.text("×", x + 78, y + height / 2, color="muted")
-        sheet.table(
-            V_H[head],
-            x + 96,
-            ys[0],
-            (cell, height),
-            "value",
-            step=48,
-            size=17,
-            name=f"value {head}",
-        )
+        look = {"step": 48, "size": 17, "name": f"value {head}"}
+        sheet.table(V_H[head], x + 96, ys[0], (cell, height), "value", **look)
         sheet.line(f"M{x + 96} 302H{x + 96 + 2 * cell}", "ink")
-        sheet.table(
-            _row(H[head]),
-            x + 96,
-            318,
-            (cell, 44),
-            "value",
-            **WIDE,
-            size=17,
-            bold=0,
-            name=f"head {head}",
-        )
+        look = {"size": 17, "bold": 0, "name": f"head {head}"}
+        row_of_her(sheet, H[head], x + 96, 318, (cell, 44), **look)
         sheet.ring(x + 96, 318, 2 * cell, 44, color, pad=3)
         sheet.text(f"H_{head}", x + 82, 340, anchor="end", color=color, bold=True, size=19)
     _column(sheet, ys, height)
@@ -269,44 +234,16 @@ def _join() -> Canvas:
     for head, color in enumerate(COLORS):
         sheet.ring(grid, 62 + 68 * head, 4 * width, 68, color, pad=-1)
         sheet.text(f"head {head}", grid - 12, 96 + 68 * head, color=color, bold=True, anchor="end")
-        sheet.table(
-            _row(H[head]),
-            left + 2 * head * width,
-            y,
-            (width, height),
-            "value",
-            **WIDE,
-            size=17,
-            bold=0,
-            name=f"head {head}",
-        )
-        sheet.ring(left + 2 * head * width, y, 2 * width, height, color, pad=-1)
-        sheet.table(
-            _row(WRITTEN[head]),
-            grid,
-            y + 48 * head,
-            (width, height),
-            "line",
-            decimals=2,
-            most=4.2,
-            shades=(0.02, 0.47),
-        )
-        sheet.ring(grid, y + 48 * head, 4 * width, height, color, pad=-1)
+        at, below, look = left + 2 * head * width, y + 48 * head, {"name": f"head {head}"}
+        row_of_her(sheet, H[head], at, y, (width, height), size=17, bold=0, **look)
+        sheet.ring(at, y, 2 * width, height, color, pad=-1)
+        row_of_her(sheet, WRITTEN[head], grid, below, (width, height), "line", shades=(0.02, 0.47))
+        sheet.ring(grid, below, 4 * width, height, color, pad=-1)
     sheet.arrow([(left + 4 * width + 6, y + height / 2), (grid - 8, y + height / 2)])
     sheet.text("+", grid - 16, y + 48 + height / 2, size=20, color="muted")
     sheet.line(f"M{grid} 318H{grid + 4 * width}", "ink")
-    sheet.table(
-        _row(OUTPUT),
-        grid,
-        332,
-        (width, 44),
-        "line",
-        decimals=2,
-        most=4.2,
-        shades=(0.05, 0.55),
-        size=17,
-        bold=0,
-    )
+    look = {"shades": (0.05, 0.55), "size": 17, "bold": 0}
+    row_of_her(sheet, OUTPUT, grid, 332, (width, 44), "line", **look)
     sheet.text("output for her", grid - 16, 354, anchor="end", bold=True, color="query", size=17)
     return sheet
 
@@ -323,18 +260,8 @@ def _maps() -> Canvas:
         sheet.text(f"head {head}", x + 2.5 * width, 28, color=color, bold=True, size=18)
         for j, word in enumerate(WORDS):
             sheet.text(word, x + (j + 0.5) * width, 74, size=15, bold=j == HER)
-        sheet.table(
-            WEIGHTS_H[head],
-            x,
-            ys[0],
-            (width, height),
-            color,
-            decimals=2,
-            most=1,
-            shades=(0.03, 0.98),
-            size=15,
-            bold=HER,
-        )
+        look = {"decimals": 2, "most": 1, "shades": (0.03, 0.98), "size": 15, "bold": HER}
+        sheet.table(WEIGHTS_H[head], x, ys[0], (width, height), color, **look)
         sheet.ring(x, ys[HER], 5 * width, height)
     _column(sheet, ys, height)
     sheet.text(

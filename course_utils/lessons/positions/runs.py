@@ -31,13 +31,14 @@ MODELS = ("train", "tested", "OneLayer", "WithOffsets")
     chapter=[*MODELS, "before"],
     small=True,
     tolerance=0.25,
+    digits=5,
 )
 def three_before(chapter, *, kind, setting, rate, seed) -> dict:
     """Name the token three before, trained on 16 tokens: the loss on others, and what is right at four lengths."""
     return _scores(chapter, chapter.before, kind, setting, rate, seed)
 
 
-@stored(cases=LATEST_SIDES, rates=RATES, seeds=range(3), chapter=MODELS)
+@stored(cases=LATEST_SIDES, rates=RATES, seeds=range(3), chapter=MODELS, digits=5)
 def latest(chapter, *, kind, setting, rate, seed) -> dict:
     """The same for the task of `latest_capital`."""
     return _scores(chapter, latest_capital, kind, setting, rate, seed)
@@ -57,10 +58,10 @@ def _scores(chapter, answers, kind, setting, rate, seed) -> dict:
     model = chapter.train(new_model, answers, rate, seed)
     _, loss = chapter.tested(model, answers, SEEN, seed=99)
     right = {str(n): round(chapter.tested(model, answers, n)[0], 4) for n in LENGTHS}
-    return {"result": {"val_loss": round(loss, 5)} | right}
+    return {"result": {"val_loss": loss} | right}
 
 
-@stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"])
+@stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"], digits=5)
 def cured(chapter, *, rate, seed) -> dict:
     """Trained with rotary positions on 16 tokens, then changed without training: what is right at four lengths.
 
@@ -96,7 +97,7 @@ def cured(chapter, *, rate, seed) -> dict:
         name: [[column, round(x, 5)] for column, x in enumerate(mean.tolist())]
         for name, mean in means.items()
     }
-    return {"result": {"val_loss": round(loss, 5)} | right, "curves": curves}
+    return {"result": {"val_loss": loss} | right, "curves": curves}
 
 
 def _sharper(scores, x):

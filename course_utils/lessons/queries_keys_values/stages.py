@@ -33,19 +33,9 @@ def _written(number: float, decimals: int = 2) -> str:
 
 
 def _score_cell(sheet: Canvas, row: int, left: float) -> None:
-    score = float(SCORES[row])
-    sheet.cell(
-        _written(score, 0),
-        left,
-        TOPS[row],
-        52,
-        HEIGHT,
-        "heat",
-        0.16 + 0.12 * score,
-        size=19,
-        bold=True,
-        name=f"score:{row}",
-    )
+    score, box = float(SCORES[row]), (left, TOPS[row], 52, HEIGHT)
+    look = {"size": 19, "bold": True, "name": f"score:{row}"}
+    sheet.cell(_written(score, 0), *box, "heat", 0.16 + 0.12 * score, **look)
 
 
 def _sum(sheet: Canvas, number: str, left: float) -> None:

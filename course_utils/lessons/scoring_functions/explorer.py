@@ -60,14 +60,8 @@ class Lists:
         self.lines = {}
         for divisor in DIVISORS:
             color, line = LOOK[divisor]
-            (self.lines[divisor],) = right.plot(
-                steps,
-                [0] * len(steps),
-                line,
-                color=COLORS[color],
-                markersize=4,
-                label=NAMES[divisor],
-            )
+            look = {"color": COLORS[color], "markersize": 4, "label": NAMES[divisor]}
+            (self.lines[divisor],) = right.plot(steps, [0] * len(steps), line, **look)
         right.axhline(GUESS, color="0.6", linestyle=":", label="a guess")
         right.set(xlabel="steps of training", ylabel="right digits on new lists", ylim=(0, 1.05))
         right.legend(loc="center right", fontsize=8)

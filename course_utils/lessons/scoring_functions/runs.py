@@ -49,7 +49,7 @@ def recall_by_one_head(
     test = chapter.draw_lists(2000, keys, torch.Generator().manual_seed(2000))
     result = {"validation": curve[-1][1], "test": chapter.share_right(head, *test)}
     return {
-        "result": {name: round(share, 4) for name, share in result.items()},
+        "result": result,
         "curves": {"right": [[step, round(share, 3)] for step, share in curve]},
     }
 
@@ -78,4 +78,4 @@ def by_gradient_descent(chapter, *, divided_by: str, rate: float, seed: int) -> 
         )
         for name, count, other in (("validation", 500, 1000), ("test", 2000, 2000))
     }
-    return {"result": {name: round(share, 4) for name, share in shares.items()}}
+    return {"result": shares}

@@ -62,20 +62,22 @@ def numbers_kept(function: Callable[..., Tensor], *inputs: Tensor) -> int:
 
 
 def milliseconds(
-    ways: Mapping[str, Callable[..., Tensor]], *vectors: Tensor, rounds: int = 25
+    ways: Mapping[str, Callable[..., Tensor]],
+    *vectors: Tensor,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> "pd.DataFrame":
-    """Time of each function in each round on one thread, measured in turn, after two rounds to warm up."""
+    """Time of each function in each of 25 rounds on one thread, measured in turn, after two rounds to warm up."""
     import pandas as pd  # slow to import
 
     times: dict[str, list[float]] = {name: [] for name in ways}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.no_grad():
-        for _ in range(rounds + 2):
+        for _ in range(27):
             for name, function in ways.items():
-                start = time.perf_counter()
+                start = clock()
                 function(*vectors)
-                times[name].append(1e3 * (time.perf_counter() - start))
+                times[name].append(1e3 * (clock() - start))
     torch.set_num_threads(threads)
     return pd.DataFrame(times).iloc[2:]
 

@@ -53,14 +53,8 @@ def best_curve(divided_by: str, keys: int, d: int = 256) -> list[float]:
 
     The best rate is right most often at the end; among several, the one that is right most often on the way.
     """
-    runs = stored_runs(
-        "scoring_functions",
-        "recall_by_one_head",
-        divided_by=divided_by,
-        d=d,
-        keys=keys,
-        steps=SHORT,
-    )
+    config = {"divided_by": divided_by, "d": d, "keys": keys, "steps": SHORT}
+    runs = stored_runs("scoring_functions", "recall_by_one_head", **config)
     by_rate: dict[float, list[list[float]]] = {}
     for run in runs:
         right = [share for _, share in run.curves["right"]]

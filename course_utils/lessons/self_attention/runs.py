@@ -8,6 +8,7 @@ from torch import nn
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
+from course_utils.lessons.scoring_functions import scores
 from course_utils.lessons.self_attention.layers import convolution, recurrence
 from course_utils.lessons.self_attention.tasks import (
     READERS,
@@ -78,9 +79,7 @@ def recalled_wider(chapter, *, steps: int, rate: float, seed: int) -> dict:
     model = chapter.Reader(len(TEXTS), 8, chapter.Average(128, 512), d=128, hidden=512)
     chapter.train(model, twelve, seed, steps=steps, rate=rate)
     parameters = sum(weight.numel() for weight in model.parameters())
-    return {
-        "result": {"parameters": parameters, "right": round(chapter.share_right(model, twelve), 4)}
-    }
+    return {"result": {"parameters": parameters, "right": chapter.share_right(model, twelve)}}
 
 
 @stored(
@@ -119,7 +118,7 @@ def forbidden(chapter, *, seed: int) -> dict:
             for layer, word, other in links:
                 acts.knock_out(layers=layer, queries=word, keys=other)
             result[f"right, {name}"] = chapter.share_right(model, friends)
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}
 
 
 def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
@@ -127,7 +126,7 @@ def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
     model = chapter.kinds[kind]()
     chapter.train(model, draw, seed, **options)
     validation, test = (chapter.share_right(model, draw, seed=seed) for seed in (0, 1))
-    return {"result": {"validation": round(validation, 4), "right": round(test, 4)}}
+    return {"result": {"validation": validation, "right": test}}
 
 
 @stored(
@@ -142,35 +141,22 @@ def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     model = new_reader(chapter.SelfAttention, kind, seed)
     train_reader(model, seed, rate=rate)
     seen, unseen = (reader_score(model, test=test) for test in (False, True))
-    result = {
-        "it": unseen["it"], "adjective": unseen["adjective"],
-        "it, training": seen["it"], "adjective, training": seen["adjective"],
-    }  # fmt: skip
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": unseen | {f"{word}, training": share for word, share in seen.items()}}
 
 
 @stored(cases=[{"length": length} for length in LENGTHS], chapter=["SelfAttention"])
-def milliseconds(chapter, *, length: int, width: int = 64, rounds: int = 25) -> dict:
+def milliseconds(chapter, *, length: int) -> dict:
     """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
     seed_everything(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    width = 64
     x, square = torch.randn(length, width), torch.randn(width, width) / width**0.5
     kernel = torch.randn(width, width, 3) / (3 * width) ** 0.5
     attend = chapter.SelfAttention(width, width, width)
     recurrent = nn.RNN(width, width, bias=False)
     layers = {
-        "convolution": lambda: convolution(x, kernel),
-        "recurrence": lambda: recurrence(x, square, square),
-        "nn.RNN": lambda: recurrent(x),
-        "self-attention": lambda: attend(x),
+        "convolution": lambda x: convolution(x, kernel),
+        "recurrence": lambda x: recurrence(x, square, square),
+        "nn.RNN": recurrent,
+        "self-attention": attend,
     }
-    taken: dict[str, list[float]] = {name: [] for name in layers}
-    with torch.no_grad():
-        for _ in range(rounds):
-            for name, layer in layers.items():
-                start = time.process_time()
-                layer()
-                taken[name].append(1e3 * (time.process_time() - start))
-    torch.set_num_threads(threads)
-    return {"result": {name: round(min(t), 4) for name, t in taken.items()}}
+    return {"result": scores.milliseconds(layers, x, clock=time.process_time).min().to_dict()}

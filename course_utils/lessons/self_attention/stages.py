@@ -26,13 +26,27 @@ WEIGHTS = (SCORES / 2).softmax(dim=-1)
 Z = WEIGHTS @ V
 CAUSAL = masked_softmax(SCORES / 2, causal_mask(5))
 
+EMBEDDED = {"most": 2, "shades": (0.04, 0.54)}
 WIDE = {"decimals": 2, "most": 4.2, "shades": (0.03, 0.88)}
-"""How mixed values are written."""
+"""How embeddings are written, and mixed values."""
 
 
 def rows(top: float, step: float, count: int = 5) -> list[float]:
     """The heights of rows, from the first down."""
     return [top + i * step for i in range(count)]
+
+
+def row_of_her(
+    sheet: Canvas,
+    table: torch.Tensor,
+    x: float,
+    y: float,
+    cell: tuple[float, float],
+    color: str = "value",
+    **look,
+) -> None:
+    """The row of her in a table of mixed values."""
+    sheet.table(table[HER : HER + 1], x, y, cell, color, **WIDE | look)
 
 
 def told(words: list[str], table: torch.Tensor, decimals: int = 2) -> str:
@@ -62,18 +76,7 @@ def _words() -> Canvas:
     left, width, height, ys = 96, 86, 48, rows(68, 62)
     for j, name in enumerate(FEATURES):
         sheet.text(name, left + (j + 0.5) * width, 40, color="muted")
-    sheet.table(
-        X,
-        left,
-        ys[0],
-        (width, height),
-        "line",
-        step=62,
-        most=2,
-        shades=(0.04, 0.54),
-        size=20,
-        name="x",
-    )
+    sheet.table(X, left, ys[0], (width, height), "line", step=62, **EMBEDDED, size=20, name="x")
     sheet.column(WORDS, 14, [y + height / 2 for y in ys], asking=HER, size=20, name="word")
     sheet.ring(left, ys[HER], 4 * width, height)
     return sheet
@@ -88,7 +91,7 @@ def _projections() -> Canvas:
     )
     cell, height, left, gap, ys = 24, 30, 50, 12, rows(160, 30)
     sheet.text("X", left + 2 * cell, 140, color="muted", size=15)
-    sheet.table(X, left, ys[0], (cell, height), "line", most=2, shades=(0.04, 0.54), name="x")
+    sheet.table(X, left, ys[0], (cell, height), "line", **EMBEDDED, name="x")
     made = [
         ("query", "W_Q", "looks for", W_Q, Q),
         ("key", "W_K", "is found by", W_K, K),
@@ -146,18 +149,14 @@ def _scores_of_her() -> Canvas:
 def _score(sheet: Canvas, i: int, x: float, y: float, height: float, *, bold: bool = False) -> None:
     """The score of word i for her."""
     score = float(SCORES[HER, i])
-    sheet.cell(
-        f"{score:g}",
-        x,
-        y,
-        44,
-        height,
-        "heat",
-        0.06 + 0.11 * score,
-        size=18,
-        bold=bold,
-        name=f"score:{HER}:{i}",
-    )
+    look = {"size": 18, "bold": bold, "name": f"score:{HER}:{i}"}
+    sheet.cell(f"{score:g}", x, y, 44, height, "heat", 0.06 + 0.11 * score, **look)
+
+
+def _weight(sheet: Canvas, i: int, x: float, y: float, size: float) -> None:
+    """The weight of word i for her."""
+    look = {"bold": True, "size": size, "name": f"weight:{i}"}
+    sheet.text(f"{WEIGHTS[HER, i]:.2f}", x, y, anchor="start", **look)
 
 
 def _softmax_of_her() -> Canvas:
@@ -187,15 +186,7 @@ def _softmax_of_her() -> Canvas:
         sheet.text(f"{powers[i]:.2f}", 278, middle, size=18, anchor="end")
         sheet.line(f"M308 {y - 8}V{y + height + 8}", "rule")
         sheet.bar(309, y + 4, bar, height - 8, "key", name=f"bar:{i}")
-        sheet.text(
-            f"{weights[i]:.2f}",
-            317 + bar,
-            middle,
-            anchor="start",
-            bold=True,
-            size=18,
-            name=f"weight:{i}",
-        )
+        _weight(sheet, i, 317 + bar, middle, 18)
     sheet.line("M214 337H460")
     sheet.text("sum", 200, 362, color="muted", anchor="end")
     sheet.text(total, 278, 362, size=18, anchor="end")
@@ -212,7 +203,7 @@ def _mix_of_her() -> Canvas:
         f"For each word, its weight times its value gives a weighted row. The five rows add up to the answer of "
         f"her: {answer}."
     )
-    height, ys = 36, rows(46, 50)
+    height, ys, wide = 36, rows(46, 50), WIDE | {"most": 3.2}
     for words, x, color in (
         ("weight", 82, "key"),
         ("value", 190, "value"),
@@ -221,41 +212,14 @@ def _mix_of_her() -> Canvas:
         sheet.text(words, x, 24, color=color, bold=True)
     for i, y in enumerate(ys):
         sheet.bar(62, y + height - 6, 110 * float(weights[i]), 6, "key", name=f"bar:{i}")
-        sheet.text(
-            f"{weights[i]:.2f}",
-            62,
-            y + height / 2 - 4,
-            anchor="start",
-            bold=True,
-            size=17,
-            name=f"weight:{i}",
-        )
+        _weight(sheet, i, 62, y + height / 2 - 4, 17)
         sheet.text("×", 121, y + height / 2, color="muted", size=17)
         sheet.text("=", 264, y + height / 2, color="muted", size=17)
     sheet.table(V, 134, ys[0], (28, height), "value", step=50, size=17, name="value")
-    sheet.table(
-        weighted,
-        282,
-        ys[0],
-        (46, height),
-        "value",
-        step=50,
-        **WIDE | {"most": 3.2},
-        name="weighted",
-    )
+    sheet.table(weighted, 282, ys[0], (46, height), "value", step=50, **wide, name="weighted")
     sheet.line("M282 303H466", "ink")
     sheet.text("+", 266, 291, color="muted", size=17)
-    sheet.table(
-        Z[HER : HER + 1],
-        282,
-        320,
-        (46, 44),
-        "value",
-        **WIDE | {"most": 3.2},
-        size=17,
-        bold=0,
-        name=f"z{HER}",
-    )
+    row_of_her(sheet, Z, 282, 320, (46, 44), most=3.2, size=17, bold=0, name=f"z{HER}")
     sheet.text("z of her", 266, 342, anchor="end", color="value", bold=True, size=18)
     sheet.column(WORDS, 8, [y + height / 2 for y in ys], asking=HER, size=17, name="word")
     return sheet
@@ -269,33 +233,14 @@ def _all_scores() -> Canvas:
         sheet.text(word, grid + (j + 0.5) * width, 26, bold=j == HER)
     for j in range(5):  # the keys stand upright here, and travel by their old names
         for i in range(4):
-            value = float(K[j, i])
-            sheet.cell(
-                f"{value:g}",
-                grid + j * width,
-                44 + 24 * i,
-                width,
-                24,
-                "key",
-                0.1 + 0.125 * value,
-                faint=not value,
-                name=f"key:{j}:{i}",
-            )
+            value, box = float(K[j, i]), (grid + j * width, 44 + 24 * i, width, 24)
+            look = {"faint": not value, "name": f"key:{j}:{i}"}
+            sheet.cell(f"{value:g}", *box, "key", 0.1 + 0.125 * value, **look)
     sheet.text("K^T", grid + 5 * width + 10, 92, color="key", bold=True, anchor="start", size=19)
     sheet.text("Q", left + 2 * cell, 150, color="query", bold=True, size=19)
     sheet.table(Q, left, top, (cell, height), "query", name="query")
-    sheet.table(
-        SCORES,
-        grid,
-        top,
-        (width, height),
-        "heat",
-        most=8,
-        shades=(0.04, 0.54),
-        size=18,
-        bold=HER,
-        name="score",
-    )
+    look = EMBEDDED | {"most": 8, "size": 18, "bold": HER, "name": "score"}
+    sheet.table(SCORES, grid, top, (width, height), "heat", **look)
     sheet.column(WORDS, 8, [y + height / 2 for y in ys], asking=HER, name="word")
     sheet.ring(left, ys[HER], 4 * cell, height)
     sheet.ring(grid, ys[HER], 5 * width, height)
@@ -319,19 +264,8 @@ def _whole_formula() -> Canvas:
     sheet.text("V", out + 2 * wide, 14, color="value", bold=True, size=18)
     sheet.text("Z", out + 2 * wide, top - 14, color="value", bold=True, size=18)
     sheet.table(V, out, 30, (wide, 26), "value", name="value")
-    sheet.table(
-        WEIGHTS,
-        left,
-        top,
-        (width, height),
-        "heat",
-        decimals=2,
-        most=1,
-        shades=(0.03, 0.93),
-        size=15,
-        bold=HER,
-        name="score",
-    )
+    look = {"decimals": 2, "most": 1, "shades": (0.03, 0.93), "size": 15, "bold": HER}
+    sheet.table(WEIGHTS, left, top, (width, height), "heat", **look, name="score")
     sheet.table(Z, out, top, (wide, height), "value", **WIDE, size=15, bold=HER, name="z")
     sheet.column(WORDS, 6, [y + height / 2 for y in ys], asking=HER, size=15, name="word")
     sheet.ring(left, ys[HER], 5 * width, height)
@@ -354,34 +288,13 @@ def _causal() -> Canvas:
         weights: torch.Tensor, y: float, tall: float, visible: int, bold: bool, name: str = ""
     ) -> None:
         for j, weight in enumerate(weights.tolist()):
-            x, size = left + j * width, 18 if name else 16
-            named = f"{name}:{j}" if name else ""
+            x = left + j * width
+            box = x, y, width, tall
+            look = {"size": 18 if name else 16, "name": f"{name}:{j}" if name else ""}
             if j < visible:
-                sheet.cell(
-                    f"{weight:.2f}",
-                    x,
-                    y,
-                    width,
-                    tall,
-                    "heat",
-                    0.03 + 0.9 * weight,
-                    size=size,
-                    bold=bold,
-                    name=named,
-                )
+                sheet.cell(f"{weight:.2f}", *box, "heat", 0.03 + 0.9 * weight, bold=bold, **look)
                 continue
-            sheet.cell(
-                "" if name else "0",
-                x,
-                y,
-                width,
-                tall,
-                "line",
-                0.16,
-                size=size,
-                faint=True,
-                name=named,
-            )
+            sheet.cell("" if name else "0", *box, "line", 0.16, faint=True, **look)
             if name:
                 sheet.line(f"M{x + 8} {y + tall - 8}L{x + width - 8} {y + 8}", "line", strength=0.6)
 

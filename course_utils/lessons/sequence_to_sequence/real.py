@@ -15,10 +15,15 @@ from torch import Tensor, nn
 
 from course_utils.cache import record_attention
 from course_utils.data.text import UNK, Vocabulary
-from course_utils.data.translation import Pair, PairLoader, collate, load_tatoeba, split_by_source
+from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, heatmap, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_runs
+from course_utils.lessons.sequence_to_sequence.small_world import (
+    Vocabularies,
+    batch_of,
+    vocabularies_of,
+)
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.runtime import best_device, evaluating, placed, seed_everything
@@ -36,8 +41,6 @@ FALL = 6  # epochs after which the rate would have fallen to 0
 SHORT, LONG = 5, 8  # source tokens: a short sentence has at most, a long one at least so many
 SHOWN = 4  # long sentences of the test whose translations are kept
 
-Vocabularies = tuple[Vocabulary, Vocabulary]
-
 
 @stored(cases=[{"attention": attention, "seed": 0} for attention in (False, True)])
 def real_translation(*, attention: bool, seed: int, checkpoint: Path | None = None) -> dict:
@@ -46,28 +49,26 @@ def real_translation(*, attention: bool, seed: int, checkpoint: Path | None = No
     The epoch is chosen by the validation loss; `test_…` scores are of sentences that chose nothing.
     """
     train, validation, test = real_pairs()
-    vocabularies = vocabularies_of(train)
+    vocabularies = vocabularies_of(train, min_freq=MIN_FREQ)
     seed_everything(seed)
     translator = AttentionTranslator if attention else RecurrentTranslator
     model = translator(*map(len, vocabularies), **SHAPE)
-    loader = PairLoader(train, *vocabularies, batch_size=BATCH, seed=seed)
-    history = Trainer(
-        translation_loss(),
+    rows = fitted(
+        model,
+        train,
+        validation,
+        vocabularies,
+        batch=BATCH,
         epochs=EPOCHS,
         lr=RATE,
-        schedule=warmup_decay(WARMUP, FALL * len(loader)),
+        schedule=lambda steps: warmup_decay(WARMUP, FALL * steps),
         keep_best=True,
         measure=lambda model: {"bleu": score(model, validation, vocabularies)},
         seed=seed,
         checkpoint=checkpoint,
         quiet=True,
-    ).fit(
-        model,
-        loader,
-        PairLoader(validation, *vocabularies, shuffle=False),
-        resume=checkpoint is not None,
     )
-    best = min(history.rows, key=lambda row: row["val_loss"])
+    best = min(rows, key=lambda row: row["val_loss"])
     result = {
         "epoch": best["epoch"],
         "val_loss": best["val_loss"],
@@ -77,13 +78,48 @@ def real_translation(*, attention: bool, seed: int, checkpoint: Path | None = No
         "test_bleu_long": score(model, [p for p in test if len(p.source) >= LONG], vocabularies),
     }
     return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": {
-            name: [[row["epoch"], round(row[name], 4)] for row in history.rows]
-            for name in ("train_loss", "val_loss", "bleu")
-        },
+        "result": result,
+        "curves": curves_of(rows, "train_loss", "val_loss", "bleu"),
         "examples": examples(model, test, vocabularies, maps=attention),
     }
+
+
+def fitted(
+    model: nn.Module,
+    train: Sequence[Pair],
+    held_out: Sequence[Pair],
+    vocabularies: Vocabularies,
+    *,
+    batch: int,
+    schedule: Callable[[int], Schedule],
+    seed: int,
+    checkpoint: Path | None,
+    label_smoothing: float = 0.0,
+    **options,
+) -> list[dict]:
+    """Train a translator on pairs, from its checkpoint on if there is one: a row for each epoch.
+
+    Args:
+        model: the translator.
+        train, held_out: pairs to learn from, and those of the validation loss.
+        vocabularies: English, and the other language.
+        batch: pairs of a training step.
+        schedule: steps of an epoch → the schedule of the rate.
+        seed, checkpoint, options: as the Trainer has them.
+        label_smoothing: as `translation_loss` has it.
+    """
+    loader = PairLoader(train, *vocabularies, batch_size=batch, seed=seed)
+    objective = translation_loss(label_smoothing=label_smoothing)
+    trainer = Trainer(
+        objective, schedule=schedule(len(loader)), seed=seed, checkpoint=checkpoint, **options
+    )
+    validation = PairLoader(held_out, *vocabularies, shuffle=False)
+    return trainer.fit(model, loader, validation, resume=checkpoint is not None).rows
+
+
+def curves_of(rows: Sequence[Mapping], *names: str, over: str = "epoch") -> dict[str, list]:
+    """Points [epoch, value] of a history's rows, by name, as a stored run keeps them."""
+    return {name: [[row[over], round(row[name], 4)] for row in rows] for name in names}
 
 
 def real_pairs() -> list[list[Pair]]:
@@ -93,27 +129,48 @@ def real_pairs() -> list[list[Pair]]:
     return [train[:TRAIN], validation, test]
 
 
-def vocabularies_of(train: Sequence[Pair]) -> Vocabularies:
-    """The words that the training pairs have at least `MIN_FREQ` times: English, French."""
-    return (
-        Vocabulary((pair.source for pair in train), min_freq=MIN_FREQ),
-        Vocabulary((pair.target for pair in train), min_freq=MIN_FREQ),
-    )
-
-
 def references_of(pairs: Sequence[Pair]) -> dict[str, list[str]]:
-    """Each English sentence, with all its French translations."""
+    """Each English sentence, with all its translations."""
     references: dict[str, list[str]] = {}
     for pair in pairs:
         references.setdefault(" ".join(pair.source), []).append(" ".join(pair.target))
     return references
 
 
-def score(model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies) -> float:
+def readable(pairs: Sequence[Pair], vocabularies: Vocabularies) -> list[Pair]:
+    """Those whose English has a known word."""
+    return [pair for pair in pairs if any(word in vocabularies[0] for word in pair.source)]
+
+
+def score(
+    model: nn.Module,
+    pairs: Sequence[Pair],
+    vocabularies: Vocabularies,
+    *,
+    max_len: int = 2 * MAX_TOKENS,
+) -> float:
     """BLEU of greedy translations; each source sentence is translated once."""
     references = references_of(pairs)
-    translations = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
+    translations = translate(model, list(references), *vocabularies, max_len=max_len)
     return bleu(translations, list(references.values()))
+
+
+def said(
+    model: nn.Module,
+    pairs: Sequence[Pair],
+    vocabularies: Vocabularies,
+    count: int,
+    *,
+    max_len: int = 2 * MAX_TOKENS,
+) -> list[dict[str, Any]]:
+    """The first `count` source sentences, what the model says, and their translations in the data."""
+    references = references_of(pairs)
+    sources = list(references)[:count]
+    translations = translate(model, sources, *vocabularies, max_len=max_len)
+    return [
+        {"source": source, "said": words, "references": references[source]}
+        for source, words in zip(sources, translations, strict=True)
+    ]
 
 
 def examples(
@@ -124,15 +181,12 @@ def examples(
     Each has its tokens as `source`, what the model says as `said`, the translations given as `references`,
     and with `maps` the attention `weights`: a row per word said, a column per source word.
     """
-    references = references_of(
-        [p for p in test if len(p.source) >= LONG and all(w in vocabularies[0] for w in p.source)]
-    )
-    sources = list(references)[:SHOWN]
-    translations = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
-    shown = [
-        {"source": source.split(), "said": words.split(), "references": references[source]}
-        for source, words in zip(sources, translations, strict=True)
+    long = [
+        p for p in test if len(p.source) >= LONG and all(w in vocabularies[0] for w in p.source)
     ]
+    shown = said(model, long, vocabularies, SHOWN)
+    for example in shown:
+        example |= {name: example[name].split() for name in ("source", "said")}
     if maps:
         pairs = [Pair(tuple(example["source"]), tuple(example["said"])) for example in shown]
         for example, weights in zip(shown, word_maps(model, pairs, *vocabularies), strict=True):
@@ -148,8 +202,8 @@ def looked_up(train: Sequence[Pair], test: Sequence[Pair]) -> list[str]:
     """
     english = Vocabulary(pair.source for pair in train)
     counts = [
-        torch.zeros(len(english)).index_add_(0, torch.tensor(ids), torch.ones(len(ids)))
-        for ids in (english.encode(pair.source) for pair in test)
+        torch.bincount(torch.tensor(english.encode(pair.source)), minlength=len(english)).float()
+        for pair in test
     ]
     places = [(row, i) for row, p in enumerate(train) for i in english.encode(p.source)]
     read = torch.sparse_coo_tensor(
@@ -158,14 +212,11 @@ def looked_up(train: Sequence[Pair], test: Sequence[Pair]) -> list[str]:
         (len(train), len(english)),
         check_invariants=False,
     ).coalesce()
-    having = torch.zeros(len(english)).index_add_(
-        0, read.indices()[1], torch.ones(read.indices().shape[1])
-    )
+    rows, words = read.indices()
+    having = torch.bincount(words, minlength=len(english)).float()
     rare = (len(train) / having.clamp(min=1)).log()
     rare[UNK] = 0.0
-    norms = torch.zeros(len(train)).index_add_(
-        0, read.indices()[0], (read.values() * rare[read.indices()[1]]) ** 2
-    )
+    norms = torch.bincount(rows, (read.values() * rare[words]) ** 2, minlength=len(train))
     nearest = []
     for asked in (torch.stack(counts) * rare**2).split(100):  # as many as fit in memory
         overlap = torch.sparse.mm(read, asked.T) / norms.sqrt().clamp(min=1e-6)[:, None]
@@ -182,7 +233,7 @@ def look_up() -> dict:
         references = references_of(pairs)
         asked = list({" ".join(pair.source): pair for pair in pairs}.values())
         translations = looked_up(train, asked)
-        scores[name] = round(bleu(translations, list(references.values())), 4)
+        scores[name] = bleu(translations, list(references.values()))
     return {"result": scores}
 
 
@@ -249,12 +300,7 @@ def show_real_maps() -> Picture:
 
 @torch.no_grad()
 def word_maps(
-    model: nn.Module,
-    pairs: Sequence[Pair],
-    source_vocab: Vocabulary,
-    target_vocab: Vocabulary,
-    *,
-    batch_size: int = 128,
+    model: nn.Module, pairs: Sequence[Pair], source_vocab: Vocabulary, target_vocab: Vocabulary
 ) -> list[Tensor]:
     """For each pair a map (target words, source words) of weights, in eval mode, on the CPU.
 
@@ -268,14 +314,9 @@ def word_maps(
     order = sorted(range(len(pairs)), key=lambda index: len(pairs[index].source))
     result: list[Tensor] = [torch.empty(0)] * len(pairs)
     with evaluating(model):
-        for begin in range(0, len(order), batch_size):
-            rows = order[begin : begin + batch_size]
-            batch = collate(
-                [
-                    (source_vocab.encode(pairs[row].source), target_vocab.encode(pairs[row].target))
-                    for row in rows
-                ]
-            ).to(device)
+        for begin in range(0, len(order), BATCH):
+            rows = order[begin : begin + BATCH]
+            batch = batch_of([pairs[row] for row in rows], (source_vocab, target_vocab)).to(device)
             with record_attention(model) as maps:
                 model(batch.source, batch.source_lens, batch.target_in)
             if len(maps) != 1:
@@ -293,19 +334,14 @@ def word_maps(
 def learned(
     language: str,
     new_model: Callable[[int, int], nn.Module],
-    schedule: Callable[[int], Schedule],
     *,
     pairs: int,
-    epochs: int,
     seed: int,
-    checkpoint: Path | None,
     max_tokens: int = MAX_TOKENS,
     words_only: bool = False,
     at_least: int = 0,
     batch: int = BATCH,
-    lr: float = 1e-3,
-    label_smoothing: float = 0.0,
-    graphs: bool = False,
+    **options,
 ) -> dict:
     """Train on pairs of Tatoeba from English; BLEU by source sentence, of some that were read and of those held out.
 
@@ -314,11 +350,10 @@ def learned(
     Args:
         language: "fr" or "es".
         new_model: sizes of both vocabularies → the translator.
-        schedule: steps of an epoch → the schedule of the rate.
         pairs, max_tokens: at most so many pairs, both sides of at most so many tokens.
         words_only: whether punctuation is dropped before the tokens are counted.
         at_least: the fewest pairs for training.
-        epochs, batch, lr, label_smoothing, graphs, seed, checkpoint: as the Trainer has them.
+        batch, seed, options: as `fitted` has them.
 
     Raises:
         ValueError: fewer than `at_least` pairs are left for training.
@@ -337,49 +372,26 @@ def learned(
             f"{len(train):,} pairs of at most {max_tokens} tokens are left for training, expected at least "
             f"{at_least:,}; is the archive complete?"
         )
-    vocabularies = (
-        Vocabulary(pair.source for pair in train),
-        Vocabulary(pair.target for pair in train),
-    )
+    vocabularies = vocabularies_of(train)
     seed_everything(seed)
     model = new_model(*map(len, vocabularies))
-    loader = PairLoader(train, *vocabularies, batch_size=batch, seed=seed)
-    history = Trainer(
-        translation_loss(label_smoothing=label_smoothing),
-        epochs=epochs,
-        lr=lr,
-        schedule=schedule(len(loader)),
-        seed=seed,
-        checkpoint=checkpoint,
-        graphs=graphs,
-    ).fit(
-        model,
-        loader,
-        PairLoader(held_out, *vocabularies, batch_size=batch, shuffle=False),
-        resume=checkpoint is not None,
-    )
-
-    def readable(pairs: Sequence[Pair]) -> list[Pair]:
-        return [pair for pair in pairs if any(word in vocabularies[0] for word in pair.source)]
-
+    rows = fitted(model, train, held_out, vocabularies, batch=batch, seed=seed, **options)
+    seen, unseen = (readable(part, vocabularies) for part in (train[:500], held_out))
     with placed(model, best_device()):
         result = {
-            "seen_bleu": score(model, readable(train[:500]), vocabularies),
-            "held_out_bleu": score(model, readable(held_out), vocabularies),
+            "seen_bleu": score(model, seen, vocabularies),
+            "held_out_bleu": score(model, unseen, vocabularies),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "pairs": len(train),
         }
         examples = [
             {"part": part} | example
-            for part, some in (("seen", train[:500]), ("not seen", held_out))
-            for example in twenty(model, readable(some), vocabularies)
+            for part, some in (("seen", seen), ("not seen", unseen))
+            for example in said(model, some, vocabularies, 20)
         ]
     return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": {
-            name: [[row["epoch"], round(row[name], 4)] for row in history.rows]
-            for name in ("train_loss", "val_loss")
-        },
+        "result": result,
+        "curves": curves_of(rows, "train_loss", "val_loss"),
         "examples": examples,
     }
 
@@ -391,16 +403,3 @@ def without_punctuation(pair: Pair) -> Pair:
         for side in (pair.source, pair.target)
     )
     return Pair(source, target)
-
-
-def twenty(
-    model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies
-) -> list[dict[str, Any]]:
-    """The first twenty source sentences, what the model says, and their translations in the data."""
-    references = references_of(pairs)
-    sources = list(references)[:20]
-    translations = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
-    return [
-        {"source": source, "said": words, "references": references[source]}
-        for source, words in zip(sources, translations, strict=True)
-    ]

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from course_utils.data.translation import Pair
-from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.kit.tuned import crossed
 from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
@@ -49,8 +48,7 @@ def copier(chapter, *, room: int, rate: float, seed: int, passes: int = 4) -> di
     """Copies random strings, 100 batches in each pass: the share of whole strings right, by length."""
     model, val_loss = _copier(chapter, room, rate, seed, passes)
     shares = {f"right, {length}": share for length, share in shares_copied(model).items()}
-    result = {"val_loss": val_loss} | shares
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": {"val_loss": val_loss} | shares}
 
 
 @stored(
@@ -64,7 +62,7 @@ def opening_string(chapter, *, room: int, rate: float, seed: int) -> dict[str, A
     examples = [
         {"string": OPENING[:length], "copy": copied(model, OPENING[:length])} for length in COPIED
     ]
-    return {"result": {"val_loss": round(val_loss, 4)}, "examples": examples}
+    return {"result": {"val_loss": val_loss}, "examples": examples}
 
 
 def _copier(chapter, room: int, rate: float, seed: int, passes: int = 4) -> tuple[Any, float]:
@@ -105,7 +103,7 @@ def fixed_context(
     parts = {"read": _as_many_of_each_length(grammar), "test": world.test}
     result = {"val_loss": _loss(model, world, world.val)}
     for name, pairs in parts.items():
-        translations = _translations(model, world, pairs)
+        translations = world.say(model, pairs)
         right = [" ".join(pair.target) for pair in pairs]
         result[f"{name}_bleu"] = bleu(translations, right)
         exact = [ours == theirs for ours, theirs in zip(translations, right, strict=True)]
@@ -119,7 +117,7 @@ def fixed_context(
         name: [[number + 1, round(row[index], 4)] for number, row in enumerate(history)]
         for index, name in enumerate(("train_loss", "val_loss"))
     }
-    return {"result": {name: round(value, 4) for name, value in result.items()}, "curves": curves}
+    return {"result": result, "curves": curves}
 
 
 def _loss_of(chapter):
@@ -146,17 +144,10 @@ def _close_the_source(model) -> None:
 
 def _as_many_of_each_length(pairs: Sequence[Pair]) -> list[Pair]:
     """The first 100 pairs of each group of lengths."""
-    groups = [
-        [pair for pair in pairs if low <= len(pair.source) <= high]
-        for low, high in LENGTHS.values()
-    ]
-    return [pair for group in groups for pair in group[:100]]
-
-
-def _translations(model, world: SmallWorld, pairs: Sequence[Pair]) -> list[str]:
-    """Greedy translations, as strings."""
-    sources = [" ".join(pair.source) for pair in pairs]
-    return translate(model, sources, world.source_vocab, world.target_vocab, max_len=20)
+    chosen: list[Pair] = []
+    for low, high in LENGTHS.values():
+        chosen += [pair for pair in pairs if low <= len(pair.source) <= high][:100]
+    return chosen
 
 
 @torch.no_grad()

@@ -11,17 +11,15 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from course_utils.data.text import Vocabulary
 from course_utils.data.translation import PairLoader, load_grammar, split_by_source
-from course_utils.decoding import translate
 from course_utils.kit.runs import stored, stored_runs
-from course_utils.lessons.sequence_to_sequence.real import learned
+from course_utils.lessons.sequence_to_sequence.real import curves_of, learned
 from course_utils.lessons.training_transformers.small_spanish import (
     common_pairs,
     evenness,
     likeness,
-    small_spanish,
     spanish_world,
+    world_of,
 )
 from course_utils.lessons.training_transformers.variants import (
     SHORTCUTS,
@@ -29,7 +27,6 @@ from course_utils.lessons.training_transformers.variants import (
     take_shortcut,
 )
 from course_utils.lessons.training_transformers.variants import real_spanish as real_spanish
-from course_utils.metrics import bleu as bleu_of
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import translation_loss
@@ -37,7 +34,7 @@ from course_utils.train.schedules import inverse_sqrt
 from course_utils.train.trainer import Trainer
 
 MODEL = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "dropout": 0.0}
-STEPS, BATCH = 280, 59  # 56 batches a pass, five passes
+STEPS = 280  # 56 batches a pass, five passes
 PER_LOSS = 14  # steps per point of the loss curve
 USUAL = {
     "norm_first": False, "lr": 6e-3, "warmup": 50, "seed": 0,
@@ -94,14 +91,12 @@ def small_training(
 
     All scores but `train_bleu` are of the validation sentences.
     """
-    all_train, validation, _ = small_spanish()
-    train = all_train[:sentences]
-    vocabularies = [
-        Vocabulary(getattr(pair, side) for pair in all_train) for side in ("source", "target")
-    ]
-    loader = PairLoader(train, *vocabularies, batch_size=BATCH, seed=seed)
+    world = spanish_world()
+    train = world.train[:sentences]
+    loader = world.loader(train, seed=seed)
     seed_everything(seed)
-    model = Transformer(*map(len, vocabularies), norm_first=norm_first, **MODEL)
+    sizes = len(world.source_vocab), len(world.target_vocab)
+    model = Transformer(*sizes, norm_first=norm_first, **MODEL)
     if shortcut:
         take_shortcut(model, shortcut)
     loss, losses = translation_loss(label_smoothing=label_smoothing), []
@@ -111,10 +106,6 @@ def small_training(
         losses.append(total.item() / count)
         return total, count
 
-    def score(pairs) -> float:
-        decoded = translate(model, [" ".join(p.source) for p in pairs], *vocabularies, max_len=14)
-        return bleu_of(decoded, [" ".join(p.target) for p in pairs])
-
     by_epoch = len(loader) * 5 >= STEPS  # few sentences: more passes, the same number of steps
     history = Trainer(
         noted,
@@ -122,15 +113,15 @@ def small_training(
         lr=lr,
         schedule=lambda step: rate(step, warmup),
         seed=seed,
-        measure=lambda model: {"bleu": score(validation)} if by_epoch else {},
+        measure=lambda model: {"bleu": world.bleu(model, world.val)} if by_epoch else {},
         quiet=True,
     ).fit(model, loader)
     curves = {"loss": points(losses)}
-    for name in ("bleu", "grad_norm") if by_epoch else ():
-        curves[name] = [[row["step"], round(row[name], 4)] for row in history.rows]
-    scores = {"train_bleu": score(train[:200]), "bleu": score(validation)}
-    scores |= on_held_out_tokens(model, PairLoader(validation, *vocabularies, shuffle=False))
-    return {"result": {name: round(value, 4) for name, value in scores.items()}, "curves": curves}
+    if by_epoch:
+        curves |= curves_of(history.rows, "bleu", "grad_norm", over="step")
+    scores = {"train_bleu": world.bleu(model, train[:200]), "bleu": world.bleu(model, world.val)}
+    scores |= on_held_out_tokens(model, world.loader(world.val, batch_size=128, shuffle=False))
+    return {"result": scores, "curves": curves}
 
 
 @torch.no_grad()
@@ -183,10 +174,8 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
 
 BREAK, NOTICED, END, HIGH = 168, 224, 336, 3e-2
 """Steps at which the rate jumps, at which somebody reacts, and at which the training ends; the high rate."""
-PER_BLEU, SHOWN = (
-    28,
-    12,
-)  # steps between two scores; validation sentences whose translations are stored
+PER_BLEU, SHOWN = 28, 12
+"""Steps between two scores; validation sentences whose translations are stored."""
 
 
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA, tolerance=0.5)
@@ -222,8 +211,8 @@ def broken(chapter, *, seed: int) -> dict:
         curve = curves.setdefault(f"{way}, loss", [])
         curve += [[begin + step, value] for step, value in points(losses)]
         result[f"{way}, bleu"], result[f"{way}, loss"] = bleu[-1][1], last(losses)
-        result[f"{way}, likeness"] = round(likeness(model, validation), 4)
-        result[f"{way}, evenness"] = round(evenness(model, validation), 4)
+        result[f"{way}, likeness"] = likeness(model, validation)
+        result[f"{way}, evenness"] = evenness(model, validation)
         for example, translation in zip(examples, world.say(model, world.val[:SHOWN]), strict=True):
             example[way] = translation
         return model, optimizer
@@ -250,7 +239,7 @@ def four_times_as_long(chapter, *, seed: int) -> dict:
     world, model = chapter.world, chapter.new_model(False, seed)
     batches = world.batches(4 * STEPS, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0))
-    result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
+    result = {"bleu": world.bleu(model, world.val), "loss": last(losses)}
     return {"result": result, "curves": {"loss": points(losses)}}
 
 
@@ -270,7 +259,7 @@ def second_try(chapter, *, fresh: str, seed: int) -> dict:
     chapter.exchange(model, fresh, seed)
     batches = world.batches(HALF, seed=seed + 10)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, WARMUP))
-    result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
+    result = {"bleu": world.bleu(model, world.val), "loss": last(losses)}
     return {"result": result, "curves": {"loss": points(losses)}}
 
 
@@ -288,7 +277,7 @@ def other_adam(chapter, *, adam: str, seed: int) -> dict:
         chapter.train(model, world.batches(WARMUP, seed=seed), lambda step: 0.0, optimizer)
     batches = world.batches(HALF, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0), optimizer)
-    result = {"bleu": round(world.bleu(model, world.val), 4), "loss": last(losses)}
+    result = {"bleu": world.bleu(model, world.val), "loss": last(losses)}
     return {"result": result, "curves": {"loss": points(losses)}}
 
 
@@ -325,23 +314,23 @@ def generations(*, kind: str, lr: float, seed: int) -> dict:
         model = Transformer(*sizes, ffn_dim=64, dropout=0.0, norm_first=False, **shape)
     else:
         model = FirstGeneration(*sizes, **shape)
-    loader = world.loader(seen, size=30, seed=seed)
+    loader = world.loader(seen, batch_size=30, seed=seed)
     history = Trainer(
         translation_loss(), epochs=PASSES, lr=lr,
         schedule=lambda step: rate(step, WARMUP), seed=seed, quiet=True,
     ).fit(model, loader)  # fmt: skip
-    result, examples = {"loss": round(history.rows[-1]["train_loss"], 4)}, []
+    result, examples = {"loss": history.rows[-1]["train_loss"]}, []
     for name, pairs in (("seen", seen), ("not seen", world.val)):
         twenty = world.say(model, pairs[:20])
         references = [" ".join(pair.target) for pair in pairs[:20]]
         result[f"{name}, right of 20"] = sum(map(str.__eq__, twenty, references))
-        result[f"{name}, bleu"] = round(world.bleu(model, pairs), 4)
+        result[f"{name}, bleu"] = world.bleu(model, pairs)
         examples += [
             {"part": name, "source": " ".join(pair.source), "target": right, "said": translation}
             for pair, right, translation in zip(pairs, references, twenty, strict=False)
         ]
-    loss = [[row["epoch"], round(row["train_loss"], 4)] for row in history.rows]
-    return {"result": result, "curves": {"loss": loss}, "examples": examples}
+    curves = {"loss": curves_of(history.rows, "train_loss")["train_loss"]}
+    return {"result": result, "curves": curves, "examples": examples}
 
 
 # More words, or more pairs? -----------------------------------------------------------------------
@@ -363,31 +352,28 @@ def vocabulary(*, words: int, pairs: int, seed: int) -> dict:
     corpus = common_pairs(load_grammar("es"), words=1000, max_tokens=8)
     train, unseen = split_by_source(corpus, [1000])
     inside = common_pairs(train, words=words, max_tokens=8)[:pairs]
-    vocabularies = [
-        Vocabulary(getattr(pair, side) for pair in inside) for side in ("source", "target")
-    ]
-    known = [pair for pair in unseen if all(word in vocabularies[0] for word in pair.source)]
-    loader = PairLoader(inside, *vocabularies, batch_size=BATCH, seed=seed)
+    world = world_of(inside, unseen, [])
+    known = [pair for pair in unseen if all(word in world.source_vocab for word in pair.source)]
+    loader, sizes = (
+        world.loader(inside, seed=seed),
+        (len(world.source_vocab), len(world.target_vocab)),
+    )
     seed_everything(seed)
-    model = Transformer(*map(len, vocabularies), norm_first=False, **MODEL)
+    model = Transformer(*sizes, norm_first=False, **MODEL)
     Trainer(
         translation_loss(), epochs=510 // len(loader), lr=RATE / 2,
         schedule=lambda step: rate(step, WARMUP), seed=seed, quiet=True,
     ).fit(model, loader)  # fmt: skip
-
-    def score(some) -> float:
-        decoded = translate(model, [" ".join(p.source) for p in some], *vocabularies, max_len=14)
-        return round(bleu_of(decoded, [" ".join(p.target) for p in some]), 4)
-
     result = {"trained on": len(inside), "unseen in its words": len(known)}
-    result |= {"English": len(vocabularies[0]), "Spanish": len(vocabularies[1])}
-    result |= {"bleu, its words": score(known), "bleu, any": score(unseen)}
+    result |= dict(zip(("English", "Spanish"), sizes, strict=True))
+    for name, pairs_of in (("its words", known), ("any", unseen)):
+        result[f"bleu, {name}"] = world.bleu(model, pairs_of)
     return {"result": result}
 
 
 def last(losses: list[float]) -> float:
     """The mean of the last 14 steps."""
-    return round(sum(losses[-PER_LOSS:]) / PER_LOSS, 4)
+    return sum(losses[-PER_LOSS:]) / PER_LOSS
 
 
 def points(losses: list[float]) -> list[list[float]]:
@@ -444,7 +430,7 @@ def full_size(
     return learned(
         "es",
         new_model,
-        lambda steps: inverse_sqrt(warmup),
+        schedule=lambda steps: inverse_sqrt(warmup),
         pairs=pairs,
         at_least=pairs,
         max_tokens=max_tokens,

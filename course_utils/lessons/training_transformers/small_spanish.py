@@ -1,20 +1,15 @@
 """The small English–Spanish corpus that the trainings of *Training transformers* share, and what they measure on it."""
 
-import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.cache import record_attention
-from course_utils.data.text import Vocabulary
-from course_utils.data.translation import Batch, Pair, PairLoader, load_grammar, split_by_source
-from course_utils.decoding import translate
-from course_utils.metrics import bleu
+from course_utils.data.translation import Batch, Pair, load_grammar, split_by_source
+from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, vocabularies_of
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating
 
@@ -36,65 +31,20 @@ def common_pairs(pairs: Sequence[Pair], *, words: int, max_tokens: int) -> list[
     return left
 
 
-def small_spanish() -> list[list[Pair]]:
-    """English–Spanish for trainings of seconds: training, validation and test pairs.
+def world_of(train: list[Pair], val: list[Pair], test: list[Pair]) -> SmallWorld:
+    """Pairs in three parts, with the vocabularies of the first; the chapter's batches and translations."""
+    return SmallWorld(train, val, test, *vocabularies_of(train), batch_size=59, max_len=14)
 
-    Generated sentences of at most 8 Spanish tokens in the 200 commonest English words. No English
-    sentence stands in two parts.
+
+def spanish_world() -> SmallWorld:
+    """The corpus of this chapter: 3,253 training pairs, 200 for validation, 200 for the test; 56 batches a pass.
+
+    Generated sentences of at most 8 Spanish tokens in the 200 commonest English words. No English sentence stands in
+    two parts.
     """
     pairs = common_pairs(load_grammar("es"), words=200, max_tokens=8)
     train, test, validation = split_by_source(pairs, HELD_OUT)
-    return [train, validation, test]
-
-
-@dataclass(frozen=True)
-class SpanishWorld:
-    """The corpus in its three parts, with its vocabularies and batches.
-
-    Attributes:
-        train, val, test: pairs; no English sentence stands in two parts.
-        source_vocab, target_vocab: of the training pairs.
-    """
-
-    train: list[Pair]
-    val: list[Pair]
-    test: list[Pair]
-    source_vocab: Vocabulary
-    target_vocab: Vocabulary
-
-    def loader(
-        self, pairs: Sequence[Pair], *, size: int = 59, seed: int = 0, shuffle: bool = True
-    ) -> PairLoader:
-        """Batches of these pairs; 56 a pass for all of `train`."""
-        vocabularies = self.source_vocab, self.target_vocab
-        return PairLoader(pairs, *vocabularies, batch_size=size, seed=seed, shuffle=shuffle)
-
-    def batches(self, steps: int, *, seed: int = 0) -> Iterator[Batch]:
-        """So many batches of the training pairs, pass after pass, each shuffled anew."""
-        loader = self.loader(self.train, seed=seed)
-        passes = itertools.chain.from_iterable(itertools.repeat(loader))
-        return itertools.islice(passes, steps)
-
-    def whole(self, pairs: Sequence[Pair]) -> Batch:
-        """These pairs as one batch, in order."""
-        return next(iter(self.loader(pairs, size=len(pairs), shuffle=False)))
-
-    def say(self, model: Any, pairs: Sequence[Pair]) -> list[str]:
-        """Greedy translations of the pairs' sources."""
-        sources = [" ".join(pair.source) for pair in pairs]
-        return translate(model, sources, self.source_vocab, self.target_vocab, max_len=14)
-
-    def bleu(self, model: Any, pairs: Sequence[Pair]) -> float:
-        """Corpus BLEU of greedy translations."""
-        return bleu(self.say(model, pairs), [" ".join(pair.target) for pair in pairs])
-
-
-def spanish_world() -> SpanishWorld:
-    """The corpus of this chapter: 3,253 training pairs, 200 for validation, 200 for the test."""
-    train, val, test = small_spanish()
-    english = Vocabulary(pair.source for pair in train)
-    spanish = Vocabulary(pair.target for pair in train)
-    return SpanishWorld(train, val, test, english, spanish)
+    return world_of(train, validation, test)
 
 
 # Inside a Transformer while it is trained ---------------------------------------------------------

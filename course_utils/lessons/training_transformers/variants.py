@@ -12,34 +12,33 @@ each: a small training. Their seconds are no comparison: other work on the same 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.attention import MultiHeadAttention, causal_mask, masked_softmax
-from course_utils.data.text import EOS, Vocabulary
-from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
-from course_utils.decoding import translate
+from course_utils.data.text import EOS
+from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.figures import Picture
 from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_runs
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.sequence_to_sequence.real import (
-    Vocabularies,
+    MIN_FREQ,
+    curves_of,
+    fitted,
+    readable,
+    said,
+    score,
     show_by_epoch,
-    vocabularies_of,
 )
-from course_utils.metrics import bleu
+from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of
 from course_utils.models.transformer import Transformer
 from course_utils.positions import SinusoidalPositions
 from course_utils.runtime import seed_everything
-from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import warmup_decay
-from course_utils.train.trainer import Trainer
 
 
 class SlicedHeads(nn.Module):
@@ -352,82 +351,48 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
 
     Nothing is chosen by a score; the rate falls to 0 at the end, and the last weights are kept.
     """
-    train, validation, test = real_pairs()
-    vocabularies = vocabularies_of(train)
+    pairs = load_tatoeba("es", max_tokens=MAX_TOKENS)  # no sentence stands in two parts
+    train, validation, test = split_by_source(pairs, (HELD_OUT, HELD_OUT))
+    train = train[:TRAIN]
+    vocabularies = vocabularies_of(train, min_freq=MIN_FREQ)
     seed_everything(seed)
     model = Transformer(*map(len, vocabularies), norm_first=norm_first, **SHAPE)
-    loader, since = PairLoader(train, *vocabularies, batch_size=BATCH, seed=seed), cpu_meter()
-    history = Trainer(
-        translation_loss(),
+    since = cpu_meter()
+
+    def bleu_of(pairs: list[Pair]) -> float:
+        known = readable(pairs, vocabularies)
+        return score(model, known, vocabularies, max_len=2 * MAX_TOKENS)
+
+    rows = fitted(
+        model,
+        train,
+        validation,
+        vocabularies,
+        batch=BATCH,
         epochs=EPOCHS,
         lr=RATE,
-        schedule=warmup_decay(WARMUP, EPOCHS * len(loader)),
-        measure=lambda model: {"bleu": score(model, validation, vocabularies), "cpu": since()},
+        schedule=lambda steps: warmup_decay(WARMUP, EPOCHS * steps),
+        measure=lambda _: {"bleu": bleu_of(validation), "cpu": since()},
         seed=seed,
         checkpoint=checkpoint,
         quiet=True,
-    ).fit(
-        model,
-        loader,
-        PairLoader(validation, *vocabularies, shuffle=False),
-        resume=checkpoint is not None,
     )
-    last = history.rows[-1]
+    last, known = rows[-1], [p for p in test if all(word in vocabularies[0] for word in p.source)]
     result = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": last["step"],
         "train_loss": last["train_loss"],
         "val_loss": last["val_loss"],
         "val_bleu": last["bleu"],
-        "seen_bleu": score(model, train[:HELD_OUT], vocabularies),
-        "test_bleu": score(model, test, vocabularies),
-        "cpu_seconds": sum(row["cpu"] for row in history.rows),
+        "seen_bleu": bleu_of(train[:HELD_OUT]),
+        "test_bleu": bleu_of(test),
+        "cpu_seconds": sum(row["cpu"] for row in rows),
     }
     return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": {
-            name: [[row["epoch"], round(row[name], 4)] for row in history.rows]
-            for name in ("train_loss", "val_loss", "bleu")
-        },
-        "examples": examples(model, test, vocabularies),
+        "result": result,
+        "curves": curves_of(rows, "train_loss", "val_loss", "bleu"),
+        "examples": said(model, known, vocabularies, SHOWN, max_len=2 * MAX_TOKENS),
     }
-
-
-def real_pairs() -> list[list[Pair]]:
-    """Pairs for training, validation and test; no English sentence stands in two parts."""
-    pairs = load_tatoeba("es", max_tokens=MAX_TOKENS)
-    train, validation, test = split_by_source(pairs, (HELD_OUT, HELD_OUT))
-    return [train[:TRAIN], validation, test]
-
-
-def references_of(pairs: Sequence[Pair], vocabulary: Vocabulary) -> dict[str, list[str]]:
-    """Each English sentence that has a known word, with all its Spanish translations."""
-    references: dict[str, list[str]] = {}
-    for pair in pairs:
-        if any(word in vocabulary for word in pair.source):
-            references.setdefault(" ".join(pair.source), []).append(" ".join(pair.target))
-    return references
-
-
-def score(model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies) -> float:
-    """BLEU of greedy translations; each source sentence is translated once."""
-    references = references_of(pairs, vocabularies[0])
-    translations = translate(model, list(references), *vocabularies, max_len=2 * MAX_TOKENS)
-    return bleu(translations, list(references.values()))
-
-
-def examples(
-    model: nn.Module, test: Sequence[Pair], vocabularies: Vocabularies
-) -> list[dict[str, Any]]:
-    """The first sentences of the test whose words are all known, whatever becomes of them."""
-    pairs = [pair for pair in test if all(word in vocabularies[0] for word in pair.source)]
-    references = references_of(pairs, vocabularies[0])
-    sources = list(references)[:SHOWN]
-    translations = translate(model, sources, *vocabularies, max_len=2 * MAX_TOKENS)
-    return [
-        {"source": source, "said": words, "references": references[source]}
-        for source, words in zip(sources, translations, strict=True)
-    ]
 
 
 # What the chapter shows -------------------------------------------------------------------------

@@ -1,15 +1,13 @@
 """The trainings of *The Transformer* that are made beforehand: `make runs CHAPTER=10`."""
 
-from course_utils.data.prose import Subwords
 from course_utils.data.text import EOS, pad
 from course_utils.data.translation import load_sentences
 from course_utils.decoding import greedy
 from course_utils.interventions import intervene
-from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
+from course_utils.lessons.multi_head_attention.runs import everyday_translator
 from course_utils.lessons.transformer.machine import LONGEST, ratios
 from course_utils.lessons.transformer.totals import KINDS, draw, score, train_totals, without
-from course_utils.models.transformer import Transformer
 
 SEEDS = (0, 1, 2)
 
@@ -28,7 +26,7 @@ def changed_model(*, kind: str, seed: int) -> dict:
     result["parameters"] = sum(
         weight.numel() for weight in model.parameters() if weight.requires_grad
     )
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}
 
 
 @stored(
@@ -49,7 +47,7 @@ def three_times_as_long(*, kind: str, rate: float, seed: int) -> dict:
     losses = train_totals(model, steps=750, lr=rate, seed=seed)
     result = score(model, draw(1000, seed=7, held_out=True))
     result["loss"] = sum(losses[-20:]) / 20
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}
 
 
 @stored(
@@ -66,7 +64,7 @@ def norms_at_rates(*, kind: str, rate: float, seed: int) -> dict:
     model = without(kind, seed)
     train_totals(model, lr=rate, seed=seed)
     result = score(model, draw(1000, seed=7, held_out=True))
-    return {"result": {name: round(value, 4) for name, value in result.items()}}
+    return {"result": result}
 
 
 @stored(
@@ -80,12 +78,7 @@ def everyday_parts(*, sentences: int) -> dict:
     Args:
         sentences: of the course's own, the first ones of 6 to 10 tokens.
     """
-    checkpoint = load_model("everyday_fr")
-    model = Transformer(**checkpoint.config)
-    model.load_state_dict(checkpoint.state)
-    model.eval()
-    words = checkpoint.vocabularies
-    pieces = Subwords.of(words["tokens"], [tuple(merge.split()) for merge in words["merges"]])
+    model, pieces = everyday_translator()
     asked = [pair.source for pair in load_sentences("fr") if 6 <= len(pair.source) <= 10]
     batch = pad([[*pieces.encode(" ".join(text)), EOS] for text in asked[:sentences]])
     before = greedy(model, *batch, max_len=2 * LONGEST)
@@ -93,5 +86,4 @@ def everyday_parts(*, sentences: int) -> dict:
         acts.ablate("feed_forward")
         now = greedy(model, *batch, max_len=2 * LONGEST)
     changed = sum(a != b for a, b in zip(now, before, strict=True)) / sentences
-    bars = {part: round(bar, 4) for part, bar in ratios(model, *batch, before).items()}
-    return {"result": bars | {"changed without networks": changed}}
+    return {"result": ratios(model, *batch, before) | {"changed without networks": changed}}

@@ -112,10 +112,11 @@ class _Nothing(nn.Module):
         return x
 
 
-class _Silent(nn.Module):
-    """In the place of a network: it adds nothing."""
+class Silent(nn.Module):
+    """In the place of a sublayer: it adds nothing."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *rest, **options) -> Tensor:
+        """(…, d) → zeros of the same shape."""
         return torch.zeros_like(x)
 
 
@@ -168,7 +169,7 @@ def without(kind: str, seed: int) -> Transformer:
         model.positions = _Nothing()
     for block in (*model.encoder, *model.decoder):
         if kind == "no position-wise networks":
-            block.feed_forward, block.feed_forward_norm = _Silent(), nn.Identity()
+            block.feed_forward, block.feed_forward_norm = Silent(), nn.Identity()
         elif kind == "no residual connections":
             encodes = isinstance(block, EncoderLayer)
             block.__class__ = _EncoderWithoutSums if encodes else _DecoderWithoutSums

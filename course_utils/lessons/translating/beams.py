@@ -7,7 +7,7 @@ from torch import Tensor
 
 from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
-from course_utils.data.translation import Batch, Pair, collate
+from course_utils.data.translation import Batch, Pair
 from course_utils.decoding import translate
 from course_utils.interventions import intervene
 from course_utils.kit.live import load_model
@@ -18,7 +18,12 @@ from course_utils.lessons.bahdanau_attention.live_translator import (
     fit,
     held_out_loss,
 )
-from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, larger_world
+from course_utils.lessons.sequence_to_sequence import small_world
+from course_utils.lessons.sequence_to_sequence.small_world import (
+    SmallWorld,
+    Vocabularies,
+    larger_world,
+)
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 
@@ -108,8 +113,6 @@ def undecided(first_a: float) -> Tree:
 
 # What a word looks at, and what it needs ---------------------------------------------------------
 
-Vocabularies = tuple[Vocabulary, Vocabulary]
-
 
 def batch_of(
     pairs: Sequence[Pair],
@@ -117,10 +120,9 @@ def batch_of(
     translations: Sequence[Sequence[str]] | None = None,
 ) -> Batch:
     """The pairs as ids, padded; with these translations instead of their own, if there are any."""
-    source, target = vocabularies
     if translations is not None:
         pairs = [Pair(p.source, tuple(t)) for p, t in zip(pairs, translations, strict=True)]
-    return collate([(source.encode(pair.source), target.encode(pair.target)) for pair in pairs])
+    return small_world.batch_of(pairs, vocabularies)
 
 
 def cut(maps: Tensor, pairs: Sequence[Pair]) -> list[Tensor]:
@@ -189,15 +191,8 @@ def pair_of(line: str, model: Transformer, world: SmallWorld) -> Pair:
 
 OTHER_GENDER = {"le": "la", "un": "une", "mon": "ma", "ton": "ta", "son": "sa"}
 OTHER_GENDER |= {feminine: masculine for masculine, feminine in OTHER_GENDER.items()}
-ADJECTIVES = {
-    "old",
-    "new",
-    "small",
-    "big",
-    "pretty",
-    "young",
-    "good",
-}  # stand before a noun in French, too
+ADJECTIVES = {"old", "new", "small", "big", "pretty", "young", "good"}
+"""They stand before a noun in French, too."""
 ROADS = {
     "nothing": (False, "none"),
     "head 0.1": (False, "head"),

@@ -19,7 +19,6 @@ from course_utils.data.translation import (
     Batch,
     Pair,
     PairLoader,
-    collate,
     load_sentences,
     load_tatoeba,
 )
@@ -28,6 +27,8 @@ from course_utils.files import data_path
 from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
+from course_utils.lessons.sequence_to_sequence.real import curves_of
+from course_utils.lessons.sequence_to_sequence.small_world import batch_of
 from course_utils.lessons.translating.real import Pieces, Split, looked_up, split
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
@@ -46,11 +47,8 @@ NO_MARK, NO_APOSTROPHE, OTHER_NAME = 1 / 6, 1 / 20, 1 / 2  # how often visitors 
 FINAL_MARKS = (".", "!", "?", "…")
 BATCH, RATE, WARMUP, LABEL_SMOOTHING = 80, 2e-3, 300, 0.1
 STEPS = 250  # of an epoch
-ROUNDS = (
-    (12, 0.4),
-    (14, 0.7),
-    (40, 0.6),
-)  # epochs, and in which share of them, the last ones, the rate falls
+ROUNDS = ((12, 0.4), (14, 0.7), (40, 0.6))
+"""Epochs, and in which share of them, the last ones, the rate falls."""
 
 NAMES = {
     "tom": """
@@ -140,9 +138,7 @@ class Typed(PairLoader):
     def _batch(self, rows: list[int], generator: torch.Generator) -> Batch:
         chance = random.Random(int(torch.randint(2**31, (), generator=generator)))
         typed = [as_typed(self.pairs[row], chance) for row in rows]
-        return collate(
-            [(self._pieces.encode(p.source), self._pieces.encode(p.target)) for p in typed]
-        )
+        return batch_of(typed, (self._pieces, self._pieces))
 
 
 def new_model(pieces: Pieces, seed: int) -> Transformer:
@@ -191,12 +187,6 @@ def fit(
     return history
 
 
-def translate_pairs(model: nn.Module, pieces: Pieces, pairs: Sequence[Pair]) -> list[str]:
-    """Its translations, greedily."""
-    lines = [" ".join(pair.source) for pair in pairs]
-    return translate(model, lines, pieces, pieces, max_len=4 * MAX_TOKENS)
-
-
 def scores(lines: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str, float]:
     """BLEU against all translations, and the share that is one of them to the letter."""
     every = [data.references[pair.source] for pair in pairs]
@@ -217,7 +207,8 @@ def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
     }
     save_model(NAME, model, {**sizes, **SHAPE}, vocabularies, bits=BITS)
     rounded = network_of(Transformer, packed(NAME))
-    lines = translate_pairs(rounded, pieces, data.test)
+    asked = [" ".join(pair.source) for pair in data.test]
+    lines = translate(rounded, asked, pieces, pieces, max_len=4 * MAX_TOKENS)
     memory = looked_up(data.train, data.test)
     result = {f"test_{name}": value for name, value in scores(lines, data.test, data).items()}
     result |= {f"looked_up_{k}": value for k, value in scores(memory, data.test, data).items()}
@@ -280,10 +271,5 @@ def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
         "step": best["step"],
         "val_loss": best["val_loss"],
     } | save(model, data, pieces)
-    return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": {
-            name: [[row["step"], round(row[name], 4)] for row in rows]
-            for name in ("train_loss", "val_loss")
-        },
-    }
+    curves = curves_of(rows, "train_loss", "val_loss", over="step")
+    return {"result": result, "curves": curves}

@@ -16,17 +16,17 @@ from torch import nn
 
 from course_utils.data.prose import Subwords
 from course_utils.data.text import UNK, Vocabulary
-from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
+from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_runs
-from course_utils.lessons.sequence_to_sequence.real import looked_up
+from course_utils.lessons.sequence_to_sequence.real import curves_of, fitted, looked_up
+from course_utils.lessons.sequence_to_sequence.small_world import Vocabularies
+from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of as known_words
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
-from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import warmup_decay
-from course_utils.train.trainer import Trainer
 
 MAX_TOKENS = 10  # of either side, punctuation included
 TRAIN = 40_000  # pairs
@@ -36,8 +36,6 @@ EPOCHS, BATCH, RATE, LABEL_SMOOTHING = 8, 128, 2e-3, 0.1
 MIN_FREQ = 2  # rarer words become <unk>
 PIECES = 4000  # subwords of each language
 SHOWN = 12  # sentences of the test whose translations are kept
-
-Vocabularies = tuple[Vocabulary, Vocabulary]
 
 
 @dataclass(frozen=True)
@@ -106,10 +104,10 @@ class Pieces(Vocabulary):
 
 def vocabularies_of(train: Sequence[Pair], tokens: str) -> Vocabularies:
     """English and French: words that the training pairs have often enough, or subwords."""
+    if tokens == "words":
+        return known_words(train, min_freq=MIN_FREQ)
     sides = [pair.source for pair in train], [pair.target for pair in train]
-    if tokens == "subwords":
-        return Pieces.learned(sides[0], size=PIECES), Pieces.learned(sides[1], size=PIECES)
-    return Vocabulary(sides[0], min_freq=MIN_FREQ), Vocabulary(sides[1], min_freq=MIN_FREQ)
+    return Pieces.learned(sides[0], size=PIECES), Pieces.learned(sides[1], size=PIECES)
 
 
 def new_transformer(vocabularies: Vocabularies, seed: int) -> Transformer:
@@ -138,7 +136,22 @@ def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) 
     )
     vocabularies = vocabularies_of(data.train, tokens)
     model = new_transformer(vocabularies, seed)
-    rows = _train(model, data, vocabularies, seed, checkpoint)
+    rows = fitted(
+        model,
+        data.train,
+        data.validation,
+        vocabularies,
+        batch=BATCH,
+        epochs=EPOCHS,
+        lr=RATE,
+        schedule=lambda steps: warmup_decay(EPOCHS * steps // 8, EPOCHS * steps),
+        keep_best=True,
+        label_smoothing=LABEL_SMOOTHING,
+        measure=lambda model: {"bleu": bleu(*_said(model, data.validation, vocabularies))},
+        seed=seed,
+        checkpoint=checkpoint,
+        quiet=True,
+    )
     forbid_unknown(model)
     best = min(rows, key=lambda row: row["val_loss"])
     result = {
@@ -154,35 +167,8 @@ def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) 
     }
     scores, examples = _scores(model, data, vocabularies)
     result |= scores
-    return {
-        "result": {name: round(value, 4) for name, value in result.items()},
-        "curves": {
-            name: [[row["epoch"], round(row[name], 4)] for row in rows]
-            for name in ("train_loss", "val_loss", "bleu")
-        },
-        "examples": examples,
-    }
-
-
-def _train(
-    model: nn.Module, data: Split, vocabularies: Vocabularies, seed: int, checkpoint: Path | None
-) -> list[dict]:
-    """A row for each epoch; the model has the weights of the best one."""
-    loader = PairLoader(data.train, *vocabularies, batch_size=BATCH, seed=seed)
-    steps = EPOCHS * len(loader)
-    trainer = Trainer(
-        translation_loss(label_smoothing=LABEL_SMOOTHING),
-        epochs=EPOCHS,
-        lr=RATE,
-        schedule=warmup_decay(steps // 8, steps),
-        keep_best=True,
-        measure=lambda model: {"bleu": bleu(*_said(model, data.validation, vocabularies))},
-        seed=seed,
-        checkpoint=checkpoint,
-        quiet=True,
-    )
-    held_out = PairLoader(data.validation, *vocabularies, shuffle=False)
-    return trainer.fit(model, loader, held_out, resume=checkpoint is not None).rows
+    curves = curves_of(rows, "train_loss", "val_loss", "bleu")
+    return {"result": result, "curves": curves, "examples": examples}
 
 
 def _scores(
@@ -227,18 +213,16 @@ def translation_memory(*, seed: int) -> dict:
     pairs = load_tatoeba("fr", max_tokens=MAX_TOKENS)
     data = split(pairs, num_train=TRAIN, num_held_out=HELD_OUT, seed=seed)
     lines = looked_up(data.train, data.test)
-    return {
-        "result": {
-            "test_bleu": round(bleu(lines, [" ".join(pair.target) for pair in data.test]), 4),
-            "test_bleu_all": round(
-                bleu(lines, [data.references[pair.source] for pair in data.test]), 4
-            ),
-        },
-        "examples": [
-            {"source": " ".join(pair.source), "said": line}
-            for pair, line in list(zip(data.test, lines, strict=True))[:SHOWN]
-        ],
+    right = {
+        "test_bleu": [" ".join(pair.target) for pair in data.test],
+        "test_bleu_all": [data.references[pair.source] for pair in data.test],
     }
+    examples = [
+        {"source": " ".join(pair.source), "said": line}
+        for pair, line in list(zip(data.test, lines, strict=True))[:SHOWN]
+    ]
+    result = {name: bleu(lines, texts) for name, texts in right.items()}
+    return {"result": result, "examples": examples}
 
 
 # What the chapter shows -------------------------------------------------------------------------

@@ -4,24 +4,22 @@ import math
 from collections import Counter
 from pathlib import Path
 
-from course_utils.data.text import Vocabulary
 from course_utils.data.translation import PairLoader, load_tatoeba
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.alignment import diagonal, errors
-from course_utils.lessons.sequence_to_sequence.real import learned
-from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world
+from course_utils.lessons.bahdanau_attention.runs import fit, of_unread, scores
+from course_utils.lessons.sequence_to_sequence.real import curves_of, learned
+from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world, vocabularies_of
 from course_utils.lessons.translating.beams import article_roads, attention_maps, needs_maps
 from course_utils.lessons.translating.beams import translator_checkpoints as translator_checkpoints
 from course_utils.lessons.translating.everyday import everyday as everyday
 from course_utils.lessons.translating.real import real_transformer as real_transformer
 from course_utils.lessons.translating.real import translation_memory as translation_memory
-from course_utils.metrics import bleu
-from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 from course_utils.train.losses import translation_loss
-from course_utils.train.schedules import inverse_sqrt, warmup_decay
+from course_utils.train.schedules import inverse_sqrt
 from course_utils.train.trainer import Trainer
 
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
@@ -51,11 +49,7 @@ def translator(chapter, *, seed: int) -> dict:
     result |= _alignments(model, chapter.world.val, test, words)
     roads = article_roads(model, test, words)
     result |= {f"gender, {taken}": share for taken, share in roads.items()}
-    curves = {"val_loss": [[row["epoch"], round(row["val_loss"], 4)] for row in rows]}
-    return {
-        "result": {name: round(float(value), 4) for name, value in result.items()},
-        "curves": curves,
-    }
+    return {"result": result, "curves": curves_of(rows, "val_loss")}
 
 
 def _alignments(model, val, test, words) -> dict[str, float]:
@@ -87,7 +81,7 @@ def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **opti
     return learned(
         "fr",
         lambda *words: Transformer(*words, **sizes, dropout=0.1, norm_first=False),
-        lambda steps: inverse_sqrt(warmup),
+        schedule=lambda steps: inverse_sqrt(warmup),
         lr=(width * warmup) ** -0.5,
         label_smoothing=0.1,
         graphs=True,
@@ -96,41 +90,18 @@ def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **opti
     )
 
 
-EPOCHS, RATE, DROPOUT = 18, 0.009, 0.2
+EPOCHS, RATE = 18, 0.009
+SCORES = ("parameters", "train_loss", "val_loss", "bleu", "exact", "exact_5", "exact_10")
 
 
 @stored(seeds=range(3), data=["translation/grammar_fr.tsv", "translation/sentences.tsv"])
 def recurrent_for_longer(*, seed: int) -> dict:
     """Losses, and BLEU and the shares of exact translations of the test sentences."""
     world = small_world("fr")
-    vocabularies, test = (world.source_vocab, world.target_vocab), world.test
-    seed_everything(seed)
-    model = AttentionTranslator(
-        *map(len, vocabularies), embed_dim=64, hidden_dim=64, dropout=DROPOUT
-    )
-    loader = world.loader(world.train, seed=seed)
-    schedule = warmup_decay(50, EPOCHS * len(loader))
-    trainer = Trainer(
-        translation_loss(), epochs=EPOCHS, lr=RATE, schedule=schedule, seed=seed, quiet=True
-    )
-    rows = trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows
-    translations = translate(model, [" ".join(p.source) for p in test], *vocabularies, max_len=20)
-    right = [" ".join(pair.target) for pair in test]
-    hits = [a == b for a, b in zip(translations, right, strict=True)]
-    result = {
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "train_loss": rows[-1]["train_loss"],
-        "val_loss": rows[-1]["val_loss"],
-        "bleu": bleu(translations, right),
-        "exact": sum(hits) / len(hits),
-    }
-    for name, (low, high) in {"exact_5": (4, 5), "exact_10": (8, 10)}.items():
-        group = [hit for hit, p in zip(hits, test, strict=True) if low <= len(p.source) <= high]
-        result[name] = sum(group) / len(group)
-    return {
-        "result": {name: round(float(value), 4) for name, value in result.items()},
-        "curves": {"val_loss": [[row["epoch"], round(row["val_loss"], 4)] for row in rows]},
-    }
+    model, rows = fit(world, "attention, dropout", EPOCHS, RATE, seed)
+    every = scores(model, world, rows[-1])
+    result = {name: every[name] for name in SCORES}
+    return {"result": result, "curves": curves_of(rows, "val_loss")}
 
 
 LECTURE = {"embed_dim": 256, "num_heads": 4, "ffn_dim": 64, "num_layers": 2, "dropout": 0.2}
@@ -145,7 +116,7 @@ def lecture(*, seed: int) -> dict:
     """
     corpus = load_tatoeba("fr")
     read = corpus[:READ]
-    words = Vocabulary(p.source for p in read), Vocabulary(p.target for p in read)
+    words = vocabularies_of(read)
     seed_everything(seed)
     model = Transformer(*map(len, words), norm_first=False, **LECTURE)
     trainer = Trainer(translation_loss(), epochs=PASSES, seed=seed, quiet=True)
@@ -156,18 +127,8 @@ def lecture(*, seed: int) -> dict:
          "bleu": round(lecture_bleu(french, right), 3)}
         for line, french, right in zip(FOUR, translate(model, FOUR, *words), WANTED, strict=True)
     ]  # fmt: skip
-    right_of: dict[tuple[str, ...], set[str]] = {}
-    for pair in corpus:
-        right_of.setdefault(pair.source, set()).add(" ".join(pair.target))
-    fresh = [p for p in corpus[1000:1400] if all(token in words[0] for token in p.source)]
-    said = translate(model, [" ".join(p.source) for p in fresh], *words)
-    hits = sum(french in right_of[p.source] for french, p in zip(said, fresh, strict=True))
-    loss = [[row["epoch"], round(row["train_loss"], 4)] for row in rows]
-    return {
-        "result": {"loss": loss[-1][1], "unread": len(fresh), "unread_right": hits},
-        "examples": examples,
-        "curves": {"train_loss": loss},
-    }
+    result = {"loss": rows[-1]["train_loss"]} | of_unread(model, corpus, words)
+    return {"result": result, "examples": examples, "curves": curves_of(rows, "train_loss")}
 
 
 WANTED = "va !", "j'ai perdu .", "il est calme .", "je suis chez moi ."

@@ -40,10 +40,9 @@ def deals(garments: ImageSet, count: int, seed: int = 0) -> Iterator[Boards]:
             step = torch.randint(1, len(garment), (number,), generator=generator)
             second = (first + step) % len(garment)
             pairs[here] = torch.stack([garment[first], garment[second]], dim=1)
-        order = torch.rand(count, CARDS, generator=generator).argsort(
-            dim=1
-        )  # of each place: its card
-        place = order.argsort(dim=1)  # of each card: its place
+        # Of each place its card, and of each card its place.
+        order = torch.rand(count, CARDS, generator=generator).argsort(dim=1)
+        place = order.argsort(dim=1)
         twins = place.gather(1, order ^ 1)  # cards 2k and 2k + 1 are a pair
         cards = small[pairs.flatten(1).gather(1, order)]  # (count, 16, 1, 14, 14)
         grid = cards.view(count, ROWS, ROWS, CARD, CARD).transpose(2, 3)

@@ -30,8 +30,6 @@ from course_utils.train.trainer import Trainer
 
 SIZE = {"patch_size": 4, "embed_dim": 96, "ffn_dim": 192, "num_heads": 3, "num_layers": 3}
 CLOTHES = SIZE | {"patch_size": 7}
-LARGE = {"image_size": 96, "patch_size": 16, "embed_dim": 512, "ffn_dim": 2048}
-LARGE |= {"num_heads": 8, "num_layers": 2}
 BATCH, RATE = 64, 2e-3
 CLOTHES_EPOCHS = 20
 PHOTO_EPOCHS = 6
@@ -88,7 +86,7 @@ def scores(model: nn.Module, test: ImageSet, curves: dict[str, list]) -> dict:
     }
     confusion = confusion_matrix(*predictions, len(test.classes)).tolist()
     return {
-        "result": {name: round(value, 4) for name, value in result.items()},
+        "result": result,
         "curves": {name: curves[name] for name in ("loss", "validation")},
         "examples": [{"classes": list(test.classes), "confusion": confusion}],
     }
@@ -100,8 +98,7 @@ def whole_fashion(*, epochs: int, seed: int, checkpoint: Path | None = None) -> 
     images, validation = load_fashion_mnist("train", full=True).split(55_000)
     torch.manual_seed(seed)
     model = ViT(**CLOTHES, dropout=0.0)
-    options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint}
-    curves = learn(model, images, validation, **options)
+    curves = learn(model, images, validation, epochs=epochs, seed=seed, checkpoint=checkpoint)
     return scores(model, load_fashion_mnist("test", full=True), curves)
 
 
@@ -141,17 +138,14 @@ def recompressed_cifar10(
     *, patches: str, epochs: int, seed: int, checkpoint: Path | None = None
 ) -> dict:
     """CIFAR-10, a tenth of its training pictures for validation; tested once."""
-    labeled = photos("train")
-    images, validation = labeled.split(len(labeled) * 9 // 10)
     torch.manual_seed(seed)
     model = ViT(image_size=32, channels=3, **SIZE, dropout=0.0)
     if patches == "unpermuted":
         embedding = Unpermuted(SIZE["patch_size"], 3, SIZE["embed_dim"])
         embedding.load_state_dict(model.patch_embedding.state_dict())
         model.patch_embedding = embedding
-    options = {"epochs": epochs, "seed": seed, "checkpoint": checkpoint}
-    curves = learn(model, images, validation, **options)
-    return scores(model, photos("test"), curves)
+    parts = map(photos, ("train", "test"))
+    return _learned(model, *parts, epochs=epochs, seed=seed, checkpoint=checkpoint)
 
 
 # At full size, for a GPU ------------------------------------------------------------------------
@@ -209,8 +203,9 @@ def clothes(
 ) -> dict:
     """Fashion-MNIST at 96 × 96 (Dive into Deep Learning, section 11.8)."""
     torch.manual_seed(seed)
-    size = LARGE | {"embed_dim": width, "ffn_dim": 4 * width, "num_layers": layers}
-    model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), ViT(**size, dropout=0.1))
+    size = {"image_size": 96, "patch_size": 16, "num_heads": 8, "embed_dim": width}
+    vit = ViT(**size, ffn_dim=4 * width, num_layers=layers, dropout=0.1)
+    model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), vit)
     parts = (load_fashion_mnist(split, full=True) for split in ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=5e-4, seed=seed, checkpoint=checkpoint)
 

@@ -92,7 +92,7 @@ def variant(kind: str, seed: int, **changes) -> ViT:
     """An untrained model: the chapter's, or with one change.
 
     Args:
-        kind: "class token", "mean of the patches", "positions 0.02" or "no positions".
+        kind: "class token", "mean of the patches" or "no positions".
         seed: of its weights.
         changes: other sizes, such as `patch_size=4`.
 
@@ -103,9 +103,7 @@ def variant(kind: str, seed: int, **changes) -> ViT:
     if kind == "mean of the patches":
         return WithoutClassToken(**SIZE, **changes)
     model = ViT(**SIZE, **changes)
-    if kind == "positions 0.02":
-        nn.init.normal_(model.positions.table, std=0.02)
-    elif kind == "no positions":
+    if kind == "no positions":
         nn.init.zeros_(model.positions.table)
         model.positions.table.requires_grad_(False)
     elif kind != "class token":
@@ -129,25 +127,15 @@ def alike(model: ViT) -> Tensor:
 class SmallCNN(nn.Sequential):
     """A convolutional network to compare with: three 3 × 3 convolutions with stride 2, a linear layer.
 
-    (batch, channels, height, width) → logits (batch, num_classes).
-
-    Args:
-        channels: of the images.
-        num_classes: of the images.
-        width: channels after the first convolution; then twice, then four times as many.
-        dropout: before the last layer.
+    Gray images (batch, 1, height, width) → logits (batch, 10).
     """
 
-    def __init__(
-        self, *, channels: int = 1, num_classes: int = 10, width: int = 16, dropout: float = 0.1
-    ):
+    def __init__(self):
         layers: list[nn.Module] = []
-        for wider in (width, 2 * width, 4 * width):
+        for channels, wider in ((1, 16), (16, 32), (32, 64)):
             convolution = nn.Conv2d(channels, wider, 3, stride=2, padding=1, bias=False)
             layers += [convolution, nn.BatchNorm2d(wider), nn.ReLU()]
-            channels = wider
-        pooled = [nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(dropout)]
-        super().__init__(*layers, *pooled, nn.Linear(16 * width, num_classes))
+        super().__init__(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(256, 10))
 
 
 # What a classifier says of many pictures, and which classes it takes for which --------------------
