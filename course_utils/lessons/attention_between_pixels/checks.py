@@ -14,9 +14,9 @@ SMALL = 1e-4  # differences that are rounding
 non_local_means = Check("non_local_means", forbids=["non_local_means"])
 
 
-def _mistaken(pictures, width, *, padding="replicate", axis=-1):
-    """Non-local means with another padding, or another axis of the softmax."""
-    keys = unfold(pad(pictures[:, None], [1] * 4, mode=padding), 3).mT / width
+def _mistaken(pictures, *, padding="replicate", axis=-1):
+    """Non-local means of the width 0.5 with another padding, or another axis of the softmax."""
+    keys = unfold(pad(pictures[:, None], [1] * 4, mode=padding), 3).mT / 0.5
     weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=axis)
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
@@ -41,7 +41,7 @@ def _(candidate):
     even = torch.full((1, 5, 5), 0.25)
     expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
     other = torch.rand(1, 5, 5)
-    by_columns = _mistaken(other, 0.5, axis=-2)
+    by_columns = _mistaken(other, axis=-2)
     _is_not(
         candidate(other, 0.5), by_columns, "the columns of the weights sum to 1, the rows do not"
     )
@@ -62,7 +62,7 @@ def _(candidate):
         ("reflect", "other pixels"),
         ("circular", "pixels of the other edge"),
     ):
-        mistaken = _mistaken(other, 0.5, padding=padding)
+        mistaken = _mistaken(other, padding=padding)
         _is_not(
             candidate(other, 0.5),
             mistaken,

@@ -26,6 +26,7 @@ TESTS, VALIDATION = 1_000_001, 1_000_002  # seeds of pictures that no training d
     ],
     seeds=(0, 1, 2),
     chapter=["FarNetwork", "train"],
+    digits=20,  # as they are
 )
 def far_colors(chapter, *, kind: str, symbols: int, steps: int, rate: float, seed: int) -> dict:
     """Share of right colors on 500 pictures, every 100 steps; the rate is chosen on 500 others."""

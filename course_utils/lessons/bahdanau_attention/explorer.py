@@ -9,7 +9,7 @@ from torch import Tensor
 
 from course_utils.figures import COLORS, Picture, heatmap, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
-from course_utils.kit.runs import stored_runs
+from course_utils.kit.runs import stored_run
 from course_utils.lessons.bahdanau_attention.alignment import (
     SHOWN,
     Rule,
@@ -41,13 +41,11 @@ def learning_to_align() -> Explorer:
 
 def _stored(order: str) -> dict[int, dict]:
     """Passes → the maps then, and the error rate."""
-    (run,) = stored_runs("bahdanau_attention", "learning", order=order)
+    run = stored_run("bahdanau_attention", "learning", order=order)
+    by_passes = {example["passes"]: example["maps"] for example in run.examples}
     return {
-        example["passes"]: {
-            "maps": example["maps"],
-            "rate": run.result[f"aer_{example['passes']}"],
-        }
-        for example in run.examples
+        passes: {"maps": maps, "rate": run.result[f"aer_{passes}"]}
+        for passes, maps in by_passes.items()
     }
 
 

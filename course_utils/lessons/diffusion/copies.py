@@ -86,12 +86,11 @@ def drawn_loss(kind: str, network: nn.Module, generator: torch.Generator) -> Ten
 
 
 @torch.no_grad()
-def held_out_loss(kind: str, network: nn.Module, count: int = 2000) -> float:
+def held_out_loss(kind: str, network: nn.Module) -> float:
     """Mean loss on the test part, with the same steps and noise for every network."""
     clean, _ = clothes("test", SIDE)
-    clean = clean[:count]
     generator = torch.Generator().manual_seed(9)
-    t = torch.arange(count) * diffusion().steps // count + 1
+    t = torch.arange(len(clean)) * diffusion().steps // len(clean) + 1
     noise = torch.randn(clean.shape, generator=generator)
     return loss(kind, network, clean, t, noise).mean().item()
 
@@ -104,11 +103,11 @@ def drawn(kind: str, network: nn.Module, clean: Tensor, seed: int = 0) -> Tensor
 
 
 @torch.no_grad()
-def looks(network: UNet, step: int = 100, count: int = 100) -> dict[str, Tensor]:
-    """Mean maps over held-out garments, by block and head: queries (4, 16), keys (4, 16)."""
-    clean = clothes("test", SIDE)[0][:count]
+def looks(network: UNet) -> dict[str, Tensor]:
+    """Mean maps over held-out garments at step 100, by block and head: queries (4, 16), keys (4, 16)."""
+    clean = clothes("test", SIDE)[0][:100]
     noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(9))
-    t = torch.full((count,), step)
+    t = torch.full((len(clean),), 100)
     with record_attention(network) as maps:
         network(canvas(clean, diffusion().add_noise(clean.flip(-1), t, noise)), t)
     return {

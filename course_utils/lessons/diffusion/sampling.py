@@ -55,22 +55,21 @@ def train(
     loss: Callable[[torch.Generator], Tensor],
     *,
     steps: int,
-    lr: float = RATE,
     seed: int = 0,
 ) -> None:
-    """Fit a network: the rate rises over 20 steps, then falls on a line to 0.
+    """Fit a network: the rate rises to RATE over 20 steps, then falls on a line to 0.
 
     Args:
         network: what is trained.
         loss: draws a batch with the generator, and gives its mean loss.
-        steps, lr: how many steps, and the largest rate.
+        steps: how many.
         seed: of the batches.
     """
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=lr, betas=(0.9, 0.99))
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE, betas=(0.9, 0.99))
     rate = warmup_decay(20, steps)
     for step in range(1, steps + 1):
-        optimizer.param_groups[0]["lr"] = lr * rate(step)
+        optimizer.param_groups[0]["lr"] = RATE * rate(step)
         value = loss(generator)
         optimizer.zero_grad()
         value.backward()
@@ -136,23 +135,22 @@ def attend_to_words(queries: Tensor, keys: Tensor, values: Tensor, num_heads: in
     return merge_heads(scores.softmax(dim=-1) @ v)
 
 
-def walk_picture(walks: Tensor, shown: int = 24) -> Picture:
-    """Paths of single pixels from noise to +1 or −1, and how many are on the side where they end.
+def walk_picture(walks: Tensor) -> Picture:
+    """24 paths of single pixels from noise to +1 or −1, and how many of all are on the side where they end.
 
     Args:
         walks: (steps + 1, pixels), from the last step to step 0.
-        shown: how many of them are drawn.
     """
     last = len(walks) - 1
     settled = ((walks > 0) == (walks[-1] > 0)).float().mean(dim=1)
     picture, ax = subplots(
         width=7.0,
         height=2.8,
-        alt=f"Paths of {shown} pixels from noise at step {last} to plus or minus one at step 0: jagged; many change "
+        alt=f"Paths of 24 pixels from noise at step {last} to plus or minus one at step 0: jagged; many change "
         "sides in the first hundred steps, a few later, none near the end. Above: the share of all paths that are "
         "on the side where they end.",
     )
-    for walk in walks[:, :shown].T:
+    for walk in walks[:, :24].T:
         color = COLORS["key" if walk[-1] > 0 else "query"]
         ax.plot(range(last, -1, -1), walk, linewidth=0.8, color=color)
     for t in (150, 100, 50):

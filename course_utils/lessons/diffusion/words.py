@@ -8,7 +8,6 @@ import base64
 import functools
 import io
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import torch
@@ -23,7 +22,7 @@ from course_utils.cache import record_attention
 from course_utils.data.images import load_fashion_mnist
 from course_utils.figures import COLORS
 from course_utils.files import atomic_write
-from course_utils.kit.runs import StoredRun, stored_runs
+from course_utils.kit.runs import StoredRun, stored_run, stored_runs
 from course_utils.lessons.diffusion.sampling import (
     STEPS,
     diffusion,
@@ -467,18 +466,20 @@ def plot_forbidding(ax: Axes, runs: Sequence[StoredRun]) -> None:
 
 def how_sure() -> Markdown:
     """What the chapter's claims rest on, with the numbers of the stored runs."""
-    (training,) = stored_runs("diffusion", "garments_for_words")
+    training = stored_run("diffusion", "garments_for_words")
     rates = stored_runs("diffusion", "rates_for_words")
     plain = stored_runs("diffusion", "forbidding", scale=1.0)
     (early, before), (_, end) = (training.curves["held out"][i] for i in (-3, -1))
 
+    def mean(runs: Sequence[StoredRun], name: str) -> float:
+        return sum(run.result[name] for run in runs) / len(runs)
+
     def share(runs: Sequence[StoredRun], name: str) -> str:
-        return f"{100 * sum(run.result[name] for run in runs) / len(runs):.0f} %"
+        return f"{100 * mean(runs, name):.0f} %"
 
     means = (
-        f"{sum(run.result['loss'] for run in of) / len(of):.3f} at {rate:g}"
-        for rate, of in groupby(sorted(rates, key=_rate), key=_rate)
-        for of in [list(of)]
+        f"{mean([run for run in rates if run.config['rate'] == rate], 'loss'):.3f} at {rate:g}"
+        for rate in sorted({run.config["rate"] for run in rates})
     )
     return Markdown(
         "<details><summary><em>How sure is this?</em></summary>\n\n"
@@ -497,7 +498,3 @@ def how_sure() -> Markdown:
         "vectors would do as well at this size, but on the further page, at 8 × 8 pixels, they come close."
         "\n\n</details>"
     )
-
-
-def _rate(run: StoredRun) -> float:
-    return run.config["rate"]

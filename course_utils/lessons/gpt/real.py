@@ -22,7 +22,7 @@ from course_utils.data.loading import Loader
 from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_token, story_text
 from course_utils.data.registry import DataUnavailable, fetch
 from course_utils.decoding import next_token_probs
-from course_utils.kit.runs import StoredRun, stored, stored_runs
+from course_utils.kit.runs import StoredRun, stored, stored_run
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs, ngram_losses
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.lessons.sequence_to_sequence.real import curves_of
@@ -230,7 +230,7 @@ def own_texts_mixed(*, text: str) -> dict:
 
 
 @torch.no_grad()
-def write(model: GPT, alphabet: str, count: int, *, temperature: float = 0.8) -> str:
+def write(model: GPT, alphabet: str, count: int) -> str:
     """`count` characters behind a line's end; where the table of positions ends, its last half is read again."""
     generator = torch.Generator().manual_seed(1)
     ids = [alphabet.index("\n")]
@@ -239,7 +239,7 @@ def write(model: GPT, alphabet: str, count: int, *, temperature: float = 0.8) ->
         for _ in range(count):
             if state.length == LENGTH:
                 state, new = model.start(), torch.tensor([ids[-LENGTH // 2 :]])
-            probs = next_token_probs(model.step(new, state), temperature=temperature)
+            probs = next_token_probs(model.step(new, state), temperature=0.8)
             new = torch.multinomial(probs, 1, generator=generator)
             ids.append(int(new))
     return "".join(alphabet[index] for index in ids[1:])
@@ -250,8 +250,7 @@ def write(model: GPT, alphabet: str, count: int, *, temperature: float = 0.8) ->
 
 def real_run() -> StoredRun:
     """The stored run on Tiny Shakespeare."""
-    (run,) = stored_runs("gpt", "shakespeare")
-    return run
+    return stored_run("gpt", "shakespeare")
 
 
 # At full size, for a GPU ------------------------------------------------------------------------

@@ -7,14 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
-from course_utils.kit.check import (
-    Check,
-    Unmet,
-    expect,
-    expect_close,
-    expect_equal,
-    expect_shape,
-)
+from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_equal, expect_shape
 
 # Joining the heads ----------------------------------------------------------------------------------
 

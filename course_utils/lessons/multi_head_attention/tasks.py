@@ -105,14 +105,13 @@ class LookupNetwork(nn.Module):
 
 
 def train_lookups(
-    network: LookupNetwork, *, steps: int = 300, lr: float = 0.01, batch: int = 16, seed: int = 0
+    network: LookupNetwork, *, steps: int = 300, lr: float = 0.01, seed: int = 0
 ) -> LookupNetwork:
-    """Train on random cabinets, all requests each, by cross-entropy on the two signs.
+    """Train on 16 random cabinets a step, all requests each, by cross-entropy on the two signs.
 
     Args:
         network: to be trained.
         steps: of Adam with rate `lr`.
-        batch: cabinets per step.
         seed: of the cabinets drawn.
 
     Returns:
@@ -122,7 +121,7 @@ def train_lookups(
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=lr)
     for _ in range(steps):
-        balls = task.balls[torch.randint(len(task.balls), (batch,), generator=generator)]
+        balls = task.balls[torch.randint(len(task.balls), (16,), generator=generator)]
         logits = network(*task.inputs(balls))
         loss = F.binary_cross_entropy_with_logits(logits, (task.answers(balls) > 0).float())
         optimizer.zero_grad()

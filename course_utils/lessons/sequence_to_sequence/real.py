@@ -18,7 +18,7 @@ from course_utils.data.text import UNK, Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, heatmap, subplots
-from course_utils.kit.runs import StoredRun, stored, stored_runs
+from course_utils.kit.runs import StoredRun, stored, stored_run
 from course_utils.lessons.sequence_to_sequence.small_world import (
     Vocabularies,
     batch_of,
@@ -242,8 +242,7 @@ def look_up() -> dict:
 
 def real_run(*, attention: bool) -> StoredRun:
     """The stored run of one of the two translators."""
-    (run,) = stored_runs("sequence_to_sequence", "real_translation", attention=attention)
-    return run
+    return stored_run("sequence_to_sequence", "real_translation", attention=attention)
 
 
 def show_real_curves() -> Picture:

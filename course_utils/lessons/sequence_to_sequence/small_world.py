@@ -100,6 +100,12 @@ def references_of(pairs: Iterable[Pair]) -> dict[str, set[str]]:
     return references
 
 
+def common_words(pairs: Sequence[Pair], count: int) -> set[str]:
+    """The `count` commonest source words of the pairs."""
+    counts = Counter(token for pair in pairs for token in pair.source)
+    return set(sorted(counts, key=lambda token: (-counts[token], token))[:count])
+
+
 def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) -> SmallWorld:
     """English → `language` in the `words` commonest words of the grammar's English.
 
@@ -112,8 +118,7 @@ def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) 
         ValueError: `language` is unknown, or there are too few sentences to hold out so many.
     """
     grammar = load_grammar(language)
-    counts = Counter(token for pair in grammar for token in pair.source)
-    common = set(sorted(counts, key=lambda token: (-counts[token], token))[:words])
+    common = common_words(grammar, words)
     inside = [pair for pair in grammar if common.issuperset(pair.source)]
     validation = held_out // 3
     train, val, test = split_by_source(inside, [validation, held_out - validation])

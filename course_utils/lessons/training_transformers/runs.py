@@ -349,9 +349,9 @@ def vocabulary(*, words: int, pairs: int, seed: int) -> dict:
 
     The unseen sentences are the same for all: 1,000 of all the generated ones of at most 8 Spanish tokens.
     """
-    corpus = common_pairs(load_grammar("es"), words=1000, max_tokens=8)
+    corpus = common_pairs(load_grammar("es"), words=1000)
     train, unseen = split_by_source(corpus, [1000])
-    inside = common_pairs(train, words=words, max_tokens=8)[:pairs]
+    inside = common_pairs(train, words=words)[:pairs]
     world = world_of(inside, unseen, [])
     known = [pair for pair in unseen if all(word in world.source_vocab for word in pair.source)]
     loader, sizes = (

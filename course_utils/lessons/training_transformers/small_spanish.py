@@ -1,6 +1,5 @@
 """The small English–Spanish corpus that the trainings of *Training transformers* share, and what they measure on it."""
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import torch
@@ -9,7 +8,11 @@ from torch import Tensor
 
 from course_utils.cache import record_attention
 from course_utils.data.translation import Batch, Pair, load_grammar, split_by_source
-from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, vocabularies_of
+from course_utils.lessons.sequence_to_sequence.small_world import (
+    SmallWorld,
+    common_words,
+    vocabularies_of,
+)
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating
 
@@ -17,18 +20,10 @@ HELD_OUT = (200, 200)
 """Source sentences for validation and for the test."""
 
 
-def common_pairs(pairs: Sequence[Pair], *, words: int, max_tokens: int) -> list[Pair]:
-    """Pairs whose source has none but the `words` commonest source words, and whose target is short.
-
-    Raises:
-        ValueError: nothing is left.
-    """
-    counts = Counter(token for pair in pairs for token in pair.source)
-    common = {word for word, _ in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))[:words]}
-    left = [p for p in pairs if common.issuperset(p.source) and len(p.target) <= max_tokens]
-    if not left:
-        raise ValueError(f"words={words}, max_tokens={max_tokens} leave no pair; allow more")
-    return left
+def common_pairs(pairs: Sequence[Pair], *, words: int) -> list[Pair]:
+    """Pairs of at most 8 target tokens whose source has none but the `words` commonest source words."""
+    common = common_words(pairs, words)
+    return [p for p in pairs if common.issuperset(p.source) and len(p.target) <= 8]
 
 
 def world_of(train: list[Pair], val: list[Pair], test: list[Pair]) -> SmallWorld:
@@ -42,7 +37,7 @@ def spanish_world() -> SmallWorld:
     Generated sentences of at most 8 Spanish tokens in the 200 commonest English words. No English sentence stands in
     two parts.
     """
-    pairs = common_pairs(load_grammar("es"), words=200, max_tokens=8)
+    pairs = common_pairs(load_grammar("es"), words=200)
     train, test, validation = split_by_source(pairs, HELD_OUT)
     return world_of(train, validation, test)
 

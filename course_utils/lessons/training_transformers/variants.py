@@ -23,7 +23,7 @@ from course_utils.attention import MultiHeadAttention, causal_mask, masked_softm
 from course_utils.data.text import EOS
 from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.figures import Picture
-from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_runs
+from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_run
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.sequence_to_sequence.real import (
     MIN_FREQ,
@@ -400,8 +400,7 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
 
 def real_run(*, norm_first: bool) -> StoredRun:
     """The stored run of one of the two orders."""
-    (run,) = stored_runs("training_transformers", "real_spanish", norm_first=norm_first)
-    return run
+    return stored_run("training_transformers", "real_spanish", norm_first=norm_first)
 
 
 def show_real_curves() -> Picture:

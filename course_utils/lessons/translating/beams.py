@@ -24,6 +24,7 @@ from course_utils.lessons.sequence_to_sequence.small_world import (
     Vocabularies,
     larger_world,
 )
+from course_utils.lessons.transformer.machine import translator
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 
@@ -44,12 +45,8 @@ def grow(scores: Tensor, log_p: Tensor, size: int) -> tuple[Tensor, Tensor, Tens
     return best, picked // log_p.shape[1], picked % log_p.shape[1]
 
 
-def stored_translator() -> Transformer:
-    """The translator of *Start here*, in eval mode; its vocabularies are those of `larger_world`."""
-    stored_model = load_model("translator_fr")
-    model = Transformer(**stored_model.config)
-    model.load_state_dict(stored_model.state)
-    return model.eval()
+stored_translator = translator
+"""The translator of *Start here*, in eval mode; its vocabularies are those of `larger_world`."""
 
 
 def asked(line: str, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:

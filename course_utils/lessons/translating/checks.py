@@ -5,13 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import (
-    Check,
-    expect,
-    expect_close,
-    expect_shape,
-    expect_tensors,
-)
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_tensors
 from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.translating.beams import grow, needs, newest
 from course_utils.models.transformer import Transformer

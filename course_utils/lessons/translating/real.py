@@ -19,7 +19,7 @@ from course_utils.data.text import UNK, Vocabulary
 from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, subplots
-from course_utils.kit.runs import StoredRun, stored, stored_runs
+from course_utils.kit.runs import StoredRun, stored, stored_run
 from course_utils.lessons.sequence_to_sequence.real import curves_of, fitted, looked_up
 from course_utils.lessons.sequence_to_sequence.small_world import Vocabularies
 from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of as known_words
@@ -230,8 +230,7 @@ def translation_memory(*, seed: int) -> dict:
 
 def real_run(tokens: str) -> StoredRun:
     """The stored run in words or in subwords."""
-    (run,) = stored_runs("translating", "real_transformer", tokens=tokens)
-    return run
+    return stored_run("translating", "real_transformer", tokens=tokens)
 
 
 def show_real_curves() -> Picture:
