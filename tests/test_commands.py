@@ -85,7 +85,7 @@ def test_a_missing_python_is_one_sentence(clone, tmp_path):
     (tmp_path / "nothing").mkdir()
     run = run_make(clone, "lab", PATH=str(tmp_path / "nothing"))
     assert run.returncode
-    assert run.stderr.splitlines()[0].startswith("Python is missing: install Python 3.11 or newer")
+    assert run.stderr.splitlines()[0].startswith("Python is missing: install Python 3.11 to 3.14")
     assert "Traceback" not in run.stderr
 
 
@@ -93,7 +93,11 @@ FREE = "types.SimpleNamespace(free=1.25e9)"
 REFUSALS = {
     "old Python": (
         "import sys; sys.version_info = (3, 8, 10, 'final', 0)",
-        ["needs Python 3.11 or newer", "is Python 3.8", "make PYTHON="],
+        ["needs Python 3.11 to 3.14", "is Python 3.8", "make PYTHON="],
+    ),
+    "new Python": (
+        "import sys; sys.version_info = (3, 15, 0, 'final', 0)",
+        ["needs Python 3.11 to 3.14", "is Python 3.15", "make PYTHON="],
     ),
     "no venv": ("import sys; sys.modules['venv'] = None", ["module venv", "python3-venv"]),
     "no ensurepip": ("import sys; sys.modules['ensurepip'] = None", ["module ensurepip", "apt"]),

@@ -10,6 +10,7 @@ from course_utils.studio import manifest, tables
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEACHING = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+COVER = (ROOT / "course_utils" / "studio" / "book" / "cover.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow  # it reads every chapter, for the minutes
@@ -46,8 +47,9 @@ def test_the_python_and_the_disk_that_it_asks_for_are_those_that_are_checked():
 
     from tools import bootstrap
 
-    oldest = ".".join(map(str, bootstrap.OLDEST))
+    oldest, newest = (".".join(map(str, one)) for one in (bootstrap.OLDEST, bootstrap.NEWEST))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == f">={oldest}"
     assert f"Python {oldest} or newer and about {bootstrap.GIGABYTES} GB" in README
-    assert f"install Python {oldest} or newer" in MAKEFILE
+    assert f"install Python {oldest} to {newest}" in MAKEFILE
+    assert f"You need Python {oldest} to {newest}" in COVER

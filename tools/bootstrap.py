@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.request
 
-OLDEST = (3, 11)
+OLDEST, NEWEST = (3, 11), (3, 14)  # for later ones, PyTorch 2.13 is not made
 GIGABYTES = 3  # the environment takes 1.7 with PyTorch for the CPU, and pip unpacks beside it
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
@@ -55,8 +55,8 @@ CAUSES = {
         "The folder's path is too long for Windows: move the course to one of at most 67 characters and run this again."
     ),
     r"No matching distribution found for (\S+)": (
-        r"There is no \1 for this system and this Python: name another one, from {}.{} on, as in"
-        r" make PYTHON=/path/to/python3.".format(*OLDEST)
+        r"There is no \1 for this system and this Python: name another one, from {}.{} to {}.{}, as in"
+        r" make PYTHON=/path/to/python3.".format(*OLDEST, *NEWEST)
     ),
 }
 
@@ -84,11 +84,11 @@ def check():
             f"{ROOT} has {len(ROOT)} characters, and Windows allows the course's folder {PATH_ON_WINDOWS}:"
             " move it, to C:\\course for instance, or turn long paths on."
         )
-    version = "{}.{}".format(*OLDEST)
-    if sys.version_info[:2] < OLDEST:
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        versions = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
         found = "{}.{}".format(*sys.version_info)
         sys.exit(
-            f"The course needs Python {version} or newer, and {sys.executable} is Python {found}: install a newer one,"
+            f"The course needs Python {versions}, and {sys.executable} is Python {found}: install one of these,"
             " or name it, as in make PYTHON=/path/to/python3."
         )
     try:
