@@ -250,19 +250,6 @@ def test_garbage_fails_and_never_raises(name):
         assert report.hint and report.reason and repr(report), kind
 
 
-@pytest.mark.parametrize("name", FEW)
-def test_each_kind_of_stub_is_not_done_yet(name):
-    for stub in (None, ..., lambda *args, **kwargs: ..., lambda *args, **kwargs: None):
-        assert not getattr(cu.checks, name)(stub).done
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_the_state_of_the_random_numbers_is_kept(name):
-    before = torch.get_rng_state()
-    getattr(cu.checks, name)(lambda *args, **kwargs: torch.rand(3))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @each_check
 def test_sentences_and_hints_read_well_in_a_report(name):
     """A sentence is an entry of a list; a hint is one or more whole sentences."""
@@ -438,12 +425,13 @@ def test_a_slip_gets_a_hint_of_its_own_not_the_subject_s(body, hint):
 
 
 @pytest.mark.parametrize(
-    "body",
-    ["...", "pass", "return ...", "'What it does.'\n    ...", "answer = ...\n    return answer",
-     "raise NotImplementedError('a task for you')"],
+    "cell",
+    ["mine = None", "mine = ...", "def mine(): ...", "def mine(): pass", "def mine(): return ...",
+     "def mine():\n    'What it does.'\n    ...", "def mine():\n    answer = ...\n    return answer",
+     "def mine(): raise NotImplementedError('a task for you')"],
 )  # fmt: skip
-def test_a_stub_is_not_done_yet(body):
-    assert not FIVE(_cell(f"def mine():\n    {body}")).done
+def test_a_stub_is_not_done_yet(cell):
+    assert not FIVE(_cell(cell)).done
 
 
 @pytest.mark.parametrize("body", ["5 + torch.ones(())", "print(end='')", "...\n    five = 5"])
@@ -500,12 +488,15 @@ def test_an_exception_in_the_test_is_said_to_come_from_the_result():
     assert total(late).reason.endswith("in line 3 of your cell: return 1 / 0")
 
 
-def test_each_property_starts_from_the_same_random_numbers_and_seeds_no_other_device(monkeypatch):
+def test_each_property_starts_from_the_same_random_numbers_and_leaves_the_callers_alone(
+    monkeypatch,
+):
     """The generators of GPUs belong to the caller, also where there is no GPU to show it."""
     monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: pytest.fail("reseeded"))
-    drawn = []
+    drawn, before = [], torch.get_rng_state()
     assert FIVE(lambda: drawn.append(float(torch.rand(()))) or 5).passed
     assert drawn[0] == drawn[1]  # one call for the first property, one or two for the second
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

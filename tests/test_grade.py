@@ -26,19 +26,10 @@ ALL = {"loo_residuals": 4, "fixed_loss": 4}
 NONE = dict.fromkeys(ALL, 0)
 
 
-def notebook(code: list[str], minor: int = 4, **others) -> bytes:
-    cells = [
-        {
-            "cell_type": "code",
-            "source": text,
-            "metadata": {},
-            "outputs": [],
-            "execution_count": None,
-        }
-        for text in code
-    ]
-    told = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": minor}
-    return json.dumps(told | others).encode()
+def notebook(code: list[str]) -> bytes:
+    empty = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [empty | {"source": text} for text in code]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}).encode()
 
 
 def cells(kind: str = "right", *, first: str = "", last: str = "{}") -> list[str]:

@@ -98,11 +98,7 @@ def _condition(error: Exception, trace: TracebackType | None) -> tuple[str, str]
     named = f"`{one_line(code)}`" if code else "each of its conditions holds"
     if isinstance(error, AssertionError):
         return named, "it is false" if code else "one is false"
-    try:
-        detail = str(error)
-    except Exception:  # somebody's exception that cannot be shown
-        detail = ""
-    return named, f"it raised {one_line(f'{type(error).__name__}: {detail}')}"
+    return named, f"it raised {one_line(f'{type(error).__name__}: {error}')}"
 
 
 def _statement(trace: TracebackType | None) -> str:

@@ -67,8 +67,7 @@ def _run(options: argparse.Namespace) -> None:
     course = manifest.load(options.book, files=False)
     for chapter in course.chosen(options.chapters):
         line = notebooks.make(chapter, fresh=options.fresh)
-        words = chapter.page.words if chapter.page else 0
-        print(f"{line}; {words:,} words, {chapter.minutes} minutes", flush=True)
+        print(f"{line}; {chapter.page.words:,} words, {chapter.minutes} minutes", flush=True)
     tables.write_tables(course)
 
 

@@ -85,26 +85,28 @@ class Chapter:
         return self.root / "notebooks" / "source" / f"{self.notebook}.py"
 
     @cached_property
-    def page(self) -> "Page | None":
-        """Its text, read from its source, else from its notebook; None without one."""
-        from course_utils.studio import page, pairs  # slow to import
+    def page(self) -> "Page":
+        """Its text, read from its source, else from its notebook; an empty one without both."""
+        from nbformat.v4 import new_notebook  # slow to import, as the others
+
+        from course_utils.studio import page, pairs
 
         if self.source.is_file():
             return page.Page(pairs.read_source(self.source))
         try:
             return page.Page(pairs.read(self.ipynb))
         except (OSError, pairs.UnreadableError):
-            return None
+            return page.Page(new_notebook())
 
     @property
     def minutes(self) -> int:
         """An estimate for reading, running and the exercises; 0 without a text."""
-        return self.page.minutes if self.page else 0
+        return self.page.minutes
 
     @property
     def question(self) -> str:
         """What the chapter asks at its start; empty if it asks nothing, or isn't there."""
-        return asked(self.page.notebook.cells[0].source) if self.page else ""
+        return "".join(asked(cell.source) for cell in self.page.notebook.cells[:1])
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further pages after it."""

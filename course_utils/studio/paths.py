@@ -22,11 +22,9 @@ class Leg(NamedTuple):
 
     def __str__(self) -> str:
         """``09 (1–3, 5)``: the chapter, and the numbers of the sections."""
-        if not (self.sections and self.chapter.page):
-            return self.chapter.number
         titles = enumerate(self.chapter.page.sections, 1)
         numbers = [number for number, title in titles if title in self.sections]
-        return f"{self.chapter.number} ({spans(numbers)})"
+        return f"{self.chapter.number} ({spans(numbers)})" if numbers else self.chapter.number
 
 
 def spans(numbers: list[int]) -> str:
@@ -50,9 +48,8 @@ def legs(course: Manifest) -> dict[str, list[Leg]]:
 
 
 def _leg(chapter: Chapter, stop: Stop) -> Leg:
-    if not (stop.sections and chapter.page):
-        return Leg(chapter, (), chapter.minutes)
-    return Leg(chapter, stop.sections, chapter.page.only(stop.sections).minutes)
+    page = chapter.page.only(stop.sections) if stop.sections else chapter.page
+    return Leg(chapter, stop.sections, page.minutes)
 
 
 def onward(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:
