@@ -23,7 +23,6 @@ settings.load_profile("course")
 
 
 BROWSERS = {"chromium", "firefox"}
-MARKS = {"slow", "notebook", "browser"}  # what `make quick` leaves out
 
 
 def pytest_addoption(parser):

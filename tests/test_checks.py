@@ -18,7 +18,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import jupytext
 import pytest
 import torch
 from browsing import CONTRAST, html_page
@@ -78,8 +77,7 @@ class Exercise(NamedTuple):
 @functools.cache
 def _cells(chapter: manifest.Chapter) -> list:
     """Those of the chapter, then those of its further page."""
-    pages = [jupytext.read(page.source, fmt="py:percent") for page in chapter.pages()]
-    return [cell for page in pages for cell in page.cells]
+    return [cell for page in chapter.pages() for cell in page.page.notebook.cells]
 
 
 def _exercises(chapter: manifest.Chapter) -> list[Exercise]:
@@ -117,7 +115,6 @@ MISTAKES = [
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=str)
 each_mistake = pytest.mark.parametrize(("name", "mistake"), MISTAKES)
 each_check = pytest.mark.parametrize("name", dir(cu.checks))
-each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
 
 
 # Exercises and checks belong together -----------------------------------------------------------

@@ -26,10 +26,10 @@ from course_utils.lessons.vision_transformers.real import CIFAR10, load_cifar10,
 from course_utils.train.losses import classification_loss
 
 
-def toy(n: int = 20, classes: int = 4, size: int = 8) -> ImageSet:
+def toy(n: int = 20) -> ImageSet:
     generator = torch.Generator().manual_seed(1)
-    images = torch.randint(0, 256, (n, 1, size, size), dtype=torch.uint8, generator=generator)
-    return ImageSet(images, torch.arange(n) % classes, tuple("abcd"[:classes]))
+    images = torch.randint(0, 256, (n, 1, 8, 8), dtype=torch.uint8, generator=generator)
+    return ImageSet(images, torch.arange(n) % 4, tuple("abcd"))
 
 
 # The subset -------------------------------------------------------------------------------------

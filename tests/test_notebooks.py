@@ -34,11 +34,6 @@ def tiny(tmp_path) -> Chapter:
     return chapter
 
 
-def _is_as_it_was(chapter: Chapter) -> bool:
-    files = [path for path in chapter.ipynb.parent.iterdir() if path.is_file()]
-    return files == [chapter.ipynb] and chapter.ipynb.read_text() == OLD
-
-
 # Making a notebook ------------------------------------------------------------------------------
 
 
@@ -87,7 +82,8 @@ def test_a_cell_that_fails_is_shown_and_leaves_the_old_notebook_as_it_was(
     assert main(["--book", str(tiny.root / "book.toml"), "run", "00"]) == 1
     text = capsys.readouterr().err
     assert re.search(f"00_tiny: {message}.*is as it was", text, re.S) and "\x1b" not in text
-    assert _is_as_it_was(tiny)
+    files = [path for path in tiny.ipynb.parent.iterdir() if path.is_file()]
+    assert files == [tiny.ipynb] and tiny.ipynb.read_text() == OLD
 
 
 # The committed notebooks ------------------------------------------------------------------------

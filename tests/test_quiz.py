@@ -6,9 +6,7 @@ import json
 import random
 import re
 from collections import Counter
-from pathlib import Path
 
-import jupytext
 import pytest
 from browsing import (
     CONTRAST,
@@ -219,7 +217,7 @@ def test_a_quiz_shows_the_same_each_time_and_neither_answers_nor_reasons_before_
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
 def test_answers_differ_and_each_question_of_a_section_is_shown_by_a_cell_of_its_chapter(chapter):
-    code = ast.parse("\n".join(_code_cells(chapter.source)))
+    code = ast.parse("\n".join(cell.source for cell in chapter.page.code))
     shown = set()
     for call in ast.walk(code):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.quiz":
@@ -230,11 +228,6 @@ def test_answers_differ_and_each_question_of_a_section_is_shown_by_a_cell_of_its
         assert len(set(texts)) == len(texts)
         assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
         assert question.key in shown or not question.section
-
-
-def _code_cells(source: Path) -> list[str]:
-    notebook = jupytext.read(source, fmt="py:percent")
-    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
 # In a browser ---------------------------------------------------------------------------------------------------------

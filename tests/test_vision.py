@@ -20,14 +20,8 @@ from course_utils.models.vision import (
 
 
 def small(**options) -> ViT:
-    options = {
-        "image_size": 8,
-        "patch_size": 4,
-        "embed_dim": 16,
-        "ffn_dim": 24,
-        "num_heads": 2,
-    } | options
-    return ViT(**options)
+    sizes = {"image_size": 8, "patch_size": 4, "embed_dim": 16, "ffn_dim": 24, "num_heads": 2}
+    return ViT(**sizes | options)
 
 
 # Patches ----------------------------------------------------------------------------------------
