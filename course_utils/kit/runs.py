@@ -145,17 +145,32 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
 
 @dataclass(frozen=True)
 class Runs:
-    """A function to run for each of its cases, as `stored` declares it."""
+    """A function to run for each of its cases, as `stored` declares it.
+
+    Attributes:
+        function: it returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If it
+            has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the book
+            shows is saved by the function itself (`live.save_model`).
+        cases: the keyword arguments of each run; of a comparison, its sides.
+        chapter: names that the chapter defines; the function's first argument has them as attributes.
+        data: the files of the folder data/ that it reads.
+        small: a run takes some seconds; the tests make one of them again and compare.
+        tolerance: how far each number of its result may lie from the stored one on another machine; a function
+            of a case's arguments where the cases differ.
+        minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
+        quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
+        digits: to which the numbers of its result are rounded.
+    """
 
     function: Callable[..., Mapping]
     cases: tuple[dict, ...]
-    chapter: tuple[str, ...]
-    data: tuple[str, ...]
-    small: bool
-    tolerance: float | Callable[..., float]
-    minutes: float
-    quick: dict
-    digits: int
+    chapter: Sequence[str] = ()
+    data: Sequence[str] = ()
+    small: bool = False
+    tolerance: float | Callable[..., float] = 0.1
+    minutes: float = 0
+    quick: Mapping = field(default_factory=dict)
+    digits: int = 4
 
     @property
     def name(self) -> str:
@@ -166,10 +181,6 @@ class Runs:
     def slug(self) -> str:
         """The chapter that declares it."""
         return self.function.__module__.split(".")[-2]
-
-    def allowed(self, case: Mapping) -> float:
-        """The tolerance of one case."""
-        return self.tolerance(**case) if callable(self.tolerance) else self.tolerance
 
     def digest(self) -> str:
         """Of the function, the code of chapter and package that it uses, and the files that it reads."""
@@ -222,43 +233,16 @@ def stored(
     cases: Sequence[Mapping] = ({},),
     rates: Sequence[float] = (),
     seeds: Sequence[int] = (),
-    chapter: Sequence[str] = (),
-    data: Sequence[str] = (),
-    small: bool = False,
-    tolerance: float | Callable[..., float] = 0.1,
-    minutes: float = 0,
-    quick: Mapping | None = None,
-    digits: int = 4,
+    **settings: Any,
 ) -> Callable[[Callable[..., Mapping]], Runs]:
     """Declare the runs of a function, in a lesson's `runs.py`.
 
     Args:
-        cases: the keyword arguments of each run; of a comparison, its sides.
+        cases: as in `Runs`.
         rates, seeds: each case is run at each `rate` with each `seed`; a comparison takes three of both or more.
-        chapter: names that the chapter defines; the function's first argument has them as attributes.
-        data: the files of the folder data/ that it reads.
-        small: a run takes some seconds; the tests make one of them again and compare.
-        tolerance: how far each number of its result may lie from the stored one on another machine; a function
-            of a case's arguments where the cases differ.
-        minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
-        quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
-        digits: to which the numbers of its result are rounded.
-
-    The function returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If
-    it has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the
-    book shows is saved by the function itself (`live.save_model`).
+        settings: the other attributes of `Runs`.
     """
-    return partial(
-        Runs,
-        cases=crossed(cases, rates, seeds),
-        chapter=tuple(chapter),
-        data=tuple(data),
-        small=small,
-        tolerance=tolerance,
-        minutes=minutes,
-        quick=dict(quick or {}),
-        digits=digits,
-    )
+    return partial(Runs, cases=crossed(cases, rates, seeds), **settings)
 
 
 def declared(slug: str) -> dict[str, Runs]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
-from mdit_py_plugins.anchors.index import slugify
+from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat import NotebookNode
 
@@ -36,19 +36,14 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 def places(markdown: Iterable[str]) -> dict[str, str]:
     """The places of a page, given its texts in order, that links may lead to: name in Lab → name in the book."""
     parser = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+    parser.use(anchors_plugin, max_level=DEEPEST)
     names: dict[str, str] = {}
-    slugs: set[str] = set()
-    for start, inline in pairwise(token for text in markdown for token in parser.parse(text)):
-        if start.type != "heading_open" or int(start.tag[1]) > DEEPEST:
-            continue
-        words = [p.content for p in inline.children or () if p.type in ("text", "code_inline")]
-        heading = "".join(words).strip()
-        slug, number = slugify(heading), 0
-        while (name := f"{slug}-{number}" if number else slug) in slugs:
-            number += 1
-        slugs.add(name)
-        for place in (heading.replace(" ", "-"), *ANCHOR.findall(inline.content)):
-            names.setdefault(place, name)
+    for start, inline in pairwise(parser.parse("\n\n".join(markdown))):
+        if name := start.attrGet("id"):
+            words = [p.content for p in inline.children or () if p.type in ("text", "code_inline")]
+            heading = "".join(words).strip()
+            for place in (heading.replace(" ", "-"), *ANCHOR.findall(inline.content)):
+                names.setdefault(place, str(name))
     return names
 
 
