@@ -1,5 +1,7 @@
 """Live models on the pages of the built book: in Chromium and Firefox, from a server and from a file."""
 
+from contextlib import nullcontext
+
 import pytest
 from audit import CONTRAST, WCAG, broken_rules
 from browsing import opened
@@ -49,14 +51,16 @@ def near(request, browser, address):
         yield page
 
 
+NETWORKS = """Object.entries(globalThis.live_bundles ?? {}).flatMap(([name, bundle]) => bundle.tensors ? [name] : [])"""
+"""What a page has loaded to compute with; a bundle without tensors is shown as it was drawn."""
+
+
 def answer(evaluate) -> None:
-    """All bundles of a page answer as PyTorch did."""
-    played = evaluate("location.pathname").endswith("17_diffusion.html")  # runs drawn beforehand
-    if played or not evaluate("'live_bundles' in globalThis"):
-        return
-    answers = evaluate(ALL_ANSWERED)
-    assert answers, "a page without a bundle"
-    for name, found in answers:
+    """All networks of a page answer as PyTorch did."""
+    networks = evaluate(NETWORKS)
+    answers = dict(evaluate(ALL_ANSWERED)) if networks else {}
+    assert answers.keys() == set(networks), "a network without answers of PyTorch's"
+    for name, found in answers.items():
         assert len(found) == 3, name
         assert all(is_same and far < 1e-4 for is_same, far in found), (name, found)
 
@@ -64,6 +68,16 @@ def answer(evaluate) -> None:
 def test_the_pages_with_a_live_model_are_known(book):
     form = '<form class="cu-live"'
     assert {f.stem for f in book.glob("*.html") if form in f.read_text("utf-8")} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("bundle", "is_network"), [({"frames": 60}, False), ({"tensors": {}}, True)]
+)
+def test_a_network_that_ships_no_answers_is_found(browser, bundle, is_network):
+    with opened(browser, "http://127.0.0.1") as page:
+        page.evaluate("bundle => { globalThis.live_bundles = { bundle }; }", bundle)
+        with pytest.raises(AssertionError) if is_network else nullcontext():
+            answer(page.evaluate)
 
 
 def test_a_live_model_answers_as_pytorch_did_and_is_for_everyone(near):
