@@ -41,7 +41,6 @@ def small_data(monkeypatch):
 
     stream = torch.randint(12, (600,), generator=torch.Generator().manual_seed(0))
     monkeypatch.setattr(translators, "load_tatoeba", pairs)
-    monkeypatch.setattr(vision, "load_cifar10", lambda part: images(channels=3))
     monkeypatch.setattr(vision, "photos", lambda part: images(channels=3))
     monkeypatch.setattr(vision, "load_fashion_mnist", lambda part, full: images(channels=1))
     monkeypatch.setattr(gpt, "characters", lambda: ("abcdefghijkl", stream[:500], stream[500:]))

@@ -2,8 +2,6 @@
 
 import gzip
 import io
-import os
-import pickle
 import tracemalloc
 import warnings
 
@@ -22,7 +20,6 @@ from course_utils.data.images import (
     read_image,
     scaled,
 )
-from course_utils.lessons.vision_transformers.real import CIFAR10, load_cifar10, read_cifar_batch
 from course_utils.train.losses import classification_loss
 
 
@@ -95,59 +92,6 @@ def test_a_file_that_unpacks_to_more_than_it_announces_is_not_unpacked_whole(tmp
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10_000_000
-
-
-# CIFAR-10 ---------------------------------------------------------------------------------------
-
-
-def cifar_batch(n: int = 3) -> bytes:
-    pixels = np.arange(n * 3072).reshape(n, 3072).astype(np.uint8)
-    batch = {b"data": pixels, b"labels": [i % 10 for i in range(n)]}
-    return pickle.dumps(batch, protocol=2)  # as in CIFAR-10 itself
-
-
-def test_all_five_batches_are_joined(tmp_path):
-    for i in range(1, 6):
-        (tmp_path / f"data_batch_{i}").write_bytes(cifar_batch(i))
-    (tmp_path / "test_batch").write_bytes(cifar_batch(2))
-    assert len(load_cifar10(folder=tmp_path)) == 15
-    assert load_cifar10("test", folder=tmp_path).classes == CIFAR10
-
-
-class Hostile:
-    """What a pickle can carry: a call, made when it is loaded."""
-
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-@pytest.mark.parametrize("hidden_in", ["data", "labels", "filenames"])
-def test_a_cifar_batch_that_carries_code_executes_nothing(tmp_path, hidden_in):
-    trace = str(tmp_path / "executed")
-    for function, argument in ((os.mkdir, trace), (eval, f"__import__('os').mkdir({trace!r})")):
-        batch = {b"data": np.zeros((1, 3072), np.uint8), b"labels": [0]}
-        content = pickle.dumps(batch | {hidden_in.encode(): Hostile(function, argument)})
-        with pytest.raises(ValueError, match="more than plain data"):
-            read_cifar_batch(content)
-        assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        cifar_batch()[:-40],
-        pickle.dumps({b"data": np.zeros((2, 3072), np.uint8)}),
-        pickle.dumps({b"data": np.zeros((2, 100), np.uint8), b"labels": [0, 1]}),
-        pickle.dumps({b"data": np.array([object()]), b"labels": [0]}),
-    ],
-)
-def test_a_damaged_cifar_batch_is_refused(content):
-    with pytest.raises(ValueError, match=r"not a batch of CIFAR-10"):
-        read_cifar_batch(content)
 
 
 # Batches ----------------------------------------------------------------------------------------

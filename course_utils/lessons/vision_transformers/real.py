@@ -6,19 +6,14 @@ comparable with those of the original pixels. The size of the patches of Fashion
 the test parts chose nothing.
 """
 
-import io
-import pickle
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from course_utils.data.folders import load_image_folder
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
-from course_utils.data.registry import DataUnavailable, cache_folder, fetch, read_member
+from course_utils.data.registry import DataUnavailable, cache_folder
 from course_utils.kit.runs import cpu_meter, stored
 from course_utils.lessons.vision_transformers.training import confusion_matrix, predict_classes
 from course_utils.metrics import accuracy
@@ -161,35 +156,19 @@ def _learned(
         return scores(model, test, curves)
 
 
-AT_FULL_SIZE = {"epochs": 40, "width": 256, "layers": 6, "seed": 0}
-QUICK = {"epochs": 1, "width": 16, "layers": 1}
-
-
-@stored(cases=[AT_FULL_SIZE], minutes=10, quick=QUICK)
-def photographs(*, checkpoint: Path | None = None, **options) -> dict:
-    """CIFAR-10 as it is, 40 epochs (Kak, 2025), of which a tenth warms up."""
-    return _of_photographs(map(load_cifar10, ("train", "test")), checkpoint, **options)
-
-
-@stored(cases=[AT_FULL_SIZE], minutes=10, quick=QUICK)
-def recompressed_photographs(*, checkpoint: Path | None = None, **options) -> dict:
-    """The same of photographs that were read from JPEGs."""
-    return _of_photographs(map(photos, ("train", "test")), checkpoint, **options)
-
-
-def _of_photographs(
-    parts: Iterable[ImageSet],
-    checkpoint: Path | None,
-    *,
-    epochs: int,
-    width: int,
-    layers: int,
-    seed: int,
+@stored(
+    cases=[{"epochs": 40, "width": 256, "layers": 6, "seed": 0}],
+    minutes=10,
+    quick={"epochs": 1, "width": 16, "layers": 1},
+)
+def recompressed_photographs(
+    *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None
 ) -> dict:
-    """Training images and those of the test → what a ViT learns of them."""
+    """CIFAR-10, read from JPEGs, 40 epochs (Kak, 2025), of which a tenth warms up."""
     torch.manual_seed(seed)
     size = {"image_size": 32, "patch_size": 4, "channels": 3, "num_heads": 8, "embed_dim": width}
     model = ViT(**size, ffn_dim=2 * width, num_layers=layers, dropout=0.1)
+    parts = map(photos, ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=1e-3, seed=seed, checkpoint=checkpoint)
 
 
@@ -208,66 +187,3 @@ def clothes(
     model = nn.Sequential(nn.Upsample((96, 96), mode="bilinear"), vit)
     parts = (load_fashion_mnist(split, full=True) for split in ("train", "test"))
     return _learned(model, *parts, epochs=epochs, lr=5e-4, seed=seed, checkpoint=checkpoint)
-
-
-# CIFAR-10, read without executing what a pickle may carry -----------------------------------------
-
-CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-
-def load_cifar10(split: str = "train", *, folder: str | Path | None = None) -> ImageSet:
-    """CIFAR-10: 32 × 32 color pictures in ten classes, 50,000 + 10,000 (Krizhevsky, 2009).
-
-    Args:
-        split: "train" or "test".
-        folder: where the python version's batches lie; else the registry's archive is read.
-
-    Raises:
-        ValueError: `split` is neither, or a batch is damaged or holds more than plain data.
-        FileNotFoundError: a batch is missing, or the archive can't be had.
-    """
-    batches = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
-    if split not in batches:
-        raise ValueError(f"split={split!r}; 'train' or 'test' is needed")
-    if folder is None:
-        archive = fetch("cifar-10")
-        contents = [read_member(archive, f"cifar-10-batches-py/{name}") for name in batches[split]]
-    else:
-        contents = [(Path(folder) / name).read_bytes() for name in batches[split]]
-    parts = [read_cifar_batch(content) for content in contents]
-    images, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-    return ImageSet(images, labels, CIFAR10)
-
-
-def read_cifar_batch(content: bytes) -> tuple[Tensor, Tensor]:
-    """Images (n, 3, 32, 32) uint8 and labels (n,) from one pickled batch of CIFAR-10.
-
-    A pickle can carry code; this reader builds nothing but numbers, texts, lists, dictionaries and
-    NumPy arrays, and executes nothing.
-
-    Raises:
-        ValueError: the pickle asks for something else, or does not hold what a batch holds.
-    """
-    try:
-        batch = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
-        pixels, labels = np.asarray(batch[b"data"]), batch[b"labels"]
-        images = torch.from_numpy(pixels.astype(np.uint8, casting="safe").reshape(-1, 3, 32, 32))
-        return images.clone(), torch.tensor(labels, dtype=torch.int64)
-    except Exception as error:  # whatever a damaged or hostile file provokes
-        raise ValueError(f"not a batch of CIFAR-10: {error}") from error
-
-
-_PLAIN = {
-    ("numpy.core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],
-    ("numpy._core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("_codecs", "encode"): lambda text, encoding: text.encode("latin1"),
-}
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _PLAIN:
-            raise ValueError(f"it asks for {module}.{name}, which is more than plain data")
-        return _PLAIN[module, name]

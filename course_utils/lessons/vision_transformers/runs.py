@@ -13,7 +13,6 @@ from course_utils.kit.runs import stored
 from course_utils.lessons.transformer.totals import Silent
 from course_utils.lessons.vision_transformers import forbidding, memory
 from course_utils.lessons.vision_transformers.real import clothes as clothes
-from course_utils.lessons.vision_transformers.real import photographs as photographs
 from course_utils.lessons.vision_transformers.real import (
     recompressed_cifar10 as recompressed_cifar10,
 )
