@@ -31,7 +31,7 @@ from course_utils.kit.runs import StoredRun
 
 @dataclass(frozen=True)
 class TwoLookups:
-    """All requests for two of `num_drawers` drawers, and all fillings of the cabinet.
+    """All requests for two of the drawers, and all fillings of the cabinet.
 
     Attributes:
         pairs: (requests, 2), the two drawers asked for; every ordered pair of distinct ones.
@@ -70,15 +70,15 @@ class TwoLookups:
         return balls[:, self.pairs]
 
 
-def two_lookups(num_drawers: int = 8) -> TwoLookups:
-    """The task for `num_drawers` drawers, two or more; nothing about it is random."""
-    label = torch.eye(num_drawers)
-    pairs = torch.tensor(list(itertools.permutations(range(num_drawers), 2)))
+def two_lookups() -> TwoLookups:
+    """The task for eight drawers; nothing about it is random."""
+    label = torch.eye(8)
+    pairs = torch.tensor(list(itertools.permutations(range(8), 2)))
     return TwoLookups(
         pairs=pairs,
         queries=label[pairs].flatten(1),
         keys=torch.cat([label, torch.zeros_like(label)], dim=1),
-        balls=torch.tensor(list(itertools.product([-1.0, 1.0], repeat=num_drawers))),
+        balls=torch.tensor(list(itertools.product([-1.0, 1.0], repeat=8))),
     )
 
 
@@ -117,7 +117,7 @@ def train_lookups(
     Returns:
         The network that was given.
     """
-    task = _task_of(network)
+    task = two_lookups()
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=lr)
     for _ in range(steps):
@@ -133,13 +133,9 @@ def train_lookups(
 @torch.no_grad()
 def lookup_accuracy(network: LookupNetwork) -> Tensor:
     """Share of right answers over *all* requests and fillings: (first ball, second ball, both)."""
-    task = _task_of(network)
+    task = two_lookups()
     right = (network(*task.inputs(task.balls)) > 0) == (task.answers(task.balls) > 0)
     return torch.stack([*right.float().mean(dim=(0, 1)), right.all(dim=-1).float().mean()])
-
-
-def _task_of(network: LookupNetwork) -> TwoLookups:
-    return two_lookups(network.readout.in_features // 2)
 
 
 def most_right(averages: Tensor, signs: Tensor) -> int:

@@ -107,32 +107,21 @@ class FirstEncoderLayer(nn.Module):
 class FirstDecoderLayer(nn.Module):
     """Self-attention with a residual, cross-attention without one, the network with one.
 
-    With `feature_mask`, of an input in which `known` words are known, the first `known` *features* of all tokens are
-    kept, as the printed layer does.
+    Of an input in which `known` words are known, the first `known` *features* of all tokens are kept, as the printed
+    layer does.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        length: int,
-        *,
-        feature_mask: bool,
-        flat_attention: bool,
-    ):
+    def __init__(self, embed_dim: int, num_heads: int, length: int, *, flat_attention: bool):
         super().__init__()
         read_at_once = length if flat_attention else 1
         self.attention = SlicedHeads(embed_dim, num_heads, length=read_at_once)
         self.cross_attention = SlicedHeads(embed_dim, num_heads, length=length)
         self.feed_forward = FlatFeedForward(embed_dim, length)
         self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(3))
-        self.feature_mask = feature_mask
 
     def forward(self, x: Tensor, memory: Tensor, known: Tensor) -> Tensor:
         """(batch, length, embed_dim), memory alike, known (batch,) → like x."""
-        if self.feature_mask:
-            feature_mask = torch.arange(x.shape[-1], device=x.device) < known[:, None, None]
-            x = x * feature_mask
+        x = x * (torch.arange(x.shape[-1], device=x.device) < known[:, None, None])
         x = self.norms[0](x + self.attention(x, x))
         x = self.norms[1](self.cross_attention(x, memory))
         return self.norms[2](x + self.feed_forward(x))
@@ -153,7 +142,6 @@ class FirstGeneration(nn.Module):
         source_size, target_size: numbers of tokens in the two vocabularies.
         embed_dim, num_heads, num_layers: as there.
         length: tokens of every sentence: shorter ones are filled with padding, and longer ones cannot be read.
-        feature_mask: as in `FirstDecoderLayer`.
         flat_attention: whether the heads of self-attention read the whole sentence as one vector, too, as in the
             lecture; those of the cross-attention always do.
     """
@@ -167,7 +155,6 @@ class FirstGeneration(nn.Module):
         num_heads: int = 4,
         num_layers: int = 2,
         length: int = 12,
-        feature_mask: bool = True,
         flat_attention: bool = False,
     ):
         super().__init__()
@@ -175,13 +162,12 @@ class FirstGeneration(nn.Module):
         self.source_embedding = nn.Embedding(source_size, embed_dim, padding_idx=0)
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=0)
         self.positions = SinusoidalPositions(embed_dim)
-        self.encoder = nn.ModuleList(
-            FirstEncoderLayer(embed_dim, num_heads, length, flat_attention=flat_attention)
-            for _ in range(num_layers)
-        )
-        options = {"feature_mask": feature_mask, "flat_attention": flat_attention}
-        self.decoder = nn.ModuleList(
-            FirstDecoderLayer(embed_dim, num_heads, length, **options) for _ in range(num_layers)
+        self.encoder, self.decoder = (
+            nn.ModuleList(
+                layer(embed_dim, num_heads, length, flat_attention=flat_attention)
+                for _ in range(num_layers)
+            )
+            for layer in (FirstEncoderLayer, FirstDecoderLayer)
         )
         self.output = nn.Linear(embed_dim, target_size)
 
@@ -294,28 +280,23 @@ class WithoutShortcut(DecoderLayer):
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
-SHORTCUTS = ("sliced heads", "scaled after softmax", "zeroed mask", "no residual around cross")
+REMADE = {"scaled after softmax": ScaledAfterSoftmax, "zeroed mask": ZeroedMask}
+SHORTCUTS = ("sliced heads", *REMADE, "no residual around cross")
 
 
 def take_shortcut(model: Transformer, shortcut: str) -> Transformer:
-    """The same model, changed in place, with one shortcut in every layer.
-
-    Raises:
-        ValueError: no shortcut has this name.
-    """
-    if shortcut not in SHORTCUTS:
-        raise ValueError(f"shortcut={shortcut!r} is unknown; there are {', '.join(SHORTCUTS)}")
+    """The same model, changed in place, with one of `SHORTCUTS` in every layer."""
     if shortcut == "no residual around cross":
         for layer in model.decoder:
             layer.__class__ = WithoutShortcut
     for layer in [*model.encoder, *model.decoder]:
         for name, child in list(layer.named_children()):
-            if isinstance(child, MultiHeadAttention) and shortcut == "sliced heads":
+            if not isinstance(child, MultiHeadAttention):
+                continue
+            if shortcut == "sliced heads":
                 _slice(child)
-            elif isinstance(child, MultiHeadAttention) and shortcut == "scaled after softmax":
-                setattr(layer, name, _remade(child, ScaledAfterSoftmax))
-            elif isinstance(child, MultiHeadAttention) and shortcut == "zeroed mask":
-                setattr(layer, name, _remade(child, ZeroedMask))
+            elif shortcut in REMADE:
+                setattr(layer, name, _remade(child, REMADE[shortcut]))
     return model
 
 
