@@ -16,7 +16,7 @@ from PIL import Image
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.kit.explorer import MAX_FRAMES, Choice, Explorer, IntRange, Slider
+from course_utils.kit.explorer import MAX_FRAMES, Choice, Explorer, Slider
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.painting import Layers
 from course_utils.studio.book import widgets
@@ -80,7 +80,7 @@ def silent(alt: str | None):
 
 
 def small(controls=None, scene=Number, **options) -> Explorer:
-    return Explorer("small", scene, controls or {"n": IntRange(0, 3, 1, label="Number")}, **options)
+    return Explorer("small", scene, controls or {"n": Slider(range(4), 1, "Number")}, **options)
 
 
 # Every explorer of the course
@@ -183,7 +183,7 @@ def test_an_exception_is_shown_in_place_and_the_next_move_clears_it():
 
 # Bad input, and what would be right -------------------------------------------------------------
 
-LONG, LETTERS = IntRange(1, 20, 1, "A"), Choice(list("abcdefgh"), "a", "B")
+LONG, LETTERS = Slider(range(1, 21), 1, "A"), Choice(list("abcdefgh"), "a", "B")
 
 
 class Noise:
@@ -206,7 +206,7 @@ class Noise:
         (lambda: small({"n": LONG, "kind": LETTERS}), ValueError, rf"20 × 8 = 160 .* at most {MAX_FRAMES}"),
         (lambda: Slider([0.01, 0.02], 0.01, "N", format="{:.1f}"), ValueError, "two values by the same text"),
         (lambda: small(scene=silent(None)), ValueError, "draw returned None; it must return the alt text"),
-        (lambda: Explorer("noise", Noise, {"seed": IntRange(0, 2, 0, "Seed")}).page(), ValueError,
+        (lambda: Explorer("noise", Noise, {"seed": Slider(range(3), 0, "Seed")}).page(), ValueError,
          "noise takes .* KB in a page.*fewer values"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.figures import image_tag
-from course_utils.kit.explorer import Choice, Explorer, IntRange, Toggle
+from course_utils.kit.explorer import Choice, Explorer, Slider, Toggle
 from course_utils.kit.page import asset, form
 
 
@@ -23,7 +23,7 @@ class Values:
 
 def explorer(start: int) -> Explorer:
     controls = {
-        "number": IntRange(0, 2, start, label="Number"),
+        "number": Slider(range(3), start, label="Number"),
         "kind": Choice(list("abcdef"), "b", label="Kind"),
         "side": Choice(["left", "right"], "left", label="Side"),
         "on": Toggle(False, label="Switched on"),

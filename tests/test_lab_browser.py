@@ -23,7 +23,7 @@ from course_utils.studio import manifest
 
 COURSE = "import course_utils as cu\ncu.explore.kernel_width()"
 MADE = """
-from course_utils.kit.explorer import Choice, Explorer, IntRange, Toggle
+from course_utils.kit.explorer import Choice, Explorer, Slider, Toggle
 
 class Number:
     def __init__(self):
@@ -37,7 +37,7 @@ class Number:
         return f"number {number}, kind {kind}, on {on}"
 
 controls = {
-    "number": IntRange(0, 8, 1, label="A description that is longer than Lab's labels are wide"),
+    "number": Slider(range(9), 1, label="A description that is longer than Lab's labels are wide"),
     "kind": Choice(list("abcdefg"), "b", label="Kind"),
     "on": Toggle(False, label="Switched on"),
 }

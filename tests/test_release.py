@@ -44,14 +44,10 @@ def test_a_wheel_carries_the_course_and_finds_it_inside(tmp_path):
     assert run.stdout.splitlines()[0] == str(lib / "course_utils" / "_course")
 
 
-@pytest.fixture
-def course():
-    return manifest.load(files=False)
-
-
 @pytest.mark.parametrize("address", ["https://github.com/a/course", "https://gitlab.com/a/course"])
-def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(course, address):
-    text = setup_cell(dataclasses.replace(course, repository=address)).source
+def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(address):
+    course = dataclasses.replace(manifest.load(files=False), repository=address)
+    text = setup_cell(course).source
     wheel = re.search(r"https://\S+\.whl", text)
     assert wheel and wheel[0].startswith(f"{address}/") and f"-{release.release()}-" in wheel[0]
     assert ("/-/releases/" in wheel[0]) is ("gitlab" in address)

@@ -20,9 +20,9 @@ def slug(notebook: str) -> str:
     return notebook.partition("_")[2]
 
 
-def titles(book: Path = ROOT / "book.toml") -> dict[str, str]:
+def titles() -> dict[str, str]:
     """Notebook → title: all chapters, then the appendices, in order; none where the package is alone."""
-    table = _table(book)
+    table = _table(ROOT / "book.toml")
     listed = [*table.get("chapter", ()), *table.get("appendix", ())]
     return {chapter["notebook"]: chapter["title"] for chapter in listed}
 

@@ -16,7 +16,6 @@ widgets are; the book asks for a page of frames (`page`). `draw` is pure: the sa
 values give the same pixels, whatever was drawn before.
 """
 
-import copy
 import io
 import itertools
 import math
@@ -24,7 +23,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-import torch
 from PIL import Image
 
 from course_utils.figures import Picture, image_tag
@@ -122,14 +120,6 @@ class Toggle(Control):
         super().__init__({"off": False, "on": True}, value, label)
 
 
-class IntRange(Slider):
-    """The whole numbers from `start` to `stop`, both included."""
-
-    def __init__(self, start: int, stop: int, value: int, label: str):
-        """`value` is where it starts."""
-        super().__init__(range(start, stop + 1), value, label)
-
-
 def _plain(value):
     """A Python number for a NumPy or torch scalar: `repr` then reads the same everywhere."""
     return value.item() if hasattr(value, "item") else value
@@ -153,7 +143,7 @@ class Explorer:
     Args:
         name: the name of the function that makes it; `repr` shows it.
         scene: makes a new `Scene`, an object with a `picture` and a method `draw(**values)`.
-        controls: argument of `draw` → its `Slider`, `Choice`, `Toggle` or `IntRange`.
+        controls: argument of `draw` → its `Slider`, `Choice` or `Toggle`.
         caption: one line over the controls that says what to try.
 
     Raises:
@@ -287,16 +277,3 @@ def _draw(scene: Scene, values: dict) -> str:
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"draw returned {alt!r}; it must return the alt text of what is now seen")
     return " ".join(alt.split())
-
-
-def still_copy(model: torch.nn.Module) -> torch.nn.Module:
-    """A copy of a model to look at: on the CPU, in eval mode, without gradients.
-
-    The model itself may go on learning, on any device; what the explorer shows stays the same.
-    """
-    return copy.deepcopy(model).cpu().eval().requires_grad_(False)
-
-
-def outline(left: float, top: float, right: float, bottom: float) -> tuple[list, list]:
-    """x and y of a line around a rectangle, for `set_data`."""
-    return [left, right, right, left, left], [top, top, bottom, bottom, top]

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.studio import StudioError
+from course_utils.studio.book.check import LIVE
 from course_utils.studio.book.transforms import (
     cut_at_headings,
     flat_tables,
@@ -39,7 +40,6 @@ FILES = {
     "deck/deck.js": "deck.js",
 }
 """What a deck loads → where nbconvert expects it in `assets`."""
-LIVE = re.compile(r'"(live/[\w/]+\.js)"')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")  # to another page
 LEFT_OUT = {"guard", "check", "solution"}
 LINES = 22  # of code on a slide that nobody has tagged
