@@ -90,7 +90,7 @@ def step_of(
         mean.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
 
-    start = Recorded(gradients) if recorded else gradients
+    start = Recorded(gradients, device) if recorded else gradients
 
     def step() -> None:
         start(batch)

@@ -2,8 +2,12 @@
 """Training: learns, can be stopped, saved and resumed bit for bit, and speaks up when it diverges."""
 
 import contextlib
+import dataclasses
+import gc
 import math
+import random
 import signal
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +16,8 @@ from copying import PAIRS, SOURCE, TARGET, loader, small_model
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from course_utils.data.images import ImageBatch
 from course_utils.data.prose import TextBatch
@@ -20,7 +26,6 @@ from course_utils.models.language import GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
-from course_utils.train import recorded
 from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
 from course_utils.train.recorded import Recorded
 from course_utils.train.schedules import inverse_sqrt, warmup_decay, warmup_hold_decay
@@ -285,30 +290,57 @@ def test_graphs_change_nothing_on_a_cpu():
     assert rows[0] == rows[1]
 
 
-class FakeGraph:
-    """Replays what a function registered while it was recorded."""
+class Tape(TorchDispatchMode):
+    """A CUDA graph on a CPU: the operators that ran while it was recorded run again on the same memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        self.calls.append((operator, args, kwargs or {}, result))
+        return result
 
     def replay(self):
-        self.again()
+        for operator, args, kwargs, result in self.calls:
+            with torch._C._AutoDispatchBelowAutograd():
+                again = operator(*args, **kwargs)
+            for old, new in zip(tree_leaves(result), tree_leaves(again), strict=True):
+                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
+                    old.data.copy_(new)
 
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """Those that `Recorded` has made, without CUDA."""
-    made = []
+    """Those that `Recorded` has made, of any device's operators, without CUDA."""
+    made, running = [], []
 
     @contextlib.contextmanager
     def graph(graph, **options):
         made.append(graph)
-        yield
+        running.append(graph)
+        try:
+            with graph:
+                yield
+        finally:
+            running.clear()
 
-    stream = SimpleNamespace(wait_stream=lambda other: None)
-    cuda = SimpleNamespace(
-        Stream=lambda: stream, current_stream=lambda: stream, CUDAGraph=FakeGraph, graph=graph,
-        stream=lambda stream: contextlib.nullcontext(), graph_pool_handle=lambda: (0, 0),
-    )  # fmt: skip
-    monkeypatch.setattr(recorded, "torch", SimpleNamespace(cuda=cuda))
+    def stream(device):
+        return SimpleNamespace(wait_stream=lambda other: None, device=device)
+
+    for name, fake in (
+        ("Stream", stream), ("current_stream", stream), ("CUDAGraph", Tape), ("graph", graph),
+        ("stream", lambda stream: contextlib.nullcontext()), ("graph_pool_handle", lambda: (0, 0)),
+    ):  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr("course_utils.train.trainer.recordable", lambda device: True)
+    monkeypatch.setattr("course_utils.train.losses.recording", lambda tensor: bool(running))
     return made
+
+
+def text(length, value=1):
+    return TextBatch(torch.full((2, length), value), torch.ones(2), torch.zeros(2, length))
 
 
 def test_each_shape_is_recorded_once_and_replayed_with_the_values_of_the_batch(graphs):
@@ -316,17 +348,106 @@ def test_each_shape_is_recorded_once_and_replayed_with_the_values_of_the_batch(g
 
     def function(batch):
         calls.append(batch)
-        result = batch.tokens.sum()
-        if graphs and not hasattr(graphs[-1], "again"):  # it is being recorded
-            graphs[-1].again = lambda: result.copy_(batch.tokens.sum())
-        return result
+        return batch.tokens.sum()
 
-    run = Recorded(function)
+    run = Recorded(function, "cpu")
     for length, value in ((3, 1), (5, 1), (3, 2), (5, 3), (3, 4), (3, 5), (5, 6)):
-        batch = TextBatch(torch.full((2, length), value), torch.ones(2), torch.zeros(2, length))
+        batch = text(length, value)
         assert run(batch) == 2 * length * value
     assert len(graphs) == 2 and len(calls) == 4
-    assert not any(batch.tokens is call.tokens for call in calls)
+    assert not any(batch.tokens is call.tokens for call in calls[1::2])
+
+
+def test_a_field_that_is_no_tensor_belongs_to_the_shape(graphs):
+    @dataclasses.dataclass
+    class Scaled:
+        values: torch.Tensor
+        factor: object
+
+    run = Recorded(lambda batch: batch.values.sum() * batch.factor, "cpu")
+    for factor in (2, 3, 2, 3, 2, 3):
+        assert run(Scaled(torch.ones(4), factor)) == 4 * factor
+    assert len(graphs) == 2
+    with pytest.raises(TypeError, match="hash"):
+        run(Scaled(torch.ones(4), [torch.ones(4)]))
+
+
+@pytest.mark.parametrize("draw", [random.random, lambda: torch.rand(()).item()])
+def test_a_step_that_draws_on_the_cpu_is_not_recorded(graphs, draw):
+    run = Recorded(lambda batch: batch.tokens * draw(), "cpu")
+    run(text(3))
+    with pytest.raises(RuntimeError, match="draws random numbers on the CPU"):
+        run(text(3))
+
+
+def test_a_full_memory_is_not_called_a_step_that_depends_on_values(graphs):
+    def full(batch):
+        if graphs:
+            raise torch.OutOfMemoryError
+        return batch.tokens
+
+    run = Recorded(full, "cpu")
+    run(text(3))
+    with pytest.raises(torch.OutOfMemoryError):
+        run(text(3))
+
+
+@pytest.mark.parametrize("between", ["nothing", "moved", "cleared"])
+def test_recorded_steps_train_as_others_do_also_after_a_measure_that_moves_the_model(
+    graphs, between
+):
+    def measure(model):
+        if between == "moved":  # to a GPU's other memory, and not back to the same
+            for parameter in model.parameters():
+                parameter.data, parameter.grad = parameter.data.clone(), parameter.grad.clone()
+        elif between == "cleared":
+            model.zero_grad()
+        return {}
+
+    histories = []
+    for record in (False, True):
+        model = small_model(dropout=0.0)
+        trainer = Trainer(
+            translation_loss(label_smoothing=0.1), epochs=4, measure=measure, device="cpu",
+            graphs=record, quiet=True,
+        )  # fmt: skip
+        histories.append(trainer.fit(model, [*loader()] * 3, loader(shuffle=False)))
+    assert graphs
+    for usual, other in zip(*(history.rows for history in histories), strict=True):
+        for name in ("train_loss", "val_loss", "grad_norm"):
+            assert other[name] == pytest.approx(usual[name], rel=1e-3)
+
+
+def test_a_recorded_step_leaves_no_gradient_of_another_shape(graphs):
+    model = nn.ParameterDict({name: nn.Parameter(torch.ones(())) for name in ("all", "long")})
+
+    def loss(model, batch):
+        factor = model["all"] * (model["long"] if batch.images.shape[1] > 2 else 1)
+        return (batch.images * factor).sum(), 1
+
+    short, long = (ImageBatch(torch.ones(2, n), torch.zeros(2)) for n in (2, 5))
+    Trainer(loss, epochs=1, quiet=True, device="cpu", graphs=True).fit(
+        model, [short, short, long, short]
+    )
+    assert len(graphs) == 1 and model["long"].grad == 0 and model["all"].grad > 0
+
+
+def test_a_run_leaves_nothing_that_waits_for_python_to_look_for_cycles(graphs):
+    gc.collect()
+    gc.disable()
+    try:
+        for record in (False, True):
+            model = nn.Linear(3, 3)
+            batches = [ImageBatch(torch.ones(2, 3), torch.zeros(2))] * 3
+            Trainer(
+                lambda model, batch: (model(batch.images).sum(), 2),
+                epochs=1, quiet=True, device="cpu", graphs=record,
+            ).fit(model, batches)  # fmt: skip
+            gone = weakref.ref(model)
+            del model
+            assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_loss_that_is_recorded_is_the_same_and_leaves_no_size_to_the_values(monkeypatch):

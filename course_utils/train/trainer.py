@@ -4,6 +4,7 @@ Taught in *Training transformers*; used from *Bahdanau attention: learning to al
 """
 
 import contextlib
+import functools
 import math
 import os
 import signal
@@ -23,7 +24,7 @@ from course_utils.train.checkpoints import load_weights
 from course_utils.train.history import History
 from course_utils.train.losses import Loss
 from course_utils.train.processes import join
-from course_utils.train.recorded import Recorded
+from course_utils.train.recorded import Recorded, recordable
 from course_utils.train.schedules import Schedule, constant
 
 
@@ -177,8 +178,11 @@ class _Run:
         if self.team:
             self.team.begin_alike(model)
         self.optimizer = _optimizer(model, trainer)
-        self.recorded = trainer.graphs and trainer.device.type == "cuda" and not self.team
-        self.gradients = Recorded(self._gradients) if self.recorded else self._gradients
+        self.records = trainer.graphs and recordable(trainer.device) and not self.team
+        # No method of this run: a cycle would keep its memory until Python looks for cycles.
+        self.gradients = functools.partial(_gradients, trainer, model, self.optimizer)
+        self.recorded: Recorded | None = None
+        self.memory: list[int] = []
         self.history = History(per=getattr(trainer.loss, "per", None))
         self.epoch = self.step = self.since_best = 0
         self.best = math.inf
@@ -214,6 +218,8 @@ class _Run:
         """The rest of the current epoch; an interrupt leaves it where it is, and saves."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
+        if self.records:
+            self._keep_memory()
         for batch in self.train:
             self._one_step(batch.to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
@@ -229,7 +235,7 @@ class _Run:
         lr = trainer.lr * trainer.schedule(step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        read, count = self.gradients(batch)
+        read, count = (self.recorded or self.gradients)(batch)
         value, norm = read.tolist()
         if not math.isfinite(value):
             raise FloatingPointError(
@@ -242,21 +248,17 @@ class _Run:
         self.total, self.count = self.total + value, self.count + float(count)
         self.largest = max(self.largest, self.grad_norm)
 
-    def _gradients(self, batch: Any) -> tuple[Tensor, float | Tensor]:
-        """Those of the mean loss, shortened; (summed loss, norm before) as one tensor, and what was summed over.
-
-        Together, since a GPU runs out of work each time something is read from it.
-        """
-        trainer = self.trainer
-        with trainer._autocast():
-            loss, count = trainer.loss(self.model, batch)
-        self.optimizer.zero_grad(set_to_none=not self.recorded)  # graphs need them where they were
-        (loss / count).backward()
-        if self.team:
-            self.team.sum_gradients(self.model)
-        limit = trainer.clip_norm or math.inf
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
-        return torch.stack([loss.detach(), norm.to(loss.dtype)]), count
+    def _keep_memory(self) -> None:
+        """Graphs write where the gradients were: what has moved since, as by a `measure`, is recorded anew."""
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        memory = []
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            memory += [parameter.data_ptr(), parameter.grad.data_ptr()]
+        if memory != self.memory:
+            gradients = functools.partial(self.gradients, keep=True)
+            self.recorded, self.memory = Recorded(gradients, self.trainer.device), memory
 
     def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
@@ -334,6 +336,32 @@ class _Run:
         torch.set_rng_state(state["rng"].cpu())
         if state["cuda_rng"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all([rng.cpu() for rng in state["cuda_rng"]])
+
+
+def _gradients(
+    trainer: Trainer,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batch: Any,
+    *,
+    keep: bool = False,
+) -> tuple[Tensor, float | Tensor]:
+    """Those of the mean loss, shortened; (summed loss, norm before) as one tensor, and what was summed over.
+
+    Together, since a GPU runs out of work each time something is read from it.
+
+    Args:
+        keep: whether the gradients stay where they are in memory, as graphs need them.
+    """
+    with trainer._autocast():
+        loss, count = trainer.loss(model, batch)
+    optimizer.zero_grad(set_to_none=not keep)
+    (loss / count).backward()
+    if trainer.team:
+        trainer.team.sum_gradients(model)
+    limit = trainer.clip_norm or math.inf
+    norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
+    return torch.stack([loss.detach(), norm.to(loss.dtype)]), count
 
 
 def _number_of(batches: Any) -> int:
