@@ -17,8 +17,10 @@ from course_utils.studio.book import pages
 COURSE = manifest.load(files=False)
 NAMES = pages.names(COURSE)
 CHAPTERS = [chapter.notebook for chapter in COURSE.chapters]
+NOTEBOOKS = [notebook.notebook for notebook in COURSE.notebooks]
+"""Chapters, their further pages, and the appendices."""
 EVERY_PUSH = {"01_queries_keys_values", "13_gpt"}
-"""Chapters that between them have each kind of piece; `make nightly` opens all."""
+"""Chapters that between them have each kind of piece; `make nightly` opens all notebooks."""
 
 
 @pytest.fixture
@@ -31,11 +33,11 @@ def page(browser, address):
     scope="module",
     params=[
         pytest.param(name, marks=pytest.mark.smoke if name in EVERY_PUSH else ())
-        for name in CHAPTERS
+        for name in NOTEBOOKS
     ],
 )
-def chapter(request, browser, address):
-    """The page of each chapter, opened once for all tests that ask for it."""
+def notebook(request, browser, address):
+    """The page of each notebook, opened once for all tests that ask for it."""
     with opened(browser, address) as page:
         assert page.goto(f"/{request.param}.html").ok
         yield page
@@ -45,7 +47,7 @@ def test_no_reason_of_a_prediction_can_be_read_or_found_before_it_is_made(book):
     index = (book / "searchindex.js").read_text(encoding="utf-8")
     assert not (book / "_sources").exists()
     reasons = []
-    for name in CHAPTERS:
+    for name in NOTEBOOKS:
         page = BeautifulSoup((book / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
         text = page.get_text() + index
         tasks = [json.loads(ask["data-task"]) for ask in page.select(".cu-predict")]
@@ -62,25 +64,29 @@ def test_no_name_of_a_button_or_a_link_runs_together(book):
     assert {stem: pairs for stem, pairs in names.items() if pairs} == {}
 
 
-def test_formulas_are_set_by_mathjax(chapter: Page):
-    written = chapter.locator("article .math").count()
-    assert written, "each chapter has a formula"
-    expect(chapter.locator("article .math > mjx-container")).to_have_count(written, timeout=30_000)
-    assert chapter.locator("mjx-merror").count() == 0
+def stem(page: Page) -> str:
+    """The name of the notebook that a page shows."""
+    return Path(urlsplit(page.url).path).stem
 
 
-def unveil(chapter: Page) -> None:
+def test_formulas_are_set_by_mathjax(notebook: Page):
+    written = notebook.locator("article .math").count()
+    assert written or stem(notebook) not in CHAPTERS, "each chapter has a formula"
+    expect(notebook.locator("article .math > mjx-container")).to_have_count(written, timeout=30_000)
+    assert notebook.locator("mjx-merror").count() == 0
+
+
+def unveil(notebook: Page) -> None:
     """Lift the veils before the results of a page's predictions."""
-    buttons = chapter.locator(".cu-predict .show-me:visible")
+    buttons = notebook.locator(".cu-predict .show-me:visible")
     while buttons.count():  # each is gone once its prediction is made
         buttons.first.click()
 
 
-def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
-    unveil(chapter)
-    explorers = chapter.locator("article .cu-explorer")
-    name = Path(urlsplit(chapter.url).path).stem
-    made = (ROOT / "notebooks" / "source" / f"{name}.py").read_text(encoding="utf-8")
+def test_controls_move_by_keyboard_and_the_picture_follows(notebook: Page):
+    unveil(notebook)
+    explorers = notebook.locator("article .cu-explorer")
+    made = (ROOT / "notebooks" / "source" / f"{stem(notebook)}.py").read_text(encoding="utf-8")
     assert bool(explorers.count()) == ("\ncu.explore." in made)
     for explorer in explorers.all():
         sliders, picture = explorer.locator("input[type=range]"), explorer.locator("img")
@@ -88,13 +94,13 @@ def test_controls_move_by_keyboard_and_the_picture_follows(chapter: Page):
         if sliders.count():
             sliders.first.focus()
             at_end = sliders.first.evaluate("s => s.value === s.max")
-            chapter.keyboard.press("Home" if at_end else "End")
+            notebook.keyboard.press("Home" if at_end else "End")
         elif explorer.locator("select").count():
             explorer.locator("select").first.focus()
-            chapter.keyboard.press("ArrowDown")
+            notebook.keyboard.press("ArrowDown")
         else:  # a choice among few
             explorer.locator("input[type=radio]:checked").first.focus()
-            chapter.keyboard.press("ArrowRight")
+            notebook.keyboard.press("ArrowRight")
         expect(picture).not_to_have_attribute("src", before)
         expect(picture).not_to_have_attribute("alt", alt)
         expect(picture).to_have_attribute("alt", re.compile(r"\S"))
@@ -113,17 +119,17 @@ CUT = """() => {
 """What stands beyond the edge of the window, and not in a part that scrolls."""
 
 
-def test_nothing_is_cut_at_any_width(chapter: Page):
-    unveil(chapter)
-    before = chapter.viewport_size
+def test_nothing_is_cut_at_any_width(notebook: Page):
+    unveil(notebook)
+    before = notebook.viewport_size
     for width in (320, 390, 768, 1280):
-        chapter.set_viewport_size({"width": width, "height": 900})
-        chapter.evaluate(
+        notebook.set_viewport_size({"width": width, "height": 900})
+        notebook.evaluate(
             "() => Promise.allSettled(document.getAnimations().map(each => each.finished))"
         )
-        assert chapter.evaluate(CUT) == [], width
-        assert chapter.evaluate("document.documentElement.scrollWidth") <= width
-    chapter.set_viewport_size(before)
+        assert notebook.evaluate(CUT) == [], width
+        assert notebook.evaluate("document.documentElement.scrollWidth") <= width
+    notebook.set_viewport_size(before)
 
 
 @pytest.mark.smoke
@@ -143,6 +149,3 @@ def test_the_cover_leads_to_every_chapter_and_a_chapter_to_the_next(page: Page):
     page.goto(f"/{NAMES[1]}.html")
     page.locator("article a.cu-next").click()
     expect(page).to_have_url(re.compile(f"/{NAMES[2]}\\.html$"))
-
-
-"""The words of pictures and drawings that reach over their box or their picture; a line is higher than its letters."""
