@@ -75,7 +75,7 @@ def _sources(course: Manifest, cache: Path) -> dict[str, str]:
         texts[chapter.ipynb.name] = nbformat.writes(page)
     # A course that shows live models shows one on its cover, too.
     live = any("cu-live" in text for text in texts.values())
-    return texts | {f"{pages.COVER}.md": cover(course, cache if live else None)}
+    return texts | {f"{pages.COVER}.md": cover(course, live_models=live)}
 
 
 def link_targets(course: Manifest) -> Pages:

@@ -38,12 +38,12 @@ PIECES = (
 )
 
 
-def cover(course: Manifest, cache: Path | None) -> str:
+def cover(course: Manifest, *, live_models: bool) -> str:
     """The page in MyST.
 
     Args:
         course: its chapters and ways make the map, its chapters have tiles.
-        cache: the folder of explorers' pages; without one the page is the title, the map, and how to run the course.
+        live_models: whether it shows some; else the page is the title, the map, and how to run the course.
     """
     links = re.sub(r'(?<=href=")([^"]+)\.ipynb', r"\1.html", CourseMap(course)._repr_html_())
     translator = live.translator("Please take the train.", compact=True, everyday=True)
@@ -51,13 +51,13 @@ def cover(course: Manifest, cache: Path | None) -> str:
         title=course.title,
         chapters=len(course.chapters),
         first=course.chapters[0].notebook,
-        translator=HTML.format(live_html(translator)) if cache else "",
-        tiles=_tiles(course) if cache else "",
+        translator=HTML.format(live_html(translator)) if live_models else "",
+        tiles=_tiles(course) if live_models else "",
         map=HTML.format(links),
         clone=f"git clone {course.repository}\n" if course.repository else "",
         **scores(live.read_card("everyday_fr")),
     )
-    return page if cache else f"# {course.title}\n\n{page[page.index(MAP) :]}"
+    return page if live_models else f"# {course.title}\n\n{page[page.index(MAP) :]}"
 
 
 def scores(card: dict) -> dict[str, float]:
