@@ -29,9 +29,10 @@ def sentences() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 # The first generation ---------------------------------------------------------------------------
 
 
-def test_the_first_generation_hides_later_words_and_decodes_as_it_was_trained():
+@pytest.mark.parametrize("feature_mask", [True, False])
+def test_the_first_generation_hides_later_words_and_decodes_as_it_was_trained(feature_mask):
     torch.manual_seed(0)
-    model = FirstGeneration(20, 20, embed_dim=16, num_heads=2, length=8)
+    model = FirstGeneration(20, 20, embed_dim=16, num_heads=2, length=8, feature_mask=feature_mask)
     source, lens, target = sentences()
     with torch.no_grad():
         at_once = model(source, lens, target)

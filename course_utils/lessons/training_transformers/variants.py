@@ -107,21 +107,32 @@ class FirstEncoderLayer(nn.Module):
 class FirstDecoderLayer(nn.Module):
     """Self-attention with a residual, cross-attention without one, the network with one.
 
-    Of an input in which `known` words are known, the first `known` *features* of all tokens are kept, as the printed
-    layer does.
+    With `feature_mask`, of an input in which `known` words are known, the first `known` *features* of all tokens are
+    kept, as the printed layer does.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, length: int, *, flat_attention: bool):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        length: int,
+        *,
+        feature_mask: bool,
+        flat_attention: bool,
+    ):
         super().__init__()
         read_at_once = length if flat_attention else 1
         self.attention = SlicedHeads(embed_dim, num_heads, length=read_at_once)
         self.cross_attention = SlicedHeads(embed_dim, num_heads, length=length)
         self.feed_forward = FlatFeedForward(embed_dim, length)
         self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(3))
+        self.feature_mask = feature_mask
 
     def forward(self, x: Tensor, memory: Tensor, known: Tensor) -> Tensor:
         """(batch, length, embed_dim), memory alike, known (batch,) → like x."""
-        x = x * (torch.arange(x.shape[-1], device=x.device) < known[:, None, None])
+        if self.feature_mask:
+            feature_mask = torch.arange(x.shape[-1], device=x.device) < known[:, None, None]
+            x = x * feature_mask
         x = self.norms[0](x + self.attention(x, x))
         x = self.norms[1](self.cross_attention(x, memory))
         return self.norms[2](x + self.feed_forward(x))
@@ -142,6 +153,7 @@ class FirstGeneration(nn.Module):
         source_size, target_size: numbers of tokens in the two vocabularies.
         embed_dim, num_heads, num_layers: as there.
         length: tokens of every sentence: shorter ones are filled with padding, and longer ones cannot be read.
+        feature_mask: as in `FirstDecoderLayer`.
         flat_attention: whether the heads of self-attention read the whole sentence as one vector, too, as in the
             lecture; those of the cross-attention always do.
     """
@@ -155,6 +167,7 @@ class FirstGeneration(nn.Module):
         num_heads: int = 4,
         num_layers: int = 2,
         length: int = 12,
+        feature_mask: bool = True,
         flat_attention: bool = False,
     ):
         super().__init__()
@@ -162,12 +175,13 @@ class FirstGeneration(nn.Module):
         self.source_embedding = nn.Embedding(source_size, embed_dim, padding_idx=0)
         self.target_embedding = nn.Embedding(target_size, embed_dim, padding_idx=0)
         self.positions = SinusoidalPositions(embed_dim)
-        self.encoder, self.decoder = (
-            nn.ModuleList(
-                layer(embed_dim, num_heads, length, flat_attention=flat_attention)
-                for _ in range(num_layers)
-            )
-            for layer in (FirstEncoderLayer, FirstDecoderLayer)
+        self.encoder = nn.ModuleList(
+            FirstEncoderLayer(embed_dim, num_heads, length, flat_attention=flat_attention)
+            for _ in range(num_layers)
+        )
+        options = {"feature_mask": feature_mask, "flat_attention": flat_attention}
+        self.decoder = nn.ModuleList(
+            FirstDecoderLayer(embed_dim, num_heads, length, **options) for _ in range(num_layers)
         )
         self.output = nn.Linear(embed_dim, target_size)
 
