@@ -550,21 +550,23 @@ with cu.guard(
 # %% [markdown]
 # ## What a GPU waits for
 #
-# The GPU of that run can do some hundred trillion multiplications a second, so what does a step spend its time on?
-# Let's first count how much there is to do, for a narrow GPT and a wide one, with one text and with 64.
-# (Each weight is multiplied once for each token.)
-
+# The GPU of that run can do several hundred trillion multiplications a second, so what does it spend a step on?
+# Let's first count how much there is to compute, for a narrow GPT and a wide one, with one text and with 64.
+# (We count one multiplication for each weight and token.)
 
 # %%
+VIEWS = "View", "UnsafeView", "Transpose", "TBackward", "torch::"  # these compute nothing
+
+
 def operations(loss):
-    """How many operations led to this loss: the nodes of its graph."""
-    found, ahead = set(), [loss.grad_fn]
+    """How many operations led to this loss: the nodes of its graph that compute something."""
+    nodes, ahead = set(), [loss.grad_fn]
     while ahead:
         node = ahead.pop()
-        if node is not None and node not in found:
-            found.add(node)
+        if node is not None and node not in nodes:
+            nodes.add(node)
             ahead += [earlier for earlier, _ in node.next_functions]
-    return len(found)
+    return sum(not node.name().startswith(VIEWS) for node in nodes)
 
 
 sizes = []
@@ -578,41 +580,43 @@ for width in (24, 384):
 pd.DataFrame(sizes)
 
 # %% [markdown]
-# The multiplications grow more than ten thousand times, and the number of operations stays exactly the same.
-# Most of them start a **kernel**, a program that the GPU runs over all numbers at once, going forward, and again going backward.
+# From the first row to the last the multiplications grow more than ten thousand times, and the number of operations stays exactly the same.
+# On a GPU each operation starts at least one **kernel**, a program that runs over many numbers at once, and it starts more of them going backward.
 # And it is Python that starts the kernels, one after the other.
 #
-# Here are steps of training as we measured them on an H200 (forward, backward, and the update, in bfloat16).
-# For comparison each model has a rival that is written as others write it, from PyTorch's modules alone.
+# How much does that cost?
+# We measured whole steps of training on an H200, for a GPT of this size (64 texts of 256 characters), a ViT (512 images of 32 × 32) and the base Transformer (128 pairs of 12 tokens).
+# Each has a rival that is built from PyTorch's modules in the way of nanoGPT, of timm and of `nn.Transformer`.
 #
-# | | kernels | started one by one | recorded | rival, one by one |
+# | | kernels | one by one | recorded | rival |
 # |---|---|---|---|---|
-# | this GPT, 64 texts of 256 characters | 437 | 13.9 ms | 7.7 ms | 12.9 ms (as nanoGPT) |
-# | a ViT, 512 images of 32 × 32 | 479 | 21.7 ms | 9.1 ms | 19.4 ms (as timm) |
-# | the base Transformer, 128 pairs of 12 tokens | 1,195 | 54.5 ms | 7.2 ms | 58.0 ms (`nn.Transformer`) |
+# | GPT | 437 | 13.9 ms | 7.7 ms | 12.9 ms |
+# | ViT | 479 | 21.7 ms | 9.1 ms | 19.4 ms |
+# | Transformer | 1,195 | 54.5 ms | 7.2 ms | 58.0 ms |
 #
 # What does *recorded* mean?
-# CUDA can write down once what a step starts, and afterwards start all of it again by a single command (a **CUDA graph**).
-# The same kernels run on the same numbers, but they no longer wait for Python.
-# So a recorded step lasts as long as the GPU really works, and during the Transformer's 54.5 ms it idles for 47.
-# That is why a small model gets no faster on a faster GPU, and why more texts in a batch cost so little there.
+# CUDA can write down once which kernels a forward and a backward pass start, and then start them all by a single command (a **CUDA graph**), so they no longer wait for Python.
+# The Transformer's kernels take 6 ms together.
+# So for nine tenths of its 54.5 ms the GPU has nothing to do, while a recorded step lasts hardly longer than its kernels.
+# That is why a faster GPU would hardly help a small model, and why more texts in a batch cost so little there.
 #
-# In code it is one word, `Trainer(…, graphs=True)`, and our runs at full size use it.
-# It asks for something in return, because the same kernels must fit each batch of a shape, whatever is in it.
-# No size may depend on values, so padding is computed, too, and left out of the loss at the end, and the first two batches of each shape are slow.
-# (Our recurrent translators sort their sentences by length, so they can't be recorded.)
-# Our rivals would gain as much by being recorded, and on a machine whose processor starts kernels sooner everybody gains less.
+# In code it is one word, `Trainer(…, graphs=True)`, and our large Transformers train with it.
+# It asks for something in return, because a recording runs the same kernels whatever is in the batch.
+# No size may depend on values, so padding is computed as well and left out of the loss at the end.
+# And no number that Python itself computes or draws may change from step to step.
+# (Our recurrent translators pack their sentences by length, so they can't be recorded.)
+# Our rivals could be recorded as well, and with a processor that starts kernels sooner everybody gains less.
 #
 # Now think of the cache, which saves nearly all multiplications when a GPT writes.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "On the H200 this GPT writes 256 characters of one text in 551 ms, on the cache. How long does it take for 64 texts at once?",
+    "On the H200 a GPT of this size writes 256 characters of one text in 551 ms, on the cache. How long does it take for 64 texts at once?",
     ["little more", "about 8 times as long", "about 64 times as long"],
     answer="little more",
     wrong={
         "about 8 times as long": "Do more texts mean more kernels?",
-        "about 64 times as long": "Do more texts mean more kernels?",
+        "about 64 times as long": "How busy was the GPU with a single text?",
     },
     why="623 ms. Each token starts as many kernels as before, and each kernel is over long before the next one comes.",
 )
@@ -623,12 +627,12 @@ cu.predict(
 # | one text | 551 ms | 592 ms |
 # | 64 texts at once | 623 ms | 1,484 ms |
 #
-# For one text the cache saves next to nothing, because what it saves is arithmetic, and the GPU didn't spend its time on that.
-# (Without a cache nanoGPT's way of writing even took 479 ms, since it starts fewer kernels a token.)
+# For one text the cache saves next to nothing, because it saves arithmetic, and the GPU spent its time waiting.
 # With 64 texts the arithmetic counts, and the cache is 2.4 times as fast.
-# On a processor arithmetic is slow and starting is quick, so there the cache pays for a single text already, by a factor of five for a GPT of 128 features.
+# On a processor arithmetic is slow and starting is quick, so there the cache pays for a single text already (a GPT of 128 features wrote seven times as fast).
 #
-# These are times of one afternoon on one machine, whose processor was slow at starting kernels, and a second run gave 16.4 ms instead of 13.9 for the GPT.
+# All these times come from one machine, whose processor was slow at starting kernels.
+# A second run took 16.4 ms instead of 13.9 for the GPT, and recorded 7.7 again, since only the first waits for the processor.
 # `python -m benchmarks.run --here --device cuda --only device` measures them on yours.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
