@@ -552,14 +552,14 @@ with cu.guard(
 #
 # The GPU of that run can do several hundred trillion multiplications a second, so what does it spend a step on?
 # Let's first count how much there is to compute, for a narrow GPT and a wide one, with one text and with 64.
-# (We count one multiplication for each weight and token.)
+# (We count one multiplication for each weight and token, in millions.)
 
 # %%
-VIEWS = "View", "UnsafeView", "Transpose", "TBackward", "torch::"  # these compute nothing
+VIEWS = "View", "UnsafeView", "Transpose", "TBackward", "torch::"  # compute nothing
 
 
 def operations(loss):
-    """How many operations led to this loss: the nodes of its graph that compute something."""
+    """How many operations led to this loss: its graph's nodes that compute."""
     nodes, ahead = set(), [loss.grad_fn]
     while ahead:
         node = ahead.pop()
@@ -575,9 +575,10 @@ for width in (24, 384):
     weights = sum(parameter.numel() for parameter in gpt.parameters())
     for texts in (1, 64):
         loss = gpt(torch.zeros(texts, 16, dtype=torch.int64)).logsumexp(dim=-1).mean()
-        row = {"width": width, "texts of 16": texts, "operations": operations(loss)}
-        sizes.append(row | {"multiplications, millions": round(texts * 16 * weights / 1e6, 1)})
-pd.DataFrame(sizes)
+        products = round(texts * 16 * weights / 1e6, 1)
+        row = {"width": width, "texts": texts, "operations": operations(loss)}
+        sizes.append(row | {"multiplications": products})
+pd.DataFrame(sizes).set_index("width")
 
 # %% [markdown]
 # From the first row to the last the multiplications grow more than ten thousand times, and the number of operations stays exactly the same.
@@ -587,12 +588,13 @@ pd.DataFrame(sizes)
 # How much does that cost?
 # We measured whole steps of training on an H200, for a GPT of this size (64 texts of 256 characters), a ViT (512 images of 32 × 32) and the base Transformer (128 pairs of 12 tokens).
 # Each has a rival that is built from PyTorch's modules in the way of nanoGPT, of timm and of `nn.Transformer`.
+# The times are in milliseconds.
 #
 # | | kernels | one by one | recorded | rival |
 # |---|---|---|---|---|
-# | GPT | 437 | 13.9 ms | 7.7 ms | 12.9 ms |
-# | ViT | 479 | 21.7 ms | 9.1 ms | 19.4 ms |
-# | Transformer | 1,195 | 54.5 ms | 7.2 ms | 58.0 ms |
+# | GPT | 437 | 13.9 | 7.7 | 12.9 |
+# | ViT | 479 | 21.7 | 9.1 | 19.4 |
+# | Transformer | 1,195 | 54.5 | 7.2 | 58.0 |
 #
 # What does *recorded* mean?
 # CUDA can write down once which kernels a forward and a backward pass start, and then start them all by a single command (a **CUDA graph**), so they no longer wait for Python.
@@ -640,7 +642,7 @@ with cu.guard(
     "A step of a wider GPT, or of more texts, has more multiplications and as many operations."
 ):
     assert len({row["operations"] for row in sizes}) == 1
-    least, *_, most = (row["multiplications, millions"] for row in sizes)
+    least, *_, most = (row["multiplications"] for row in sizes)
     assert 1e4 < most / least < 2e4
 
 # %% [markdown]
