@@ -154,9 +154,7 @@ class Runs:
         cases: the keyword arguments of each run; of a comparison, its sides.
         chapter: names that the chapter defines; the function's first argument has them as attributes.
         data: the files of the folder data/ that it reads.
-        small: a run takes some seconds; the tests make one of them again and compare.
-        tolerance: how far each number of its result may lie from the stored one on another machine; a function
-            of a case's arguments where the cases differ.
+        small: a run takes some seconds; the tests make one of them again.
         minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
         quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
         digits: to which the numbers of its result are rounded.
@@ -167,7 +165,6 @@ class Runs:
     chapter: Sequence[str] = ()
     data: Sequence[str] = ()
     small: bool = False
-    tolerance: float | Callable[..., float] = 0.1
     minutes: float = 0
     quick: Mapping = field(default_factory=dict)
     digits: int = 4

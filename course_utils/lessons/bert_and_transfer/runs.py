@@ -191,7 +191,7 @@ def longer(*, seed: int) -> dict:
 
 @stored(
     cases=[{"seed": seed} for seed in SEEDS],
-    chapter=["best_threshold"], data=DATA, small=True, tolerance=0.03,
+    chapter=["best_threshold"], data=DATA, small=True,
 )  # fmt: skip
 def counted(chapter: SimpleNamespace, *, seed: int) -> dict:
     """Sentences that counts of both sides call rightly in order or not, asked as the networks are."""

@@ -124,7 +124,6 @@ def rung(name: str, vocab_size: int, embed_dim: int, max_len: int) -> nn.Module:
     ],
     data=DATA,
     small=True,
-    tolerance=0.2,
 )
 def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     """Held-out loss of a model that has some of a GPT's parts, trained as the chapter trains its GPT."""
@@ -145,7 +144,6 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     + [{"width": 64, "share": 16, "steps": STEPS // 2, "lr": RATE, "seed": seed} for seed in SEEDS],
     data=DATA,
     small=True,
-    tolerance=0.2,
 )
 def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -> dict:
     """Losses of a GPT of two blocks with so many features that has read the first part of the text, steps alike.
@@ -165,13 +163,13 @@ def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -
     return {"result": losses | {"parameters": parameters, "tokens": len(stream)}}
 
 
-@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True, tolerance=0.001)
+@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True)
 def counted(*, share: int) -> dict:
     """Held-out losses of n-grams that were counted in the first part of the text."""
     return _counted(ngram_losses, 4, share)
 
 
-@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True, tolerance=0.001)
+@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True)
 def counted_better(*, share: int) -> dict:
     """The same with modified Kneser–Ney smoothing."""
     return _counted(kneser_ney_losses, 6, share)

@@ -11,7 +11,7 @@ CASES = [
 ]
 
 
-@stored(cases=CASES, small=True, tolerance=0.15, digits=3)
+@stored(cases=CASES, small=True, digits=3)
 def patients(*, mistake: str, seed: int) -> dict:
     """The clinic's model with one mistake, or with none."""
     return _trained(mistake, seed, clinic.RATE)
@@ -22,7 +22,6 @@ def patients(*, mistake: str, seed: int) -> dict:
     rates=(0.002, clinic.RATE, 0.01),
     seeds=range(3),
     small=True,
-    tolerance=0.15,
     digits=3,
 )
 def two_models(*, mistake: str, rate: float, seed: int) -> dict:

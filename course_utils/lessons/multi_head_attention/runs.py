@@ -27,11 +27,6 @@ from course_utils.models.transformer import Transformer
 RATES, SEEDS, LONG = (0.003, 0.01, 0.03), (0, 1, 2), 900
 
 
-def _apart(*, objects: str, num_heads: int, rate: float, **_) -> float:
-    """Where all seeds find both nouns, so does any machine; else whether a seed does is a matter of rounding."""
-    return 1.0 if (objects, num_heads) == ("people", 1) or rate == max(RATES) else 0.02
-
-
 @stored(
     cases=[
         {"objects": objects, "num_heads": heads, "steps": LONG}
@@ -41,7 +36,6 @@ def _apart(*, objects: str, num_heads: int, rate: float, **_) -> float:
     rates=RATES,
     seeds=SEEDS,
     small=True,
-    tolerance=_apart,
 )
 def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: int) -> dict:
     """Who, and to whom? Shares of other sentences, 250 to choose by and 250 to tell; the package's layer."""
@@ -60,7 +54,6 @@ def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: 
     rates=(0.01, 0.03, 0.1),
     seeds=SEEDS,
     small=True,
-    tolerance=lambda *, num_heads, **_: 0.26 if num_heads == 1 else 0.02,
 )
 def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
     """Two look-ups of one feature: shares of all cases, which are all that there are."""

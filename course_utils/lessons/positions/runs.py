@@ -30,7 +30,6 @@ MODELS = ("train", "tested", "OneLayer", "WithOffsets")
     seeds=range(3),
     chapter=[*MODELS, "before"],
     small=True,
-    tolerance=0.25,
     digits=5,
 )
 def three_before(chapter, *, kind, setting, rate, seed) -> dict:

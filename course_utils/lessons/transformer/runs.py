@@ -15,7 +15,6 @@ SEEDS = (0, 1, 2)
 @stored(
     cases=[{"kind": kind, "seed": seed} for kind in KINDS for seed in SEEDS],
     small=True,
-    tolerance=0.5,
 )
 def changed_model(*, kind: str, seed: int) -> dict:
     """The chapter's model with one change, trained as in the chapter: shares of 1,000 rows held out."""
@@ -39,7 +38,6 @@ def changed_model(*, kind: str, seed: int) -> dict:
         for rate in rates
         for seed in SEEDS
     ],
-    tolerance=0.5,
 )
 def three_times_as_long(*, kind: str, rate: float, seed: int) -> dict:
     """The same with 750 steps: shares of 1,000 rows held out, and the loss of the last 20 steps."""
@@ -57,7 +55,6 @@ def three_times_as_long(*, kind: str, rate: float, seed: int) -> dict:
     ],
     rates=(0.001, 0.03),  # 0.01 is above
     seeds=SEEDS,
-    tolerance=0.5,
 )
 def norms_at_rates(*, kind: str, rate: float, seed: int) -> dict:
     """Where the norm stands, and whether there is one, at the other rates: shares of 1,000 rows held out."""
