@@ -552,7 +552,7 @@ with cu.guard(
 #
 # The GPU of that run can do several hundred trillion multiplications a second, so what does it spend a step on?
 # Let's first count how much there is to compute, for a narrow GPT and a wide one, with one text and with 64.
-# (We count one multiplication for each weight and token, in millions.)
+# (We count one product for each weight and token, in millions.)
 
 # %%
 VIEWS = "View", "UnsafeView", "Transpose", "TBackward", "torch::"  # compute nothing
@@ -569,16 +569,16 @@ def operations(loss):
     return sum(not node.name().startswith(VIEWS) for node in nodes)
 
 
-sizes = []
+sizes = {}
 for width in (24, 384):
     gpt = GPT(65, embed_dim=width, num_heads=6, num_layers=6)
     weights = sum(parameter.numel() for parameter in gpt.parameters())
     for texts in (1, 64):
         loss = gpt(torch.zeros(texts, 16, dtype=torch.int64)).logsumexp(dim=-1).mean()
         products = round(texts * 16 * weights / 1e6, 1)
-        row = {"width": width, "texts": texts, "operations": operations(loss)}
-        sizes.append(row | {"multiplications": products})
-pd.DataFrame(sizes).set_index("width")
+        row = {"operations": operations(loss), "products": products}
+        sizes[f"width {width}, texts: {texts}"] = row
+pd.DataFrame.from_dict(sizes, orient="index")
 
 # %% [markdown]
 # From the first row to the last the multiplications grow more than ten thousand times, and the number of operations stays exactly the same.
@@ -586,7 +586,7 @@ pd.DataFrame(sizes).set_index("width")
 # And it is Python that starts the kernels, one after the other.
 #
 # How much does that cost?
-# We measured whole steps of training on an H200, for a GPT of this size (64 texts of 256 characters), a ViT (512 images of 32 × 32) and the base Transformer (128 pairs of 12 tokens).
+# We measured whole steps of training on an H200, for a GPT of this size (64 texts of 256 characters), a ViT (512 images of 32 × 32) and the Transformer's base model (128 pairs of 12 tokens).
 # Each has a rival that is built from PyTorch's modules in the way of nanoGPT, of timm and of `nn.Transformer`.
 # The times are in milliseconds.
 #
@@ -594,11 +594,11 @@ pd.DataFrame(sizes).set_index("width")
 # |---|---|---|---|---|
 # | GPT | 437 | 13.9 | 7.7 | 12.9 |
 # | ViT | 479 | 21.7 | 9.1 | 19.4 |
-# | Transformer | 1,195 | 54.5 | 7.2 | 58.0 |
+# | base model | 1,195 | 54.5 | 7.2 | 58.0 |
 #
 # What does *recorded* mean?
 # CUDA can write down once which kernels a forward and a backward pass start, and then start them all by a single command (a **CUDA graph**), so they no longer wait for Python.
-# The Transformer's kernels take 6 ms together.
+# The base model's kernels take 6 ms together.
 # So for nine tenths of its 54.5 ms the GPU has nothing to do, while a recorded step lasts hardly longer than its kernels.
 # That is why a faster GPU would hardly help a small model, and why more texts in a batch cost so little there.
 #
@@ -641,8 +641,8 @@ cu.predict(
 with cu.guard(
     "A step of a wider GPT, or of more texts, has more multiplications and as many operations."
 ):
-    assert len({row["operations"] for row in sizes}) == 1
-    least, *_, most = (row["multiplications"] for row in sizes)
+    assert len({row["operations"] for row in sizes.values()}) == 1
+    least, *_, most = (row["products"] for row in sizes.values())
     assert 1e4 < most / least < 2e4
 
 # %% [markdown]
