@@ -362,7 +362,8 @@ nothing = {
 for need in (False, True):
     unseen, _ = module(five, five, five, attn_mask=~nowhere, need_weights=need)
     nothing[f"nn.MultiheadAttention, need_weights={need}"] = unseen
-pd.DataFrame({name: y[0, 0].tolist() for name, y in nothing.items()}).T.add_prefix("y")
+# Adding zero makes 0.0 of -0.0.
+pd.DataFrame({name: (y[0, 0] + 0).tolist() for name, y in nothing.items()}).T.add_prefix("y")
 
 # %% [markdown]
 # With the wrong polarity (True for False) all weight is on the padding.
