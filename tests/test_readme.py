@@ -50,6 +50,6 @@ def test_the_python_and_the_disk_that_it_asks_for_are_those_that_are_checked():
     oldest, newest = (".".join(map(str, one)) for one in (bootstrap.OLDEST, bootstrap.NEWEST))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == f">={oldest}"
-    assert f"Python {oldest} or newer and about {bootstrap.GIGABYTES} GB" in README
+    assert f"Python {oldest} to {newest} and about {bootstrap.GIGABYTES} GB" in README
     assert f"install Python {oldest} to {newest}" in MAKEFILE
     assert f"You need Python {oldest} to {newest}" in COVER

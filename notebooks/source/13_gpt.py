@@ -636,7 +636,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# We tried this with three texts that you also have, namely the story, some pages of Python's own documentation, and the code of its `argparse`.
+# We tried this with three texts that come with the course or with Python 3.11, namely the story, some pages of Python's own documentation, and the code of its `argparse`.
 # A GPT learned each of them twice, from random weights and after reading Shakespeare.
 # We also counted twice, in the text only, and in Shakespeare and the text together.
 
