@@ -241,6 +241,11 @@ def _is_plain(layer: nn.Module) -> bool:
     return type(layer) is nn.Linear and not hooked
 
 
+def _can_be_joined(layers: Sequence[nn.Linear]) -> bool:
+    """Whether one product can stand for these layers: all are plain, and all have a bias or none has."""
+    return all(map(_is_plain, layers)) and len({layer.bias is None for layer in layers}) == 1
+
+
 def _joined(layers: Sequence[nn.Linear], cache: KVCache | None) -> tuple[Tensor, Tensor | None]:
     """Weight and bias of linear layers one below the other."""
     if cache is not None and cache.joined is not None:
@@ -401,7 +406,7 @@ class MultiHeadAttention(Attention):
 
         On a GPU it is one product with their weights joined, which a `cache` keeps for the next token.
         """
-        if len(layers) > 1 and _joining_pays(x) and all(map(_is_plain, layers)):
+        if len(layers) > 1 and _joining_pays(x) and _can_be_joined(layers):
             together = F.linear(x, *_joined(layers, cache)).unflatten(-1, (-1, self.head_dim))
             sizes = [layer.out_features // self.head_dim for layer in layers]
             parts = together.split(sizes, dim=-2)

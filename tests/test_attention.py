@@ -265,6 +265,15 @@ def test_a_projection_with_a_hook_or_another_in_its_stead_is_called(monkeypatch,
     assert torch.equal(module(x, 0 * x, x), module(x, 0 * x, x.clone()))
 
 
+@pytest.mark.parametrize("without", ["query_proj", "key_proj"])
+def test_a_projection_without_a_bias_beside_others_is_not_joined(monkeypatch, without):
+    module, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    setattr(module, without, nn.Linear(12, 12, bias=False))
+    separate = module(x, x, x)
+    monkeypatch.setattr(attention, "_joining_pays", lambda _: True)
+    assert torch.equal(module(x, x, x), separate)
+
+
 def test_heads_are_split_and_merged_without_loss():
     x = torch.randn(2, 5, 12)
     heads = split_heads(x, 3)
