@@ -16,6 +16,7 @@ import types
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from typing import NamedTuple
 
 import pytest
@@ -337,7 +338,8 @@ def _alone(count: int) -> Check:
 def test_answers_that_stand_alone_are_all_judged_and_count_for_a_point_each():
     report = _alone(3)(lambda: [7, 1, 7])
     assert repr(report) == (
-        "answers: 1 of 3 answers are right.\n  ✗ (0)\n    it is not\n    Hint: count\n  ✓ (1)\n  ✗ (2)"
+        "answers: 1 of 3 answers are right.\n  ✗ (0)\n    it is not\n    Hint: count\n  ✓ (1)\n"
+        "  ✗ (2)\n    it is not"
     )
     assert [report.holds(place) for place in range(3)] == [False, True, False]
     assert report.points == 1 and _alone(3)(lambda: [0, 1, 2]).passed
@@ -385,6 +387,7 @@ PAPER = on_paper(
     ("answers", "results", "reason"),
     [
         ([9, 0.49], (True, True), ""),
+        ([Fraction(18, 2), Fraction(1, 2)], (True, True), ""),
         ((9, torch.tensor(0.5)), (True, True), ""),
         (torch.tensor([9, 0.5]), (True, True), ""),
         ([math.nan, 0.5], (False, True), "your answer to (a) is nan"),

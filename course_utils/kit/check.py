@@ -128,6 +128,7 @@ class Report:
         done: False while there is nothing of the learner's to test; then `reason` may say why.
         ours: whether the course's own solution was checked.
         on_paper: whether the properties are answers, each judged alone.
+        reasons: why each property does not hold, where several were judged; "" for one that does.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Report:
     done: bool = True
     ours: bool = False
     on_paper: bool = False
+    reasons: tuple[str, ...] = ()
 
     @property
     def held(self) -> int:
@@ -184,16 +186,22 @@ class Report:
         if self.passed and self.ours:
             return self.headline
         marks = {True: "  ✓ {}", False: "  ✗ {}", None: "  · {} (not tested yet)"}
-        lines = [
-            marks[held].format(sentence)
-            for sentence, held in zip(self.sentences, self.results, strict=True)
-        ]
-        if not self.passed:
-            next_hint = f"(For the next hint, run this in a new cell: cu.checks.{self.name}.hint())"
-            reason = [*self.reason.splitlines(), _numbered(self.hints)[0]]
-            reason += [next_hint] * (len(self.hints) > 1)
-            lines[self.held + 1 : self.held + 1] = [f"    {line}" for line in reason]
-        return "\n".join([self.headline, *lines])
+        lines = [self.headline]
+        for place, (sentence, held) in enumerate(zip(self.sentences, self.results, strict=True)):
+            below = self._reason(place).splitlines()
+            if not self.passed and place == self.held:
+                next_hint = (
+                    f"(For the next hint, run this in a new cell: cu.checks.{self.name}.hint())"
+                )
+                below += [_numbered(self.hints)[0], *[next_hint] * (len(self.hints) > 1)]
+            lines += [marks[held].format(sentence), *(f"    {line}" for line in below)]
+        return "\n".join(lines)
+
+    def _reason(self, place: int) -> str:
+        """Why the property at this place does not hold, as far as it was judged; else empty."""
+        if not self.passed and place == self.held:
+            return self.reason
+        return self.reasons[place] if self.reasons else ""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The text, and in a session of a reader's the same in color, with the further hints folded."""
@@ -230,10 +238,12 @@ class Report:
         for place, (sentence, held) in enumerate(zip(self.sentences, results, strict=True)):
             kind, mark, note = kinds[held]
             more = ""
+            if self.done and (why := self._reason(place)):
+                reason = "<br>".join(map(html.escape, why.splitlines()))
+                more = f'<p class="reason">{reason}</p>'
             if self.done and place == self.held:
-                reason = "<br>".join(map(html.escape, self.reason.splitlines()))
                 first, *others = _numbered(self.hints)
-                more = f'<p class="reason">{reason}</p><p class="hint">{marked(first)}</p>{_folded(others)}'
+                more += f'<p class="hint">{marked(first)}</p>{_folded(others)}'
             yield (
                 f'<li class="{kind}"><span class="mark">{mark}</span> {marked(sentence)}{note}{more}</li>'
             )
@@ -396,15 +406,18 @@ class Check:
             return Report(self.name, sentences, reason=why, done=False)
         results: list[bool | None] = []
         failures: list[tuple[Property, BaseException]] = []
+        reasons: list[str] = []
         for prop in self.properties:
             if failures and not (self.judge_all and isinstance(failures[-1][1], Exception)):
                 results.append(None)
+                reasons.append("")
                 continue
             try:
                 error = _failure(prop, candidate, self.forbids)
             except NotDone:
                 return Report(self.name, sentences, done=False)
             results.append(error is None)
+            reasons.append(_in_words(error, candidate) if error else "")
             if error is not None:
                 failures.append((prop, error))
         if not failures:
@@ -414,8 +427,11 @@ class Check:
         slips = (text for kind, text in SLIPS.items() if isinstance(error, kind))
         special = next(slips, "") or getattr(error, "hint", "")
         hints = (special, *prop.hints) if special else prop.hints
-        reason = _in_words(error, candidate)
-        return Report(self.name, sentences, tuple(results), reason, hints, on_paper=self.judge_all)
+        each = tuple(reasons) if self.judge_all else ()
+        return Report(
+            self.name, sentences, tuple(results), next(filter(None, reasons), ""), hints,
+            on_paper=self.judge_all, reasons=each,
+        )  # fmt: skip
 
     def hint(self) -> Hints:
         """One hint more for what did not hold when the check was last called, below those before it.

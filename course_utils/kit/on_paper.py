@@ -5,6 +5,7 @@ gaps(lambda: [9, 1.5])   # a Report: right or wrong for each letter
 """
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 from course_utils.kit.check import Check, NotDone, WrongKind, expect, kind_of
@@ -17,15 +18,15 @@ WITHIN = 0.02
 
 
 def a_number(answer: Any) -> float:
-    """The number that was answered: an int, a float, or an array of one entry.
+    """The number that was answered: an int, a float, a fraction, or an array of one entry.
 
     Raises:
         WrongKind: if it is none.
     """
     answer = answer.item() if hasattr(answer, "item") else answer
-    if not isinstance(answer, int | float):
+    if not isinstance(answer, Real):
         raise WrongKind(f"got {answer!r}, expected a number; write 0.5 or 1 / 2, without quotes")
-    return answer
+    return float(answer)
 
 
 def on_paper(
