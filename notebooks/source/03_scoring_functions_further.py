@@ -161,7 +161,7 @@ by_lengths.round(3)
 # Right after the norm all keys are $\sqrt{32} = 5.66$ long, and the two kinds of weights agree.
 # After a random $W_K$ the lengths are spread out, and the weights differ.
 #
-# Do trained heads make use of this?
+# How far do the lengths differ in trained heads?
 # We take the encoder of the stored translator of [Start here](00_start_here.ipynb), and one sentence.
 # How far apart are the priors $e^{\lVert k\rVert^2/2\sqrt d}$ of its words, and how much weight moves if we take the term out of the scores?
 # Random matrices also make keys of different lengths, so we ask the same of this encoder before any training.
@@ -169,10 +169,9 @@ by_lengths.round(3)
 # %%
 stored = cu.load_model("translator_fr")
 sentence = "the teacher is going to read this book in the garden ."
-ids = [stored.vocabularies["source"].index(word) for word in sentence.split()]
 
 
-def priors_of(translator):
+def priors_of(translator, ids):
     """For each head: largest prior / smallest, and the weight that moves without the prior."""
     for_each_head = []
     for q_h, k_h in scores.encoder_heads(translator, ids):
@@ -184,10 +183,13 @@ def priors_of(translator):
     return torch.tensor(for_each_head).T
 
 
-translator = cu.Transformer(**stored.config).eval()
-untrained = priors_of(translator)
+def ids_of(text):
+    return [stored.vocabularies["source"].index(word) for word in text.split()]
+
+
+fresh, translator = (cu.Transformer(**stored.config).eval() for _ in range(2))
 translator.load_state_dict(stored.state)
-trained = priors_of(translator)
+untrained, trained = (priors_of(one, ids_of(sentence)) for one in (fresh, translator))
 measures = "largest prior / smallest", "weight that moves"
 priors = pd.DataFrame(
     {
@@ -200,9 +202,9 @@ priors = pd.DataFrame(
 priors.round(2)
 
 # %% [markdown]
-# They do.
-# Within this sentence the longest key counts several times as much as the shortest, in one head more than twenty times, and a sixth to a third of the weight hangs on it.
-# In every head that is more than before the training.
+# Within this sentence the longest key counts several times as much as the shortest, in one head more than twenty times, and a sixth to a third of the weight moves without the prior.
+# In most heads that is more than before the training.
+# We asked the same of nine other sentences and of three untrained encoders, and both numbers were larger after the training in at least six of the eight heads.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -214,7 +216,14 @@ with cu.guard(
         > 0.05 * by_lengths["mean length of a key"].iloc[1]
     )
     assert by_lengths["largest difference of a weight"].iloc[1] > 0.01
-    assert (trained > untrained).all() and trained[0].max() > 20 and trained[0].min() > 2
+    assert trained[0].max() > 20 and trained[0].min() > 2
+    for text in (
+        sentence,
+        "we are not going to school today .",
+        "do you want to go to the beach ?",
+    ):
+        both_states = [priors_of(one, ids_of(text)) for one in (fresh, translator)]
+        assert ((both_states[1] > both_states[0]).sum(dim=1) >= 5).all()
     assert 0.15 < trained[1].min() < trained[1].max() < 0.34
 
 # %% [markdown]
@@ -421,7 +430,7 @@ named = plain_steps.rename(index=trainings.NAMES, columns="rate {:g}".format)
 named.map("{:.2f}".format)
 
 # %% [markdown]
-# The gap is the same without Adam.
+# There is a gap without Adam, too.
 # Here the size of a step follows the gradient, and a divisor makes the gradients of $W_Q$ and $W_K$ smaller as well, so the best rates are larger.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -498,7 +507,8 @@ trainings.show_ratio(times)
 # (Each point is a median of 300 draws.)
 # With 4 keys the gradient vanishes, and yet these heads learn.
 # With 64 keys it is *larger*, even where heads hardly learn.
-# So a small gradient isn't the trouble, but a gradient about the wrong keys is.
+# So a small gradient isn't the trouble with long lists.
+# The trouble is that it is about the one or two keys at the top, and the right key is rarely one of them.
 #
 # ### A whole head
 #

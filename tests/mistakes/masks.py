@@ -18,6 +18,8 @@ class my_mask:
         lambda numbers: (numbers > 0)[:, :, None] & _triangle(numbers))
     upper_triangle = wrong("Rows and columns exchanged: the future is permitted.", lambda numbers: _right(numbers).mT)
     not_itself = wrong("One off to the other side.", lambda numbers: _right(numbers).tril(-1))
+    true_forbids = wrong("The habit of nn.MultiheadAttention: True for what is forbidden.",
+        lambda numbers: ~_right(numbers))
     counts = wrong("Ones and zeros.", lambda numbers: _right(numbers).int())
     numbers_for_truth_values = wrong("torch.ones without a dtype.",
         lambda numbers: _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril())
@@ -52,8 +54,10 @@ def _right(numbers):
 
 class diagnosis:
     no_number = wrong("Only the name.", lambda: "polarity")
-    unknown_name = wrong("None of the six.", lambda: (7, "padding"))
-    polarity_for_no_axis = wrong("Both give padding weight.", lambda: (7, "polarity"))
+    unknown_name = wrong("None of the seven.", lambda: (9, "padding"))
+    polarity_for_no_axis = wrong("Both give padding weight.", lambda: (9, "polarity"))
+    zeroed_for_ones = wrong("Both have the same pattern of zeros.", lambda: (1, "zero the scores"))
+    ones_for_zeroed = wrong("The same the other way round.", lambda: (7, "zeros and ones"))
 
 
 def _filled(scores, attn_mask, number=-math.inf):
@@ -112,8 +116,8 @@ class my_masked_softmax:
     from_its_own_module = wrong("The course's function by another name.",
         lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
 
-    lowest_number_and_multiply = wrong("Right but for scores that are the lowest number themselves.",
-        lambda scores, attn_mask: _filled(scores, attn_mask, torch.finfo(scores.dtype).min) * attn_mask)
+    a_billion = wrong("-1e9 is lower than most scores, not than all.",
+        lambda scores, attn_mask: _filled(scores, attn_mask, -1e9).nan_to_num() * attn_mask)
     multiplies_afterwards = fixed_masked_softmax.multiplies_afterwards
     needs_a_mask_of_full_size = fixed_masked_softmax.needs_a_mask_of_full_size
     renormalizes_with_epsilon = fixed_masked_softmax.renormalizes_with_epsilon
@@ -153,6 +157,10 @@ ANSWERS = {
     "minus_twelve": ("largest score", "below every other"),
     "minus_five": ("shares the weight", "has the exponential 0"),
     "polarity_for_no_axis": ("what the patient has", "Polarity puts all weight"),
+    "zeroed_for_ones": ("what the patient has", "Does a row of"),
+    "ones_for_zeroed": ("what the patient has", "Does a row of"),
+    "true_forbids": ("says True where", "True means"),
+    "a_billion": ("scores of any size", "a score may be below it"),
     "aligned_from_the_right": ("(batch, queries, keys)", "Which axis does `numbers` need"),
     "from_its_own_module": ("it calls masked_softmax", "step by step"),
 }

@@ -52,6 +52,11 @@ class my_attention:
         lambda q, k, v: _steps(q, k, v, q.shape[-1] ** -0.5, dim=1))
     returns_the_weights = wrong("Stops before the values.",
         lambda q, k, v: (q @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1))
+    def divides_in_place(q, k, v):
+        """`/=` changes the caller's queries."""
+        q /= math.sqrt(q.shape[-1])
+        return _steps(q, k, v, 1.0)
+
     lets_the_course_attend = wrong("Calls the function that it should write.",
         lambda q, k, v: scaled_dot_product_attention(q, k, v))
 
@@ -157,6 +162,8 @@ ANSWERS = {
     "too_quiet": ("0.9 or more", "the length of a"),
     "half_by_force": ("with the guest for half a cookie, cookie wins", "Can the middle one be"),
     "zeros_for_bread": ("all five dishes have the weight 0.20", "a score below 0 to all other"),
+    "divides_in_place": ("unchanged", "`/=`"),
+    "returns_a_tensor": ("expected a plain number", "`.item()` does"),
     "asks_by_words": ("asked is a str", "`torch.tensor([…])` does"),
     "nobody_wants_bread": ("four of the five", "give up too early"),
     "forgets_the_scale": ("divides the scores by √d", "the scores should be 1 and 0"),

@@ -22,7 +22,7 @@ Weigh = Callable[[Tensor, Tensor], Tensor]
 """Scores (batch, n, m) of the newest n of m places, and where words stand (batch, m) → weights."""
 
 
-# The right weights, and six mistakes --------------------------------------------------------------
+# The right weights, and seven mistakes ------------------------------------------------------------
 
 
 def right(scores: Tensor, words: Tensor) -> Tensor:
@@ -49,6 +49,12 @@ def zeros_and_ones(scores: Tensor, words: Tensor) -> Tensor:
     return (scores + (words[:, None] & causal_mask(m)[-n:])).softmax(dim=-1)
 
 
+def zero_the_scores(scores: Tensor, words: Tensor) -> Tensor:
+    """A forbidden score becomes 0, which is a score like any other."""
+    n, m = scores.shape[-2:]
+    return (scores * (words[:, None] & causal_mask(m)[-n:])).softmax(dim=-1)
+
+
 def no_axis(scores: Tensor, words: Tensor) -> Tensor:
     """(batch, keys) is taken for (queries, keys); fits where there are as many rows as places."""
     n, m = scores.shape[-2:]
@@ -68,8 +74,8 @@ def upper_left(scores: Tensor, words: Tensor) -> Tensor:
 
 
 MISTAKES = {
-    "polarity": polarity, "zeros and ones": zeros_and_ones, "no axis": no_axis,
-    "off by one": off_by_one, "over the queries": over_queries, "upper left": upper_left,
+    "polarity": polarity, "zeros and ones": zeros_and_ones, "zero the scores": zero_the_scores,
+    "no axis": no_axis, "off by one": off_by_one, "over the queries": over_queries, "upper left": upper_left,
 }  # fmt: skip
 
 
@@ -170,7 +176,7 @@ def continued(model: NextDigit, start: list[int], steps: int = 8) -> str:
 
 @dataclass(frozen=True)
 class Patient:
-    """A trained model with one of six mistakes in its attention.
+    """A trained model with one of seven mistakes in its attention.
 
     Attributes:
         model: the model.

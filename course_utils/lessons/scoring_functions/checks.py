@@ -1,12 +1,14 @@
 """Checks of *Scoring functions*: guests, the four steps, one's own list; Gaussian weights, additive scores."""
 
 import math
+from numbers import Integral
 
 import torch
 
 from course_utils.attention import scaled_dot_product_attention
 from course_utils.kit.check import (
     Check,
+    Unmet,
     WrongKind,
     expect,
     expect_close,
@@ -145,7 +147,15 @@ def _(candidate):
     `transpose(-2, -1)` and `dim=-1`.
     """
     inputs = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 2)
-    expect_close(candidate(*inputs), scaled_dot_product_attention(*inputs), "two more axes")
+    expected = scaled_dot_product_attention(*inputs)
+    expect_close(candidate(*inputs), expected, "two more axes")
+
+
+my_attention.must_keep_inputs(
+    lambda: [torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 7)],
+    "Does a line write into the caller's memory? `/=` and methods that end in an underscore do, so make a new tensor.",
+    "leaves queries, keys and values unchanged",
+)
 
 
 # One's own list ---------------------------------------------------------------------------------
@@ -186,9 +196,14 @@ def _(candidate):
     """
     for digit in (3, 9):
         answer = candidate(_Asked(digit), OWN, "cat")
-        if torch.is_tensor(answer) or not isinstance(answer, int):
+        if torch.is_tensor(answer) and answer.numel() == 1:
+            raise Unmet(
+                f"got {kind_of(answer)}, expected a plain number",
+                "This is the digit, but still as a tensor. Which method makes a plain number of it? `.item()` does.",
+            )
+        if not isinstance(answer, Integral):
             raise WrongKind(f"got {kind_of(answer)}, expected a whole number")
-        expect_equal(answer, digit, f"the answer where the score of {digit} is the highest")
+        expect_equal(int(answer), digit, f"the answer where the score of {digit} is the highest")
 
 
 @my_answer.must("gives the head one list, of shape (1, 4) for four words")
@@ -258,7 +273,8 @@ def _(candidate):
 def _(candidate):
     """Is your kernel as wide as it should be? Compare with `cu.kernel_weights(queries, keys)` entry by entry."""
     queries, keys = torch.randn(5, 3), torch.randn(8, 3)
-    expect_close(candidate(queries, keys), kernel_weights(queries, keys), "random keys")
+    expected = kernel_weights(queries, keys)
+    expect_close(candidate(queries, keys), expected, "random keys")
 
 
 @fixed_gaussian_weights.must("stays finite far from the origin")
@@ -344,8 +360,8 @@ def _(candidate):
     """Is the score of query i and key j at (i, j)? Compute one entry separately, from one row of the queries and one
     of the keys.
     """
-    queries, keys, w_q, w_k, w = _parts(n=4, m=4)
-    scores = expect_shape(candidate(queries, keys, w_q, w_k, w), (4, 4))
+    queries, keys, w_q, w_k, w = parts = _parts(n=4, m=4)
+    scores = expect_shape(candidate(*(part.clone() for part in parts)), (4, 4))
     for i, j in ((0, 0), (1, 3), (3, 1)):
         alone = (queries[i] @ w_q + keys[j] @ w_k).tanh() @ w
         expect_close(scores[i, j], alone, f"query {i} and key {j}")
@@ -364,9 +380,10 @@ def _(candidate):
     numbers count from the last.
     """
     queries, keys, *weights = _parts(2)
-    together = expect_shape(candidate(queries, keys, *weights), (2, 3, 4)).detach()
+    together = expect_shape(candidate(queries.clone(), keys.clone(), *weights), (2, 3, 4)).detach()
     for i in range(2):
-        expect_close(candidate(queries[i], keys[i], *weights), together[i], f"sequence {i} alone")
+        alone = candidate(queries[i].clone(), keys[i].clone(), *weights)
+        expect_close(alone, together[i], f"sequence {i} alone")
 
 
 my_additive_scores.must_pass_gradients(
