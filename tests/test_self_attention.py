@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from course_utils.lessons.self_attention.explorer import Cars
 from course_utils.lessons.self_attention.layers import waiting_products
 from course_utils.lessons.self_attention.tasks import (
     ADJECTIVE,
@@ -76,3 +77,10 @@ def test_a_recurrence_waits_at_each_step_and_attention_does_not(n):
     written_out = (qkv[0] @ qkv[1].mT).softmax(dim=-1) @ qkv[2]
     fused = F.scaled_dot_product_attention(*qkv)
     assert waiting_products(written_out) == waiting_products(fused) == 3
+
+
+def test_the_opening_shows_only_as_many_cars_as_the_slider_has_reached():
+    cars = Cars()
+    for reached, pairs in enumerate((2, 4, 12), start=1):
+        cars.draw(pairs)
+        assert all(len(curve.get_xdata()) == reached for curve in cars.curves.values())

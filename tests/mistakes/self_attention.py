@@ -97,6 +97,7 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "upside_down": ("allows one link", "False forbids"),
     "mixes_the_words": ("got shape (5, 6)", "their values"),
     "scaled_after_the_softmax": ("the mean of the values", "divide the scores"),
     "lets_pytorch_attend": ("it calls scaled_dot_product_attention", "step by step"),

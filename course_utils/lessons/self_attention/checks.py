@@ -71,7 +71,8 @@ def _(candidate):
 def _(candidate):
     """By what do you divide? Take d from the last axis of the queries, not of X, and divide before the softmax."""
     X, matrices = torch.randn(5, 6), _matrices(d=2)
-    expect_close(candidate(X, *matrices), _by_hand(X, *matrices), "six features, d = 2")
+    expected = _by_hand(X, *matrices)
+    expect_close(candidate(X, *matrices), expected, "six features, d = 2")
 
 
 @self_attention.must("answers the sentences of a batch one by one")
@@ -99,8 +100,12 @@ def _(candidate):
 
 @all_but_one.must("forbids the link from the query to the key")
 def _(candidate):
-    """Which axis belongs to the queries? They are the rows, so the entry is `mask[query, key]`, and False forbids."""
-    expect_equal(bool(candidate(4, 1, 2)[1, 2]), False, "the entry in row 1, column 2")
+    """False forbids. Which entry did you set to it? The queries are the rows, so it is `mask[query, key]`."""
+    mask = candidate(4, 1, 2)
+    hint = "False forbids, and True allows. How many links does your mask allow? Turn it round."
+    alone = bool(mask[1, 2]) and int(mask.sum()) == 1
+    expect(not alone, "the mask allows one link and forbids the 15 others", hint)
+    expect_equal(bool(mask[1, 2]), False, "the entry in row 1, column 2")
     expect_equal(bool(candidate(6, 5, 0)[5, 0]), False, "the entry in row 5, column 0")
 
 

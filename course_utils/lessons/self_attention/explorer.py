@@ -40,15 +40,15 @@ class Cars:
             ]
             for kind in SIDES
         }  # fmt: skip
+        self.curves, self.dots = {}, {}
         for kind, color in SIDES.items():
-            means = [sum(seeds) / len(seeds) for seeds in self.shares[kind]]
-            right.plot(PAIRS, means, "-o", color=COLORS[color], label=kind)
-            for n, seeds in zip(PAIRS, self.shares[kind], strict=True):
-                right.plot([n] * len(seeds), seeds, ".", color=COLORS[color], markersize=4)
+            (self.curves[kind],) = right.plot([], [], "-o", color=COLORS[color], label=kind)
+            (self.dots[kind],) = right.plot([], [], ".", color=COLORS[color], markersize=4)
         self.counted = [counting(n) for n in PAIRS]
         right.plot(PAIRS, self.counted, "--", color="0.5", label="counting colors")
         self.here = right.axvline(2, color="0.85", linewidth=8, zorder=0)
-        right.set(xlabel="cars", ylabel="share of right answers", xticks=PAIRS, ylim=(0, 1.05))
+        right.set(xlim=(1.5, 12.5), ylim=(0, 1.05), xticks=PAIRS)
+        right.set(xlabel="cars", ylabel="share of right answers")
         right.legend(loc="lower center", fontsize=8)
 
     def draw(self, pairs: int) -> str:
@@ -64,9 +64,17 @@ class Cars:
             line.set_color(COLORS["query" if row == len(cars) else "ink"])
         self.here.set_xdata([pairs])
         index = PAIRS.index(pairs)
-        means = {kind: sum(s[index]) / len(s[index]) for kind, s in self.shares.items()}
-        attention, average = means.values()
+        attention, average = (self._reached(kind, index + 1) for kind in SIDES)
         return (
             f"{'. '.join(cars)}. {lines[-1]} It is {color}. Of such questions one attention gets {attention:.2f} "
             f"right, an average with a network 256 wide {average:.2f}, and counting colors {self.counted[index]:.2f}."
         )
+
+    def _reached(self, kind: str, count: int) -> float:
+        """Show a model's shares for the first `count` numbers of cars; the mean of the last of them."""
+        shares = self.shares[kind][:count]
+        means = [sum(seeds) / len(seeds) for seeds in shares]
+        self.curves[kind].set_data(PAIRS[:count], means)
+        places = [n for n, seeds in zip(PAIRS, shares, strict=False) for _ in seeds]
+        self.dots[kind].set_data(places, [share for seeds in shares for share in seeds])
+        return means[-1]

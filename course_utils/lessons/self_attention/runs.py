@@ -24,8 +24,9 @@ from course_utils.runtime import seed_everything
 PAIRS = (2, 4, 12)
 RATES = (0.001, 0.003, 0.01)
 LENGTHS = (16, 64, 256, 1024, 4096)
-LINK, OTHER_LINK, THIRD_LINK, CAR, OTHER_CAR, QUESTION = 0, 1, 2, 5, 3, 6
-"""Positions: friends of Anna, of another, of Anna's friend; cars of Anna's and of the other's friend; the question."""
+LINK, OTHER_LINK, THIRD_LINK, CAR, OTHER_CAR, THIRD_CAR, QUESTION = 0, 1, 2, 5, 3, 4, 6
+"""Positions: friends of Anna, of another, of Anna's friend; cars of Anna's and of the other's friend, of the other;
+the question."""
 LINKS = {
     "layer 1: Anna's friend → the friend's car": [(0, LINK, CAR)],
     "layer 1: another's friend → that friend's car": [(0, OTHER_LINK, OTHER_CAR)],
@@ -33,6 +34,13 @@ LINKS = {
     "layer 2: question → Anna's friend": [(1, QUESTION, LINK)],
     "layer 2: question → the friend's friend": [(1, QUESTION, THIRD_LINK)],
     "layer 2: question → the friend's car": [(1, QUESTION, CAR)],
+    "layer 2: question → another's friend": [(1, QUESTION, OTHER_LINK)],
+    "layer 2: question → Anna's car": [(1, QUESTION, OTHER_CAR)],
+    "layer 2: question → the other's car": [(1, QUESTION, THIRD_CAR)],
+    "layer 2: question → itself": [(1, QUESTION, QUESTION)],
+    "layer 2: question → all that say nothing of the friend": [
+        (1, QUESTION, word) for word in (OTHER_LINK, OTHER_CAR, THIRD_CAR, QUESTION)
+    ],
     "both links to the friend's car": [(0, LINK, CAR), (1, QUESTION, CAR)],
 }
 """What is knocked out → (layer, the word that asks, the word that it may not attend to), of each link."""
@@ -40,15 +48,19 @@ LINKS = {
 
 @stored(
     cases=[
-        *(
-            {"kind": kind, "pairs": pairs}
-            for pairs in PAIRS
-            for kind in ("one attention", "average, 256 wide")
-        ),
-        {"kind": "average, 64 wide", "pairs": 12},
+        {"kind": kind, "pairs": pairs, "rate": rate, "seed": seed}
+        for kind, pairs, rates in (
+            ("one attention", 2, RATES),
+            ("average, 256 wide", 2, RATES),
+            ("one attention", 4, RATES),
+            ("average, 256 wide", 4, RATES),
+            ("one attention", 12, RATES),
+            ("average, 256 wide", 12, (*RATES, 0.03)),
+            ("average, 64 wide", 12, RATES),
+        )
+        for rate in rates
+        for seed in range(3)
     ],
-    rates=RATES,
-    seeds=range(3),
     chapter=["kinds", "train", "share_right"],
     small=True,
 )  # fmt: skip
@@ -58,9 +70,12 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
 
 
 @stored(
-    cases=[{"kind": "average, 256 wide", "pairs": 12, "steps": steps} for steps in (1600, 4000)],
-    rates=RATES,
-    seeds=range(3),
+    cases=[
+        {"kind": "average, 256 wide", "pairs": 12, "steps": steps, "rate": rate, "seed": seed}
+        for steps, rates in ((1600, (*RATES, 0.03)), (4000, RATES))
+        for rate in rates
+        for seed in range(3)
+    ],
     chapter=["kinds", "train", "share_right"],
 )
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
