@@ -821,8 +821,8 @@ fig
 #
 # ### <a id="search-error"></a>search error
 #
-# A mistake of decoding: the model finds the right sentence more probable than what was written, but the search has missed it.
-# If the model prefers its own wrong sentence, it is a **model error**, and no search can help.
+# A mistake of decoding: by the number that the search ranks by, the right sentence is ahead of what was written, but the search has missed it.
+# If the wrong sentence is ahead, it is a **model error**, and no better search can help.
 # For example, a wider beam can repair search errors only.
 # *Taught in* [Whose error?](11_translating.ipynb#Whose-error?).
 #
