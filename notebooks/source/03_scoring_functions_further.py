@@ -416,11 +416,11 @@ trainings.show_best(chosen)
 
 # %% [markdown]
 # With 16 numbers a word, or with four words on the list, the head learns without a divisor as well, so it takes long vectors *and* long lists to see the difference.
-# More steps help the words of 64 numbers, slowly, but not the 64 words of 256 numbers.
+# More steps help the words of 64 numbers, slowly, while 2,000 steps don't help the 64 words of 256 numbers.
 # (Each point is the mean of three trainings at the best of three to five learning rates, chosen on other lists.)
 #
 # Is it all a matter of Adam?
-# With plain gradient descent and 64 words of 64 numbers, the share of right digits is as follows, at four rates.
+# With 500 steps of plain gradient descent and 64 words of 64 numbers, the share of right digits is as follows, at four rates.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 descent = cu.stored_runs("scoring_functions", "by_gradient_descent")
