@@ -398,7 +398,7 @@ with cu.guard(
 #
 # - **Padding** is the largest weight that a word gives to `<pad>`.
 # - **Row sum** says how far a word's weights are from summing to 1.
-# - **Leak** asks how much the earlier answers change when we change a later word, its key and its value.
+# - **Leak** asks how much the earlier answers change when we change a later word, its query, key and value.
 # - **Newest** asks the last query by itself, as a model does that writes, with one new query and the keys of all words so far.
 #   The answer should be the last row of the whole table.
 #
@@ -415,7 +415,7 @@ def four_numbers(attend):
     padding = weights * ~words[:, None]
     leak = 0.0
     for t in (1, 2, 3):
-        more = torch.eye(4)[t][:, None]  # add 1 to word t, as a key and as a value
+        more = torch.eye(4)[t][:, None]  # add 1 to word t, and to its value
         changed = attend(x + more, x + more, one_hot + more, words) - weights
         leak = max(leak, changed[:, :t][words[:, :t]].abs().max().item())
     newest = attend(x[:, -1:], x, one_hot, words) - weights[:, -1:]
