@@ -21,12 +21,13 @@
 import math
 import re
 
+import pandas as pd
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.transformer import blocks, machine
+from course_utils.lessons.transformer import blocks, first_epochs, machine
 
 cu.seed_everything(0)
 
@@ -38,16 +39,16 @@ cu.live.machine()
 # Click on a box to see its attention maps and its numbers.
 #
 # You know most of the boxes from [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
-# We'll add the missing ones, and load the weights of this very translator into a model that *you* have helped to write.
+# We'll add the missing ones, train a model that *you* have helped to write, and load the weights of this very translator into it.
 #
 # By the end of this chapter you will be able to
 #
 # - draw the Transformer, and say where the memory leaves the encoder;
-# - write its blocks and the whole model, equal to PyTorch's in outputs and gradients;
+# - write its blocks, equal to PyTorch's in outputs and gradients, and train the whole model;
 # - read off a residual stream how much each part adds, and test whether the model needs it.
 
 # %% jupyter={"source_hidden": true}
-cu.recall("multi_head_attention", "positions", "masks")
+cu.recall("masks", "multi_head_attention", "self_attention")
 
 # %% [markdown]
 # ## The whole on one page
@@ -181,9 +182,7 @@ fig
 # %% [markdown]
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about the others.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
-# Over both tokens of the sentence, with mean 4.5, the same 1 would become $-1.528$.
-# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, and makes it $(1-4)/\sqrt3 = -1.732$.
-# That suits pictures of one size better than language, where sentences differ in length and the groups would be filled with padding.
+# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, so what a token becomes depends on its neighbors in training and on their padding.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "leaking_norm")
@@ -191,13 +190,13 @@ cu.quiz("transformer", "leaking_norm")
 # %% [markdown]
 # **Why a sum?**
 # The output of a sublayer $f$, which is an attention or a network, doesn't replace its input but is *added* to it: $x + f(x)$, a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
-# So a sublayer that has nothing to say about a vector lets it pass unharmed.
 # Where does the norm go?
 # The paper of 2017 puts it after the sum (**post-norm**), but GPT-2 and most models since put it before the sublayer (**pre-norm**, [Xiong et al., 2020](https://arxiv.org/abs/2002.04745)), as our machine does:
 #
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
 #
-# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) the sum itself never passes through a norm, so such a stack ends with one more norm.
+# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) a sublayer that adds zeros lets $x$ pass as it is, whereas post-norm rescales it all the same.
+# But then the sum itself never passes through a norm, so such a stack ends with one more norm.
 
 
 # %%
@@ -240,54 +239,67 @@ cu.predict(
     why="It brings the English to the decoder right before the word is chosen, and its bar is among the two longest. Without it more than three sentences in four change.",
 )
 
-# %%
-worth = machine.worth()  # a row for each part; 200 sentences, each part off by itself
-bars = worth.dropna().sort_values("bar")
-
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
+worth = machine.worth()  # a row for each part; 200 sentences, each part off by itself
+larger = cu.stored_run("transformer", "everyday_worth").result
+elsewhere = pd.DataFrame(
+    {part: {column: larger.get(f"{column}, {part}") for column in worth} for part in worth.index}
+).T.astype(float)
 fig, axes = cu.subplots(
-    1, 2, width=8.0, height=3.6, sharey=True,
-    alt="Twelve parts, sorted by the size of what they add. Left, the sizes: cross-attentions are longest, then the "
-    "positions and the decoder's first self-attention, then all others. Right, the share of sentences that change "
-    "without the part: nearly the same order.",
+    1, 2, width=8.4, height=3.6, sharey=True,
+    alt="Twelve parts of two translators, each a point: how much it adds, and the share of sentences that change without it. "
+    "In ours the points rise together, and the two cross-attentions stand highest. In the larger one the part that adds "
+    "by far the most, a network, changes half of the sentences, fewer than the positions of the source, which add an eighth of it.",
 )  # fmt: skip
-names = [machine.name_of(part) for part in bars.index]
-for ax, column, color, title in (
-    (axes[0], "bar", "key", "what it adds, compared with the stream"),
-    (axes[1], "changed", "query", "sentences that change without it"),
+kinds = {"cross_attention": ("cross-attention", "query", "D"), "attention": ("self-attention", "key", "o"),
+         "feed_forward": ("network", "value", "s"), "positions": ("positions", "line", "^")}  # fmt: skip
+for ax, parts, title in (
+    (axes[0], worth, "our translator"),
+    (axes[1], elsewhere, "a larger translator"),
 ):
-    ax.barh(range(len(names)), bars[column], color=cu.COLORS[color], height=0.6)
-    ax.set_title(title, fontsize=10)
-axes[0].set_yticks(range(len(names)), names, fontsize=9)
-axes[1].xaxis.set_major_formatter("{x:.0%}")
+    for ending, (name, color, marker) in kinds.items():
+        others = parts.index.str.contains("cross") if ending == "attention" else False
+        rows = parts[parts.index.str.endswith(ending) & ~pd.Series(others, parts.index)]
+        ax.scatter(rows["bar"], rows["changed"], color=cu.COLORS[color], marker=marker, label=name)
+    ax.set(title=title, xlabel="what it adds, compared with the stream", xlim=(0, None))
+for part, name, side in (("decoder.1.feed_forward", "decoder's last", "right"), ("source_embedding.positions", "of the source", "center")):  # fmt: skip
+    place = elsewhere.loc[part, "bar"], elsewhere.loc[part, "changed"]
+    axes[1].annotate(name, place, (0, 8), textcoords="offset points", ha=side, fontsize=9)
+axes[0].yaxis.set_major_formatter("{x:.0%}")
+axes[0].set(ylabel="sentences that change without it", ylim=(0, 1.05))
+axes[0].legend(fontsize=9, loc="lower right")
 fig
 
 # %% [markdown]
-# They nearly do, because the longer the bar, the more sentences change.
-# The cross-attentions come first, because nothing else brings English into the decoder.
-# **In this translator, what a part adds tells us on average how much we miss it**, although not for which sentence.
-# (Norms and residuals don't add anything of their own, so they don't have a bar, but without them every sentence changes.)
+# In our translator the bars nearly tell us, because the more a part adds, the more sentences change without it.
+# The cross-attentions come first, since nothing else brings English into the decoder.
+# But look at the larger translator of [Multi-head attention](08_multi_head_attention.ipynb), which has read real sentences.
+# There the decoder's last network adds by far the most, and about half of the sentences change without it.
+# Without the positions of the source, which add an eighth of that, even more of them change.
+# So **how much a part adds doesn't tell us how much the model needs it**.
+# To find out, we have to take the part away.
+# (Norms and residuals add nothing of their own, so they have no bar, but without them every sentence changes.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "The same 1 is −1.342 in its token, −1.528 in its sentence and −1.732 in its batch, by PyTorch's norms."
-):
-    by_token, by_sentence = (F.layer_norm(pair, pair.shape[-n:])[0, 0, 0] for n in (1, 2))
-    by_batch = F.batch_norm(pair.flatten(0, 1), None, None, training=True)[0, 0]
-    found = [round(norm.item(), 3) for norm in (by_token, by_sentence, by_batch)]
-    assert found == [-1.342, -1.528, -1.732]
+with cu.guard("By PyTorch's layer norm the 1 becomes −1.342."):
+    assert round(F.layer_norm(pair, pair.shape[-1:])[0, 0, 0].item(), 3) == -1.342
 with cu.guard(
     "One network makes 8 numbers of the 4 of each token, and of equal tokens the same 8."
 ):
     made = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))(torch.ones(2, 3, 4))
     assert made.shape == (2, 3, 8) and torch.allclose(made, made[:1, :1].expand(2, 3, 8))
 with cu.guard(
-    "The order of the bars is nearly the order of the damage, and the last cross-attention hurts most."
+    "In our translator the order of the bars is nearly the order of the damage; in the larger one it isn't."
 ):
+    bars, others = worth.dropna(), elsewhere.dropna()
     assert bars["bar"].rank().corr(bars["changed"].rank()) > 0.9
+    assert others["bar"].rank().corr(others["changed"].rank()) < 0.75
     assert bars["changed"].idxmax() == "decoder.1.cross_attention" and bars["changed"].max() > 0.75
-    assert "cross" in bars.index[-1] and "cross" in bars.index[-2]
+    assert all("cross" in part for part in bars.nlargest(2, "bar").index)
     assert worth.changed["norms"] == worth.changed["residuals"] == 1
+    longest, places = others.loc["decoder.1.feed_forward"], others.loc["source_embedding.positions"]
+    assert longest["bar"] == others["bar"].max() and 7 < longest["bar"] / places["bar"] < 9
+    assert 0.45 < longest["changed"] < places["changed"]
 
 # %% [markdown]
 # ## The two blocks
@@ -297,7 +309,6 @@ with cu.guard(
 # A residual wants its sublayer as a *function* of one argument, because it decides what the sublayer reads: `x` itself or its norm.
 # The network is such a function already.
 # Attention takes queries, keys and values, so we write a small function that makes all three from one `y`.
-# (Some implementations also put a [dropout](C_glossary.ipynb#dropout) on the attention weights themselves. Ours acts on what a sublayer adds.)
 
 
 # %%
@@ -399,7 +410,9 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 #
 # Only the two ends are left.
 # At the top a token becomes a row of an embedding matrix, to which we add its position.
-# The row is multiplied by $\sqrt d$ first, because `cu.Transformer` starts with small rows (of standard deviation $1/\sqrt d$), and otherwise the position would drown them.
+# How large should such a row be at the start?
+# PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so words would drown their positions.
+# That is why the last two lines of `__init__` draw rows of standard deviation $1/\sqrt d$, which times $\sqrt d$ are about as large as the positions.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
 
@@ -423,6 +436,8 @@ class Transformer(nn.Module):
         last = nn.LayerNorm if norm_first else nn.Identity
         self.encoder_norm, self.decoder_norm = last(embed_dim), last(embed_dim)
         self.output = nn.Linear(embed_dim, target_size)
+        nn.init.normal_(self.source_embedding.weight, std=1 / math.sqrt(embed_dim))
+        nn.init.normal_(self.target_embedding.weight, std=1 / math.sqrt(embed_dim))
 
     def embed(self, embedding, tokens):
         x = embedding(tokens) * math.sqrt(embedding.embedding_dim)
@@ -444,14 +459,48 @@ class Transformer(nn.Module):
             x = block(x, memory, causal, memory_mask)
         return self.decoder_norm(x)
 
+    def features(self, source, source_lens, target):
+        return self.decode(target, *self.encode(source, source_lens))
+
     def forward(self, source, source_lens, target):
         """Logits for teacher forcing, (b, n, target_size)."""
-        return self.output(self.decode(target, *self.encode(source, source_lens)))
+        return self.output(self.features(source, source_lens, target))
 
 
 # %% [markdown]
-# We don't need to train it, because the machine's weights are in a file.
-# Let's load them and ask your model for some French.
+# Does your class learn?
+# We let it read the 3,900 short sentences of [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it) three times, which takes about ten seconds, and then ask for three sentences that it hasn't read.
+
+# %% tags=["nbval-ignore-output"]
+yours = first_epochs.new_model(Transformer, seed=0)
+history = first_epochs.train(yours)
+for english in ("tom has their watch .", "we must see them .", "adam doesn't know us ."):
+    print(english, "→", *first_epochs.say(yours, [english]))
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+fig, ax = cu.subplots(
+    width=6.2, height=2.8,
+    alt="Loss on validation sentences after one, two and three epochs. Your class falls from 1.6 to 0.34, and three stored "
+    "trainings beside it do the same. Without the two lines the loss stays above 1.5.",
+)  # fmt: skip
+for large, color, name in ((False, "key", "three stored trainings"), (True, "wrong", "without the two lines")):  # fmt: skip
+    runs = cu.stored_runs("transformer", "own_class", kind="Transformer", large_rows=large)
+    for run in runs:
+        label = name if run is runs[0] else None
+        ax.plot(*zip(*run.curves["val_loss"], strict=True), color=cu.COLORS[color], alpha=0.6, linewidth=1.2, label=label)  # fmt: skip
+ax.plot(
+    history.frame.index, history.frame["val_loss"], "o--", color=cu.COLORS["query"], label="yours"
+)
+ax.set(xlabel="Epoch", ylabel="Loss per token, validation", xticks=[1, 2, 3], ylim=(0, None))
+ax.legend(fontsize=9)
+fig
+
+# %% [markdown]
+# The loss falls, and after three epochs more than half of the unread sentences come out word for word.
+# From the same weights `cu.Transformer` has the same losses.
+# **Without the two lines the same class hardly learns in this time**, and only one sentence in twenty comes out right.
+#
+# The machine's weights were trained for longer, so let's load them and ask your model for some French.
 
 # %%
 config, weights, _ = machine.stored()
@@ -466,14 +515,14 @@ for english in (
     print(english, "→", machine.translate(mine, english))
 
 # %% [markdown]
-# It speaks French, with the same numbers as the course's own `cu.Transformer`.
+# It speaks French, with the same numbers as `cu.Transformer`.
 #
 # Before you trust a decoder, ask it three questions.
 # Are its logits the same if it reads the words one by one and all at once?
 # Does a later word change an earlier logit?
 # And does it matter what the padding holds?
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 with torch.no_grad():
     at_once = mine(source, source_lens, reads)
     apart = [mine(source, source_lens, reads[:, :t])[:, -1] for t in range(1, 8)]
@@ -491,7 +540,7 @@ for question, largest in differences.items():
 
 # %% [markdown]
 # A changed word moves the logits from its own place on, and nothing else moves them.
-# If you forgot the causal mask in eval mode, the second question would find it, and exactly that happened to a colleague.
+# You can put these three questions to any decoder, and a model that leaks the future fails the second one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One by one is all at once; no later word and no padding changes an earlier logit."):
@@ -499,15 +548,20 @@ with cu.guard("One by one is all at once; no later word and no padding changes a
     assert moves.pop("later word, from its place on") > 0.1
     assert max(moves.values()) < 1e-3
 
+with cu.guard("Your class learns as the package's does, and without its two lines it hardly does."):
+    assert history.rows[0]["val_loss"] > 1 and history.rows[-1]["val_loss"] < 0.5
+    own = pd.DataFrame([run.config | run.result for run in cu.stored_runs("transformer", "own_class")])  # fmt: skip
+    assert own["largest difference from the package"].max() < 0.02
+    assert own[~own.large_rows].exact.min() > 0.5 and own[own.large_rows].exact.max() < 0.1
+
 # %% [markdown]
 # ### Exercise 2 · Find the bug
 #
 # *bug · 6 minutes*
 #
-# She has written the three sublayers anew, with the norm before the sublayer, and puts them into your model.
-# Here is what the model says now, in training mode and in eval mode (there is no dropout, so the two should agree).
-# She has made two mistakes, and one of them shows in eval mode only.
-# Find both, and write `fixed_block`.
+# Here are the three sublayers once more, with the norm before the sublayer, but this version has two mistakes.
+# We put it into your model, and ask for French in training mode and in eval mode (there is no dropout, so the two should agree).
+# Find both mistakes, and write `fixed_block`.
 
 
 # %%
@@ -545,7 +599,7 @@ cu.checks.fixed_block(fixed_block)
 def fixed_block_solution(block, x, memory, memory_mask):
     """The causal mask in every mode; the norm for the sublayer, not for what is passed on.
 
-    Read through the stack, her block has the norm after the sum.
+    Read through the stack, the buggy block has the norm after the sum.
     """
     causal = cu.causal_mask(x.shape[1])
     y = block.around_self.norm(x)
@@ -589,11 +643,11 @@ print("no norms:       ", machine.without("he ran .", "norms"))
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "We ablate both cross-attentions and translate “oscar was a doctor .” and “she has a red car .” What do the two French sentences have in common?",
-    ["nothing: each is noise", "they keep their first words", "they are the same sentence"],
+    ["each is noise of its own", "they keep their first words", "they are the same sentence"],
     answer="they are the same sentence",
     wrong={
-        "nothing: each is noise": "The decoder still knows French. What does it know about the English?",
-        "they keep their first words": "On which way could “oscar” reach the decoder now?",
+        "each is noise of its own": "The decoder still knows French. What does it know about the English?",
+        "they keep their first words": "How could “oscar” reach the decoder now?",
     },
     why="Nothing of the source arrives, and both begin with the same start token. So the decoder is a language model, and says its favorite sentence.",
 )
@@ -611,12 +665,19 @@ print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_
 # With only the first cross-attention gone, *he isn't a painter* becomes *il est peintre*, and about half of the new sentences with a *not* lose it in the same way.
 # The last line is the most surprising, because *the dog is behind the house* is still right although half of the twelve boxes are off.
 # That isn't luck, since about seven in ten new sentences stay as they were.
+# (The larger translator can't do that, because without its networks every sentence changes.)
 # **A part that is used is not yet a part that is needed.**
 #
-# *How sure is this?*
-# We looked at one small model, on short sentences that a grammar has made, and we ablated by zero, not by an average.
-# In the course's larger translator, which has read real sentences, the longest bars belong to a network and a self-attention, and without its networks every one of 40 sentences changes.
-# So don't take it as a rule about Transformers.
+# <details><summary>How sure is this?</summary>
+#
+# We ablated by zero, not by an average.
+# Our translator is one small model, and a grammar has made its short sentences.
+# The larger one is a single model, too, asked for 200 sentences.
+# The rank correlation of the figure is 0.95 in ours and 0.64 in the larger one.
+# Your class was trained at one learning rate, with three seeds, and its losses differed from those of `cu.Transformer` by less than 0.005.
+#
+# </details>
+#
 # Deep stacks, and models *trained* without a part, are on the [further page](10_transformer_further.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -664,18 +725,21 @@ with cu.guard("Six of twelve boxes can be off, and seven in ten new sentences st
     kept = [before == after for before, after in with_and_without(new, *six_off)]
     assert 0.65 < sum(kept) / len(kept) < 0.75
 
-with cu.guard("The larger translator has its longest bars elsewhere, and needs its networks."):
-    larger = dict(cu.stored_run("transformer", "everyday_parts").result)
-    assert larger.pop("changed without networks") == 1
-    longest = sorted(larger, key=larger.get)[-2:]
-    assert {part.split(".")[-1] for part in longest} == {"feed_forward", "self_attention"}
+with cu.guard("The larger translator needs its networks."):
+    assert larger["changed, all networks"] == 1
 
 # %% [markdown]
-# To end with, here is the whole Transformer in one piece, eighty lines without an import from the course.
-# Open the cell to read it, or to take it home.
+# To end with, here is the whole Transformer in one piece, without an import from the course.
+# Open the cell to read it, or to take it home, where it trains as yours does.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
+import math
+
+import torch
+from torch import nn
+
+
 class Attention(nn.Module):
     def __init__(self, d, heads):
         super().__init__()
@@ -694,7 +758,7 @@ class Attention(nn.Module):
         return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
 
 
-def network(d, hidden):
+def two_layers(d, hidden):
     return nn.Sequential(nn.Linear(d, hidden), nn.ReLU(), nn.Identity(), nn.Linear(hidden, d))
 
 
@@ -702,7 +766,7 @@ class Encoder(nn.Module):
     def __init__(self, d, heads, hidden):
         super().__init__()
         self.attention, self.attention_norm = Attention(d, heads), nn.LayerNorm(d)
-        self.feed_forward, self.feed_forward_norm = network(d, hidden), nn.LayerNorm(d)
+        self.feed_forward, self.feed_forward_norm = two_layers(d, hidden), nn.LayerNorm(d)
 
     def forward(self, x, mask):
         y = self.attention_norm(x)
@@ -715,7 +779,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.self_attention, self.self_attention_norm = Attention(d, heads), nn.LayerNorm(d)
         self.cross_attention, self.cross_attention_norm = Attention(d, heads), nn.LayerNorm(d)
-        self.feed_forward, self.feed_forward_norm = network(d, hidden), nn.LayerNorm(d)
+        self.feed_forward, self.feed_forward_norm = two_layers(d, hidden), nn.LayerNorm(d)
 
     def forward(self, x, causal, memory, mask):
         y = self.self_attention_norm(x)
@@ -738,23 +802,30 @@ class WholeTransformer(nn.Module):
         self.decoder = nn.ModuleList(Decoder(d, heads, hidden) for _ in range(layers))
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(d), nn.LayerNorm(d)
         self.output = nn.Linear(d, targets)
+        nn.init.normal_(self.source_embedding.weight, std=1 / math.sqrt(d))
+        nn.init.normal_(self.target_embedding.weight, std=1 / math.sqrt(d))
 
     def embed(self, embedding, ids):
         x = embedding(ids) * math.sqrt(embedding.embedding_dim)
         return x + sinusoids(*x.shape[1:]).to(x)
 
-    def forward(self, source, source_lens, target):
-        mask = (torch.arange(source.shape[1]) < source_lens[:, None])[:, None, None]
-        causal = torch.ones(target.shape[1], target.shape[1]).tril().bool()
+    def features(self, source, source_lens, target):
+        n, device = target.shape[1], source.device
+        real = torch.arange(source.shape[1], device=device) < source_lens[:, None]
+        mask, causal = real[:, None, None], torch.ones(n, n, device=device).tril().bool()
         memory = self.embed(self.source_embedding, source)
         for block in self.encoder:
             memory = block(memory, mask)
         memory, x = self.encoder_norm(memory), self.embed(self.target_embedding, target)
         for block in self.decoder:
             x = block(x, causal, memory, mask)
-        return self.output(self.decoder_norm(x))
+        return self.decoder_norm(x)
+
+    def forward(self, source, source_lens, target):
+        return self.output(self.features(source, source_lens, target))
 
 
+# %% jupyter={"source_hidden": true}
 whole = WholeTransformer(
     config["source_size"], config["target_size"], d=64, heads=4, hidden=64, layers=2
 )
@@ -768,7 +839,8 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 # - A Transformer is a **residual stream** to which attentions and networks add, each reading it through a norm.
 #   Every decoder block looks at the memory that leaves the last encoder block.
 # - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where it may.
-# - What a part adds lets us guess how much we'd miss it, but to learn whether the model *needs* it, we have to take it away.
+# - How much a part adds isn't how much the model needs it.
+#   To learn that, take the part away and see what the model says then.
 #
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
 #

@@ -29,6 +29,14 @@ class my_sublayers:
     calls_the_block = wrong("Leaves the work to the block, which in the chapter calls this function.",
         lambda block, x, memory, attn_mask=None, memory_mask=None: block(x, memory, attn_mask, memory_mask))
 
+    def exchanges_the_masks(block, x, memory, attn_mask=None, memory_mask=None):
+        """Hands each attention the other's mask."""
+        return _three(block, x, memory, memory_mask, attn_mask)
+
+    def asks_the_memory_first(block, x, memory, attn_mask=None, memory_mask=None):
+        """Runs the cross-attention before the self-attention."""
+        return _three(block, x, memory, attn_mask, memory_mask, order=(1, 0, 2), around=(0, 1, 2))
+
     def gives_rows_of_the_memory(block, x, memory, attn_mask=None, memory_mask=None):
         """Lets the memory ask and the target answer."""
         x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
@@ -136,6 +144,13 @@ class fixed_block:
         block.train()
         return fixed_block.only_the_norm_fixed(block, x, memory, memory_mask)
 
+    def adds_in_place(block, x, memory, memory_mask):
+        """Is right, but writes the sums into the caller's x."""
+        x += block.self_attention(*3 * [block.around_self.norm(x)], causal_mask(x.shape[1]))
+        x += block.cross_attention(block.around_cross.norm(x), memory, memory, memory_mask)
+        x += block.feed_forward(block.around_feed_forward.norm(x))
+        return x
+
     def third_norm_forgotten(block, x, memory, memory_mask):
         """The norm of the network is still applied to what is passed on."""
         y = block.around_self.norm(x)
@@ -154,6 +169,9 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "exchanges_the_masks": ("runs with masks", "Which mask has the memory's length"),
+    "asks_the_memory_first": ("in another order", "In which order"),
+    "adds_in_place": ("leaves x and the memory", "write into x"),
     "values_of_the_target": ("runs with masks", "both from the memory"),
     "sums_without_norms": ("agrees with PyTorch", "leaves the norm out"),
     "calls_the_block": ("it calls DecoderLayer.forward", "step by step"),

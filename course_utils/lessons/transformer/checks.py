@@ -1,10 +1,13 @@
 """Checks of *The Transformer*: the decoder block's sublayers, a count on paper, a decoder block with two bugs."""
 
+from contextlib import suppress
+from itertools import permutations
+
 import torch
 from torch import Tensor
 
 from course_utils.attention import causal_mask, padding_mask
-from course_utils.kit.check import Check, expect, expect_close, expect_shape
+from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
 from course_utils.kit.on_paper import on_paper
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.transformer.blocks import around_sublayers
@@ -42,8 +45,17 @@ def _(candidate):
     A function for a residual has one argument: `def look_back(y): return block.self_attention(y, y, y, attn_mask)`.
     """
     block, x, memory, mask = _decoder()
-    candidate(block, x, memory, causal_mask(6), mask)
-    candidate(block, x, memory)
+    try:
+        candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
+    except (IndexError, RuntimeError, ValueError) as error:
+        with suppress(Exception):
+            candidate(block, x.clone(), memory.clone(), mask, causal_mask(6))
+            error.hint = (
+                "Which mask has the memory's length? `attn_mask` is (n, n), for x that looks at itself, and "
+                "`memory_mask` has a place for each token of the memory."
+            )
+        raise
+    candidate(block, x.clone(), memory.clone())
 
 
 @my_sublayers.must("gives an output of the shape of x, even if the memory has another length")
@@ -53,14 +65,15 @@ def _(candidate):
     In the cross-attention x asks, and the memory gives keys and values.
     """
     block, x, memory, mask = _decoder()
-    expect_shape(candidate(block, x, memory, causal_mask(6), mask), (2, 6, 12))
+    answer = candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
+    expect_shape(answer, (2, 6, 12))
 
 
 @my_sublayers.must("keeps earlier outputs as they are when a later target token changes")
 def _(candidate):
     """Which sublayer lets target tokens look at each other? That is where `attn_mask` belongs."""
     block, x, memory, mask = _decoder()
-    _no_later_token(lambda y: candidate(block, y, memory, causal_mask(6), mask), x)
+    _no_later_token(lambda y: candidate(block, y.clone(), memory.clone(), causal_mask(6), mask), x)
 
 
 def _no_later_token(call, x: Tensor) -> None:
@@ -75,7 +88,9 @@ def _no_later_token(call, x: Tensor) -> None:
 def _(candidate):
     """Which sublayer looks at the source? It needs `memory` as keys and values, and `memory_mask`."""
     block, x, memory, mask = _decoder()
-    _reads_no_padding(lambda memory: candidate(block, x, memory, causal_mask(6), mask), memory)
+    _reads_no_padding(
+        lambda other: candidate(block, x.clone(), other.clone(), causal_mask(6), mask), memory
+    )
 
 
 def _reads_no_padding(call, memory: Tensor) -> None:
@@ -94,10 +109,10 @@ def _(candidate):
     block, x, memory, _ = _decoder()
     later, other = x.clone(), memory.clone()
     later[:, 4], other[0, 3] = torch.randn(12), torch.randn(12)
-    before = candidate(block, x, memory)
-    after = candidate(block, later, memory)
+    before = candidate(block, x.clone(), memory.clone())
+    after = candidate(block, later, memory.clone())
     expect(not torch.allclose(after[:, :4], before[:, :4]), "no causal mask, and yet one works")
-    after = candidate(block, x, other)
+    after = candidate(block, x.clone(), other)
     expect(not torch.allclose(after[0], before[0]), "no mask of the memory, and yet one works")
 
 
@@ -106,7 +121,7 @@ def _(candidate):
     """Who adds x to what a sublayer gives? Call each sublayer through its residual, as in `around(x, sublayer)`."""
     block, x, memory, mask = _decoder()
     _silent(block)
-    answer = candidate(block, x, memory, causal_mask(6), mask)
+    answer = candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
     expect_close(answer, x, "all sublayers give zeros, the output against x")
 
 
@@ -115,14 +130,35 @@ def _(candidate):
     """What does each sublayer read, the y that its residual hands it, or x itself? Only y may have been normalized, so
     a plain `x + …` or a function that reads x leaves the norm out.
 
-    In which order do yours run? First masked self-attention, then cross-attention, then the network, each with its
-    own residual.
+    Does each sublayer have its own residual, such as `around_cross` for `cross_attention`?
     """
     for norm_first in (True, False):
         block, x, memory, mask = _decoder(norm_first=norm_first)
         expected = block(x, memory, causal_mask(6), mask)
-        answer = candidate(block, x, memory, causal_mask(6), mask)
+        answer = candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
+        expect_shape(answer, tuple(x.shape))
+        for order in set(permutations(range(3))) - {(0, 1, 2)}:
+            other = _in_order(order, block, x, memory, mask)
+            expect(
+                not torch.allclose(answer, other, atol=1e-4),
+                f"norm_first={norm_first}, the sublayers run in another order than PyTorch's",
+                "In which order do your three sublayers run? The decoder first looks back at its own words, then "
+                "at the memory, and the network comes last.",
+            )
         expect_close(answer, expected, f"norm_first={norm_first}, the output", atol=1e-4)
+
+
+def _in_order(order: tuple[int, ...], block, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    """What the three sublayers give if they run in this order."""
+    steps = (
+        (block.around_self, lambda y: block.self_attention(y, y, y, causal_mask(6))),
+        (block.around_cross, lambda y: block.cross_attention(y, memory, memory, mask)),
+        (block.around_feed_forward, block.feed_forward),
+    )
+    for step in order:
+        around, sublayer = steps[step]
+        x = around(x, sublayer)
+    return x
 
 
 # Counting on paper ------------------------------------------------------------------------------
@@ -148,24 +184,24 @@ fixed_block = Check("fixed_block", forbids=["DecoderLayer.forward"])
 
 @fixed_block.must("gives an output of the shape of x")
 def _(candidate):
-    """Which of her lines do not do what `Residual` does? Begin with her function and change only these.
+    """Which lines of `buggy_block` don't do what `Residual` does? Begin with it and change only these.
 
     Whose rows are passed on, the target's or the memory's? They have different lengths, and x asks.
     """
     block, x, memory, mask = _decoder()
-    expect_shape(candidate(block, x, memory, mask), (2, 6, 12))
+    expect_shape(candidate(block, x.clone(), memory.clone(), mask), (2, 6, 12))
 
 
 def _no_later_token_in_mode(candidate, training: bool) -> None:
     block, x, memory, mask = _decoder()
     block.train(training)
-    _no_later_token(lambda y: candidate(block, y, memory, mask), x)
+    _no_later_token(lambda y: candidate(block, y.clone(), memory.clone(), mask), x)
     expect(block.training == training, "the call has switched the block's mode")
 
 
 @fixed_block.must("hides later tokens in training mode")
 def _(candidate):
-    """What happened to the causal mask? In training mode her line was right, so compare yours with hers."""
+    """What happened to the causal mask? In training mode `buggy_block` is right, so compare your line with its."""
     _no_later_token_in_mode(candidate, training=True)
 
 
@@ -177,9 +213,9 @@ def _(candidate):
 
 @fixed_block.must("reads the source, but not its padding")
 def _(candidate):
-    """What did you change in the cross-attention? Her keys, values and mask were right, so compare with her line."""
+    """What did you change in the cross-attention? Keys, values and mask were right in `buggy_block`."""
     block, x, memory, mask = _decoder()
-    _reads_no_padding(lambda memory: candidate(block, x, memory, mask), memory)
+    _reads_no_padding(lambda other: candidate(block, x.clone(), other.clone(), mask), memory)
 
 
 @fixed_block.must("lets x pass unchanged if every sublayer gives zeros")
@@ -191,7 +227,7 @@ def _(candidate):
     """
     block, x, memory, mask = _decoder()
     _silent(block)
-    answer = candidate(block, x, memory, mask)
+    answer = candidate(block, x.clone(), memory.clone(), mask)
     expect_close(answer, x, "all sublayers give zeros, the output against x")
 
 
@@ -200,4 +236,14 @@ def _(candidate):
     """Through which norm does each sublayer read? Each has its own, in its residual: `block.around_….norm`."""
     block, x, memory, mask = _decoder()
     expected = block(x, memory, causal_mask(6), mask)
-    expect_close(candidate(block, x, memory, mask), expected, atol=1e-4)
+    expect_close(candidate(block, x.clone(), memory.clone(), mask), expected, atol=1e-4)
+
+
+@fixed_block.must("leaves x and the memory as they were")
+def _(candidate):
+    """Does a line write into x? `x += …` changes the caller's tensor, and a norm that still needs the old x for its
+    gradient then raises an error in training. Write `x = x + …`.
+    """
+    block, x, memory, mask = _decoder()
+    with unchanged(x, memory):
+        candidate(block, x, memory, mask)

@@ -190,18 +190,30 @@ def ratios(
     return {part: share[real[sides[part]]].mean().item() for part, share in shares.items()}
 
 
-@cache
-def worth(count: int = 200) -> pd.DataFrame:
-    """A row for each part: its bar, and the share of test sentences of which some word changes without it."""
-    sentences = [english for english, _ in held_out_pairs(count)]
-    model, batch = translator(), batch_of(sentences)
-    before = greedy(model, *batch, max_len=LONGEST)
-    bars = ratios(model, *batch, before)
+def worth_of(
+    model: Transformer, ids: Tensor, lens: Tensor, *, longest: int = LONGEST
+) -> pd.DataFrame:
+    """A row for each part: its bar, and the share of the sentences of which some word changes without it.
+
+    Args:
+        model: of two layers on each side.
+        ids, lens: (batch, longest) and (batch,), of the sources.
+        longest: translation, in tokens.
+    """
+    before = greedy(model, ids, lens, max_len=longest)
+    bars = ratios(model, ids, lens, before)
     rows = {}
     for part in PARTS:
         with intervene(model) as acts:
             switch_off(acts, part)
-            now = greedy(model, *batch, max_len=LONGEST)
-        changed = sum(a != b for a, b in zip(now, before, strict=True)) / count
+            now = greedy(model, ids, lens, max_len=longest)
+        changed = sum(a != b for a, b in zip(now, before, strict=True)) / len(before)
         rows[part] = {"bar": bars.get(part, math.nan), "changed": changed}
     return pd.DataFrame(rows).T
+
+
+@cache
+def worth(count: int = 200) -> pd.DataFrame:
+    """The same of the stored translator, on test sentences."""
+    sentences = [english for english, _ in held_out_pairs(count)]
+    return worth_of(translator(), *batch_of(sentences))

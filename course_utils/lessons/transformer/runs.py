@@ -6,7 +6,8 @@ from course_utils.decoding import greedy
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
 from course_utils.lessons.multi_head_attention.runs import everyday_translator
-from course_utils.lessons.transformer.machine import LONGEST, ratios
+from course_utils.lessons.sequence_to_sequence.real import curves_of
+from course_utils.lessons.transformer import first_epochs, machine
 from course_utils.lessons.transformer.totals import KINDS, draw, score, train_totals, without
 
 SEEDS = (0, 1, 2)
@@ -65,12 +66,54 @@ def norms_at_rates(*, kind: str, rate: float, seed: int) -> dict:
 
 
 @stored(
-    cases=[{"sentences": 40}],
-    data=["translation/sentences.tsv", "models/everyday_fr.npz"],
-    small=True,
+    cases=[{"kind": kind} for kind in ("no positions", "memory is zero")],
+    rates=(0.001, 0.03),  # 0.01 is above
+    seeds=SEEDS,
 )
-def everyday_parts(*, sentences: int) -> dict:
-    """The bars of the course's larger translator, and the share of sentences that change without its networks.
+def inputs_at_rates(*, kind: str, rate: float, seed: int) -> dict:
+    """Without positions, and without the source, at the other rates: shares of 1,000 rows held out."""
+    model = without(kind, seed)
+    train_totals(model, lr=rate, seed=seed)
+    return {"result": score(model, draw(1000, seed=7, held_out=True))}
+
+
+@stored(
+    cases=[
+        {"kind": kind, "large_rows": large, "seed": seed}
+        for kind, large in (("Transformer", False), ("Transformer", True), ("WholeTransformer", False))
+        for seed in SEEDS
+    ],
+    chapter=["Transformer", "WholeTransformer"],
+    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
+)  # fmt: skip
+def own_class(chapter, *, kind: str, large_rows: bool, seed: int) -> dict:
+    """One of the chapter's two classes in training, and beside it the package's with the same weights at the start.
+
+    Args:
+        kind: the class.
+        large_rows: the embeddings begin as PyTorch draws them, without the chapter's two lines.
+        seed: of the weights and of the order of the sentences.
+    """
+    model = first_epochs.new_model(getattr(chapter, kind), seed)
+    if large_rows:
+        first_epochs.with_large_rows(model)
+    package = first_epochs.beside(model)
+    rows, theirs = first_epochs.train(model, seed).rows, first_epochs.train(package, seed).rows
+    losses = "train_loss", "val_loss"
+    result = {name: rows[-1][name] for name in losses}
+    result["exact"] = first_epochs.exactly_right(model)
+    result["largest difference from the package"] = max(
+        abs(mine[name] - other[name]) for mine, other in zip(rows, theirs, strict=True) for name in losses
+    )  # fmt: skip
+    return {"result": result, "curves": curves_of(rows, *losses)}
+
+
+@stored(
+    cases=[{"sentences": 200}],
+    data=["translation/sentences.tsv", "models/everyday_fr.npz"],
+)
+def everyday_worth(*, sentences: int) -> dict:
+    """The course's larger translator: each part's bar, and the share of sentences that change without the part.
 
     Args:
         sentences: of the course's own, the first ones of 6 to 10 tokens.
@@ -78,9 +121,15 @@ def everyday_parts(*, sentences: int) -> dict:
     model, pieces = everyday_translator()
     asked = [pair.source for pair in load_sentences("fr") if 6 <= len(pair.source) <= 10]
     batch = pad([[*pieces.encode(" ".join(text)), EOS] for text in asked[:sentences]])
-    before = greedy(model, *batch, max_len=2 * LONGEST)
+    worth = machine.worth_of(model, *batch, longest=2 * machine.LONGEST)
     with intervene(model) as acts:
         acts.ablate("feed_forward")
-        now = greedy(model, *batch, max_len=2 * LONGEST)
+        now = greedy(model, *batch, max_len=2 * machine.LONGEST)
+    before = greedy(model, *batch, max_len=2 * machine.LONGEST)
     changed = sum(a != b for a, b in zip(now, before, strict=True)) / sentences
-    return {"result": ratios(model, *batch, before) | {"changed without networks": changed}}
+    each = {
+        f"{column}, {part}": value
+        for column in worth
+        for part, value in worth[column].dropna().items()
+    }
+    return {"result": each | {"changed, all networks": changed}}

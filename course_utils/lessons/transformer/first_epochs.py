@@ -1,0 +1,78 @@
+"""The Transformer that a reader has written, in training: three passes over the sentences of the small world."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from course_utils.decoding import translate
+from course_utils.lessons.sequence_to_sequence.small_world import small_world
+from course_utils.lessons.transformer.blocks import in_package_names
+from course_utils.models.transformer import Transformer
+from course_utils.runtime import seed_everything
+from course_utils.train.history import History
+from course_utils.train.losses import translation_loss
+from course_utils.train.schedules import warmup_decay
+from course_utils.train.trainer import Trainer
+
+EPOCHS, RATE, WARMUP = 3, 0.007, 50
+SHAPE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 64, "num_layers": 2}
+
+
+def vocabulary_sizes() -> tuple[int, int]:
+    """How many English and French tokens the small world has."""
+    world = small_world("fr")
+    return len(world.source_vocab), len(world.target_vocab)
+
+
+def train(model: nn.Module, seed: int = 0) -> History:
+    """Train a translator for three epochs, as *Translating* does for nine.
+
+    Args:
+        model: called as `cu.Transformer` is, with its `features` and its `output`.
+        seed: of the order of the sentences.
+    """
+    world = small_world("fr")
+    loader = world.loader(world.train, seed=seed)
+    schedule = warmup_decay(WARMUP, EPOCHS * len(loader))
+    trainer = Trainer(
+        translation_loss(), epochs=EPOCHS, lr=RATE, schedule=schedule, seed=seed, quiet=True
+    )
+    return trainer.fit(model, loader, world.loader(world.val, shuffle=False))
+
+
+def beside(model: nn.Module) -> Transformer:
+    """The package's Transformer of SHAPE with the weights of the chapter's."""
+    package = Transformer(*vocabulary_sizes(), dropout=0.0, **SHAPE)
+    package.load_state_dict(in_package_names(model.state_dict()))
+    return package
+
+
+def say(model: nn.Module, lines: Sequence[str]) -> list[str]:
+    """The French of some English lines; the package's model decodes, which has the keys and values kept."""
+    world = small_world("fr")
+    words = world.source_vocab, world.target_vocab
+    return translate(beside(model), list(lines), *words, max_len=20)
+
+
+def exactly_right(model: nn.Module) -> float:
+    """The share of the 400 test sentences that are translated word for word as the grammar does."""
+    test = small_world("fr").test
+    said = say(model, [" ".join(pair.source) for pair in test])
+    right = [" ".join(pair.target) for pair in test]
+    return sum(a == b for a, b in zip(said, right, strict=True)) / len(right)
+
+
+def with_large_rows(model: nn.Module) -> nn.Module:
+    """The same model with embeddings as PyTorch draws them, of standard deviation 1."""
+    model.source_embedding.reset_parameters()
+    model.target_embedding.reset_parameters()
+    return model
+
+
+def new_model(kind: type[nn.Module], seed: int) -> nn.Module:
+    """An untrained model of SHAPE, as one of the chapter's two classes builds it."""
+    seed_everything(seed)
+    d, heads, hidden, layers = SHAPE.values()
+    if kind.__name__ == "WholeTransformer":
+        return kind(*vocabulary_sizes(), d=d, heads=heads, hidden=hidden, layers=layers)
+    return kind(*vocabulary_sizes(), dropout=0.0, **SHAPE)
