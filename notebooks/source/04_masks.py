@@ -435,12 +435,12 @@ two.round(2)
 # Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each place attends to the next one, the very digit that it has to predict.
 # B has learned to copy this digit, and when it writes, there is no next digit yet.
 #
-# A simpler test doesn't look inside at all: **a sentence must get the same answers alone and in a padded batch.**
-# It finds wrong padding but no look into the future, so B passes it.
-#
 # Remember this sign: **a loss lower than chance allows, on rows that the model has never seen, is a leak.**
 # (Our rows are new in each step, so no model can know them by heart.)
 # The digit of the rule comes in 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
+#
+# A simpler test doesn't look inside at all: **a sentence must get the same answers alone and in a padded batch.**
+# It finds wrong padding but no look into the future, so B passes it.
 #
 # ### Seven mistakes
 #
