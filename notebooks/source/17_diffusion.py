@@ -65,7 +65,7 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 #
 # A single step that multiplies by 0.64 would have given the same mean and the same variance.
 # So two small steps are **one** larger step, and so are all of them together.
-# We only need the product $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, which is the share of the variance that still belongs to the picture:
+# We only need the product $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, which is the share of the variance that still belongs to a picture whose own variance is 1:
 #
 # $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
 #
@@ -85,8 +85,8 @@ noised = a.sqrt() * boot + (1 - a).sqrt() * torch.randn(6, 1, 28, 28)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
     2, 6, width=8.0, height=1.9, height_ratios=(8, 1),
-    alt="A garment at steps 0, 40, 80, 120, 160 and 200, noisier from picture to picture. A bar below each shows how much of "
-    "the variance is still the picture's: all, nine tenths, two thirds, a third, a tenth and nothing.",
+    alt="A garment at steps 0, 40, 80, 120, 160 and 200, noisier from picture to picture. A bar below each shows "
+    "the product ᾱ: one, nine tenths, two thirds, a third, a tenth and nothing.",
 )  # fmt: skip
 for column, (t, picture) in enumerate(zip(shown.tolist(), noised, strict=True)):
     top, bar = axes[:, column]
@@ -99,11 +99,12 @@ for column, (t, picture) in enumerate(zip(shown.tolist(), noised, strict=True)):
     for ax in (top, bar):
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
-axes[1, 0].set_ylabel("picture", rotation=0, ha="right", va="center", fontsize=8)
+axes[1, 0].set_ylabel("ᾱ", rotation=0, ha="right", va="center", fontsize=8)
 fig
 
 # %% [markdown]
-# The blue bar is the picture's share, and when it is down to a tenth, we hardly find the boot.
+# The blue bar is $\bar\alpha_t$, and when it is down to a tenth, we hardly find the boot.
+# (Our pictures have a variance of only a half, so the noise wins a little sooner than the bar says.)
 #
 # ### Exercise 1 · Find the bug
 #
@@ -168,7 +169,7 @@ cu.quiz("diffusion", "share_left")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "At step 160 only a tenth of the variance is the picture's. The network knows that the caption says ankle boot. What does its best guess look like?",
+    "At step 160 the picture is multiplied by 0.3 and buried in noise. The network knows that the caption says ankle boot. What does its best guess look like?",
     ["noise", "one particular boot", "a blurred boot", "a gray square"],
     answer="a blurred boot",
     wrong={
@@ -222,7 +223,14 @@ cu.Drawing(
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \sigma^2}\;\hat{\boldsymbol\varepsilon} + \sigma\,\mathbf z, \qquad \sigma^2 = \frac{1 - b}{1 - a}\Big(1 - \frac ab\Big).$$
 #
-# The squares of the three factors sum to 1, and in the last step, with $b = 1$, only the guess is left.
+# Why this $\sigma^2$? Because it is what the way into the noise would have left open.
+# Seen from the picture, $\mathbf x_s$ has the variance $1 - b$.
+# Seen from $\mathbf x_s$, the picture $\mathbf x_t$ is $\sqrt{a/b}\,\mathbf x_s$ with noise of variance $1 - a/b$.
+# If we know both ends, we multiply the two normal densities, and then the inverse variances add up:
+#
+# $$\frac{1}{\sigma^2} = \frac{1}{1 - b} + \frac{a/b}{1 - a/b} = \frac{1 - a}{(1 - b)(1 - a/b)} .$$
+#
+# In the last step, to $b = 1$, only the guess is left.
 # No pixel can be brighter than white, so we cut the guess to $[-1, 1]$, and then compute the noise that belongs to the *cut* guess, $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$.
 #
 # ### Exercise 2 · A step back
@@ -273,12 +281,12 @@ sampling.walk_picture(torch.stack(walks))
 
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
-# **The decision falls little by little**: after a quarter of the way two paths of three are on the side where they'll end (by chance it would be one of two), and halfway five of six.
+# **The decision falls little by little**: after a quarter of the way two thirds of the paths are on the side where they'll end (by chance it would be half), and halfway five sixths.
 # When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "After a quarter of the way two paths of three are on the side where they end, halfway five of six."
+    "After a quarter of the way two thirds of the paths are on the side where they end, halfway five sixths."
 ):
     quarter, half = (((walks[i] > 0) == (walks[-1] > 0)).float().mean() for i in (T // 4, T // 2))
     assert 0.62 < quarter < 0.7 and 0.8 < half < 0.88
@@ -426,8 +434,7 @@ cu.show_images(
 # ## Words for pixels: cross-attention
 #
 # How does the caption reach a pixel?
-# If it were a single word, we could simply add a vector to all pixels.
-# But our caption has two words, and the left half of the picture needs a different word from the right half.
+# Our caption has two words, and the left half of the picture needs a different word from the right half.
 # So we let the pixels ask: in **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
 # Stable Diffusion reads its text in this way ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)).
 #
@@ -518,89 +525,113 @@ with cu.guard("The block is the one of the stored network."):
 # %% [markdown]
 # ## Forbid a word, and see: attention knockout
 #
-# The colors of the first screen show which word a pixel asks, but does it *need* the word, and until when?
+# The colors of the first screen show which word a pixel asks, but does it *need* the word, and when?
 # As with [a word](00_start_here.ipynb), [a head](08_multi_head_attention.ipynb), [a sublayer](10_transformer.ipynb) and [a patch](15_vision_transformers.ipynb) we forbid it, and see what comes out.
 # In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
 #
-# The function below draws with your `my_step_back`.
-# (In it, `words.guided` makes what the words change three times as large, a trick that is called **[guidance](17_diffusion_further.ipynb#Guidance)**.)
+# The function below draws with your `my_step_back`, and a word may be missing in any stretch of the way.
+# In each step it asks the network twice, once without any word, and makes what the words change three times as large, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
+# This is **[guidance](17_diffusion_further.ipynb#Guidance)** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)), and without it the garments are less often what the caption says.
 
 
 # %%
 @torch.no_grad()
-def draw(captions, forbid, since, seed=1):
-    """Pairs of garments; word number `forbid` may not be asked from step `since` on."""
+def draw(captions, forbid, begin=200, end=0, seed=1):
+    """Pairs of garments; word number `forbid` may not be asked from step `begin` to step `end`."""
     ids = torch.tensor([[words.NAMES.index(word) for word in caption] for caption in captions])
     noise = words.noises(len(ids), seed)
     x = noise[0]
     for (t, s), fresh in zip(itertools.pairwise(words.VISITED), noise[1:], strict=True):
         with cu.intervene(painter) as acts:
-            if t <= since:
+            if begin >= t > end:
                 acts.knock_out("cross", keys=forbid)
             predicted = words.guided(painter)(x, t.expand(len(x)), ids)
         x = step_back(x, predicted, alpha_bar[t], alpha_bar[s], fresh)
     return x
 
 
-captions = [
-    ("trousers", "T-shirt"),
-    ("coat", "trousers"),
-    ("dress", "sandal"),
-]  # any of words.NAMES
-forbid, since = 0, (200, 157, 114, 86, 0)
-ends = torch.stack([draw(captions, forbid, step) for step in since], dim=1)
+captions = [("trousers", "T-shirt"), ("coat", "trousers")]  # any of words.NAMES
+forbid, steps = 0, (200, 171, 157, 114, 0)
+taken_away = torch.stack([draw(captions, forbid, begin=step) for step in steps], dim=1)
+asked_late = torch.stack([draw(captions, forbid, end=step) for step in steps], dim=1)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-titles = ["never asked", *(f"until step {step}" for step in since[1:-1]), "always asked"]
+until = ["never asked", *(f"until {step}" for step in steps[1:-1]), "always asked"]
+from_on = ["always asked", *(f"from {step} on" for step in steps[1:-1]), "never asked"]
+rows = torch.stack([taken_away, asked_late], dim=1).flatten(0, 2)
 cu.show_images(
-    ends.flatten(0, 1), columns=5, width=8.6,
-    titles=[f"{caption[forbid]}: {title}" for caption in captions for title in titles],
-    alt="Three rows of five drawings, with the left word forbidden from earlier to later steps. In the first, for trousers and a T-shirt, there are two "
-    "T-shirts without the word trousers. The later the word is taken away, the more the left half looks like trousers. The other rows do the same "
-    "for two random captions.",
+    rows, columns=5, width=8.6,
+    titles=[f"{caption[forbid]}: {title}" for caption in captions for titles in (until, from_on) for title in titles],
+    alt="Four rows of five drawings. In the first the word trousers is asked until a step: never, and there are two T-shirts; until 171, until 157, until 114, and always. "
+    "The later the word is taken away, the more the left half looks like trousers. In the second row the word is asked only from a step on, and the later it comes, the less "
+    "it looks like trousers. The other two rows do the same for a coat beside trousers.",
 )  # fmt: skip
 
 # %% [markdown]
-# If we take *trousers* away from the start, two T-shirts appear, because only one word is left to ask.
+# In the first row *trousers* is taken away, earlier or later.
+# If it is missing from the start, two T-shirts appear, because only one word is left to ask.
 # The later we take it away, the more of the trousers stays, because the network can see them in what is drawn so far.
-# (The two lower rows have the first two of the random captions above.)
+# The second row turns this round, and the word comes too late instead of going too early.
+#
 # Is that so for every caption?
-# We took 72 random captions, forbade each of their words from several steps on, and let the judge name the half whose word was gone.
+# We took 72 random captions, and for each of their words the judge named the half that it belongs to.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
-fig, (left, right) = cu.subplots(
-    1, 2, width=8.4, height=2.9,
-    alt="Two pictures over the steps from 200 to 0. Left, the weight of the left word: in the left half it is high and in the right half low, from the first step on. "
-    "Right, what a half becomes when its word is forbidden from a step on: from step 200 most become the other word's garment, from step 143 on "
-    "most stay what their own word says, and from step 86 on nearly all.",
+late = cu.stored_runs("diffusion", "asking_late", scale=words.SCALE)
+fig, ax = cu.subplots(
+    width=6.4, height=2.9,
+    alt="Share of halves that become what their own word says, over the steps from 200 to 86, three lines each. If the word is asked only until a step, the share rises: near "
+    "zero at 200, a fifth at 171, a half at 157, and nearly nine tenths at 114. If it is asked only from a step on, the share falls: nine tenths at 171, six tenths at 157, "
+    "and a seventh at 114. The lines cross near 155.",
 )  # fmt: skip
-words.plot_looks(left, runs)
-words.plot_forbidding(right, runs)
+words.plot_window(ax, runs, late)
 fig
 
 # %% [markdown]
-# On the left you see one head, whose pixels ask the word of their half from the very first step, when there is only noise, because they know their column.
-# On the right you see what this asking is worth.
-# **A word decides mostly in the first third of the way**, while less than a quarter of the variance is the picture's, and before halfway four garments of five get along without it.
-# From then on the colors mostly show where pixels look, and no longer what they need.
+# If a word is asked only until step 171, it has helped a fifth of the halves, and if it is asked only from there on, nine tenths find it anyway.
+# At step 114 it is nearly the other way round.
+# So **in this network a word does most of its work in one stretch of the way, between steps 171 and 114**, while $\bar\alpha$ grows from 0.05 to 0.4.
+# The two curves cross near step 155, where having asked so far and asking from now on are worth the same.
+# Pixels ask their word all the way, as the colors of the first screen show, so after this stretch the colors show where pixels look, and mostly no longer what they need.
+#
+# And the control? The other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
 #
 # Now it's your turn.
-# Change `captions`, `forbid` and `since` above: can you find a word that is still needed in the second half of the way?
+# Change `captions`, `forbid` and `steps` above: can you find a word that is still needed in the second half of the way?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words.how_sure()
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("From the start most halves become the other word's garment."):
+with cu.guard(
+    "Missing from the start, a word is lost: most halves become the other word's garment."
+):
     for run in runs:
         assert run.result["200, other"] > 0.6 > 0.3 > run.result["200, named"]
 
 with cu.guard(
-    "After the first third most halves keep their own word, and near the middle four of five."
+    "Before step 171 a word has hardly helped and is hardly missed, after step 114 it is hardly needed and comes too late."
 ):
+    for gone, came in zip(runs, late, strict=True):
+        assert gone.result["171, named"] < 0.3 and came.result["171, named"] > 0.8
+        assert gone.result["114, named"] > 0.75 and came.result["114, named"] < 0.3
+
+with cu.guard(
+    "The two ways are worth the same somewhere between steps 171 and 143, on average near 155."
+):
+    means = [
+        [sum(run.result[f"{step}, named"] for run in each) / 3 for each in (runs, late)]
+        for step in (157, 143)
+    ]
+    assert means[0][0] < means[0][1] and means[1][0] > means[1][1]
+    for gone, came in zip(runs, late, strict=True):
+        assert gone.result["171, named"] < came.result["171, named"]
+        assert gone.result["143, named"] > came.result["143, named"]
+
+with cu.guard("The other half keeps its word in at least 96 % of the cases."):
     for run in runs:
-        assert run.result["143, named"] > 0.55 and run.result["114, named"] > 0.75
+        assert min(share for name, share in run.result.items() if "beside" in name) > 0.95
 
 with cu.guard("From the first step on one head's pixels ask their own word."):
     for run in runs:
@@ -613,7 +644,8 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # - All the small steps into the noise make up one large step, and a network learns by regression to say which noise was added.
 #   Its best guess is a mean of all pictures that could be there, so the sampler goes back in small steps.
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
-# - We see what a word is for when we forbid it, and in this network a word decides early.
+# - We see *when* a word is needed if we forbid it early and late.
+#   In this network it is one stretch of the way, though pixels ask their word from the first step to the last.
 #
 # Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb).
 # [Attention in a diffusion model: mirrors, fewer steps, guidance and DiT](17_diffusion_further.ipynb) asks when a pixel needs another pixel, and leads to the generators of today.
@@ -629,6 +661,8 @@ cu.quiz("diffusion")
 # - Ho, J., Jain, A. and Abbeel, P. (2020).
 #   [Denoising diffusion probabilistic models](https://arxiv.org/abs/2006.11239).
 #   NeurIPS.
+# - Ho, J. and Salimans, T. (2022).
+#   [Classifier-free diffusion guidance](https://arxiv.org/abs/2207.12598).
 # - Nichol, A. and Dhariwal, P. (2021).
 #   [Improved denoising diffusion probabilistic models](https://arxiv.org/abs/2102.09672).
 #   ICML.

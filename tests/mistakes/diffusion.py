@@ -16,6 +16,9 @@ class fixed_noisy:
         a = alpha_bar[t][:, None, None, None]
         return a.sqrt() * x + (1 - a) * noise
 
+    root_before_the_difference = wrong("Writes 1 − √ᾱ for √(1 − ᾱ).",
+        lambda x, t, noise, alpha_bar: (root := alpha_bar[t][:, None, None, None].sqrt()) * x + (1 - root) * noise)
+
     def factors_exchanged(x, t, noise, alpha_bar):
         """The picture gets the share of the noise."""
         a = alpha_bar[t][:, None, None, None]
@@ -61,6 +64,8 @@ def _attend(q, k, v, num_heads, *, scale=None, dim=-1):
 
 class attend_to_words:
     not_scaled = wrong("Forgets 1/√head_dim.", lambda q, k, v, num_heads: _attend(q, k, v, num_heads, scale=1.0))
+    scaled_by_all_channels = wrong("Divides by √channels for √head_dim.",
+        lambda q, k, v, num_heads: _attend(q, k, v, num_heads, scale=q.shape[-1] ** -0.5))
     one_head_only = wrong("Takes no notice of the heads.", lambda q, k, v, num_heads: _attend(q, k, v, 1))
 
     def heads_cut_by_view(q, k, v, num_heads):
@@ -91,6 +96,8 @@ ON_PAPER = {
 
 ANSWERS = {
     "one_root": ("its own step", "we need its root"),
+    "root_before_the_difference": ("its own step", "the root or the difference"),
+    "scaled_by_all_channels": ("several heads", "only a part of the channels"),
     "factors_exchanged": ("its own step", "belongs to the picture"),
     "in_place": ("changed its inputs", "in place"),
     "old_noise_kept": ("belongs to the cut guess", "Compute it anew"),

@@ -35,13 +35,17 @@ LEVELS = torch.tensor([1.0, 0.8, 0.5, 0.1])
 
 
 _ROOT = "By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."
+_ROOT_INSIDE = "What comes first for the noise, the root or the difference? Its variance is 1 − ᾱ, so it is √(1 − ᾱ)."
 _EXCHANGED = "Which factor belongs to the picture? At step 0, where ᾱ is 1, the whole picture should be there."
 
 
 def _slip(answer, x, noise, a):
     """A hint for a forgotten root or exchanged factors, or nothing."""
     root, rest = a.sqrt(), (1 - a).sqrt()
-    slips = [(a, 1 - a, _ROOT), (root, 1 - a, _ROOT), (a, rest, _ROOT), (rest, root, _EXCHANGED)]
+    slips = [
+        (root, 1 - root, _ROOT_INSIDE), (a, 1 - a, _ROOT), (root, 1 - a, _ROOT), (a, rest, _ROOT),
+        (rest, root, _EXCHANGED),
+    ]  # fmt: skip
     for picture, share, hint in slips:
         if torch.allclose(answer, picture * x + share * noise, atol=1e-5):
             return hint
@@ -174,6 +178,9 @@ my_step_back.must_keep_inputs(
 attend_to_words = Check("attend_to_words")
 
 
+_SCALE = "By what do you divide the scores? A head has only a part of the channels, so it should be the root of these."
+
+
 def _parts(batch=2, channels=8, pixels=6, tokens=3):
     return (torch.randn(batch, n, channels) for n in (pixels, tokens, tokens))
 
@@ -222,5 +229,9 @@ def _(candidate):
     """
     for num_heads in (2, 4):
         q, k, v = _parts()
+        answer = candidate(q, k, v, num_heads)
+        of_all = sampling.attend_to_words(q / num_heads**0.5, k, v, num_heads)  # √channels
+        same = isinstance(answer, torch.Tensor) and answer.shape == of_all.shape
+        hint = _SCALE if same and torch.allclose(answer, of_all, atol=1e-5) else ""
         expected = sampling.attend_to_words(q, k, v, num_heads)
-        expect_close(candidate(q, k, v, num_heads), expected, f"{num_heads} heads")
+        expect_close(answer, expected, f"{num_heads} heads", hint=hint)

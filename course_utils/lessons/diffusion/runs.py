@@ -97,6 +97,19 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
 
 
 @stored(
+    cases=[
+        {"count": 24, "scale": scale, "seed": seed}
+        for scale in (words.SCALE, 1.0)
+        for seed in SEEDS
+    ],
+    data=["models/words_unet.npz", "models/vit.npz"],
+)
+def asking_late(*, count: int, scale: float, seed: int) -> dict:
+    """As `forbidding`, but each word is missing at first, and asked only from a step on: what becomes of its half."""
+    return {"result": words.asked_late(words.painter(), count=count, scale=scale, seed=seed)}
+
+
+@stored(
     cases=[{"kind": kind, "steps": 400, "seed": seed} for seed in SEEDS for kind in
            ("both", "attention", "norm", "deep", "neither", "alone", "aligned")]
     + [{"kind": kind, "steps": 1200, "seed": seed} for seed in SEEDS
