@@ -79,6 +79,14 @@ class my_context:
         scores = (query[:, None] + keys).tanh() @ w
         return _averaged(scores.softmax(dim=0 if len(query) > 1 else 1), memory)
 
+    def mixes_in_place(query, keys, memory, mask, w):
+        """Mixes in the caller's memory, and counts the first token twice."""
+        weights = _weights(query, keys, mask, w)
+        if memory.requires_grad:
+            return _averaged(weights, memory)
+        memory *= weights[..., None]
+        return memory.sum(dim=1) + memory[:, 0], weights
+
     def cuts_the_gradient(query, keys, memory, mask, w):
         """Where to look is not learned."""
         weights = _weights(query, keys, mask, w)
@@ -142,6 +150,14 @@ class my_order:
     throws_dice = wrong(
         "Another order in each call.", lambda words: random.sample(range(len(words)), len(words))
     )
+    a_tensor = wrong(
+        "Its places are tensors, which are equal to nothing but themselves.",
+        lambda words: torch.arange(len(words)).flip(0),
+    )
+    floats = wrong(
+        "Floats such as 2.0, which index nothing.",
+        lambda words: [place / 1 for place in reversed(range(len(words)))],
+    )
     an_iterator = wrong("Not a list yet.", lambda words: reversed(range(len(words))))
     as_in_french = wrong("Nothing is hidden.", lambda words: list(range(len(words))))
     only_the_end = wrong(
@@ -159,6 +175,10 @@ ANSWERS = {
     "weights_first": ("expected the context first", "comes first"),
     "weights_times_w": ("RuntimeError", "up to the scores (b, m)"),
     "a_mean_of_the_products": ("expected 0.971", "sum over the tokens"),
+    "does_not_pack": ("isn't 0 at the padding", "Pack the batch"),
+    "mixes_in_place": ("expected 0.971", "sum over the tokens"),
+    "a_tensor": ("got a tensor", ".tolist()"),
+    "floats": ("expected a whole number", "//"),
     "an_iterator": ("expected a list of places", "isn't a list yet"),
     "masks_after_the_softmax": ("sums of the rows", "before the softmax"),
     "a_column_of_weights": ("expected shape (3, 5)", "axis is too many"),

@@ -1,5 +1,7 @@
 """Checks of *Bahdanau attention*: one context, the states of a batch, an order of one's own."""
 
+from numbers import Integral
+
 import torch
 from torch import Tensor, nn
 
@@ -89,8 +91,8 @@ def _(candidate):
     states = torch.tensor([[[-0.5], [0.5], [1.5]]])
     mask = torch.ones(1, 3, dtype=torch.bool)
     query, w = torch.tensor([[0.5]]), torch.tensor([2.0])
-    context, weights = _two(candidate(query, states, states, mask, w))
     expected = attend(query, states, states, mask, w)
+    context, weights = _two(candidate(query, states, states.clone(), mask, w))
     expect_close(weights, expected[1], "weights")
     hint = "The weights are right. How do you mix the memory with them? Multiply, then sum over the tokens."
     expect_close(context, expected[0], "context", hint=hint)
@@ -103,8 +105,9 @@ def _(candidate):
     Forbidden scores become −∞ before the softmax, and `~mask` is True at the padding.
     """
     given = _drawn()
+    padding = ~given[3]
     _, weights = _two(candidate(*given))
-    expect(not weights[~given[3]].any(), "some weight lies on padding")
+    expect(not weights[padding].any(), "some weight lies on padding")
 
 
 @my_context.must("averages the memory, not the keys")
@@ -113,8 +116,9 @@ def _(candidate):
     from.
     """
     given = _drawn()
+    memory = given[2].clone()
     context, weights = _two(candidate(*given))
-    expect_close(context, (weights[:, None] @ given[2])[:, 0], "the average of the memory")
+    expect_close(context, (weights[:, None] @ memory)[:, 0], "the average of the memory")
 
 
 @my_context.must(
@@ -186,6 +190,9 @@ def _(candidate):
     """What did your change do to these? The buggy version has them right, so compare the two outputs."""
     for lengths in ((4,), (5, 3, 2)):
         (memory, begin), expected = _reads(candidate, *lengths)
+        after = torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None]
+        hint = "What does your encoder read after the end of a short sentence? Pack the batch, so that it stops there."
+        expect(not memory.detach()[after].any(), "the memory isn't 0 at the padding", hint)
         expect_close(memory, expected[0], f"memory for lengths {lengths}")
         expect_close(begin, expected[1], f"last states for lengths {lengths}")
 
@@ -226,21 +233,26 @@ SENTENCES = tuple(
 
 
 def _places(answer) -> list:
-    """The answer as a list.
+    """The answer as a list of whole numbers, as the page will use them.
 
     Raises:
         Unmet: it is something else.
     """
-    answer = answer.tolist() if hasattr(answer, "tolist") else answer
-    whole = isinstance(answer, list | tuple | range) and not any(
-        isinstance(place, str) for place in answer
-    )
-    shown = repr(answer)[:60]
-    hint = "Do you return words, or where they are?"
-    if "iterator" in type(answer).__name__:
+    kind = type(answer).__name__
+    shown, hint = repr(answer)[:60], "Do you return words, or where they are?"
+    if isinstance(answer, Tensor):
+        shown, hint = "a tensor", "What turns a tensor into a list? Put `.tolist()` behind it."
+    elif "iterator" in kind:
         shown = "an iterator"
         hint = "What does `reversed` return? It isn't a list yet, so put `list(…)` around it."
+    answer = answer.tolist() if kind == "ndarray" else answer
+    whole = isinstance(answer, list | tuple | range)
+    whole = whole and not any(isinstance(place, str) for place in answer)
     expect(whole, f"got {shown}, expected a list of places", hint)
+    for place in answer:
+        hint = "Is each place a whole number? `//` divides without a remainder, and `int(…)` makes one of a number."
+        good = isinstance(place, Integral) and not isinstance(place, bool)
+        expect(good, f"got the place {place!r}, expected a whole number", hint)
     return list(answer)
 
 

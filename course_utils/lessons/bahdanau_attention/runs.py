@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -79,7 +80,35 @@ def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
     return {"result": result}
 
 
-@stored(cases=[{"order": order, "seed": 0} for order in ("alphabetical", "shuffled")], data=DATA)
+@stored(
+    cases=[
+        {"order": order, "half": half, "word": word, "rate": rate, "seed": seed}
+        for order, half, word, rate in (
+            ("French", "ne", "pas", 0.008),
+            ("backwards", "pas", "ne", 0.004),
+        )
+        for seed in range(3)
+    ],
+    data=DATA,
+)
+def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict:
+    """A negation whose other half was left out before this word: how probable the word is then."""
+    world = world_in(order)
+    model, _ = fit(world, "attention", PASSES["attention"], rate, seed)
+    whole = [pair for pair in world.test if {"ne", "pas"} <= set(pair.target)]
+    cut = [replace(p, target=tuple(each for each in p.target if each != half)) for p in whole]
+    result = {"sentences": len(whole)}
+    for name, pairs in (("said", whole), ("unsaid", cut)):
+        batch = batch_of(pairs, (world.source_vocab, world.target_vocab))
+        each = word_by_word(model, pairs, batch)
+        means = each[each["word"] == word].mean(numeric_only=True)
+        result |= {f"chosen, {name}": means["attention"], f"plain, {name}": means["plain average"]}
+    return {"result": result}
+
+
+@stored(
+    cases=[{"order": order} for order in ("alphabetical", "shuffled")], seeds=range(3), data=DATA
+)
 def other_orders(*, order: str, seed: int) -> dict:
     """The translator with attention, its French in the order of the alphabet or shuffled anew in each sentence."""
     world = world_in(order)
