@@ -487,7 +487,7 @@ alignments.round(2)
 # For example, backwards is `[3, 2, 1, 0]` for any four words.
 # The same words should always get the same order.
 # Will the translator find the links?
-# Guess, then let the cell below train it, which takes some ten seconds.
+# Guess, then let the cell below train it for some ten seconds.
 
 
 # %% tags=["exercise", "build"]
@@ -631,7 +631,7 @@ with cu.guard("In every network the second half of a negation hangs on the first
 #
 # - Each word gets a context of its own, where the decoder's last state is the query and the encoder's states are keys and values.
 #   The loss moves weight to states on the side where it wants the context.
-# - The network learns to align where the next word can be foreseen, which we measure next to guesses that go through the same rule.
+# - Here the network learns to align where the next word can be foreseen, which we measure next to guesses that go through the same rule.
 # - What a word needs from its attention depends on what has been said, and where a plain average would do, the weights say little.
 #
 # <details><summary>How sure is this?</summary>
@@ -639,9 +639,9 @@ with cu.guard("In every network the second half of a negation hangs on the first
 # In the table of translators each row is the mean of three seeds, for attention at the best of four rates and for the fixed context at the best of three, chosen on validation sentences.
 # With dropout (0.3) we tried only one rate, where the validation loss is 0.38 against 0.40 without, and more passes may help it.
 # All networks are small, and a grammar made their short sentences.
-# Backwards three networks trained at one rate, and the first screen shows the one with the highest error (the two others have 0.22 and 0.18).
-# So did the alphabet (0.48, 0.48 and 0.38) and the shuffled words.
-# The other half was left unsaid in the 35 sentences with *ne* (not *n'*), and backwards the three networks lose 0.23, 0.11 and 0.01 with the plain average there.
+# Backwards we trained three networks at one rate, and the first screen shows the one with the highest error (the two others have 0.22 and 0.18).
+# So it was by the alphabet (0.48, 0.48 and 0.38) and with shuffled words.
+# The other half was left unsaid in the 35 sentences with *ne* (not *n'*), and backwards the three networks lose 0.23, 0.11 and 0.01.
 # Even a perfect map that gives each French word one link has an error above 0, because many gold links share a word.
 #
 # </details>
