@@ -34,16 +34,33 @@ def at_best_rate(
         runs: several rates of one variant or more.
         measure: the name of a result that is not the one to be told, such as "val_loss".
         lowest: whether less is better. A rate at which a run gave no number is the worst.
+
+    Raises:
+        ValueError: the best rate is the smallest or the largest that was tried, and ahead of the next one by more than
+            its seeds differ. Nobody knows then how good the variant is at a rate beyond it. A variant with one rate was
+            not tuned, and is taken as it is.
     """
     values: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         value = -run.result[measure] if lowest else run.result[measure]
         values[_variant(run)][run.config["rate"]].append(-math.inf if math.isnan(value) else value)
-    best = {
-        variant: max(by_rate, key=lambda rate: sum(by_rate[rate]) / len(by_rate[rate]))
-        for variant, by_rate in values.items()
-    }
+    best = {variant: _best_inside(variant, by_rate) for variant, by_rate in values.items()}
     return [run for run in runs if run.config["rate"] == best[_variant(run)]]
+
+
+def _best_inside(variant: str, by_rate: Mapping[float, Sequence[float]]) -> float:
+    rates = sorted(by_rate)
+    means = {rate: sum(by_rate[rate]) / len(by_rate[rate]) for rate in rates}
+    best = max(by_rate, key=means.__getitem__)
+    for edge, inside in ((rates[0], rates[1:2]), (rates[-1], rates[-2:-1])):
+        spread = max(by_rate[edge]) - min(by_rate[edge])
+        if best == edge and inside and means[best] - means[inside[0]] > spread:
+            tried = ", ".join(f"{rate:g}" for rate in rates)
+            raise ValueError(
+                f"the best rate of {variant} is {best:g}, at the edge of those tried ({tried}), "
+                "and ahead by more than its seeds differ; make runs at a rate beyond it"
+            )
+    return best
 
 
 def _variant(run: "StoredRun") -> str:
