@@ -512,16 +512,22 @@ def _watched(candidate: Any, forbids: frozenset[str]) -> Any:
 
 @contextmanager
 def _without(forbids: frozenset[str]) -> Iterator[None]:
-    """Fail if the block calls one of these functions."""
+    """Fail if the block calls one of these functions, also where the call itself fails."""
     if not forbids:
         yield
         return
+    error = None
     with counted() as calls:
-        yield
+        try:
+            yield
+        except Exception as raised:
+            error = raised
     if used := sorted(forbids & calls.keys()):
         hint = f"What does `{used[0]}` do, step by step? Write these steps."
         names = ", ".join(used)
         raise Unmet(f"it calls {names}, and this is what the task asks you to write", hint)
+    if error is not None:
+        raise error
 
 
 def _is_on_purpose(error: NotImplementedError) -> bool:
