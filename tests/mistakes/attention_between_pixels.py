@@ -21,6 +21,8 @@ class non_local_means:
         lambda pictures, width: _smooth(pictures, _patches(pictures) / width, axis=-2))
     mean_of_nine = wrong("Takes the mean of the nine squares, not their sum.",
         lambda pictures, width: _smooth(pictures, _patches(pictures) / (3 * width)))
+    squares_divided_once = wrong("Divides the squared distance by the width, not the differences.",
+        lambda pictures, width: _smooth(pictures, _patches(pictures) / width**0.5))
     mirrored_around = wrong("Pads with the pixels behind the edge.",
         lambda pictures, width: _smooth(pictures, _patches(pictures, "reflect") / width))
 
@@ -103,6 +105,7 @@ ON_PAPER = {
 
 ANSWERS = {
     "zeros_around": ("are zeros", "mode of the padding"),
+    "squares_divided_once": ("by the width", "divide each of the nine differences by the width, square"),
     "mirrored_around": ("other pixels", "mode of the padding"),
     "softmax_over_queries": ("columns of the weights", "Over which axis"),
     "pictures_for_channels": ("pictures of a batch", "along the axis"),

@@ -94,8 +94,8 @@ def _(candidate):
 
 @non_local_means.must("divides the difference of two patches by the width")
 def _(candidate):
-    """Where does the width come in? Do two patches by hand: add the squares of the nine differences, each divided by
-    the width, and halve the sum.
+    """Where does the width come in? Do two patches by hand: divide each of the nine differences by the width, square,
+    add, and halve the sum.
 
     `smooth` squares and halves the distance of the keys as they are. By what do you divide the keys first?
     """
