@@ -83,6 +83,8 @@ class fixed_class_map:
         lambda maps, rows, columns: maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns)))
     column_by_column = wrong("Counts patches down the columns.",
         lambda maps, rows, columns: maps.mean(dim=1)[:, 0, 1:].unflatten(1, (columns, rows)).transpose(1, 2))
+    sum_of_heads = wrong("Sums over the heads.",
+        lambda maps, rows, columns: maps.sum(dim=1)[:, 0, 1:].unflatten(1, (rows, columns)))
     strongest_head = wrong("Takes the maximum over the heads.",
         lambda maps, rows, columns: maps.amax(dim=1)[:, 0, 1:].unflatten(1, (rows, columns)))
 
@@ -102,4 +104,8 @@ ON_PAPER = {
         "d": 8192,  # counts patches alone
         "e": 16641,  # doubles the number of patches
     },
+}
+
+ANSWERS = {
+    "sum_of_heads": ("class token looks", "a sum or a mean"),
 }

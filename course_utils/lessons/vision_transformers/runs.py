@@ -177,6 +177,25 @@ def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
     }
 
 
+@stored(
+    cases=[{"name": name, "epochs": 3 * LONGER} for name in ("no attention", "ViT")],
+    rates=TRIED[:3],
+    seeds=SEEDS,
+    chapter=["ViT", "passes", "train"],
+    data=DATA,
+)
+def rivals_later(chapter, *, name: str, epochs: int, rate: float, seed: int) -> dict:
+    """Fifteen epochs at three rates, for the chapter's ViT with and without attention."""
+    images, validation, test = parts()
+    torch.manual_seed(seed)
+    model = chapter.ViT() if name == "ViT" else rival(name, seed)
+    steps = epochs * math.ceil(len(images) / BATCH)
+    chapter.train(model, chapter.passes(images, seed), steps, rate)
+    return {
+        "result": {"validation": share_right(model, validation), "test": share_right(model, test)}
+    }
+
+
 class ByHiddenLayer(torch.nn.Sequential):
     """A board as one row of pixels → each card's scores for where its twin lies, as `Memory` gives them."""
 
