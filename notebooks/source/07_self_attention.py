@@ -122,7 +122,7 @@ cu.stages("self_attention")
 #
 # where the softmax runs along each row.
 # $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and need the same size $d$.
-# (A score needs only the product $W_QW_K^\top$, but two thin matrices have fewer numbers than one of $M\times M$.)
+# (A score needs only the product $W_QW_K^\top$, but for small $d$ two matrices have fewer numbers than one.)
 # $V$ and the answers $Z$ have the shape $(n, d_v)$, and $d_v$ may be any size.
 # All three come from the *same* words, and that is why we call it **self-attention**.
 #
@@ -362,7 +362,7 @@ compared.insert(0, "parameters", [sum(p.numel() for p in model.parameters()) for
 pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
 
 # %% [markdown]
-# With twelve cars an average of this size is about as good as counting colors, and after five times the steps it is right in half of the questions.
+# With twelve cars an average of this size is about as good as counting colors, and after five times the steps it is right in nearly half of the questions.
 # It adds up all the cars *before* anybody has asked, so its 32 numbers have to hold twelve cars, each one of 128, which is a bottleneck by construction.
 # An average of 128 numbers, with twenty times the parameters of the attention, gets seven in ten.
 # Attention asks first, so the query fits one key, and everything else is multiplied by nearly zero.
@@ -480,7 +480,7 @@ shown
 # %% [markdown]
 # Both ways are in use, because in each training we lose right answers when we close either of them.
 # In layer 1 the control is nearly as heavy, and costs nothing.
-# In layer 2 no other link is, so we forbid all four that say nothing of the friend at once, which are still much lighter.
+# In layer 2 no idle link is, so we forbid all four that say nothing of the friend at once, which are still much lighter.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.knock_out(layers=0, queries=0, keys=5)`.
 
@@ -608,6 +608,10 @@ generator = torch.Generator().manual_seed(0)
 for _ in range(8):
     print(write(writer, generator))
 
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The writer's loss is below that of the best model that sees only the last word."):
+    assert sum(losses[-50:]) / 50 < from_the_last_word(text) - 0.1
+
 # %% [markdown]
 # Our writer has a lower loss than any model that sees only the last word, so it uses earlier words, too.
 # Most of what our writer says has the shape of English, though hardly any of it is true.
@@ -616,7 +620,7 @@ for _ in range(8):
 # ## Take-aways
 #
 # - Three matrices let a word look for what it is *not* like, and a second layer can ask with what the first has found.
-# - Self-attention sees a bag of words, and finds one among many where an average of the same size drowns.
+# - Self-attention sees a bag of words, and finds one among many where an average of the same 32 numbers drowns.
 # - A weight shows where a layer looks, and a forbidden link shows what it needs, next to a control as heavy as the row allows.
 #
 # <details><summary>How sure is this?</summary>
