@@ -237,10 +237,11 @@ unlearned.astype(object).fillna("")
 # The logarithm doesn't have this problem, because it divides by the small weight $r$.
 # But the weights of an attention have no such loss of their own, because they are judged through the values.
 #
-# The last column has a remedy.
+# For two keys, the last column has a remedy.
 # [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so a small slope doesn't mean a small step, and about 70 steps are enough for a gap of 10.
 # It can't help where the slope is exactly 0.
-# So it is better if scores don't start out large, and that is why [Scoring functions](03_scoring_functions.ipynb) divides them by $\sqrt d$.
+# So with few keys it is better if scores don't start out large, and this is one reason to divide them by $\sqrt d$.
+# With many keys the gradient isn't even small, and [Scoring functions](03_scoring_functions.ipynb) shows the other reason, because there the right key is rarely near the top of its list.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

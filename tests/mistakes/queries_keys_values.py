@@ -70,6 +70,8 @@ class my_table:
         lambda: ({"salad": (0, 0, 1), "stew": (1, 1, 9)}, (0.2, 0.3), 5, 0.1))
     a_list = wrong("Rows without names.", lambda: (list(_DISHES.values()), (0.5, 0.5), 60, 0.1))
     a_query_with_a_value = wrong("The query has what it asks for.", lambda: (_DISHES, (0.5, 0.5, 40), 60, 0.1))
+    a_query_in_two_brackets = wrong("A matrix with one query, as in the chapter; the picture draws one.",
+        lambda: (_DISHES, [(0.5, 0.5)], 60, 0.1))
     in_centimeters = wrong("One feature outvotes the other.",
         lambda: ({"cat": (30, 0.8, 15), "dog": (60, 1, 12), "horse": (160, 0.4, 28)}, (20, 0.9), 20, 0.1))
     asks_for_a_key = wrong("A dictionary would do.", lambda: (_DISHES, (0.1, 0.9), 60, 0.1))
@@ -212,6 +214,7 @@ ANSWERS = {
     "runs_away": ("leaves the picture", "cold softmax"),
     "too_cold": ("the slope is 0", "raise T"),
     "a_query_with_a_value": ("3 features", "has no value"),
+    "a_query_in_two_brackets": ("a list in a list", "second pair of brackets"),
     "pytorchs_own": ("it calls softmax", "step by step"),
     "without_its_slope": ("no gradient", "back"),
     "detached_sum": ("gradient of the scores", "back"),

@@ -5,6 +5,7 @@ The references are PyTorch's operators, or sums written out.
 
 import math
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,11 +21,20 @@ from course_utils.kit.check import (
     expect_shape,
     kind_of,
 )
-from course_utils.kit.on_paper import on_paper
+from course_utils.kit.on_paper import a_number, on_paper
 from course_utils.kit.tracing import Shapes
 from course_utils.lessons.queries_keys_values import walks
 
 # Five weights on paper ----------------------------------------------------------------------------
+
+
+def _weight(answer: Any) -> float:
+    """A share of 1, which some write in percent."""
+    share = a_number(answer)
+    if share > 1:
+        raise WrongKind(f"got {share:g}, expected a share of 1; write 12.5 % as 0.125 or 1 / 8")
+    return share
+
 
 predicted_weights = on_paper(
     "predicted_weights", __name__, {
@@ -38,7 +48,7 @@ predicted_weights = on_paper(
              "What is the fourth exponential? Add it to the sum that we had in (a)."),
         "e": (1 / 3, "its weight at a huge temperature",
              "What is a score divided by a huge number? Nearly 0 for all three, so compare their exponentials."),
-    }, within=0.006,
+    }, read=_weight, within=0.006,
 )  # fmt: skip
 
 
@@ -191,6 +201,11 @@ def _(candidate):
         len(query) == 2,
         f"the query has {len(query)} features",
         "The query has no value; that is what we ask for.",
+    )
+    expect(
+        not any(hasattr(one, "__len__") for one in candidate()[1]),
+        "the query is a list in a list",
+        "How many numbers is it? Two, such as `(0.5, 0.8)`, without a second pair of brackets.",
     )
     expect(T > 0, f"T is {T:g}", "We divide by T. Take 0.1 to begin with.")
 
