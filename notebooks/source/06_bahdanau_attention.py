@@ -87,7 +87,7 @@ pd.DataFrame({name: column.tolist() for name, column in columns.items()}).round(
 # The states are equally far apart, but the scores aren't, because tanh flattens large sums.
 # Now try a query of 3, where tanh is nearly 1 for all of them and the weights are almost equal.
 #
-# ### How the loss moves a weight
+# ### How the loss teaches where to look
 #
 # Nothing in the formula mentions [alignments](C_glossary.ipynb#alignment), but we can differentiate an average.
 # If $e_i$ is the score of the state $h_i$, the chain rule through softmax and average gives
@@ -668,11 +668,11 @@ cu.quiz("bahdanau_attention")
 #   [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872).
 #   Workshop on Neural Machine Translation.
 #   Attention and alignment compared.
-# - Wiegreffe, S. and Pinter, Y. (2019).
-#   [Attention is not not explanation](https://arxiv.org/abs/1908.04626).
-#   EMNLP.
-#   The answer to Jain and Wallace, with equal weights as a baseline.
 # - Och, F. J. and Ney, H. (2003).
 #   [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/).
 #   Computational Linguistics 29(1).
 #   Alignment error rate.
+# - Wiegreffe, S. and Pinter, Y. (2019).
+#   [Attention is not not explanation](https://arxiv.org/abs/1908.04626).
+#   EMNLP.
+#   The answer to Jain and Wallace, with equal weights as a baseline.
