@@ -10,6 +10,8 @@ class join_heads:
     wrong_transpose = wrong("Exchanges length and head_dim.",
         lambda heads: heads.transpose(2, 3).reshape(len(heads), heads.shape[2], -1))
     features_first = wrong("Lets the head run fastest.", lambda heads: heads.permute(0, 2, 3, 1).flatten(2))
+    view_after_transpose = wrong("Joins the right axes by a view, which needs another order in memory.",
+        lambda heads: heads.transpose(1, 2).view(len(heads), heads.shape[2], -1))
     heads_added = wrong("Adds the heads.", lambda heads: heads.sum(dim=1))
     three_heads_of_four = wrong("Has sizes written into it.",
         lambda heads: heads.transpose(1, 2).reshape(-1, heads.shape[2], 12)[:len(heads)] * (heads.shape[1] < 12))
@@ -67,6 +69,7 @@ class fixed_without_head:
 
 
 ANSWERS = {
+    "view_after_transpose": ("view size is not compatible", "Which method copies"),
     "asks_for_gradients": ("a layer that can be called", "torch.no_grad()"),
     "rows_for_columns": ("what the other heads give", "do its rows belong"),
     "the_bias_of_all": ("what the other heads give", "belongs to no head"),

@@ -50,6 +50,11 @@ class my_rotate:
         lambda x, frequency: _turned(x, _angles(x, frequency).double()),
     )
 
+    clockwise_in_float64 = wrong(
+        "Turns the wrong way, and in float64: the turn is told first.",
+        lambda x, frequency: _turned(x.double(), -_angles(x, frequency.double())),
+    )
+
     def halves_as_pairs(x, frequency):
         """Pairs column j with column j + dim/2, as many libraries do."""
         turned = _turned(x.unflatten(-1, (2, -1)).mT.flatten(-2), _angles(x, frequency))
@@ -155,6 +160,9 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "clockwise_in_float64": ("counterclockwise", "which of the two sines"),
+    "forgets_the_type": ("keeps the dtype", "converts"),
+    "one_position_at_a_time": ("without a loop over positions", "compute all angles at once"),
     "frequency_for_period": ("as fast as before", "a long period"),
     "a_base_of_its_own": ("its own frequency", "position times entry j"),
 }

@@ -14,14 +14,28 @@ from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_eq
 join_heads = Check("join_heads")
 
 
-@join_heads.must("turns (batch, heads, length, head_dim) into (batch, length, heads · head_dim)")
-def _(candidate):
-    """Which two of the four axes become one? They have to be neighbors, so another axis may have to move first.
+_COPIES = (
+    "After a transpose `view` can't join axes, because the numbers are in another order in memory. Which method "
+    "copies them?"
+)
 
-    After a transpose `view` can't join axes, because the numbers are in another order in memory. Which method copies
-    them?
-    """
-    expect_shape(candidate(torch.randn(2, 3, 5, 4)), (2, 5, 12))
+
+@join_heads.must(
+    "turns (batch, heads, length, head_dim) into (batch, length, heads · head_dim)",
+    hint=(
+        "Which two of the four axes become one? They have to be neighbors, so another axis may have to move first.",
+        _COPIES,
+    ),
+)
+def _(candidate):
+    heads = torch.randn(2, 3, 5, 4)
+    try:
+        joined = candidate(heads)
+    except RuntimeError as error:
+        if "view size" not in str(error):
+            raise
+        raise Unmet(str(error), _COPIES) from error
+    expect_shape(joined, (2, 5, 12))
 
 
 @join_heads.must("keeps the numbers of one token in the row of this token")
@@ -53,7 +67,7 @@ def _(candidate):
     """Is a size written into your code? Take each of them from the shape of the argument."""
     for num_heads, length, width in ((1, 7, 12), (2, 4, 8), (4, 1, 12), (12, 3, 24)):
         x = torch.randn(3, length, width)
-        answer = expect_shape(candidate(split_heads(x, num_heads)), (3, length, width))
+        answer = expect_shape(candidate(split_heads(x.clone(), num_heads)), (3, length, width))
         expect_close(answer, x, f"{num_heads} heads, split and joined")
 
 
