@@ -1,8 +1,12 @@
 """The trainings of *Multi-head attention* that are made beforehand, and heads of a translator, measured."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_utils.attention import MultiHeadAttention, causal_mask
 from course_utils.cache import record_attention
@@ -14,53 +18,137 @@ from course_utils.interventions import intervene, record_activations
 from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
 from course_utils.lessons.multi_head_attention.tasks import (
+    NOUNS,
+    WORDS,
     LookupNetwork,
+    Sentences,
     VerbReader,
+    asked_weights,
     lookup_accuracy,
-    reader_accuracy,
+    lookup_cases,
     sentences,
     train_lookups,
-    train_reader,
+    two_lookups,
 )
 from course_utils.models.transformer import Transformer
 
-RATES, SEEDS, LONG = (0.003, 0.01, 0.03), (0, 1, 2), 900
+RATES, SEEDS, LONG = (0.001, 0.003, 0.01, 0.03), (0, 1, 2, 3, 4), 3000
+ANSWERS = ("first", "second", "both")
 
 
 @stored(
     cases=[
         {"objects": objects, "num_heads": heads, "steps": LONG}
-        for objects, counts in (("things", (1,)), ("people", (1, 2)))
-        for heads in counts
+        for objects, heads in (("people", 1), ("people", 2), ("things", 1))
     ],
-    rates=RATES,
-    seeds=SEEDS,
-    small=True,
 )
-def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: int) -> dict:
-    """Who, and to whom? Shares of other sentences, 250 to choose by and 250 to tell; the package's layer."""
-    torch.manual_seed(seed)
-    reader = VerbReader(MultiHeadAttention(32, num_heads))
-    loss = train_reader(reader, objects, steps=steps, lr=rate, seed=seed)
-    _, others = sentences(objects, seed=seed)
-    *_, validation = reader_accuracy(reader, others[:250])
-    who, whom, both = reader_accuracy(reader, others[250:])
-    scores = {"validation": validation, "who": who, "whom": whom, "both": both, "loss": loss}
-    return {"result": scores}
+def verb_readers(*, objects: str, num_heads: int, steps: int) -> dict:
+    """Who, and to whom? Over the steps, the share of 500 unseen sentences with both right, for all rates and seeds.
+
+    All readers train side by side, each with its own rate, its own sentences and its own first weights, as
+    `train_reader` would train it. The results are, of each, the share at the end, the mean weight of head 0 on the
+    subject and on the object, and how much the first of them varies from sentence to sentence.
+    """
+    names = [f"{rate:g}, {seed}" for rate in RATES for seed in SEEDS]
+    readers = []
+    for _ in RATES:
+        for seed in SEEDS:
+            torch.manual_seed(seed)
+            readers.append(VerbReader(MultiHeadAttention(32, num_heads)))
+    train, unseen = zip(*(sentences(objects, seed=seed) for seed in SEEDS), strict=True)
+    generators = [torch.Generator().manual_seed(seed) for seed in SEEDS]
+    weights, _ = stack_module_state(readers)
+    rates = torch.tensor(RATES).repeat_interleave(len(SEEDS))
+    optimizer = torch.optim.Adam(weights.values(), lr=1.0)
+    curves = {name: [] for name in names}
+    for step in range(1, steps + 1):
+        drawn = [
+            torch.randint(len(of.tokens), (64,), generator=g)
+            for of, g in zip(train, generators, strict=True)
+        ]
+        batch = _stacked([of[rows] for of, rows in zip(train, drawn, strict=True)])
+        logits = _all_logits(readers[0], weights, batch)
+        loss = F.cross_entropy(logits.flatten(0, 2), batch.nouns.flatten(), reduction="sum") / 128
+        optimizer.zero_grad()
+        loss.backward()
+        before = {name: weight.detach().clone() for name, weight in weights.items()}
+        optimizer.step()  # at rate 1; of an update of Adam, each reader takes the part that is its rate
+        with torch.no_grad():
+            for name, weight in weights.items():
+                part = rates.view(-1, *[1] * (weight.dim() - 1))
+                weight.copy_(before[name].lerp(weight, part))
+        if step % (50 if step <= 1200 else 300) == 0:
+            others = _stacked(unseen)
+            with torch.no_grad():
+                found = _all_logits(readers[0], weights, others).argmax(dim=-1) == others.nouns
+            for name, share in zip(
+                names, found.all(dim=-1).float().mean(dim=-1).tolist(), strict=True
+            ):
+                curves[name].append([step, round(share, 3)])
+    result = {}
+    for index, name in enumerate(names):
+        readers[index].load_state_dict({key: weight[index] for key, weight in weights.items()})
+        on_nouns = _weights_on_nouns(readers[index], unseen[index % len(SEEDS)])
+        result[f"{name}, both"] = curves[name][-1][1]
+        for noun, weight in zip(("subject", "object"), on_nouns.mean(dim=0).tolist(), strict=True):
+            result[f"{name}, {noun}"] = weight
+        result[f"{name}, spread"] = on_nouns[:, 0].std().item()
+    return {"result": result, "curves": curves}
+
+
+def _stacked(batches: Sequence[Sentences]) -> Sentences:
+    """A batch for each seed → one for each rate and seed, with a first axis for the readers."""
+    fields = ("tokens", "lengths", "verbs", "nouns")
+    return Sentences(*(torch.stack([getattr(b, f) for b in batches] * len(RATES)) for f in fields))
+
+
+def _all_logits(reader: VerbReader, weights: dict[str, Tensor], batch: Sentences) -> Tensor:
+    """(readers, batch, 2, nouns), each reader on its own sentences."""
+
+    def one(weights: dict[str, Tensor], *fields: Tensor) -> Tensor:
+        return functional_call(reader, weights, (Sentences(*fields),))
+
+    with sdpa_kernel(SDPBackend.MATH):  # the only one that can be stacked
+        return vmap(one)(weights, batch.tokens, batch.lengths, batch.verbs, batch.nouns)
+
+
+@torch.no_grad()
+def _weights_on_nouns(reader: VerbReader, batch: Sentences) -> Tensor:
+    """(batch, 2): the weight of head 0 on the subject and on the object."""
+    with record_attention(reader) as maps:
+        reader(batch)
+    (weights,) = maps.values()  # (batch, heads, 1, LENGTH)
+    words = torch.tensor([WORDS.index(noun) for noun in NOUNS])
+    is_noun = batch.tokens[:, None] == words[batch.nouns][..., None]  # (batch, 2, LENGTH)
+    return (weights[:, 0] * is_noun).sum(dim=-1)
 
 
 @stored(
-    cases=[{"num_heads": heads, "steps": 300} for heads in (1, 2, 4)],
+    cases=[{"num_heads": 1, "steps": 600}, {"num_heads": 2, "steps": 300}],
     rates=(0.01, 0.03, 0.1),
-    seeds=SEEDS,
+    seeds=(0, 1, 2),
     small=True,
 )
 def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
-    """Two look-ups of one feature: shares of all cases, which are all that there are."""
+    """Two look-ups of one feature: shares of all cases, which are all that there are, and where head 0 looks."""
     torch.manual_seed(seed)
     network = train_lookups(LookupNetwork(16, num_heads), steps=steps, lr=rate, seed=seed)
-    shares = zip(("first", "second", "both"), lookup_accuracy(network), strict=True)
-    return {"result": dict(shares)}
+    result = dict(zip(ANSWERS, lookup_accuracy(network).tolist(), strict=True))
+    for case, shares in zip(("alike", "differ"), lookup_cases(network).tolist(), strict=True):
+        result |= {
+            f"{answer}, {case}": share for answer, share in zip(ANSWERS, shares, strict=True)
+        }
+    task = two_lookups()
+    with torch.no_grad(), record_attention(network) as maps:
+        losses = F.binary_cross_entropy_with_logits(
+            network(*task.inputs(task.balls)),
+            (task.answers(task.balls) > 0).float(),
+            reduction="none",
+        ).mean(dim=(0, 1))
+    (weights,) = maps.values()
+    for answer, weight, loss in zip(ANSWERS, asked_weights(weights)[0], losses, strict=False):
+        result |= {f"{answer}, weight": weight.item(), f"{answer}, loss": loss.item()}
+    return {"result": result}
 
 
 # Heads of a trained translator: where their weight lies, and what the network loses without them --

@@ -133,9 +133,29 @@ def train_lookups(
 @torch.no_grad()
 def lookup_accuracy(network: LookupNetwork) -> Tensor:
     """Share of right answers over *all* requests and fillings: (first ball, second ball, both)."""
-    task = two_lookups()
-    right = (network(*task.inputs(task.balls)) > 0) == (task.answers(task.balls) > 0)
+    right = _right(network)
     return torch.stack([*right.float().mean(dim=(0, 1)), right.all(dim=-1).float().mean()])
+
+
+@torch.no_grad()
+def lookup_cases(network: LookupNetwork) -> Tensor:
+    """Shares of right answers (first ball, second ball, both) where the balls are alike, where they differ: (2, 3)."""
+    task, right = two_lookups(), _right(network)
+    alike = task.answers(task.balls).prod(dim=-1) > 0
+    right = torch.cat([right, right.all(dim=-1, keepdim=True)], dim=-1).float()
+    return torch.stack([right[alike].mean(dim=0), right[~alike].mean(dim=0)])
+
+
+def asked_weights(weights: Tensor) -> Tensor:
+    """(batch, heads, requests, drawers) → (heads, 2): mean weight on the drawer asked for first, and on the second."""
+    pairs = two_lookups().pairs
+    return weights.gather(-1, pairs.expand(*weights.shape[:-1], 2)).mean(dim=(0, 2))
+
+
+def _right(network: LookupNetwork) -> Tensor:
+    """(fillings, requests, 2): which answers are right."""
+    task = two_lookups()
+    return (network(*task.inputs(task.balls)) > 0) == (task.answers(task.balls) > 0)
 
 
 def most_right(averages: Tensor, signs: Tensor) -> int:
@@ -152,37 +172,50 @@ def most_right(averages: Tensor, signs: Tensor) -> int:
     return int((first[:, None] & second).sum(dim=-1).max())
 
 
-# Every rate and every seed in one picture ---------------------------------------------------------
+# All trainings in one picture --------------------------------------------------------------------
 
-MARKS = "os^"  # a marker for each rate, from the smallest
+NAMES = {1: "one head", 2: "two heads"}
 
 
-def show_paid(cabinet: Sequence[StoredRun], verbs: Sequence[StoredRun]) -> Picture:
-    """Share of cases with both answers right over the number of heads: a point a training, a marker a rate."""
-    table = pd.DataFrame([run.config | run.result for run in [*cabinet, *verbs]])
-    table["task"] = table["objects"].fillna("cabinet")
-    summary = "; ".join(
-        f"{task}, {heads} {'head' if heads == 1 else 'heads'}: {rows['both'].min():.2f} to {rows['both'].max():.2f}"
-        for (task, heads), rows in table.groupby(["task", "num_heads"], sort=False)
-    )
+def reader_ends(run: StoredRun) -> pd.DataFrame:
+    """Of each reader of a run of `verb_readers`: rate and seed, the share at the end, and head 0's weights."""
+    rows = []
+    for name in run.curves:
+        rate, seed = name.split(", ")
+        values = {of: run.result[f"{name}, {of}"] for of in ("both", "subject", "object", "spread")}
+        rows.append({"name": name, "rate": float(rate), "seed": int(seed)} | values)
+    return pd.DataFrame(rows)
+
+
+def best_rate(ends: pd.DataFrame) -> float:
+    """The rate with the highest mean share at the end."""
+    return ends.groupby("rate")["both"].mean().idxmax()
+
+
+def show_over_steps(runs: Sequence[StoredRun]) -> Picture:
+    """Share of unseen sentences with both nouns right over the steps: a panel a run, a line a training."""
+    every, told = [reader_ends(run) for run in runs], []
+    titles = [f"{run.config['objects']}, {NAMES[run.config['num_heads']]}" for run in runs]
+    for title, ends in zip(titles, every, strict=True):
+        at_best = ends[ends["rate"] == best_rate(ends)]["both"]
+        told.append(f"{title}: {int((at_best > 0.95).sum())} of {len(at_best)} end above 0.95.")
     picture, axes = subplots(
-        1, 3, width=8.4, height=3.0, sharey=True,
-        alt=f"Both answers right, three learning rates and three seeds each. {summary}.",
+        1, len(runs), width=8.6, height=2.8, sharey=True,
+        alt="Both nouns right over the steps of training, at the best rate. " + " ".join(told),
     )  # fmt: skip
-    for ax, (task, rows) in zip(axes, table.groupby("task", sort=False), strict=True):
-        counts, rates = sorted(rows["num_heads"].unique()), sorted(rows["rate"].unique())
-        for mark, rate in zip(MARKS, rates, strict=True):
-            at = rows[rows["rate"] == rate]
-            shift = 0.16 * (rates.index(rate) - 1) + 0.04 * (at["seed"] - 1)
-            places = at["num_heads"].map(counts.index) + shift
-            ax.plot(
-                places, at["both"], mark, color=COLORS["key"], markerfacecolor="none",
-                label=f"{rate:g}",
-            )  # fmt: skip
-        ax.set_xticks(range(len(counts)), counts)
-        ax.set(title=task, xlabel="heads", xlim=(-0.5, len(counts) - 0.5), ylim=(0, 1.05))
-        ax.legend(title="rate", loc="center right", fontsize=8, title_fontsize=8, frameon=False)
-    axes[0].set_ylabel("both answers right")
+    for ax, run, title, ends in zip(axes, runs, titles, every, strict=True):
+        best = best_rate(ends)
+        for _, end in ends.sort_values("rate", key=lambda rates: rates == best).iterrows():
+            steps, shares = zip(*run.curves[end["name"]], strict=True)
+            dark, pale = (
+                {"color": COLORS["key"], "linewidth": 1.6},
+                {"color": "0.8", "linewidth": 0.8},
+            )
+            ax.plot(steps, shares, **(dark if end["rate"] == best else pale))
+        ax.set(title=title, xlabel="steps", xscale="log", ylim=(0, 1.05))
+        ax.set_xticks([50, 200, 1000, 3000], ["50", "200", "1,000", "3,000"])
+        ax.minorticks_off()
+    axes[0].set_ylabel("both nouns right")
     return picture
 
 
