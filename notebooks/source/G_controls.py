@@ -57,7 +57,8 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 # %% [markdown]
 # The two are level.
 # (These runs kept no validation sentences: the rates are chosen by the share on training sentences.
-# A tie at the top goes to the smaller rate.)
+# Attention has the full share at 0.003 and at 0.01, and the tie goes to the smaller rate.
+# It is the smallest that we tried, which would be a reason to go on if more than 1.00 could be reached.)
 #
 # ## Does a wider network help?
 #
@@ -72,9 +73,13 @@ room.round(dict.fromkeys(room.columns.difference(["rate"]), 2))
 
 # %% [markdown]
 # At 0.009 the wider one is behind in every column (by less than seeds differ).
-# At the two lower rates it is ahead in every column, and most where sentences are long.
+# At the two lower rates it is ahead in every column.
 # By the validation loss both get 0.004, which lies between the other two, so the second sentence is the one to write.
-# (It rests on three seeds at each rate and on 55 long sentences.)
+#
+# It would be tempting to add "and most where sentences are long", because the gain in the last column is the largest.
+# But there are only 55 long sentences and three seeds, and the two gains differ by little more than chance alone would make them.
+# An exact match also gets harder with every token, so the same improvement per token shows more in a long sentence.
+# What isn't resolved isn't written.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -84,8 +89,7 @@ with cu.guard(
     gain = means.xs(192, level=1) - means.xs(96, level=1)
     assert (gain.loc[0.009, [short, long]] < 0).all() and gain.loc[0.009, "val_loss"] > 0
     lower = gain.loc[[0.002, 0.004]]
-    assert (lower[short] > 0).all() and (lower[short] < lower[long]).all()
-    assert lower["val_loss"].max() < 0
+    assert (lower[[short, long]] > 0).all(axis=None) and lower["val_loss"].max() < 0
     assert (means["val_loss"].groupby("hidden_dim").idxmin().str[0] == 0.004).all()
 
 # %% [markdown]
