@@ -97,7 +97,7 @@ captions = {  # rows, columns, their labels, and what is to be seen
     "GPT": (letter_names, letter_names, "letter that asks", "letter",
         "Each letter looks at what followed it last time. The first letters have no last time, and their weight rests on the very first: a sink."),
     "BERT": (pieces, pieces, "piece that asks", "piece",
-        "Each piece looks one or two places to its right, which a GPT may not do."),
+        "In this head each piece looks one or two places to its right, which a GPT may not do."),
     "ViT": (patches, patches, "patch that asks", "patch",
         "Most patches look at the same two, whatever they show: sinks of a picture."),
     "U-Net": ([], caption, "pixel that asks, from left to right", "word",
