@@ -39,8 +39,7 @@ cu.live.patches()
 # It says *trousers*, because it has to say something.
 # So part of the trousers' strength may be just this answer of last resort.
 #
-# You know this gesture: **forbid it, and see what the model says then**.
-# In [Start here](00_start_here.ipynb) we forbade a word and in [Multi-head attention](08_multi_head_attention.ipynb) a head, and now it is a piece of an image.
+# In [Start here](00_start_here.ipynb) we forbade a word, and now it is a piece of an image.
 #
 # By the end of this chapter you will be able to
 #
@@ -266,7 +265,7 @@ for name, model in (("with positions", vit), ("without", bag)):
 
 # %% [markdown]
 # Without positions an image is a bag of patches, and the class token collects the same from them in any order.
-# (Our table only numbers the places, so the model has to learn that patch 5 lies below patch 1, unless we use [positions in two dimensions](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).)
+# Our table only numbers the places, and [positions in two dimensions](15_vision_transformers_further.ipynb#Positions-in-two-dimensions) also say that patch 5 lies below patch 1.
 
 # %% [markdown]
 # ## Training it against its rivals
@@ -350,7 +349,7 @@ pd.concat([rivals, longer]).add_prefix("test, seed ").round(3)
 # **On these pictures attention brought us nothing**, neither in five passes nor in fifteen, and after five a hidden layer on the raw pixels is even a little better, by about one picture in a hundred.
 # Each garment lies upright in the middle, so no patch has to ask another one what it is looking at.
 #
-# We tried one image size and few images, so it isn't a rule, and the pictures hold more than any of the four found: [a small convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) is ahead of them all.
+# We tried one image size and few images, and [a small convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) is ahead of all four.
 # Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable convolutional networks after pretraining on 1.3 million photographs, and ahead after 300 million.
 #
 # ## When attention is needed: Memory
@@ -389,8 +388,7 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 
 # %% [markdown]
 # In a few seconds it learns to find most twins, on cards that it has never seen.
-# But if we forbid each card a single look, the one at its own twin, the answer is lost.
-# Not even luck is left, because the card now names another one that it can look at.
+# But if we forbid each card a single look, the one at its own twin, the answer is lost, and not even luck is left, because the card names another one that it can look at.
 #
 # Try it with one card: press it to see where it thinks its twin lies, and then forbid the look.
 
@@ -604,8 +602,7 @@ fig
 #
 # *open · 3 minutes*
 #
-# Choose a picture, guess which patch decides what the model calls it, and run the cell.
-# (Patches are counted from 0, line by line.)
+# Choose a picture, guess which patch, counted from 0, decides what the model calls it, and run the cell.
 # If somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung, which two controls do you ask for?
 
 # %% tags=["nbval-ignore-output"]

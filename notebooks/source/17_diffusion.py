@@ -520,13 +520,13 @@ with cu.guard("The block is the one of the stored network."):
 # So **cross-attention to one token is one added vector**, and only from two words on can it add different vectors to different pixels.
 # In our network a token is the vector of a word plus the vector of its place in the caption, as in [Positions](09_positions.ipynb).
 # And before a pixel can choose a word, it has to know whether it lies on the left or on the right.
-# It could only guess this from the border of the picture, so we give it its column as a channel.
+# So we give it its column as a channel.
 
 # %% [markdown]
 # ## Forbid a word, and see: attention knockout
 #
 # The colors of the first screen show which word a pixel asks, but does it *need* the word, and when?
-# As with [a word](00_start_here.ipynb), [a head](08_multi_head_attention.ipynb), [a sublayer](10_transformer.ipynb) and [a patch](15_vision_transformers.ipynb) we forbid it, and see what comes out.
+# We forbid it, as [a patch](15_vision_transformers.ipynb) before, and see what comes out.
 # In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
 #
 # The function below draws with your `my_step_back`, and a word may be missing in any stretch of the way.
