@@ -843,6 +843,8 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 #   To learn that, take the part away and see what the model says then.
 #
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
+# On the way to GPT: [GPT](13_gpt.ipynb).
+# On the way to images: [Vision transformers](15_vision_transformers.ipynb).
 #
 # ## Quiz
 
