@@ -84,6 +84,7 @@ racers.set_index("kernel").round(3)
 # The network is a little ahead of every single width, but not of a Gaussian with two of them.
 # So it hasn't found something better than Nadaraya and Watson.
 # It has found what they found, and it lets the width follow the place, so in the middle its bell is as wide as the best Gaussian there.
+# All racers are averages, though, and the chapter shows how much better [a rule that may subtract](02_kernel_regression.ipynb#A-softmax-can't-subtract) is.
 #
 # How far can you trust this?
 # Here are all the trainings, on these waves and on waves twice as fast, each row the mean of three seeds.
@@ -756,6 +757,7 @@ axes[0].set_ylabel("x₂")
 fig
 
 # %% [markdown]
+# The **effective sample size** of weights is $1/\sum_i\alpha_i^2$, which is $m$ if $m$ keys share the weight equally.
 # On the left you see a **disc**, which ignores points far up and down although they carry the same information.
 # In the middle it has become a **strip**, because the kernel no longer sees $x_2$ and averages over more keys.
 # If the wave is tilted, two widths don't help, but a matrix does, because it turns the strip.

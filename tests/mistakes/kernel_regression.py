@@ -27,10 +27,18 @@ class my_leave_one_out:
         weights = cu.kernel_weights(keys, keys, width=width)
         return weights @ values - weights.diagonal() * values
 
-    def divided_by_the_rest(keys, values, width):
+    def divided_by_what_it_leaves(keys, values, width):
         """Right on paper; 0/0 where a point has all the weight."""
-        weights = cu.kernel_weights(keys, keys, width=width) * (1 - torch.eye(len(keys)))
-        return weights / weights.sum(1, keepdim=True) @ values
+        weights = cu.kernel_weights(keys, keys, width=width)
+        own = weights.diagonal()
+        return (weights @ values - own * values) / (1 - own)
+
+    def width_as_a_scale(keys, values, width):
+        """PyTorch's operator, whose scale has to be a plain number."""
+        itself = torch.eye(len(keys), dtype=torch.bool)
+        bias = (-(keys**2) / (2 * width**2)).expand(len(keys), -1).masked_fill(itself, -torch.inf)
+        q, k, v = keys[:, None], keys[:, None], values[:, None]
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, bias, scale=width**-2)[:, 0]
 
     scores_set_to_zero = wrong("Masks with 0, which is the best of all scores.",
         lambda keys, values, width: _scores(keys, width).fill_diagonal_(0).softmax(1) @ values)
@@ -44,11 +52,6 @@ class my_leave_one_out:
         lambda keys, values, width: (s := _scores(keys, width)).masked_fill(s == 0, -torch.inf).softmax(1) @ values)
     infinity_times_the_identity = wrong("Subtracts eye · inf, which is NaN off the diagonal.",
         lambda keys, values, width: (_scores(keys, width) - torch.eye(len(keys)) * torch.inf).softmax(1) @ values)
-    minus_a_million = wrong("-1e6 is not minus infinity: at a tiny width each point sees itself again.",
-        lambda keys, values, width: (_scores(keys, width) - 1e6 * torch.eye(len(keys))).softmax(1) @ values)
-    minus_a_billion = wrong("Nor is -1e9.",
-        lambda keys, values, width: (_scores(keys, width) - 1e9 * torch.eye(len(keys))).softmax(1) @ values)
-
     def values_centered_in_place(keys, values, width):
         """Subtracts the mean from the caller's own values."""
         mean = values.mean()
@@ -89,6 +92,9 @@ FLAT = [(place / 2, 0) for place in range(11)]
 
 class own_points:
     numbers_without_pairs = wrong("Values without their places.", lambda: [0, 1, 2, 3, 4, 3, 2, 1])
+    words_for_numbers = wrong("Numbers in quotes, of which no tensor can be made.",
+        lambda: [(f"{place}", f"{value}") for place, value in FLAT])
+    a_zip = wrong("Two lists zipped, which is no list yet.", lambda: zip(*zip(*FLAT, strict=True), strict=True))
     too_few = wrong("A peak of three points.", lambda: [(2, 0), (2.5, 4), (3, 0)])
     value_first = wrong("Exchanges place and value.", lambda: [(value - 5, place) for place, value in FLAT])
     too_high = wrong("Fools it by a value out of the range.", lambda: [*FLAT[:5], (2.5, 50), *FLAT[6:]])
@@ -103,8 +109,9 @@ class own_points:
 ANSWERS = {
     "lonely": ("miss your value", "Which points share the weight"),
     "mask_of_numbers": ("expected True and False", "Which `dtype`"),
-    "divided_by_the_rest": ("a prediction is NaN", "largest score first"),
-    "minus_a_million": ("each point predicts itself", "below all numbers"),
-    "minus_a_billion": ("each point predicts itself", "below all numbers"),
+    "divided_by_what_it_leaves": ("a prediction is NaN", "rounded to 1"),
+    "width_as_a_scale": ("expected a plain number", "divide the queries"),
+    "words_for_numbers": ("expected a list of pairs", "What does one point look like"),
+    "a_zip": ("expected a list of pairs", "What does one point look like"),
     "the_course_s_own": ("it calls leave_one_out", "step by step"),
 }

@@ -8,11 +8,11 @@ from torch import Tensor
 from course_utils.kit.check import (
     Check,
     Unmet,
-    WrongKind,
     expect,
     expect_close,
     expect_same_gradients,
     expect_shape,
+    kind_of,
 )
 from course_utils.pooling import kernel_weights, leave_one_out, leave_one_out_error, nadaraya_watson
 
@@ -32,6 +32,16 @@ def _data() -> tuple[Tensor, Tensor]:
 
 def _same_gradient(candidate: Callable, reference: Callable) -> None:
     keys, values = _data()
+    try:
+        candidate(keys, values, torch.tensor(0.7, requires_grad=True))
+    except TypeError as error:
+        if "scale" not in str(error):
+            raise
+        hint = (
+            "PyTorch's operator takes `scale` as a plain number, and a number has no gradient. Can you divide the "
+            "queries by `width**2` instead, and let `scale` be 1?"
+        )
+        raise Unmet("`scale` got a tensor, expected a plain number", hint) from error
     by_width = (
         lambda width: candidate(keys, values, width),
         lambda width: reference(keys, values, width=width),
@@ -112,28 +122,22 @@ def _(candidate):
         expect_close(candidate(keys, values, width), expected, f"width {width}", entry="prediction")
 
 
-@my_leave_one_out.must("works at very small widths")
+@my_leave_one_out.must("works at a width of 0.05")
 def _(candidate):
-    """At a tiny width a point gives itself nearly all the weight. What is left of its row if you remove that weight
-    after the softmax?
+    """At a small width a point gives itself nearly all the weight. What is left of its row if you remove that weight
+    after you normalize?
 
-    So remove the point from the *scores*. Which score becomes a weight of exactly 0?
+    So remove the point *before* you normalize. Which score has the exponential 0?
     """
     keys, values = _data()
-    for width in (1e-2, 1e-5, 1e-9):
-        nearest, mine = leave_one_out(keys, values, width=width), candidate(keys, values, width)
-        if torch.equal(mine, values):
-            raise Unmet(
-                f"width {width:g}: each point predicts itself",
-                hint="The others score below −10⁹. Which score is below all numbers?",
-            )
-        if mine.isnan().any():
-            raise Unmet(
-                f"width {width:g}: a prediction is NaN",
-                hint="All exponentials of a row are rounded to 0 here, and you divide by their sum. Who takes "
-                "exponentials without that? `softmax` does, because it subtracts the largest score first.",
-            )
-        expect_close(mine, nearest, f"width {width:g}", entry="prediction")
+    nearest, mine = leave_one_out(keys, values, width=0.05), candidate(keys, values, 0.05)
+    if mine.isnan().any():
+        raise Unmet(
+            "width 0.05: a prediction is NaN",
+            hint="A point's own weight is rounded to 1 here, so 1 − weight is 0, and you divide by it. Can you leave "
+            "the point out before you add up the row?",
+        )
+    expect_close(mine, nearest, "width 0.05", entry="prediction")
 
 
 @my_leave_one_out.must("lets two points at the same place predict each other")
@@ -142,15 +146,15 @@ def _(candidate):
     diagonal of the matrix, not the distance.
     """
     keys, values = torch.tensor([0.0, 0.0, 3.0]), torch.tensor([2.0, 4.0, 7.0])
-    expect_close(candidate(keys, values, 0.1), torch.tensor([4.0, 2.0, 3.0]))
+    expect_close(candidate(keys, values, 0.5), torch.tensor([4.0, 2.0, 3.0]))
 
 
 @my_leave_one_out.must("can be called with the names keys, values and width")
 def _(candidate):
     """Do your parameters have the names in the first line of the stub? The chapter calls it by these."""
     keys, values = _data()
-    named = candidate(keys=keys, values=values, width=0.4)
-    expect_close(named, leave_one_out(keys, values, width=0.4))
+    expected = leave_one_out(keys, values, width=0.4)
+    expect_close(candidate(keys=keys, values=values, width=0.4), expected)
 
 
 @my_leave_one_out.must("lets a gradient reach the width")
@@ -267,15 +271,21 @@ WIDTH = 0.43
 """Of the bell that the chapter's network finds."""
 
 
+_A_PAIR = (
+    "What does one point look like? Two numbers such as `(0.5, 2)`, and you return a list of them."
+)
+
+
 def _points(candidate: Callable) -> Tensor:
-    """(n, 2): places and values."""
+    """(n, 2): places and values, made into a tensor as the chapter does it."""
     pairs = candidate()
+    got = repr(pairs) if isinstance(pairs, list | tuple) else kind_of(pairs)
     try:
-        points = torch.tensor([[float(number) for number in pair] for pair in pairs])
-    except (TypeError, ValueError) as error:
-        raise WrongKind(f"got {pairs!r}, expected a list of pairs (place, value)") from error
+        points = torch.as_tensor(pairs, dtype=torch.float)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Unmet(f"got {got}, expected a list of pairs (place, value)", _A_PAIR) from error
     if points.ndim != 2 or points.shape[1] != 2:
-        raise WrongKind(f"got {pairs!r}, expected a list of pairs (place, value)")
+        raise Unmet(f"got {got}, expected a list of pairs (place, value)", _A_PAIR)
     return points
 
 

@@ -42,6 +42,50 @@ def tuned(kernel: str, waves: float, missed: Missed) -> tuple[float, Tensor]:
     return width, misses(width, *test)
 
 
+# The best that is possible on these curves ---------------------------------------------------------
+
+
+def _second_moments(places: Tensor, waves: float) -> tuple[Tensor, Tensor]:
+    """Of the curves at (n, 40) places, without noise and with it: 2 cos(waves · distance) + xx', plus 1 at x = x'."""
+    x = places.double()
+    of_curves = 2 * torch.cos(waves * (x[:, :, None] - x[:, None, :]))
+    of_curves = of_curves + x[:, :, None] * x[:, None, :]
+    return of_curves, of_curves + torch.eye(x.shape[1], dtype=x.dtype)
+
+
+def best_linear(places: Tensor, waves: float) -> Tensor:
+    """Weights (n, 40, 40) with the smallest expected squared error, each value from the 39 others, of any sign."""
+    _, of_values = _second_moments(places, waves)
+    inverse = of_values.inverse()
+    weights = -inverse / inverse.diagonal(dim1=1, dim2=2)[:, :, None]
+    return weights.masked_fill(torch.eye(places.shape[1], dtype=torch.bool), 0)
+
+
+def best_average(places: Tensor, waves: float, steps: int = 200) -> Tensor:
+    """The same among weights that are not negative and sum to 1: accelerated projected gradient descent."""
+    of_curves, of_values = _second_moments(places, waves)
+    steepest = torch.linalg.matrix_norm(of_values, 2)[:, None, None]
+    weights = ahead = _nearest_average(torch.zeros_like(of_curves))
+    momentum = 1.0
+    for _ in range(steps):
+        before = weights
+        weights = _nearest_average(ahead - (ahead @ of_values - of_curves) / steepest)
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = weights + (momentum - 1) / following * (weights - before)
+        momentum = following
+    return weights
+
+
+def _nearest_average(weights: Tensor) -> Tensor:
+    """The nearest weights that are not negative, sum to 1 in each row and are 0 on the diagonal."""
+    count = weights.shape[-1]
+    weights = weights.masked_fill(torch.eye(count, dtype=torch.bool), -1e9)
+    falling = weights.sort(dim=-1, descending=True).values
+    lines = (falling.cumsum(dim=-1) - 1) / torch.arange(1, count + 1)
+    above = (falling > lines).sum(dim=-1, keepdim=True)
+    return (weights - lines.gather(-1, above - 1)).clamp(min=0)
+
+
 def one_peak() -> list[tuple[float, float]]:
     """Points (place, value) on a flat line with a peak of one point at 2.5."""
     places = (0, 0.5, 1, 1.5, 2, 2.3, 2.5, 2.7, 3, 3.5, 4, 4.5, 5)

@@ -1,4 +1,4 @@
-"""The chapter's head, trained beforehand at several rates, from several seeds, on waves of two speeds."""
+"""The chapter's head at several rates and seeds, on waves of two speeds, and the best rules for these curves."""
 
 import torch
 
@@ -47,3 +47,26 @@ def head(
         "result": result,
         "curves": {"validation error": [[step, round(error, 4)] for step, error in falls]},
     }
+
+
+@stored(cases=[{"waves": waves} for waves in WAVES])
+def best_rules(*, waves: float) -> dict:
+    """The errors on test curves of two rules that know the curves, one that may subtract and one that may not."""
+    _, (x, values, wanted) = curves.judged_on(waves)
+    result = {"mean": curves.tuned("constant", waves, _missed)[1].mean()}
+    for name, rule in (("linear", curves.best_linear), ("average", curves.best_average)):
+        weights = torch.cat([rule(some, waves) for some in x.split(200)])
+        misses = (weights @ values.double()[..., None])[..., 0] - wanted
+        of_curve = misses.square().mean(1)
+        result[name] = of_curve.mean()
+        result[f"standard error of {name}"] = of_curve.std() / len(x) ** 0.5
+        others = ~torch.eye(x.shape[1], dtype=torch.bool)
+        result[f"share below 0 of {name}"] = (weights[:, others] < 0).double().mean()
+    return {"result": result}
+
+
+def _missed(scores: torch.Tensor, values: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Each value predicted from the others: squared distance from what is wanted."""
+    itself = torch.eye(values.shape[1], dtype=torch.bool)
+    weights = scores.masked_fill(itself, -torch.inf).softmax(dim=-1)
+    return ((weights @ values[..., None])[..., 0] - wanted).square()
