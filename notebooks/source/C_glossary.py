@@ -311,7 +311,7 @@ cu.seed_everything(0)
 #
 # The number of equally weighted keys that would average out noise as well as the given weights do: 1 / Σα².
 # For example, the weights ½, ¼ and ¼ count like 2.7 equal ones.
-# *Taught in* [The width decides: bias and variance](02_kernel_regression.ipynb#The-width-decides:-bias-and-variance).
+# *Taught in* [Learn in which directions to look](02_kernel_regression_further.ipynb#Learn-in-which-directions-to-look).
 #
 # ### <a id="embedding"></a>embedding
 #
@@ -459,8 +459,8 @@ fig
 # ### <a id="in-context-learning"></a>in-context learning
 #
 # The use of what is in the input, without any change of the parameters.
-# For example, a network that reads noisy points of a new curve predicts a value between them, although it was never trained on this curve.
-# *Taught in* [Nobody told it: a network finds its kernel](02_kernel_regression.ipynb#Nobody-told-it:-a-network-finds-its-kernel), [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at).
+# For example, a model that has read *the dax barked* writes *barked* after a second *the dax*.
+# *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at).
 #
 # ### <a id="inductive-bias"></a>inductive bias
 #
