@@ -70,7 +70,7 @@ cu.recall("scoring_functions", "queries_keys_values")
 # %% [markdown]
 # ## Padding gets weight
 #
-# Why do we need a mask at all?
+# Why do we need a [mask](C_glossary.ipynb#mask) at all?
 # A [batch](C_glossary.ipynb#batch) is one tensor, so we fill up the shorter sentences with a word that means nothing:
 #
 # ```
