@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import course_utils as cu
 from course_utils.attention import padding_mask
 from course_utils.data.text import EOS
 from course_utils.lessons.training_transformers.runs import load_training_runs
@@ -88,3 +89,24 @@ def test_zeroed_padding_takes_part():
     torch.testing.assert_close(attention(x, changed, changed, padding_mask(lens, 5)), masked)
     shorter = attention(x, x[:, :3], x[:, :3], padding_mask(lens, 3))
     assert not torch.allclose(shorter, masked, atol=1e-4)
+
+
+# A right answer in another order ----------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Detected call")
+def test_a_scheduler_that_steps_before_the_optimizer_passes_if_its_rates_are_right():
+    def scheduler_first(model, batches, loss, *, epochs, lr, schedule):
+        optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
+        rates = []
+        for batch in batches * epochs:
+            scheduler.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.zero_grad()
+            loss(model, batch).backward()
+            optimizer.step()
+        return rates
+
+    report = cu.checks.fixed_fit(scheduler_first)
+    assert report.passed, repr(report)

@@ -99,7 +99,7 @@ with cu.guard("Filled averages don't save A; RAdam, a warm-up or the norm before
 # With Adam they are not, because Adam divides whatever is in the gradient by the gradient's usual size, so a weight with large gradients hardly decays.
 # **AdamW** decouples the two ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)):
 #
-# $$m \leftarrow \beta_1 m + (1-\beta_1) g, \quad s \leftarrow \beta_2 s + (1-\beta_2) g^2, \quad \theta \leftarrow (1 - \eta\lambda)\,\theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{s / (1-\beta_2^t)} + \epsilon}.$$
+# $$m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad \theta \leftarrow (1 - \eta\lambda)\,\theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}.$$
 #
 # Here is the whole optimizer.
 
@@ -112,17 +112,17 @@ class AdamW:
         self.parameters, self.lr, self.betas = list(parameters), lr, betas
         self.eps, self.weight_decay, self.t = eps, weight_decay, 0
         self.m = [torch.zeros_like(p) for p in self.parameters]
-        self.s = [torch.zeros_like(p) for p in self.parameters]
+        self.v = [torch.zeros_like(p) for p in self.parameters]
 
     @torch.no_grad()
     def step(self):
         self.t += 1
         b1, b2 = self.betas
-        for p, m, s in zip(self.parameters, self.m, self.s, strict=True):
+        for p, m, v in zip(self.parameters, self.m, self.v, strict=True):
             m.mul_(b1).add_(p.grad, alpha=1 - b1)
-            s.mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            v.mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
             p.mul_(1 - self.lr * self.weight_decay)
-            size = (s / (1 - b2**self.t)).sqrt() + self.eps
+            size = (v / (1 - b2**self.t)).sqrt() + self.eps
             p.sub_(self.lr * m / (1 - b1**self.t) / size)
 
 

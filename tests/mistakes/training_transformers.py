@@ -13,8 +13,29 @@ def _shares(contexts, tokens):
 
 
 class loss_given:
-    in_bits = wrong("The logarithm to the base 2.",
-        lambda contexts, tokens: -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens))
+    in_bits = wrong(
+        "The logarithm to the base 2.",
+        lambda contexts, tokens: -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens),
+    )
+
+    not_divided = wrong(
+        "The sum of the losses.",
+        lambda contexts, tokens: -sum(map(math.log, _shares(contexts, tokens))),
+    )
+    sign_forgotten = wrong(
+        "The mean of ln p.",
+        lambda contexts, tokens: sum(map(math.log, _shares(contexts, tokens))) / len(tokens),
+    )
+
+    def add_one(contexts, tokens):
+        """Adds one to each count."""
+        pairs, of_context = Counter(zip(contexts, tokens, strict=True)), Counter(contexts)
+        kinds = len(set(tokens))
+        logs = [
+            math.log((pairs[c, t] + 1) / (of_context[c] + kinds))
+            for c, t in zip(contexts, tokens, strict=True)
+        ]
+        return -sum(logs) / len(tokens)
 
     def over_kinds(contexts, tokens):
         """Each kind of token counts once."""
@@ -62,30 +83,36 @@ def _fit(model, batches, loss, epochs, lr, schedule, *, first, per_epoch):
 
 
 class fixed_fit:
-    not_fixed = wrong("As it was given.", lambda *given, **options: _fit(*given, **options, first=0, per_epoch=True))
-    still_per_epoch = wrong("Starts at step 1, and still counts epochs.",
-        lambda *given, **options: _fit(*given, **options, first=1, per_epoch=True))
-    a_rate_per_epoch = wrong("Notes one rate per epoch.",
-        lambda model, batches, *given, **options:
-            _fit(model, batches, *given, **options, first=1, per_epoch=False)[:: len(batches)])
+    not_fixed = wrong(
+        "As it was given.",
+        lambda *given, **options: _fit(*given, **options, first=0, per_epoch=True),
+    )
+    still_per_epoch = wrong(
+        "Starts at step 1, and still counts epochs.",
+        lambda *given, **options: _fit(*given, **options, first=1, per_epoch=True),
+    )
+    a_rate_per_epoch = wrong(
+        "Notes one rate per epoch.",
+        lambda model, batches, *given, **options: _fit(
+            model, batches, *given, **options, first=1, per_epoch=False
+        )[:: len(batches)],
+    )
 
     def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
         """Returns the right rates and trains at a constant one."""
         _fit(model, batches, loss, epochs, lr, lambda step: 1.0, first=1, per_epoch=False)
         return [lr * schedule(step) for step in range(1, epochs * len(batches) + 1)]
 
-    def scheduler_first(model, batches, loss, *, epochs, lr, schedule):
-        """The scheduler steps before the optimizer; the rates are right, and PyTorch warns."""
-        optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: schedule(done or 1))
+    def another_adam(model, batches, loss, *, epochs, lr, schedule):
+        """The rates are right and used, but with the averages of the chapter's own loop."""
+        optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
         rates = []
-        for _epoch in range(epochs):
-            for batch in batches:
-                scheduler.step()
-                rates.append(optimizer.param_groups[0]["lr"])
-                optimizer.zero_grad()
-                loss(model, batch).backward()
-                optimizer.step()
+        for step in range(1, epochs * len(batches) + 1):
+            optimizer.param_groups[0]["lr"] = lr * schedule(step)
+            rates.append(lr * schedule(step))
+            optimizer.zero_grad()
+            loss(model, batches[(step - 1) % len(batches)]).backward()
+            optimizer.step()
         return rates
 
 
@@ -98,6 +125,11 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "in_bits": ("0.693", "Which logarithm"),
+    "not_divided": ("0.693", "divide by the number of tokens"),
+    "sign_forgotten": ("0.693", "Which sign"),
+    "add_one": ("0.562", "no smoothing"),
     "over_kinds": ("0.562", "not over the kinds"),
-    "scheduler_first": ("before `optimizer.step()`", "optimizer used"),
+    "notes_what_it_does_not_use": ("constant rate 0.1", "optimizer used"),
+    "another_adam": ("moves the weights", "no clipping"),
 }

@@ -15,20 +15,40 @@ from course_utils.kit.on_paper import on_paper
 loss_given = Check("loss_given")
 
 
+def _expect_loss(actual, expected: float, what: str, slips: dict[str, float]) -> None:
+    """As `expect_number`; an answer that is one of the slips gets the hint for it."""
+    scalar = torch.is_tensor(actual) and actual.ndim == 0
+    if scalar or isinstance(actual, int | float):
+        for hint, value in slips.items():
+            reason = f"{what} is {float(actual):.4g}, expected {expected:.4g}"
+            expect(not math.isclose(float(actual), value, rel_tol=1e-4), reason, hint)
+    expect_number(actual, expected, what)
+
+
 @loss_given.must("gives ln 2 = 0.693 for one context and the tokens a b")
 def _(candidate):
     """Which probability does the best model give a token that is one of two? Its share, so begin by counting.
 
     Is your logarithm the natural one, and do you divide the sum by the number of tokens?
     """
-    expect_number(candidate([0, 0], ["a", "b"]), math.log(2), "the loss of a b")
+    bits = "Which logarithm do you take? The loss is in nats, so it has to be the natural one, `math.log`."
+    summed = "What is the mean of the two losses? You return their sum, so divide by the number of tokens."
+    sign = "Which sign has the logarithm of a probability? It is negative, and a loss is −ln p."
+    right = math.log(2)
+    slips = {bits: 1.0, summed: 2 * right, sign: -right}
+    _expect_loss(candidate([0, 0], ["a", "b"]), right, "the loss of a b", slips)
 
 
 @loss_given.must("gives 0.562 for one context and the tokens a a b a")
 def _(candidate):
     """Does a count three times in your mean, and b once? The mean goes over the tokens, not over the kinds of token."""
+    smooth = (
+        "Do you add something to the counts? Nothing is unseen here, so each probability is a plain share, "
+        "with no smoothing."
+    )
+    slips = {smooth: -(3 * math.log(4 / 6) + math.log(2 / 6)) / 4}
     expected = -(3 * math.log(0.75) + math.log(0.25)) / 4
-    expect_number(candidate([0] * 4, list("aaba")), expected, "the loss of a a b a")
+    _expect_loss(candidate([0] * 4, list("aaba")), expected, "the loss of a a b a", slips)
 
 
 @loss_given.must("gives 0 if the context determines the token")
@@ -81,7 +101,7 @@ predicted_steps = on_paper(
 
 # A rate that follows the wrong clock: find the bug ----------------------------------------------
 
-fixed_fit = Check("a rate that follows the steps")
+fixed_fit = Check("fixed_fit")
 
 LR, WARMUP, EPOCHS = 0.1, 5, 4
 
@@ -118,7 +138,7 @@ def _(candidate):
     expect_number(_fitted(candidate, *_problem())[0], LR / WARMUP, "the rate of the first step")
 
 
-@fixed_fit.must("takes step s at the rate lr · schedule(s), whatever the epoch")
+@fixed_fit.must("takes step t at the rate lr · schedule(t), whatever the epoch")
 def _(candidate):
     """How often do you call `scheduler.step()`? It should be once for each step of the optimizer."""
     rates = _fitted(candidate, *_problem())
@@ -128,18 +148,28 @@ def _(candidate):
 
 @fixed_fit.must("moves the weights at these rates")
 def _(candidate):
-    """Are the rates that you return those that the optimizer used? Read the rate right before `optimizer.step()`."""
+    """Are the rates that you return those that the optimizer used? Read the rate right before `optimizer.step()`.
+
+    Is everything else as in `buggy_fit`? It has Adam as PyTorch makes it, new gradients for each batch, and no
+    clipping.
+    """
     model, batches = _problem()
-    right = copy.deepcopy(model)
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        _fitted(candidate, model, batches)
-    early = any("before `optimizer.step()`" in str(warning.message) for warning in warned)
-    expect(not early, "PyTorch warns that `scheduler.step()` comes before `optimizer.step()`")
-    optimizer = torch.optim.Adam(right.parameters())
-    for step in range(1, EPOCHS * len(batches) + 1):
-        optimizer.param_groups[0]["lr"] = LR * _schedule(step)
-        optimizer.zero_grad()
-        _loss(right, batches[(step - 1) % len(batches)]).backward()
-        optimizer.step()
-    expect_close(model.weight, right.weight.detach(), "the weights after 12 steps")
+    right, other = copy.deepcopy(model), copy.deepcopy(model)
+    with warnings.catch_warnings():  # of a scheduler that steps first, whose rates can be right
+        warnings.simplefilter("ignore")
+        rates = _fitted(candidate, model, batches)
+    for follower, planned in ((right, rates), (other, [LR] * len(rates))):
+        optimizer = torch.optim.Adam(follower.parameters())
+        for step, rate in enumerate(planned):
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.zero_grad()
+            _loss(follower, batches[step % len(batches)]).backward()
+            optimizer.step()
+    constant = torch.allclose(model.weight, other.weight, atol=1e-5)
+    reason = f"the weights moved as at the constant rate {LR:g}"
+    expect(not constant, reason)
+    hint = (
+        "What else did you change in `buggy_fit`? It has Adam as PyTorch makes it, new gradients for each batch, and "
+        "no clipping. If that is as it was, the optimizer did not use the rates that you return."
+    )
+    expect_close(model.weight, right.weight.detach(), "the weights after 12 steps", hint=hint)

@@ -169,6 +169,35 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
     return {"result": result | {"loss": last(losses)}, "curves": curves}
 
 
+@stored(
+    cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
+    chapter=["new_model", "train", "world", "with_another_english", "loss_on"],
+    data=DATA,
+)
+def other_english(chapter, *, warmup: int, seed: int) -> dict:
+    """112 steps with the norm after; then the validation loss with the right English, and with another sentence's."""
+    world, model = chapter.world, chapter.new_model(False, seed)
+    batches = world.batches(HALF, seed=seed)
+    chapter.train(model, batches, lambda step: RATE * rate(step, warmup))
+    right = world.whole(world.val)
+    another = chapter.with_another_english(right)
+    return {"right": chapter.loss_on(model, right), "another": chapter.loss_on(model, another)}
+
+
+@stored(
+    cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
+    chapter=["new_model", "train", "world"],
+    data=DATA,
+    small=True,
+)
+def one_batch(chapter, *, warmup: int, seed: int) -> dict:
+    """56 steps on one and the same batch, with the norm after."""
+    model = chapter.new_model(False, seed)
+    (batch,) = chapter.world.batches(1, seed=seed)
+    losses = chapter.train(model, [batch] * 56, lambda step: RATE * rate(step, warmup))
+    return {"loss": losses[-1]}
+
+
 # A training that breaks at step 168 ---------------------------------------------------------------
 
 BREAK, NOTICED, END, HIGH = 168, 224, 336, 3e-2
