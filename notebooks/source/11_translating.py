@@ -33,7 +33,7 @@ cu.seed_everything(0)
 cu.explore.which_map()
 
 # %% [markdown]
-# Try the other sentences before you decide, and remember what the weights of an attention add up to.
+# Try other sentences, and remember what the weights of an attention add up to.
 # We'll come back to the maps once we have a translator and know how to get whole sentences out of it.
 #
 # By the end of this chapter you will be able to
@@ -41,8 +41,6 @@ cu.explore.which_map()
 # - train a Transformer to translate, and judge it by sentences that it hasn't read;
 # - write beam search, and tell an error of the search from an error of the model;
 # - measure what a word needs by forbidding, and say what an attention map leaves out.
-#
-# Each of these comes down to one question to the model: how probable is this word for you?
 #
 # You will need [The Transformer](10_transformer.ipynb), and from [Bahdanau attention](06_bahdanau_attention.ipynb) the recurrent translator and its alignments.
 
@@ -53,7 +51,7 @@ cu.recall("transformer", "bahdanau_attention", "sequence_to_sequence")
 # ## Training it
 #
 # Let's train a translator of our own first, with [teacher forcing](C_glossary.ipynb#teacher-forcing).
-# The model is the last chapter's, with two layers of four heads on each side.
+# The model is the last chapter's, with two layers of four heads on each side, and now it reads the sentences nine times.
 # We take the sentences, the loss and the batches from [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it), because we want to compare the two.
 
 # %%
@@ -103,10 +101,12 @@ print("400 test sentences: BLEU {:.2f}, exactly right {:.2f}".format(*score(mode
 # How does the recurrent translator of that chapter compare, with nearly the same number of parameters?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
+tuned = {"kind": "attention", "order": "French", "lowest": "val_loss"}
 runs = {
-    "Transformer, 9 epochs": cu.stored_runs("translating", "translator"),
-    "recurrent, 9 epochs": cu.stored_runs("bahdanau_attention", "nine_passes"),
-    "recurrent, 18 epochs and dropout": cu.stored_runs("translating", "recurrent_for_longer"),
+    "Transformer, 9 epochs": cu.stored_runs("translating", "translator", lowest="val_loss"),
+    "recurrent, 9 epochs": cu.stored_runs("translating", "recurrent", lowest="val_loss"),
+    "Transformer, 18 epochs": cu.stored_runs("translating", "translator_for_longer"),
+    "recurrent, 18 epochs": cu.stored_runs("bahdanau_attention", "translator", **tuned),
 }
 columns = {"exact": "exactly right", "exact_10": "… of 8 to 10 tokens"}
 shares = {name: pd.DataFrame([run.result for run in group]) for name, group in runs.items()}
@@ -116,18 +116,21 @@ compared = pd.DataFrame(
 compared.round(2)
 
 # %% [markdown]
-# After the same nine epochs the Transformer is ahead.
-# But with twice the time and some dropout the recurrent translator nearly catches up, and on long sentences it does so entirely.
-# So the table says which model learns *faster* here, not which is better in the end.
+# After the same nine epochs the Transformer is ahead, and after 18 it still is, although the recurrent translator has nearly reached what the Transformer had after nine.
+# On the 55 sentences of 8 to 10 tokens the two are then level.
+# So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which one takes less time.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("After nine epochs the Transformer has more sentences right, with every seed."):
-    assert shares["Transformer, 9 epochs"].exact.min() > shares["recurrent, 9 epochs"].exact.max()
-with cu.guard("With 18 epochs and dropout the recurrent translator nearly catches up."):
-    longer = shares["recurrent, 18 epochs and dropout"].exact
+    ours = shares["Transformer, 9 epochs"].exact
+    assert ours.min() > max(0.8, shares["recurrent, 9 epochs"].exact.max())
+with cu.guard("After 18 the Transformer is still ahead, but not on long sentences."):
+    longer = shares["recurrent, 18 epochs"].exact
     assert longer.min() > shares["recurrent, 9 epochs"].exact.max()
-    assert 0 < shares["Transformer, 9 epochs"].exact.mean() - longer.mean() < 0.06
-    assert compared["… of 8 to 10 tokens"].iloc[2] > compared["… of 8 to 10 tokens"].iloc[0]
+    assert 0 < ours.mean() - longer.mean() < 0.06
+    assert shares["Transformer, 18 epochs"].exact.min() > longer.max()
+    assert abs(compared["… of 8 to 10 tokens"].iloc[2:].diff().iloc[-1]) < 0.06
+    assert sum(8 <= len(pair.source) <= 10 for pair in world.test) == 55
 
 # %% [markdown]
 # ## The best sentence: beam search
@@ -166,7 +169,6 @@ cu.Drawing(
 # Greedy decoding follows the colored path and ends with 0.20.
 # **[Beam search](C_glossary.ipynb#beam-search)** of size 2 keeps the two best beginnings, whatever they begin with.
 # It keeps A and B, then "A C" and "B C", and so it finds 0.36.
-# (We can't keep all beginnings, because with 1,000 words there are $1000^t$ of them after $t$ steps.)
 #
 # ### Exercise 1 · A beam on paper
 #
@@ -265,8 +267,6 @@ for size in (1, 2):
     print(f"beam of {size}: {tree.sentence(found)}, probability {math.exp(log_of):.2f}")
 
 # %% [markdown]
-# The search finds the sentence that we found by hand.
-# Now let's have it translate.
 # From here on we use the stored translator of [Start here](00_start_here.ipynb), so we all see the same sentences.
 # It is the same model, trained on 14,000 sentences, and tested on 500 others.
 
@@ -297,9 +297,9 @@ print("the package's words in", sum(map(str.__eq__, mine, package)), "of 30")
 # ### Whose error?
 #
 # Some translations are wrong.
-# In a **search error** the model finds the right sentence *more* probable than its own, but decoding has missed it.
-# In a **model error** the model prefers its own wrong sentence, and no search can repair that.
-# To tell them apart, we ask the model for both probabilities.
+# The search ranks sentences by a number, here the log-probability divided by the length penalty.
+# In a **search error** the right sentence has the *higher* number, but decoding has missed it.
+# In a **model error** the wrong sentence has the higher one, and then a better search only finds it more surely.
 
 
 # %%
@@ -317,8 +317,8 @@ def log_p(model, words, pairs, french=None):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "With greedy decoding the stored translator gets 107 of its 500 test sentences wrong. In how many of these does it give the right "
-    "translation a higher probability than its own?",
+    "With greedy decoding the stored translator gets 107 of its 500 test sentences wrong. In how many of these does it rank the right "
+    "translation above its own?",
     (0, 107),
     answer=9,
     wrong={
@@ -330,18 +330,23 @@ cu.predict(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 right = [list(pair.target) for pair in larger.test]
-errors_of, failing = {}, {}
+errors_of = {}
 for size, name in ((1, "greedy"), (4, "beam of 4")):
     said = [
         line.split()
         for line in cu.translate(translator, lines, *words_of, beam_size=size, max_len=20)
     ]
-    gap = log_p(translator, words_of, larger.test).sum(dim=1)
-    gap -= log_p(translator, words_of, larger.test, said).sum(dim=1)
+    of_right = log_p(translator, words_of, larger.test).sum(dim=1)
+    of_said = log_p(translator, words_of, larger.test, said).sum(dim=1)
+    gap = of_right - of_said
+    ranked = [by.div(((6 + torch.tensor([*map(len, texts)])) / 6) ** 0.6)  # with <eos>
+              for by, texts in ((of_right, right), (of_said, said))]  # fmt: skip
     wrong = [i for i in range(len(lines)) if said[i] != right[i]]
-    search = [i for i in wrong if gap[i] > 0]
+    search = [i for i in wrong if ranked[0][i] > ranked[1][i]]
     errors_of[name] = [len(wrong), len(search), len(wrong) - len(search)]
-    failing[name] = set(wrong)
+    if size == 1:
+        sure = log_p(translator, words_of, larger.test, said).exp()
+        sure = (sure > 0.9)[sure < 1].float().mean()  # without the padding, which has 1
     for i in search[:2]:
         print(f"{lines[i]}\n   says  {' '.join(said[i])}\n   right {' '.join(right[i])}, "
               f"{math.exp(gap[i]):.1f} times as probable")  # fmt: skip
@@ -350,7 +355,9 @@ pd.DataFrame(errors_of, index=["wrong", "the search's error", "the model's error
 # %% [markdown]
 # With a beam of 4 no search error is left, and yet only five fewer sentences are wrong.
 # Most errors belong to the model, so they need more data or a better model.
-# (On real sentences large beams even translate *worse*, mostly because their output gets too short, as [Koehn and Knowles (2017)](https://arxiv.org/abs/1706.03872) found.)
+# A beam has little to do here, because this model is sure of itself and gives seven of its words in eight more than 0.9.
+# [Real sentences](11_translating_further.ipynb#Real-sentences) leave more to choose from, and there a beam of 4 takes the same class from 38.1 to 39.9 BLEU (one training).
+# (Very large beams can translate *worse*, mostly because their output gets too short, as [Koehn and Knowles (2017)](https://arxiv.org/abs/1706.03872) found.)
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("translating", "whose_error")
@@ -358,6 +365,7 @@ cu.quiz("translating", "whose_error")
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Most wrong translations are the model's errors, and with a beam of 4 all are."):
     assert errors_of == {"greedy": [107, 9, 98], "beam of 4": [102, 0, 102]}
+    assert 0.84 < sure < 0.9
 with cu.guard("Our search gives the package's words."):
     assert mine == package
 
@@ -371,14 +379,15 @@ with cu.guard("Our search gives the package's words."):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The grammar that made our sentences knows which word translates which. On 500 test sentences, which of the two maps comes closer to these links?",
-    ["the attention map", "the forbidding map", "both are equally close"],
-    answer="the forbidding map",
+    "“Please eat a pizza .” becomes “mange une pizza , s'il te plaît .” We forbid the word *please*, and the decoder still reads the "
+    "right French up to each word. Which words lose most of their probability?",
+    ["all of “, s'il te plaît”", "only “s'il te plaît”", "only the comma"],
+    answer="only the comma",
     wrong={
-        "the attention map": "It shows where the decoder looks, that's true. But does it look only where it finds something that it needs?",
-        "both are equally close": "That would be right if a word needed what it looks at. Can an attention look nowhere?",
+        "all of “, s'il te plaît”": "They all come from *please*, that's true. But what has the decoder read already when it has to say *te*?",
+        "only “s'il te plaît”": "When the decoder has to say *s'il*, it has read “mange une pizza ,”. How would you go on?",
     },
-    why="An attention has to put its weights somewhere, even where the next word is clear already. Forbidding shows only what makes a difference.",
+    why="The comma announces the rest. After it the decoder goes on in French, as you would.",
 )
 
 # %% [markdown]
@@ -426,72 +435,77 @@ explorer.show_maps(
 
 # %% [markdown]
 # So map A was forbidding, and map B was attention (the frames are the gold links).
-# Look at *s'il te plaît*.
-# Its words look at *please* and at others, but they hardly need any of them, because after the comma French goes on by itself.
-# Since the weights of a softmax add up to 1, **an attention has to look somewhere, even when it needs nothing**.
-# (The maps leave out the end of the English sentence, to which *plaît* gives half of its weight.)
-# The comma itself does need *please*, which only the left map says clearly.
+# The comma needs *please*, which only the left map says clearly.
+# And *s'il te plaît*?
+# Its words look at *please* and at others, but they hardly need any of them.
+# Do they need two of them together, then?
+# We forbid all of the English, everywhere, and let the decoder read the right French up to each word.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+with cu.intervene(translator) as acts:
+    acts.knock_out("cross_attention")
+    blind = log_p(translator, words_of, [pair]).exp()[0]
+print("without any English:", *(f"{word} {p:.2f}" for word, p in zip(pair.target, blind, strict=False)))  # fmt: skip
+
+# %% [markdown]
+# After the comma French goes on by itself, with no English at all.
+# But the weights of a softmax add up to 1, so **an attention has to look somewhere, even when it needs nothing**.
+# Half of the weight of *plaît* is on the end of the English sentence, which our maps leave out.
 #
 # Press *please* to cross it out, and see what the translator says without it.
-# (It also draws a beam of 4 as a tree.)
 
 # %% jupyter={"source_hidden": true}
 cu.live.translator("please eat a pizza .", True)
 
 # %% [markdown]
-# One sentence proves nothing, so let's count.
-# From each map we read links between words, and compare them with the grammar's gold links by the [alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
-# A guess along the diagonal shows what we get for free.
+# Does forbidding come closer to the grammar's gold links, then?
+# We link each French word to the English one with the largest number in its row, and compare by the [alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 attentions = beams.attention_maps(translator, larger.test, words_of)
-on_val = beams.attention_maps(translator, larger.val, words_of)
-best_head = min(
-    ((layer, head) for layer in (0, 1) for head in range(4)),
-    key=lambda place: alignment.errors([maps[place] for maps in on_val], larger.val)[0],
-)
 longest = max(len(pair.source) for pair in larger.test)
 falls = needs(translator, lambda: log_p(translator, words_of, larger.test).exp(), longest)
 maps_of = {
     "a guess: the diagonal": [alignment.diagonal(pair) for pair in larger.test],
-    "attention: the best head": [maps[best_head] for maps in attentions],
     "attention: mean of all heads": [maps.mean(dim=(0, 1)) for maps in attentions],
+    "the same, as shares of each English word": beams.shares_of_each_word(translator, larger.test, words_of),
     "forbidding": beams.cut(falls, larger.test),
-}
-three = pd.DataFrame([run.result for run in cu.stored_runs("translating", "translator")])
-keys = "aer, diagonal", "aer, head", "aer, mean", "aer, forbidding"
+}  # fmt: skip
+three = pd.DataFrame(
+    [run.result for run in cu.stored_runs("translating", "translator", rate=0.007)]
+)
+keys = ["aer, diagonal", "aer, mean", "aer, columns", "aer, forbidding"]
 rates = pd.DataFrame(
     {
-        "stored translator": [
-            f"{alignment.errors(maps, larger.test)[0]:.2f}" for maps in maps_of.values()
-        ],
-        "three trained like ours": [
-            f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
-            for low, high in three[list(keys)].agg(["min", "max"]).T.to_numpy()
-        ],
+        "stored translator": [beams.error_rate(maps, larger.test) for maps in maps_of.values()],
+        "three like ours, mean": three[keys].mean().to_numpy(),
     },
     index=list(maps_of),
 )
-rates
+rates.round(2)
 
 # %% [markdown]
-# **Read like this, forbidding comes closest to the gold links, in each of four networks.**
-# A single head is about as good as the guess, even the best one, so don't speak of "the alignment head" after one beautiful map.
-# The mean of all heads is a fair map, but if you want to know what a word *needs*, forbid and see.
+# Forbidding is closer to the gold links than the mean of all heads, but don't make much of it.
+# If we read the same attention as shares of each English word, that is each column divided by its sum, it is about as close.
+# So **how we read a map matters as much as which map we read**, and a low error rate doesn't make a map an explanation.
+# (Whether attention explains has been argued by [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186), and against them by [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626).)
+# If you want to know what a word *needs*, forbid and see.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In all four networks forbidding is closest, then the mean; one head is like the guess."
+    "Forbidding is closer than the mean of the heads, and shares of each English word are about as close."
 ):
-    ours = [alignment.errors(maps, larger.test)[0] for maps in maps_of.values()]
-    for diagonal, head, mean, forbidding in [ours, *three[list(keys)].to_numpy()]:
-        assert forbidding < mean < min(head, diagonal)
-        assert abs(head - diagonal) < 0.05
+    ours = rates["stored translator"].to_list()
+    for diagonal, mean, columns_, forbidding in [ours, *three[keys].to_numpy().tolist()]:
+        assert max(forbidding, columns_) < min(mean, diagonal)
+        assert abs(forbidding - columns_) < 0.03
+    assert (three["aer, head"] > three["aer, diagonal"]).all()
 with cu.guard(
     "The comma needs please, and s'il te plaît hardly anything.",
     given=mine_too == "please eat a pizza .",
 ):
     assert need[0, 3, 0] > 0.9 and need[0, 4:7].max() < 0.2 and look[4:7, 1:].sum(dim=1).min() > 0.4
+    assert blind[:4].max() < 0.05 and blind[4:7].min() > 0.95
 
 # %% [markdown]
 # ## Two roads to an article
@@ -537,14 +551,16 @@ fig
 # **What you can do without may still be one of two roads**, so when something seems unnecessary, forbid it together with whatever could stand in for it.
 
 # %% [markdown]
-# *How sure is this?*
+# <details><summary>How sure is this?</summary>
+#
 # All of our networks are small, and a grammar made their short sentences.
-# Three more networks that were trained like ours agree about both sections, although in them the noun matters more by itself.
-# In about one sentence in six the attention map has the lower error (the last one of the first screen is such a case).
-# The lead of forbidding also depends on how we read links from a map: if we keep the end of the sentence and divide the attention that each English word gets by its sum, the mean of all heads is level with forbidding in the stored translator.
-# And gold links say what translates what, which isn't quite what a network needs.
+# In the first table each row has the best of three learning rates or four, chosen on validation sentences, with three seeds.
+# Only the Transformer of 18 epochs kept its rate of 0.007.
+# Three more networks that were trained like ours agree about the maps and the roads, although in them the noun matters more by itself.
+# Their best single head, chosen on validation sentences, has a higher error rate than the guess.
 # Forbidding costs one more pass for each English word, while the attention map comes for free.
-# When we compared the two translators, each had one learning rate, and the Transformer got neither more time nor dropout.
+#
+# </details>
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One road closed leaves most genders right, two leave little more than a coin."):
@@ -557,36 +573,15 @@ with cu.guard("In the three others, too, closing both roads costs more than clos
     assert both.max() < 0.62
     for name in ("the noun", "all encoder heads"):
         assert (three[f"gender, {name}"] > both + 0.1).all()
-with cu.guard(
-    "With each English word's attention divided by its sum, attention is level with forbidding."
-):
-    batch = beams.batch_of(larger.test, words_of)
-    with torch.no_grad(), cu.record_attention(translator) as recorded:
-        translator(batch.source, batch.source_lens, batch.target_in)
-    cross = sum(recorded[name].mean(dim=1) for name in recorded if "cross" in name)
-    by_word = [words / words.sum(dim=0) for words in beams.cut(cross, larger.test)]
-    assert abs(alignment.errors(by_word, larger.test)[0] - ours[-1]) < 0.01
-with cu.guard("For about one test sentence in six the attention map has the lower error."):
-    by_sentence = [
-        [
-            alignment.alignment_error_rate([alignment.links_both_ways(maps)], [pair.alignment])
-            for maps, pair in zip(maps_of[name], larger.test, strict=True)
-            if pair.alignment
-        ]
-        for name in ("attention: mean of all heads", "forbidding")
-    ]
-    share = sum(a < b for a, b in zip(*by_sentence, strict=True)) / len(by_sentence[0])
-    assert 1 / 8 < share < 1 / 5
-
 # %% [markdown]
 # ## Take-aways
 #
 # - Judge a translator by sentences that it hasn't read.
-#   On such sentences the Transformer learns faster than the recurrent translator.
+#   On ours the Transformer learns faster than the recurrent translator, epoch for epoch.
 # - Greedy decoding can miss the best sentence, and so can a beam.
 #   Ask the model for both probabilities before you blame the search, because most errors here are the model's.
-# - An attention map shows where a model looks, even where it needs nothing.
-#   To learn what a word needs, forbid one word at a time, together with whatever could stand in for it.
+# - An attention map shows where a model looks, and it has to look somewhere even where it needs nothing.
+#   To learn what a word needs, forbid, one word at a time and together with whatever could stand in for it.
 #
 # Next: [Training transformers](12_training_transformers.ipynb), where you see trainings break, and what to do about it.
 # The [further page](11_translating_further.ipynb) has the KV cache, maps of all heads, a lecture's own translator, and real sentences.
@@ -610,6 +605,9 @@ cu.quiz("translating")
 #   [On the word alignment from neural machine translation](https://aclanthology.org/P19-1124/).
 #   ACL.
 #   Alignments by taking a source word away.
+# - Wiegreffe, S. and Pinter, Y. (2019).
+#   [Attention is not not explanation](https://arxiv.org/abs/1908.04626).
+#   EMNLP.
 # - Och, F. J. and Ney, H. (2003).
 #   [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/).
 #   Computational Linguistics 29(1).

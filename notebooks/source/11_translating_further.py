@@ -132,7 +132,7 @@ def greedy(line, newest=beams.newest, max_len=20):
 # *bug · 8 minutes*
 #
 # The first line of `forward` needs the newest word's embedding at its position.
-# A colleague writes it as below.
+# Here is a version of it.
 # No error is raised, training doesn't notice, and the first word of every translation is right.
 # But the words after it aren't.
 # Find the mistake, and write `fixed_newest`.

@@ -42,6 +42,12 @@ class my_grow:
         log_p += scores[:, None]
         return _best(log_p, size)
 
+    def best_of_each_beam(scores, log_p, size):
+        """Takes one continuation from each beam."""
+        best, words = (scores[:, None] + log_p).max(dim=1)
+        best, rows = best.topk(size)
+        return best, rows, words[rows]
+
     def keeps_all(scores, log_p, size):
         """Sorts, and cuts nothing off."""
         total = scores[:, None] + log_p
@@ -71,6 +77,10 @@ class my_needs:
         "Forbids in every attention, the decoder's look back included.",
         lambda model, p, m: torch.stack(_columns(model, p, m, None), dim=-1),
     )
+    in_all_attentions = wrong(
+        "Names a place that all attentions have in their names.",
+        lambda model, p, m: torch.stack(_columns(model, p, m, "attention"), dim=-1),
+    )
     words_first = wrong(
         "Puts the English words on the first axis.",
         lambda model, p, m: torch.stack(_columns(model, p, m)),
@@ -93,6 +103,16 @@ class my_needs:
     def shares(model, p, m):
         """Divides each fall by the probability before."""
         return torch.stack(_columns(model, p, m), dim=-1) / p()[..., None]
+
+    def asks_before_inside_the_block(model, p, m):
+        """Asks for both probabilities where the word is forbidden."""
+        falls = []
+        for j in range(m):
+            with cu.intervene(model) as acts:
+                acts.knock_out("cross_attention", keys=j)
+                before = p()
+                falls.append(before - p())
+        return torch.stack(falls, dim=-1)
 
     def asks_after_the_block(model, p, m):
         """Asks when the word is allowed again."""
@@ -139,6 +159,11 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "adds_in_place": ("leaves its inputs unchanged", "add in place"),
+    "best_of_each_beam": ("grows one beam", "flatten before topk"),
+    "in_all_attentions": ("nowhere else", "Which attentions does your place name"),
+    "asks_before_inside_the_block": ("never asked while all", "once before the loop"),
+    "one_block_for_all": ("one English word at a time", "Is word 0 still forbidden"),
     "cuts_the_last_row": ("are embedded", "Only the newest"),
     "multiplies": ("grows one beam", "How do we combine them"),
     "scores_without_an_axis": ("adds the score of each beam", "which axis do the scores lack"),

@@ -12,6 +12,7 @@ from course_utils.decoding import translate
 from course_utils.interventions import intervene
 from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
+from course_utils.lessons.bahdanau_attention.alignment import alignment_error_rate, links_of
 from course_utils.lessons.bahdanau_attention.live_translator import (
     EARLIER,
     describe_checkpoints,
@@ -143,6 +144,27 @@ def attention_maps(
         model(batch.source, batch.source_lens, batch.target_in)
     cross = torch.stack([maps[name] for name in maps if "cross" in name], dim=1)
     return [words / words.sum(dim=-1, keepdim=True) for words in cut(cross, pairs)]
+
+
+@torch.no_grad()
+def shares_of_each_word(
+    model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
+) -> list[Tensor]:
+    """The mean of all cross-attention maps, read by column: for each pair (target, source).
+
+    What each source word gets is divided by its sum over the target words, so that all source words count the same.
+    """
+    batch = batch_of(pairs, vocabularies)
+    with record_attention(model.eval()) as maps:
+        model(batch.source, batch.source_lens, batch.target_in)
+    cross = torch.stack([maps[name] for name in maps if "cross" in name]).mean(dim=(0, 2))
+    return [words / words.sum(dim=0) for words in cut(cross, pairs)]
+
+
+def error_rate(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> float:
+    """Alignment error rate of a map (target, source) for each pair: each target word's largest number is its link."""
+    gold = [pair.alignment or frozenset() for pair in pairs]
+    return alignment_error_rate(list(map(links_of, maps)), gold)
 
 
 def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:

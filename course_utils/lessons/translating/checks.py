@@ -1,16 +1,30 @@
 """Checks of *Translating*: beams on paper, growing the beams, forbidding, and a newest word at the wrong place."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_tensors
-from course_utils.kit.on_paper import on_paper
+from course_utils.kit.on_paper import a_number, on_paper
 from course_utils.lessons.translating.beams import grow, needs, newest
 from course_utils.models.transformer import Transformer
 
 # Beams on paper ---------------------------------------------------------------------------------
+
+
+def _three_decimals(answer: Any) -> float:
+    """The number; 0.175, rounded to two decimals, is sent back."""
+    number = a_number(answer)
+    rounded = "Which digit comes after 0.17 or 0.18? Multiply once more, and give three decimals."
+    expect(
+        round(number, 4) not in (0.17, 0.18),
+        f"{number:g} has two decimals, expected three",
+        rounded,
+    )
+    return number
+
 
 predicted_beams = on_paper(
     "predicted_beams", __name__, {
@@ -22,7 +36,7 @@ predicted_beams = on_paper(
              "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
         "c": (0.25, "the probability of the most probable sentence",
              "Why does a beam of two never see what comes after G? Follow that branch yourself."),
-    }, within=0.004,
+    }, read=_three_decimals, within=0.004,
 )  # fmt: skip
 
 # Growing the beams ------------------------------------------------------------------------------
@@ -40,13 +54,18 @@ def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
     return scores, torch.randn(beams, words).log_softmax(dim=-1)
 
 
+def _copied(given: tuple[Tensor, ...]) -> list[Tensor]:
+    """Tensors that the candidate may write into without changing what is expected of it."""
+    return [tensor.clone() for tensor in given]
+
+
 @my_grow.must("adds the score of each beam to all of its words")
 def _(candidate):
     """Do your shapes fit? There is one score for each beam, and one row of log_p, so which axis do the scores lack?
 
     `scores[:, None]` has the shape (beams, 1), so each score meets its row.
     """
-    candidate(*_beams(), 4)
+    candidate(*_beams(5), 4)
 
 
 @my_grow.must("gives scores, rows and words, one for each beam that is kept")
@@ -55,7 +74,7 @@ def _(candidate):
 
     On the flattened sums, topk gives `size` values and `size` places.
     """
-    for given in _three(candidate(*_beams(), 4)):
+    for given in _three(candidate(*_beams(5), 4)):
         expect_shape(given, (4,))
 
 
@@ -67,7 +86,14 @@ def _(candidate):
     At the first step there is one beam. From which row do all the new ones come then?
     """
     log_p = torch.tensor([[0.5, 0.1, 0.4]]).log()
-    scores, rows, words = _three(candidate(torch.zeros(1), log_p, 2))
+    try:
+        scores, rows, words = _three(candidate(torch.zeros(1), log_p, 2))
+    except (IndexError, RuntimeError) as error:
+        error.hint = (
+            "There is one beam, and two are to be kept. How many continuations does your code take from each beam? "
+            "Let all words of all beams compete, which they do if you flatten before topk."
+        )
+        raise
     expect_close(scores, torch.tensor([0.5, 0.4]).log(), "scores of the first step")
     apart = "Which beam does place p of the flattened sums belong to? With V words it is p // V, and the word is p % V."
     expect_close(rows.float(), torch.zeros(2), "rows of the first step", hint=apart)
@@ -80,7 +106,8 @@ def _(candidate):
     so their logarithms are added.
     """
     given = _beams()
-    expect_close(_three(candidate(*given, 4))[0], grow(*given, 4)[0], "scores")
+    expected = grow(*given, 4)[0]
+    expect_close(_three(candidate(*_copied(given), 4))[0], expected, "scores")
 
 
 @my_grow.must("keeps the best of all continuations, not a fixed number from each beam")
@@ -101,7 +128,7 @@ def _(candidate):
     for beams, words, size in ((3, 7, 4), (4, 5, 2), (1, 9, 3)):
         given = _beams(beams, words)
         expected = grow(*given, size)
-        answer = _three(candidate(*given, size))
+        answer = _three(candidate(*_copied(given), size))
         expect_close(answer[1].float(), expected[1].float(), "rows")
         expect_close(answer[2].float(), expected[2].float(), "words")
 
@@ -143,10 +170,20 @@ def _(candidate):
 def _(candidate):
     """What do you subtract from what? A word that is needed loses probability, so take before minus after."""
     model, p = _asked()
-    before, lost, answer = p(), needs(model, p, 1)[..., 0], candidate(model, p, 1)[..., 0]
+    before, lost, asked = p(), needs(model, p, 1)[..., 0], []
+
+    def noted() -> Tensor:
+        asked.append(p())
+        return asked[-1]
+
+    answer = candidate(model, noted, 1)[..., 0]
+    outside = any(torch.allclose(given, before) for given in asked)
+    expect(outside or not asked, "p() was never asked while all words were allowed",
+           "Where do you ask for the probabilities before? Inside the block the word is already forbidden, so ask "
+           "once before the loop.")  # fmt: skip
     likely = (
         (torch.zeros_like(lost), "forbidding a word changes nothing",
-         "Where do you ask p()? A word is forbidden only inside the block."),
+         "Where do you ask p() for what is left? A word is forbidden only inside the block."),
         (before - lost, "these are the probabilities that are left",
          "What was p() before anything was forbidden? Ask once at the start, and subtract."),
         (lost / before, "these are shares of the probability before",
@@ -157,16 +194,18 @@ def _(candidate):
         expect(not torch.allclose(answer, mistake, rtol=1e-3, atol=1e-7), reason, hint)
 
 
+@my_needs.must("forbids it in the cross-attention of every layer, and nowhere else")
+def _(candidate):
+    """Which attentions does your place name? A part of a name means all that contain it, so "attention" names the
+    encoder's, too, and "cross_attention" those of the decoder that look at the English.
+    """
+    model, p = _asked()
+    expect_close(candidate(model, p, 1), needs(model, p, 1), "the column of word 0")
+
+
 @my_needs.must("forbids one English word at a time")
 def _(candidate):
     """Is word 0 still forbidden when you forbid word 1? Each word wants a `with` block of its own, inside the loop."""
-    model, p = _asked()
-    expect_close(candidate(model, p, 2)[..., 1], needs(model, p, 2)[..., 1], "the column of word 1")
-
-
-@my_needs.must("forbids it in the cross-attention of every layer, and nowhere else")
-def _(candidate):
-    """Which attentions does your place name? A part of a name such as "cross_attention" means all that contain it."""
     model, p = _asked()
     expect_close(candidate(model, p, 3), needs(model, p, 3), "the map")
 
@@ -195,7 +234,7 @@ def _(candidate):
 def _(candidate):
     """What did you change for the first word? It is alone at the first step, at position 0, and was right before."""
     model, ids = _model(), torch.tensor([[2]])
-    expect_close(candidate(model, ids), newest(model, ids), "the vector of <bos>")
+    expect_close(candidate(model, ids.clone()), newest(model, ids), "the vector of <bos>")
 
 
 @fixed_newest.must("puts the fifth word at position 4 with one beam")
@@ -205,7 +244,7 @@ def _(candidate):
     `len` counts along the first axis. What is counted along the first axis of (beams, t)?
     """
     model, ids = _model(), torch.tensor([[2, 5, 6, 5, 7]])
-    expect_close(candidate(model, ids), newest(model, ids), "the vector of the fifth word")
+    expect_close(candidate(model, ids.clone()), newest(model, ids), "the vector of the fifth word")
 
 
 @fixed_newest.must("gives the newest word's vector with four beams")
@@ -214,7 +253,7 @@ def _(candidate):
     model = _model()
     for words in (2, 4, 6):
         ids = torch.randint(4, 12, (4, words))
-        expect_close(candidate(model, ids), newest(model, ids), f"vectors of word {words}")
+        expect_close(candidate(model, ids.clone()), newest(model, ids), f"vectors of word {words}")
 
 
 @fixed_newest.must("agrees with the last row of what the model embeds at once")
@@ -224,4 +263,4 @@ def _(candidate):
     """
     model, ids = _model(), torch.randint(4, 12, (3, 7))
     whole = model.embed(model.target_embedding, ids)
-    expect_close(candidate(model, ids), whole[:, -1:], "the last of seven")
+    expect_close(candidate(model, ids.clone()), whole[:, -1:], "the last of seven")

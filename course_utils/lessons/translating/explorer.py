@@ -20,7 +20,7 @@ SENTENCES = {
     "this isn't her small toy .": "ce n'est pas son petit jouet .",
     "does oscar like to study ?": "est-ce qu'oscar aime étudier ?",
 }
-"""Test sentences; in the last the attention's map is the better one."""
+"""Test sentences."""
 
 
 def which_map() -> Explorer:
