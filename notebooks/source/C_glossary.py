@@ -708,7 +708,7 @@ fig
 # A cure for texts that are longer than those of the training: all positions are divided by one factor, so they stay in the trained range.
 # NTK-aware scaling slows a pair of rotary positions the more, the slower it is, and YaRN slows only the slow pairs and sharpens the softmax.
 # For example, a model that was trained on 64 tokens reads 256 of them at the positions 0, ¼, ½ and so on.
-# *Taught in* [Context extension](09_positions.ipynb#Context-extension:-interpolation,-NTK-and-YaRN).
+# *Taught in* [Context extension](09_positions.ipynb#Context-extension:-slow-down-the-slow-pairs).
 #
 # ### <a id="position-wise-network"></a>position-wise network
 #

@@ -8,6 +8,7 @@ stored; nothing is trained here.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from matplotlib.axes import Axes
 from course_utils.figures import COLORS, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import StoredRun, stored_runs
-from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPER, turn
+from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, turn
 from course_utils.positions import sinusoidal_table
 
 __all__ = ["cures", "offsets", "positions"]
@@ -70,12 +71,12 @@ class Turns:
 
     def _set_circle(self, ax: Axes) -> None:
         turn = np.linspace(0, 2 * np.pi, 200)
-        ax.plot(np.sin(turn), np.cos(turn), color="0.8", linewidth=1)
+        ax.plot(np.cos(turn), np.sin(turn), color="0.8", linewidth=1)
         (self.arc,) = ax.plot([], [], color=COLORS["wrong"], linewidth=3)
-        ax.plot([0, 0], [0, 1], "-o", color=COLORS["key"], markersize=6, markevery=[1])
+        ax.plot([0, 1], [0, 0], "-o", color=COLORS["key"], markersize=6, markevery=[1])
         (self.hand,) = ax.plot([], [], "--s", color=COLORS["query"], markersize=6, markevery=[1])
         ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-        ax.set(aspect="equal", xlabel="sine column", ylabel="cosine column")
+        ax.set(aspect="equal", xlabel="cosine column", ylabel="sine column")
 
     def _set_waves(self, ax: Axes) -> None:
         fine = np.linspace(0, SHOWN, 661)
@@ -109,8 +110,8 @@ class Turns:
         swept = np.linspace(0, min(angle, 2 * np.pi), 100)
         similarity = self.cosines[dim][offset]
         base = -STRIP * STEPS.index(step)
-        self.arc.set_data(np.sin(swept), np.cos(swept))
-        self.hand.set_data([0, np.sin(angle)], [0, np.cos(angle)])
+        self.arc.set_data(np.cos(swept), np.sin(swept))
+        self.hand.set_data([0, np.cos(angle)], [0, np.sin(angle)])
         self.marks.set_data([offset, offset], [base + np.sin(angle), base + np.cos(angle)])
         self.here.set_data([offset], [similarity])
         titles = (
@@ -122,7 +123,7 @@ class Turns:
             title.set_text(text)
         return (
             f"d = {dim}, columns {_columns(dim, step)} with a period of {period:.0f} positions: "
-            f"{offset} positions turn this pair clockwise by {_turned(angle)}. Over all pairs the "
+            f"{offset} positions turn this pair counterclockwise by {_turned(angle)}. Over all pairs the "
             f"dot product is {similarity:.2f} of its largest value."
         )
 
@@ -159,20 +160,19 @@ CURES = {
     "none": "trained",
     "untrained offsets get the mean": "levelled",
     "positions / 64": "interpolated",
-    "larger base": "larger base",
     "slow pairs / 64": "slow pairs",
-    "YaRN": "yarn",
 }
 """What is chosen → its name in the stored results."""
 
 
 def offsets() -> Explorer:
     """Mean score over the offset, and what is right, among 16 to 1,024 tokens."""
-    return Explorer("offsets", Offsets, {"tokens": Slider(LENGTHS, 16, label="Tokens")})
+    scene = partial(Offsets, ahead=False)
+    return Explorer("offsets", scene, {"tokens": Slider(LENGTHS, 16, label="Tokens")})
 
 
 def cures() -> Explorer:
-    """The same after a change to the trained frequencies or scores, all of them made for 1,024 tokens."""
+    """The same after a change to the trained frequencies or scores, made for 1,024 tokens."""
     controls = {
         "cure": Choice(list(CURES), "none", label="Change"),
         "tokens": Slider(LENGTHS, 1024, label="Tokens"),
@@ -181,10 +181,11 @@ def cures() -> Explorer:
 
 
 class Offsets:
-    """A curve over the offsets, those of training shaded, and a bar for each length."""
+    """A curve over the offsets, those of training shaded, and a bar for each length; `ahead`: for longer ones, too."""
 
-    def __init__(self):
+    def __init__(self, ahead: bool = True):
         """Reads the seed that is the median among 1,024 tokens, at the middle rate."""
+        self.ahead = ahead
         self.run = _median(stored_runs("positions", "cured", rate=0.005))
         self.means = [torch.tensor(self.run.curves[name])[:, 1] for name in ("query", "key")]
         self.picture, (left, right) = subplots(
@@ -192,8 +193,8 @@ class Offsets:
             width_ratios=[3, 1],
         )  # fmt: skip
         self.left = left
-        unscaled = [self._scores(name) for name in CURES.values() if name != "yarn"]
-        self.reach = 1.1 * max(scores.abs().max().item() for scores in unscaled)
+        every = [self._scores(name) for name in CURES.values()]
+        self.reach = 1.1 * max(scores.abs().max().item() for scores in every)
         self._set_curve(left)
         bars = right.bar(range(len(LENGTHS)), [0.0] * len(LENGTHS), color=COLORS["key"])
         self.bars = list(bars)
@@ -223,19 +224,21 @@ class Offsets:
         self.level.set_ydata([best, best])
         self.mark.set_data([-ASKED], [scores[ASKED]])
         self.left.set_xlim(-tokens * 1.02, tokens * 0.02 + 0.5)
-        reach = self.reach * (SHARPER if name == "yarn" else 1)
-        self.left.set_ylim(-reach, reach)
+        self.left.set_ylim(-self.reach, self.reach)
         count = f"untrained offsets above the dashed line: {int(rivals.sum())}"
         self.left.set_title(f"{count}; weight of −{ASKED}: {weight:.2f}")
         shares = [self.run.result[f"{name} {n}"] for n in LENGTHS]
         for n, bar, text, share in zip(LENGTHS, self.bars, self.texts, shares, strict=True):
-            bar.set_height(share)
+            shown = self.ahead or n <= tokens
+            bar.set_height(share if shown else 0)
             bar.set_color(COLORS["key"] if n == tokens else COLORS["wash"])
-            text.set_text(f"{share:.2f}")
+            text.set_text(f"{share:.2f}" if shown else "")
             text.set_y(share)
         changed = "" if cure == "none" else f", after the change “{cure}”,"
         right = ", ".join(
-            f"{share:.2f} among {n:,}" for n, share in zip(LENGTHS, shares, strict=True)
+            f"{share:.2f} among {n:,}"
+            for n, share in zip(LENGTHS, shares, strict=True)
+            if self.ahead or n <= tokens
         )
         return (
             f"Among {tokens:,} tokens{changed} the mean score at −{ASKED} is {scores[ASKED]:.1f}, and the best other "
@@ -247,11 +250,8 @@ class Offsets:
         """The mean score at each offset 0, −1, …: (1024,)."""
         query, key = self.means
         trained = 10_000.0 ** (-torch.arange(0, DIM, 2) / DIM)
-        retuned = {"yarn": "by parts"}.get(name, name)
-        frequency = RETUNED.get(retuned, RETUNED["trained"])(trained)
+        frequency = RETUNED.get(name, RETUNED["trained"])(trained)
         scores = turn(query.expand(LENGTHS[-1], DIM), frequency) @ key / DIM**0.5
-        if name == "yarn":
-            scores *= SHARPER
         if name == "levelled":
             scores[SEEN:] = scores[:SEEN].mean()
         return scores

@@ -6,6 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from course_utils.attention import causal_mask, masked_softmax
 from course_utils.kit.runs import stored
 from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPER
 
@@ -97,6 +98,35 @@ def cured(chapter, *, rate, seed) -> dict:
         for name, mean in means.items()
     }
     return {"result": {"val_loss": loss} | right, "curves": curves}
+
+
+@stored(
+    cases=[{"slope": 1 / 2, "rate": 0.005, "seed": seed} for seed in range(3)],
+    chapter=[*MODELS, "before"],
+    small=True,
+)
+def named_by_alibi(chapter, *, slope, rate, seed) -> dict:
+    """Asked for the token three before, which one does ALiBi name? Shares of answers, and mean weights, by offset."""
+    model = chapter.train(lambda: chapter.WithOffsets("ALiBi", slope), chapter.before, rate, seed)
+    tokens = torch.randint(64, (256, SEEN), generator=torch.Generator().manual_seed(123))
+    with torch.no_grad():
+        named = model(tokens).argmax(dim=-1)
+        weights = masked_softmax(model.scores(model.embedding(tokens)), causal_mask(SEEN))
+    result, at = {}, torch.arange(3, SEEN)
+    for back in range(4):
+        result[f"{back} before"] = (named[:, at] == tokens[:, at - back]).float().mean().item()
+        result[f"weight {back}"] = weights[:, at, at - back].mean().item()
+    return {"result": result}
+
+
+@stored(
+    cases=[{"rate": 0.005, "seed": seed} for seed in (3, 4, 5)],
+    chapter=[*MODELS, "before"],
+    digits=5,
+)
+def cured_afresh(chapter, *, rate, seed) -> dict:
+    """`cured` on models that had no part in choosing the ramp of NTK-by-parts."""
+    return {"result": cured.function(chapter, rate=rate, seed=seed)["result"]}
 
 
 def _sharper(scores, x):
