@@ -13,28 +13,19 @@ def _shares(contexts, tokens):
 
 
 class loss_given:
-    in_bits = wrong(
-        "The logarithm to the base 2.",
-        lambda contexts, tokens: -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens),
-    )
+    in_bits = wrong("The logarithm to the base 2.",
+        lambda contexts, tokens: -sum(map(math.log2, _shares(contexts, tokens))) / len(tokens))
 
-    not_divided = wrong(
-        "The sum of the losses.",
-        lambda contexts, tokens: -sum(map(math.log, _shares(contexts, tokens))),
-    )
-    sign_forgotten = wrong(
-        "The mean of ln p.",
-        lambda contexts, tokens: sum(map(math.log, _shares(contexts, tokens))) / len(tokens),
-    )
+    not_divided = wrong("The sum of the losses.",
+        lambda contexts, tokens: -sum(map(math.log, _shares(contexts, tokens))))
+    sign_forgotten = wrong("The mean of ln p.",
+        lambda contexts, tokens: sum(map(math.log, _shares(contexts, tokens))) / len(tokens))
 
     def add_one(contexts, tokens):
         """Adds one to each count."""
         pairs, of_context = Counter(zip(contexts, tokens, strict=True)), Counter(contexts)
         kinds = len(set(tokens))
-        logs = [
-            math.log((pairs[c, t] + 1) / (of_context[c] + kinds))
-            for c, t in zip(contexts, tokens, strict=True)
-        ]
+        logs = [math.log((pairs[c, t] + 1) / (of_context[c] + kinds)) for c, t in zip(contexts, tokens, strict=True)]
         return -sum(logs) / len(tokens)
 
     def over_kinds(contexts, tokens):
@@ -83,20 +74,12 @@ def _fit(model, batches, loss, epochs, lr, schedule, *, first, per_epoch):
 
 
 class fixed_fit:
-    not_fixed = wrong(
-        "As it was given.",
-        lambda *given, **options: _fit(*given, **options, first=0, per_epoch=True),
-    )
-    still_per_epoch = wrong(
-        "Starts at step 1, and still counts epochs.",
-        lambda *given, **options: _fit(*given, **options, first=1, per_epoch=True),
-    )
-    a_rate_per_epoch = wrong(
-        "Notes one rate per epoch.",
-        lambda model, batches, *given, **options: _fit(
-            model, batches, *given, **options, first=1, per_epoch=False
-        )[:: len(batches)],
-    )
+    not_fixed = wrong("As it was given.", lambda *given, **options: _fit(*given, **options, first=0, per_epoch=True))
+    still_per_epoch = wrong("Starts at step 1, and still counts epochs.",
+        lambda *given, **options: _fit(*given, **options, first=1, per_epoch=True))
+    a_rate_per_epoch = wrong("Notes one rate per epoch.",
+        lambda model, batches, *given, **options:
+            _fit(model, batches, *given, **options, first=1, per_epoch=False)[:: len(batches)])
 
     def notes_what_it_does_not_use(model, batches, loss, *, epochs, lr, schedule):
         """Returns the right rates and trains at a constant one."""
