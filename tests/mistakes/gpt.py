@@ -148,6 +148,13 @@ class nucleus_probs:
         kept = kept / kept.sum(dim=-1, keepdim=True)
         return torch.zeros_like(probs).scatter(-1, order, kept)
 
+    def one_more_at_exactly_p(probs, p):
+        """Keeps a token, too, if those before it sum to exactly p."""
+        ordered, order = probs.sort(dim=-1, descending=True)
+        kept = ordered.masked_fill(ordered.cumsum(dim=-1) - ordered > p, 0.0)
+        kept = kept / kept.sum(dim=-1, keepdim=True)
+        return torch.zeros_like(probs).scatter(-1, order, kept)
+
     def ties_kept(probs, p):
         """Keeps every token that is as likely as the last one in the nucleus."""
         ordered = probs.sort(dim=-1, descending=True).values
@@ -158,9 +165,9 @@ class nucleus_probs:
 
 ON_PAPER = {
     "counted_on_paper": {
-        "a": 2 / 7,  # counts without smoothing
-        "b": 18 / 35,  # relative frequencies for P₁ inside P₂
-        "c": 0.0,  # a pair that was never seen gets nothing
+        "a": 2 / 7,  # how often it occurs
+        "b": (2 - 0.5 + 0.5 * 0.25) / 3,  # hands on the discount of one count only
+        "c": 0.0,  # takes the discount from a count of 0, too
         "d": 3.5,  # forgets the exponential
     },
 }
@@ -168,4 +175,8 @@ ON_PAPER = {
 ANSWERS = {
     "reads_all_each_time": ("the cache has read", "What is new"),
     "reads_the_last_too": ("5 steps for 4", "drawn last"),
+    "no_memory": ("has read nothing yet", "call `start()`"),
+    "forgets_all": ("has read nothing yet", "call `start()`"),
+    "one_more_at_exactly_p": ("3 tokens kept", "cut with ≥"),
+    "ties_kept": ("got 4", "not at its own probability"),
 }

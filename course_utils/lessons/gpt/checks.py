@@ -87,15 +87,15 @@ encode_word.must_keep_inputs(
 
 counted_on_paper = on_paper(
     "counted_on_paper", __name__, {
-        "a": (0.3, "P₁(b)",
-             "What are c(s) and u(s) of an empty history? Count all tokens, and then the different ones.",
-             "Among seven tokens of three kinds b occurs twice, and P₀ of each kind is ⅓."),
-        "b": (0.52, "P₂(b | a)",
-             "How often does something follow an a? Nothing follows the last one. Count the kinds, too, and the b.",
-             "Here c(ab) = 2, c(a) = 3, u(a) = 2, and P₁(b) is your answer to (a)."),
-        "c": (0.2, "P₂(a | a)",
-             "What is left of the formula if c(sw) is 0? Put in your P₁(a).",
-             "It is u(a) P₁(a) / (c(a) + u(a)), with P₁(a) = (4 + 1) / 10."),
+        "a": (0.25, "P₁(b)",
+             "Did you count how often b occurs? Count in how many *different* pairs it comes second.",
+             "The different pairs are ab, ba, ac and ca, and one of the four ends in b."),
+        "b": (7 / 12, "P₂(b | a)",
+             "What does each count after an a give up, and how many counts are there? Nothing follows the last a.",
+             "Here c(ab) = 2, c(a) = 3 and u(a) = 2, and P₁(b) is your answer to (a)."),
+        "c": (1 / 6, "P₂(a | a)",
+             "What is left of the formula if c(sw) is 0? A count of 0 gives nothing up, and P₁ gets its part.",
+             "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
         "d": (33, "the perplexity of a model that knows nothing",
              "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
     }, within=0.0051,
@@ -176,6 +176,7 @@ VOCAB = 11
 
 
 NEW = "What is new in the second step? The state holds keys and values of everything read before."
+FRESH = "Where do you call `start()`? Call it once, before the loop, so that the same cache goes from step to step."
 
 
 class _Watched:
@@ -193,6 +194,8 @@ class _Watched:
         if not (isinstance(tokens, Tensor) and tokens.ndim == 2):
             shape = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
             raise WrongKind(f"step takes tokens (batch, new), not {shape}")
+        if self.read and getattr(state, "length", None) == 0:
+            raise Unmet(f"the cache of step {len(self.read) + 1} has read nothing yet", FRESH)
         num_read = sum(self.read)
         if num_read and tokens.shape[1] > 1:
             raise Unmet(
@@ -341,6 +344,11 @@ def _(candidate):
 def _(candidate):
     """Why is a token kept? Look at the sum of those before it in the order, not at its own probability."""
     count = (candidate(torch.full((4,), 0.25), 0.5) > 0).sum().item()
+    expect(
+        count != 3,
+        "3 tokens kept of four with probability ¼, p = 0.5; expected 2",
+        "Is p reached if the tokens before this one sum to exactly p? Then this one goes: cut with ≥, not with >.",
+    )
     expect_equal(count, 2, "tokens kept of four with probability ¼, p = 0.5")
 
 

@@ -17,13 +17,16 @@ from pydoc_data import topics
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from course_utils.data.loading import Loader
 from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_token, story_text
 from course_utils.data.registry import DataUnavailable, fetch
 from course_utils.decoding import next_token_probs
+from course_utils.kit.live import load_model, save_model
 from course_utils.kit.runs import StoredRun, stored, stored_run
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs, ngram_losses
+from course_utils.lessons.gpt.own import READER, Pieces, pieces_of_reader
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.lessons.sequence_to_sequence.real import curves_of
 from course_utils.models.language import GPT
@@ -227,6 +230,76 @@ def own_texts_mixed(*, text: str) -> dict:
     weight, n, m = map(int, torch.unravel_index(losses.argmin(), losses.shape))
     result = {"loss": losses.min().item(), "weight": weights[weight].item(), "n": n + 1, "m": m + 1}
     return {"result": result}
+
+
+# The same texts in pieces of words ----------------------------------------------------------------
+
+PIECES = 1024  # tokens of the stored GPT
+OWN_SIZE = {"embed_dim": 64, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
+OWN_STEPS = {"story": 120, "topics": 240, "argparse": 240}
+OWN_RATES = {"nothing": 1e-2, "Shakespeare": 3e-3}  # as the chapter trains a text of one's own
+
+
+@stored(cases=[{"steps": 2500, "seed": 0}])
+def reader(*, steps: int, seed: int) -> dict:
+    """A GPT of the chapter's size that has read Shakespeare's plays in pieces of words, stored for other texts."""
+    plays = fetch("tinyshakespeare").read_text(encoding="utf-8")
+    pieces = Pieces.learned(plays, PIECES)
+    stream, model = pieces.encode(plays), _of_pieces(len(pieces), seed)
+    train(model, partial(windows, stream, LENGTH, 32), steps=steps, lr=1e-2, seed=seed)
+    vocabularies = {"tokens": pieces.tokens, "merges": pieces.merges}
+    save_model(READER, model, {"vocab_size": len(pieces)} | OWN_SIZE, vocabularies)
+    read = evaluate(model, stream[:20_000], LENGTH, read=LENGTH // 2)
+    return {"result": {"read_loss": read, "letters per piece": len(plays) / len(stream)}}
+
+
+@stored(
+    cases=[
+        {"text": text, "start": start, "steps": steps, "rate": rate, "seed": seed}
+        for text, steps in OWN_STEPS.items()
+        for seed in (range(3) if text != "argparse" else (0,))
+        for start, rate in OWN_RATES.items()
+    ],
+    data=["models/gpt_plays.npz", "prose/story.txt"],
+)
+def own_texts_in_pieces(*, text: str, start: str, steps: int, rate: float, seed: int) -> dict:
+    """Loss a letter on the last tenth of a text, at the best step, of a GPT that reads pieces of words.
+
+    It begins with random weights or with the stored ones (`reader`), and reads the same pieces in both cases. It is
+    asked for the letters that `own_texts_counted` asks counting for.
+    """
+    pieces, whole = pieces_of_reader(), own_text(text)
+    cut, half = int(0.9 * len(whole)), LENGTH // 2
+    asked = whole[cut : cut + (len(whole) - cut) // half * half]
+    read, unread = pieces.encode(whole[:cut]), pieces.encode(asked)
+    model = _of_pieces(len(pieces), seed)
+    if start == "Shakespeare":
+        model.load_state_dict(load_model(READER).state)
+    curve = []
+
+    def watch(step: int, _: float) -> None:
+        if step % (steps // 12) == 0:
+            curve.append([step, round(loss_of_all(model, read, unread) / len(asked), 4)])
+
+    train(model, partial(windows, read, LENGTH, 16), steps=steps, lr=rate, seed=seed, watch=watch)
+    return {"result": {"loss": min(loss for _, loss in curve)}, "curves": {"held_out": curve}}
+
+
+def _of_pieces(vocab_size: int, seed: int) -> GPT:
+    torch.manual_seed(seed)
+    return GPT(vocab_size, **OWN_SIZE, dropout=0.0)
+
+
+@torch.no_grad()
+def loss_of_all(model: GPT, read: Tensor, unread: Tensor) -> float:
+    """The loss of all tokens of `unread` together, each with half a window or more before it."""
+    half = LENGTH // 2
+    extra = -len(unread) % half  # asked as well, to fill the windows, and left out
+    both = torch.cat([read[-half - 1 - extra :], unread]).unfold(0, LENGTH + 1, half)
+    with evaluating(model):
+        logits = model(both[:, :-1])[:, half:]
+    losses = F.cross_entropy(logits.mT, both[:, half + 1 :], reduction="none")
+    return losses.flatten()[extra:].sum().item()
 
 
 @torch.no_grad()

@@ -19,7 +19,9 @@ from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.real import ids
 from course_utils.lessons.gpt.real import own_texts as own_texts
 from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
+from course_utils.lessons.gpt.real import own_texts_in_pieces as own_texts_in_pieces
 from course_utils.lessons.gpt.real import own_texts_mixed as own_texts_mixed
+from course_utils.lessons.gpt.real import reader as reader
 from course_utils.lessons.gpt.real import shakespeare as shakespeare
 from course_utils.lessons.gpt.real import shakespeare_kneser_ney as shakespeare_kneser_ney
 from course_utils.lessons.gpt.training import evaluate, train, windows
@@ -27,6 +29,7 @@ from course_utils.models.language import GPT
 
 SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)  # of the comparison of heads
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 EARLIER = (0, 100)  # steps after which the writer is stored, too
 WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
@@ -117,8 +120,7 @@ def rung(name: str, vocab_size: int, embed_dim: int, max_len: int) -> nn.Module:
 
 @stored(
     cases=[
-        {"parts": parts, "steps": steps, "lr": RATE, "seed": seed}
-        for steps in (STEPS, 3 * STEPS)
+        {"parts": parts, "steps": 3 * STEPS, "lr": RATE, "seed": seed}
         for seed in SEEDS
         for parts in PARTS
     ],
@@ -132,6 +134,18 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     model = rung(parts, VOCAB, WIDTH, LENGTH)
     train(model, partial(windows, stream, LENGTH, BATCH), steps=steps, lr=lr, seed=seed)
     return {"result": {"loss": evaluate(model, unread, LENGTH, read=LENGTH // 2)}}
+
+
+@stored(
+    cases=[{"parts": parts, "steps": STEPS} for parts in ("one head", "four heads")],
+    rates=RATES,
+    seeds=SEEDS,
+    data=DATA,
+    small=True,
+)
+def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
+    """One head and four after the short training, at several rates."""
+    return ladder.function(parts=parts, steps=steps, lr=rate, seed=seed)
 
 
 @stored(

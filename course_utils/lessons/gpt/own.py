@@ -1,0 +1,262 @@
+"""A text of one's own: from any file, in letters or in pieces of words, with what counting knows about it."""
+
+import codecs
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from course_utils.data.prose import Subwords
+from course_utils.kit.live import load_model
+from course_utils.lessons.gpt.ngrams import kneser_ney_probs
+
+LARGEST = 5_000_000
+"""Letters that are taken of a file."""
+
+WINDOWS = 100
+"""Windows, evenly spread, at which a training looks on: so many of any text, however long it is."""
+
+COUNTED = 300_000
+"""Letters before the unread tenth in which n-grams are counted; in a short training fewer."""
+
+ORDERS = 7
+"""Letters of the longest n-grams."""
+
+PART = 100_000
+"""Letters that are cut into pieces at a time, which keeps the memory small."""
+
+READER = "gpt_plays"
+"""The stored GPT that has read Shakespeare's plays."""
+
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""How a file begins that says its encoding; longer marks before those that they begin with."""
+
+
+# Reading a file -----------------------------------------------------------------------------------
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file: of one that says its encoding, or in UTF-8, or as Windows writes western languages.
+
+    Line ends become those of Unix, and of a very long file the first `LARGEST` letters are taken.
+
+    Raises:
+        ValueError: it is no plain text, or in another encoding; the message says how to save it.
+    """
+    with open(path, "rb") as file:
+        raw = file.read(4 * LARGEST)
+        more = bool(file.read(1))
+    encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8")
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not more)
+    except UnicodeDecodeError:
+        text = _western(raw)
+    if text is None or any(text.count(letter) for letter in map(chr, (0, 1, 2, 3, 4, 5, 6))):
+        raise ValueError(
+            f"{Path(path).name} is no plain text in UTF-8. Open it in the program that wrote it, choose “Save as”, "
+            "plain text (.txt) with the encoding UTF-8, and put in the path of that file."
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n")[:LARGEST]
+
+
+def _western(raw: bytes) -> str | None:
+    """In the encoding of Windows for western languages, if that makes a text that is mostly plain letters."""
+    try:
+        text = raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return None
+    return text if sum(letter > "\x7f" for letter in text) < len(text) / 4 else None
+
+
+# Letters and pieces -------------------------------------------------------------------------------
+
+
+class Letters:
+    """The letters of a text, numbered in their order."""
+
+    def __init__(self, text: str):
+        self.letters = sorted(set(text))
+        self._codes = np.array([ord(letter) for letter in self.letters], dtype=np.uint32)
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    def encode(self, text: str) -> Tensor:
+        """(letters,) ids; all of them must be known."""
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        return torch.from_numpy(np.searchsorted(self._codes, codes))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids."""
+        return "".join(self.letters[index] for index in ids)
+
+
+class Pieces:
+    """Byte-level pieces of words, which give back every text: those of the stored GPT, or learned from a text."""
+
+    def __init__(self, tokens: Sequence[str], merges: Sequence[str]):
+        from tokenizers import Tokenizer, models
+
+        ids = {token: index for index, token in enumerate(tokens)}
+        pairs = [tuple(merge.split(" ")) for merge in merges]
+        self.tokens, self.merges = list(tokens), list(merges)
+        self._tokenizer = _by_bytes(Tokenizer(models.BPE(ids, pairs)))
+
+    @classmethod
+    def learned(cls, text: str, size: int) -> "Pieces":
+        """As many as `size`, by byte-pair encoding."""
+        import json
+
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+        tokenizer = _by_bytes(Tokenizer(models.BPE()))
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+        trainer = trainers.BpeTrainer(
+            vocab_size=size, initial_alphabet=alphabet, show_progress=False
+        )
+        tokenizer.train_from_iterator(text.splitlines(keepends=True), trainer)
+        ids = tokenizer.get_vocab()
+        merges = json.loads(tokenizer.to_str())["model"]["merges"]
+        return cls(sorted(ids, key=ids.get), [" ".join(merge) for merge in merges])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, text: str) -> Tensor:
+        """(pieces,) ids."""
+        parts = [text[start : start + PART] for start in range(0, len(text), PART)]
+        ids = [np.array(self._tokenizer.encode(part).ids, dtype=np.int64) for part in parts]
+        return torch.from_numpy(np.concatenate(ids or [np.zeros(0, dtype=np.int64)]))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids; bytes that make no letter become "\N{REPLACEMENT CHARACTER}"."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=False)
+
+
+def _by_bytes(tokenizer):
+    from tokenizers import decoders, pre_tokenizers
+
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def pieces_of_reader() -> Pieces:
+    """The pieces that the stored GPT reads."""
+    vocabularies = load_model(READER).vocabularies
+    return Pieces(vocabularies["tokens"], vocabularies["merges"])
+
+
+# A text to train on -------------------------------------------------------------------------------
+
+
+class OwnText:
+    """The text of a file: nine tenths to read, and the last tenth, which stays unread.
+
+    Args:
+        path: of the file.
+        length: tokens of a window.
+        pieces: whether the tokens are the stored GPT's pieces of words; letters otherwise.
+
+    Attributes:
+        text: the whole text.
+        tokens: what encodes and decodes it.
+        read: (tokens,) ids to train on.
+        unread, again: (windows, length + 1) windows of the unread tenth and of what is read, at most `WINDOWS` each.
+            They overlap by half, and the second half of each is asked.
+
+    Raises:
+        ValueError: the file is no text, or too short.
+    """
+
+    def __init__(self, path: str | Path, length: int, pieces: bool = False):
+        self.text, self.name, self.length = read_text(path), Path(path).name, length
+        self.tokens = pieces_of_reader() if pieces else Letters(self.text)
+        cut, half = int(0.9 * len(self.text)), length // 2
+        self.read, unread = map(self.tokens.encode, (self.text[:cut], self.text[cut:]))
+        if len(self.read) <= length or len(unread) < half:
+            per_token = len(self.text) / max(1, len(self.read) + len(unread))
+            needed = math.ceil(1.1 * half * per_token) * 10 if pieces else 10 * half + 10
+            raise ValueError(
+                f"{self.name} has {len(self.text):,} letters, and its last tenth is too short to judge by. "
+                f"Put in a text of about {needed:,.0f} letters or more."
+            )
+        self.unread, self.again = (
+            spread(ids, length) for ids in (torch.cat([self.read[-half - 1 :], unread]), self.read)
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        asked = self.unread[:, self.length // 2 + 1 :].numel()
+        return (
+            f"{self.name}: {len(self.text):,} letters. The GPT reads {len(self.read):,} tokens of {len(self):,} kinds, "
+            f"and is asked for {asked:,} of the unread tenth."
+        )
+
+    @cached_property
+    def asked(self) -> list[tuple[str, str]]:
+        """Of each unread window the text before what is asked, and what is asked."""
+        middle = self.length // 2 + 1
+        rows = self.unread.tolist()
+        return [(self.decode(row[:middle]), self.decode(row[middle:])) for row in rows]
+
+    @cached_property
+    def looked_at(self) -> list[tuple[Tensor, float]]:
+        """The windows at which a training looks on, the unread first, and how many tokens make a letter of each.
+
+        A loss a token times this is one a letter.
+        """
+        return [(windows, self._per_letter(windows)) for windows in (self.unread, self.again)]
+
+    def _per_letter(self, windows: Tensor) -> float:
+        asked = windows[:, self.length // 2 + 1 :]
+        return asked.numel() / sum(len(self.decode(row)) for row in asked.tolist())
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids."""
+        return self.tokens.decode(ids)
+
+    def counted(self, minutes: float) -> float:
+        """The least loss a letter of counting on what is asked, with modified Kneser–Ney and up to `ORDERS` letters.
+
+        It counts in the last letters that are read, `COUNTED` at most, and in a training of less than a minute fewer.
+        """
+        cut, most = int(0.9 * len(self.text)), int(COUNTED * min(1.0, minutes))
+        counts, asked = self.text[max(0, cut - most) : cut], "".join(map("".join, self.asked))
+        letters = Letters(counts + asked)
+        is_asked = torch.tensor(
+            [after for pair in self.asked for after, part in enumerate(pair) for _ in part],
+            dtype=torch.bool,
+        )
+        rows = kneser_ney_probs(
+            letters.encode(counts).tolist(), letters.encode(asked).tolist(), ORDERS, len(letters)
+        )
+        return min(-torch.tensor(row).log()[is_asked].mean().item() for row in rows)
+
+
+def pieces_per_letter(texts: Sequence[str]) -> float:
+    """How many pieces of the live GPT a letter of some sentences is, each with its end."""
+    vocabularies = load_model("gpt").vocabularies
+    merges = [tuple(merge.split(" ")) for merge in vocabularies["merges"]]
+    subwords = Subwords.of(vocabularies["tokens"], merges)
+    return sum(len(subwords.encode(text)) + 1 for text in texts) / sum(len(t) + 1 for t in texts)
+
+
+def spread(ids: Tensor, length: int) -> Tensor:
+    """(windows, length + 1) of a text: those that overlap by half, or `WINDOWS` of them, evenly spread."""
+    every = ids.unfold(0, length + 1, length // 2)
+    if len(every) <= WINDOWS:
+        return every
+    return every[torch.linspace(0, len(every) - 1, WINDOWS).long()]

@@ -1,0 +1,144 @@
+"""*GPT* with a reader's own file: any encoding or one clear sentence, any length, in little memory and time."""
+
+import codecs
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from course_utils.lessons.gpt import own
+from course_utils.lessons.gpt.own import Letters, OwnText, Pieces, pieces_of_reader, read_text
+
+LINE = "L’été, la pluie tombe sur le village ; personne n’y pense plus.\n"
+ANY = "a naïve café\n¿qué?\t你好 🙂"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def made(content: str | bytes, encoding: str = "utf-8"):
+        path = tmp_path / "own.txt"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
+        return path
+
+    return made
+
+
+def long_text(letters: int) -> str:
+    words = "the", "a", "one", "red", "old", "house", "river", "walks", "sees", "quiet", "letter"
+    return " ".join(random.Random(0).choices(words, k=letters // 3))[:letters]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
+def test_a_file_is_read_in_the_encodings_that_programs_write(file, encoding):
+    assert read_text(file(LINE.replace("\n", "\r\n"), encoding)) == LINE
+
+
+def test_utf_16_from_a_machine_of_the_other_order_is_read(file):
+    assert read_text(file(codecs.BOM_UTF16_BE + LINE.encode("utf-16-be"))) == LINE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LINE.encode("utf-16-le"),
+        ("Жил-был старик со своею старухой. " * 9).encode("cp1251"),
+        ("吾輩は猫である。名前はまだ無い。" * 9).encode("shift-jis"),
+        b"PK\x03\x04\x14\x00" + bytes(range(256)) * 3,
+    ],
+    ids=["UTF-16 without a mark", "Russian", "Japanese", "a document"],
+)
+def test_another_file_gets_one_sentence_that_says_how_to_save_it(file, content):
+    with pytest.raises(ValueError, match=r"own.txt is no plain text in UTF-8\. Open it .* UTF-8,"):
+        read_text(file(content))
+
+
+def test_a_very_long_file_is_read_in_part_even_if_a_letter_is_cut(file, monkeypatch):
+    monkeypatch.setattr(own, "LARGEST", 10)
+    assert read_text(file("x" + "é" * 100)) == "x" + "é" * 9
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_text_that_is_too_short_says_how_many_letters_are_needed(file, pieces):
+    with pytest.raises(ValueError, match=r"60 letters.*about \d+ letters or more"):
+        OwnText(file(LINE[:60]), 64, pieces)
+
+
+@pytest.mark.parametrize(("letters", "pieces"), [(330, False), (1000, True)])
+def test_a_short_text_is_enough(file, letters, pieces):
+    text = OwnText(file((LINE * 20)[:letters]), 64, pieces)
+    assert len(text.unread) and text.unread.shape[1] == 65 and len(text.read) > 64
+    assert text.counted(1) > 0
+
+
+@pytest.mark.parametrize("tokens", [Letters(ANY), Pieces.learned(LINE * 9, 300)], ids=["l", "p"])
+def test_every_text_comes_back_whole(tokens):
+    ids = tokens.encode(ANY)
+    assert tokens.decode(ids.tolist()) == ANY and int(ids.max()) < len(tokens)
+
+
+def test_pieces_of_a_long_text_are_cut_a_part_at_a_time(monkeypatch):
+    pieces, text = pieces_of_reader(), long_text(500)
+    monkeypatch.setattr(own, "PART", 100)
+    assert pieces.decode(pieces.encode(text).tolist()) == text
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_what_is_asked_is_the_unread_tenth_and_does_not_grow_with_the_text(file, pieces):
+    whole = long_text(200_000)
+    text = OwnText(file(whole), 64, pieces)
+    assert [len(windows) for windows, _ in text.looked_at] == [own.WINDOWS] * 2
+    assert text.decode(text.read.tolist()) == whole[:180_000]
+    assert all(before + asked in whole[179_700:] for before, asked in text.asked)
+    places = [whole.index(before + asked, 179_700) for before, asked in text.asked]
+    assert places == sorted(places) and places[-1] > 198_000, "evenly spread"
+    assert len(OwnText(file(whole[:4000]), 64, pieces).unread) < own.WINDOWS
+
+
+def test_counting_counts_in_a_part_of_a_long_text_and_in_all_of_a_short_one(file, monkeypatch):
+    counted = []
+    monkeypatch.setattr(
+        own,
+        "kneser_ney_probs",
+        lambda counts, asked, *_: counted.append(len(counts)) or [[0.5] * len(asked)],
+    )
+    for letters, minutes in ((4000, 1), (1_000_000, 5), (1_000_000, 0.1)):
+        loss = OwnText(file(long_text(letters)), 64).counted(minutes)
+        assert loss == pytest.approx(0.6931, abs=1e-4)
+    assert counted == [3600, own.COUNTED, own.COUNTED // 10]
+
+
+def test_a_loss_a_letter_is_the_same_share_of_a_text_in_letters_and_in_pieces(file):
+    path = file(long_text(20_000))
+    assert [ratio for _, ratio in OwnText(path, 64).looked_at] == [1.0, 1.0]
+    text = OwnText(path, 64, pieces=True)
+    for windows, ratio in text.looked_at:
+        asked = windows[:, 33:]
+        assert ratio == pytest.approx(
+            asked.numel() / sum(len(text.decode(row)) for row in asked.tolist())
+        )
+    assert torch.equal(text.unread[0, :33], text.read[-33:])
+
+
+MEASURED = """
+import resource, sys
+from course_utils.lessons.gpt.own import OwnText
+import course_utils as cu
+
+text = OwnText(sys.argv[1], 64)
+model = cu.GPT(len(text), embed_dim=64, num_heads=4, num_layers=2, max_len=64)
+for windows, _ in text.looked_at:
+    model(windows[:, :-1]).logsumexp(dim=-1)
+text.counted(1)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory is counted in another way")
+def test_a_text_of_five_megabytes_takes_less_than_a_gigabyte_of_memory(file):
+    path = file(long_text(own.LARGEST))
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) < 1_000_000, "kilobytes"
