@@ -19,7 +19,7 @@
 # ```
 #
 # **Can one vector of fixed size carry a sentence of any length?**
-# Watch which letters come out wrong.
+# Train this network for longer, and compare it with one that may **look back** at the string before each letter that it writes.
 
 # %%
 import pandas as pd
@@ -40,12 +40,13 @@ cu.seed_everything(0)
 cu.explore.squeezed_context()
 
 # %% [markdown]
-# Short strings come out whole and long ones break, whatever size the vector has.
-# More room helps up to a point, and so does more training (dotted), but only the dashed line stays up.
-# It belongs to a decoder that may **look back** at the string before each letter, and this is attention, which we build in the next chapter.
+# The network that looks back copies nearly all strings of twelve letters after eight passes.
+# The network with the vector learns short strings soon and long strings late, and for twelve letters its training has to be about ten times as long.
+# Looking back is **attention**, which we build in the next chapter.
 #
+# So is the vector too small?
 # By counting, there is room enough, because twelve letters are 43 bits and two numbers of the vector have 64.
-# But the network has to *find* a code by gradient descent, and a way to undo it.
+# But the network has to *find* a code by gradient descent, and a way to undo it, whereas a decoder that looks back finds a vector for each letter.
 #
 # By the end of this chapter you will be able to
 #
@@ -430,15 +431,16 @@ def train(model, batches, held_out, loss, passes, rate):
 # %% [markdown]
 # And now the network of the first screen is yours.
 # Choose how much room the vector gets, and train it on 25,000 strings of 2 to 12 letters.
+# `Watched` makes the strings, and looks at the copies after each pass.
 
 # %% tags=["nbval-ignore-output"]
 room = 16  # try 2 … 128
 draw = cu.choose(my_strings, strings.random_strings)
 cu.seed_everything(0)
 copier = Translator(len(alphabet), len(alphabet), embed_dim=32, hidden_dim=64, room=room)
-fresh = strings.Strings(0, batches=50, draw=draw)
+fresh = strings.Watched(copier, 0, batches=100, draw=draw)
 held_out = strings.Strings(1, batches=20)
-history = train(copier, fresh, list(held_out), batch_loss, passes=8, rate=0.01)
+history = train(copier, fresh, list(held_out), batch_loss, passes=4, rate=0.01)
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -458,7 +460,7 @@ blind_copier = torch.tensor(len("abcdefghijkl")).log().item()
 show_losses(
     history,
     blind_copier,
-    "Loss per token of the copier over eight passes. It begins near the dotted line at 2.5, which a decoder reaches that does not see the "
+    "Loss per token of the copier over four passes. It begins near the dotted line at 2.5, which a decoder reaches that does not see the "
     "string, and falls to about a half; the held-out loss is a little lower, since it is measured after each pass.",
 )
 
@@ -550,29 +552,24 @@ for word in ("ice", "badge", "jackal", "cabbage", "feedback", "jbkaelfchgdi"):
     print("✓" if copy == word else "✗", word, "→", copy)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-mine = strings.shares_copied(copier)
-explorer.beside_the_stored(mine, f"yours, {room} numbers")
+explorer.beside_the_stored(fresh.shares, f"yours, {room} numbers")
 
 # %% [markdown]
 # This is the first screen again, with your own curve in it.
-# Short words come back whole, and long ones break, often with the right letters in the wrong order.
-# Give your copier another `room`, and see how far it gets.
+# After four passes short words come back whole, and long words break, often with the right letters in the wrong order.
+# Give your copier more passes or another `room`, and see how far it gets.
 #
 # ### Words instead of letters: a translator
 #
 # A sentence is a string of words, so our classes and our loop can learn to translate, if we give them two vocabularies.
 # A grammar made our sentences, from 200 English words.
-# Here are two of them as a batch of numbers.
+# Here are two of them.
 
 # %%
 world = small_world("fr")
 english, french = world.source_vocab, world.target_vocab
-two = world.train[:2]
-for pair in two:
+for pair in world.train[:2]:
     print(" ".join(pair.source), "→", " ".join(pair.target))
-both = collate([(english.encode(pair.source), french.encode(pair.target)) for pair in two])
-for name in ("source", "source_lens", "target_out", "target_lens"):
-    print(f"{name:12}", *getattr(both, name).tolist())
 
 # %% [markdown]
 # Watch what the two losses do this time.
@@ -626,18 +623,6 @@ pd.DataFrame({
 # Let's make it twice as wide, which gives 384 numbers, and train both networks for four times as long.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "Which sentences gain most from the wider network?",
-    ["the short ones", "the long ones", "all of them the same"],
-    answer="the long ones",
-    wrong={
-        "the short ones": "They already fitted into the smaller vector. Which sentences have more to carry?",
-        "all of them the same": "That would be right if the wider network were simply better at French. What does a long sentence need that a short one does not?",
-    },
-    why="A long sentence has more to carry through the same vector, so it is the first to profit from more room.",
-)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("sequence_to_sequence", "fixed_context", lowest="val_loss", passes=24)
 groups = [name for name in chosen[0].result if name.startswith("test_exact, ")]
 every = pd.DataFrame([run.config | run.result for run in chosen])
@@ -645,7 +630,7 @@ widths = every.groupby("hidden_dim")[groups].mean()
 fig, ax = cu.subplots(
     width=6.4, height=3.2,
     alt="Share of new sentences translated exactly, over the length of the source. Both lines fall from the shortest to the longest sentences. "
-    "The network of twice the width is ahead at each length, and most at the longest. Points are seeds.",
+    "The network of twice the width is ahead at each length. Points are seeds.",
 )  # fmt: skip
 for width, shares in widths.iterrows():
     color = cu.COLORS["key" if width == 192 else "wrong"]
@@ -658,8 +643,8 @@ ax.legend()
 fig
 
 # %% [markdown]
-# **A wider network helps, most of all in long sentences, but looking back helps more.**
-# That is because in a long sentence more words have to share the vector, whatever its size.
+# **At the best rate of each, the wider network is ahead at each length, and both get the fewest of the long sentences right.**
+# A long sentence has more words that can go wrong, and all of them have to share the vector.
 # On millions of sentences [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) saw the same fall, measured by [BLEU](05_sequence_to_sequence_further.ipynb#BLEU,-written-out), a score for the runs of one to four words that a translation shares with a reference.
 # So in the next chapter we let the decoder look back.
 
@@ -669,9 +654,10 @@ with cu.guard("The neighbor that ends first cuts the other string."):
 
 with cu.guard(
     "The copier copies most short strings and hardly any long one, and it is far below the baseline.",
-    given=room == 16,
+    given=room == 16 and len(history) == 4,
 ):
     assert history[-1][1] < blind_copier / 2
+    mine = {length: points[-1][1] for length, points in fresh.shares.items()}
     assert mine[4] > 0.8 > 0.5 > mine[8] and mine[12] < 0.1
 
 with cu.guard(
@@ -680,39 +666,56 @@ with cu.guard(
 ):
     assert learned[-1][0] < learned[-1][1] < blind / 2 and exact > 0.15
 
-with cu.guard(
-    "A vector of four numbers loses strings first, beyond 16 numbers more training helps more than room, and a look back copies everything."
-):
-    copied = explorer.mean_shares(
-        cu.stored_runs("sequence_to_sequence", "copier", lowest="val_loss")
-    )
-    eight = {variant: shares[8] for variant, shares in copied.items()}
-    assert eight[4, 4] < 0.1 < eight[16, 4] < eight[128, 4] < eight[16, 4] + 0.15
-    assert eight[128, 4] + 0.3 < eight[128, 12] < eight[0, 4]
-    assert max(shares[12] for (room_, _), shares in copied.items() if room_) < 0.2
+trained = cu.stored_runs("sequence_to_sequence", "learning_to_copy", lowest="val_loss")
 
-with cu.guard("Twice the width helps at each length, and most in the longest sentences."):
+
+def shares(room, letters, passes):
+    """The shares copied whole after so many passes, seed by seed."""
+    chosen = [run for run in trained if run.config["room"] == room]
+    return [dict(run.curves[f"right, {letters}"])[passes] for run in chosen]
+
+
+def after_four(room):
+    """The shares of twelve letters copied whole at the end of a training of four passes."""
+    runs = cu.stored_runs("sequence_to_sequence", "copier", lowest="val_loss", room=room)
+    return [run.result["right, 12"] for run in runs]
+
+
+with cu.guard(
+    "Trained for four passes, the look back copies nearly all strings of twelve letters, and the vector hardly any."
+):
+    assert min(after_four(0)) > 0.8 and max(after_four(128)) < 0.1
+
+with cu.guard(
+    "The look back needs eight passes, and the vector learns as well, short strings soon and long strings late."
+):
+    assert min(shares(0, 12, 8)) > 0.85 and max(shares(128, 12, 24)) < 0.4
+    assert min(shares(128, 6, 24)) > 0.85 and min(shares(128, 12, 96)) > 0.8
+
+with cu.guard("Twice the width is ahead at each length."):
     gain = widths.loc[192] - widths.loc[96]
-    assert gain.min() > 0 and gain.idxmax() == groups[-1]
+    assert gain.min() > 0
 
 # %% [markdown]
 # ## Take-aways
 #
 # - An encoder reads a sequence into one vector of fixed size, and a decoder writes another from it.
-#   The longer the sequence, the likelier something is lost.
+#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took, and a decoder that looks back learned them all in a tenth of the passes.
 # - A recurrent network carries its state along, and its gates learn what to keep.
 # - The decoder reads the target shifted by one, and the loss is a mean over real tokens.
 #   Compare it with a baseline.
 #
 # <details><summary>How sure is this?</summary>
 #
-# The first screen shows each size at the best of three learning rates, with three seeds at each, and the middle rate won for every size.
-# The dotted line had one rate, and each copy of *jbkaelfchgdi* one training.
-# The translators had three rates with three seeds each, and there are 55 long sentences.
-# At the two lower rates the long ones gain most, and at the highest the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.
+# On the first screen 128 numbers and the look back each have the best of three learning rates, chosen by the loss on other strings, with three seeds at each rate.
+# For the look back it is the middle rate, and for the vector the lowest, which is ahead of the middle one by less than its seeds differ, so at a still lower rate the vector may do a little better.
+# The vector trained for 96 passes and the look back for twelve, and each rate falls to 0 at the end of its training.
+# In a shorter training the rate falls sooner, which helps at first, so we also trained both for four passes only, and then 128 numbers copied 1 % of the strings of twelve letters and the look back more than 97 %.
+# The gray curves of 16 numbers had one rate, and the copies of *jbkaelfchgdi* come from one training each.
+# The translators had three rates with three seeds each, and there are only 55 long sentences, so we can't say which lengths gain most.
+# At the highest rate the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.
 # The wider translator has a larger vector, but also larger GRUs, so not all of its gain need be the vector's.
-# (The copiers of the first screen differ in nothing but their `room`.)
-# That looking back helps more, we have seen for strings, and [the next chapter](06_bahdanau_attention.ipynb) shows it for French.
+# That looking back helps with French as well is shown in [the next chapter](06_bahdanau_attention.ipynb).
 #
 # </details>
 #

@@ -355,7 +355,8 @@ with cu.guard("The two forms of the reset gate give different numbers in both fe
 # We trained two larger translators, with two GRU layers of 256 features, on 25,000 English–French pairs from volunteers ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR).
 # The sentences have at most ten tokens on either side, and words that occur fewer than three times are `<unk>`.
 # One translator is this chapter's model with its **fixed context**, and the other has **attention**, the subject of [the next chapter](06_bahdanau_attention.ipynb), and a few more parameters.
-# It is a small training, four epochs with one seed each.
+# Both trainings are unfinished, with one seed each: four of six planned epochs, and curves that still move.
+# So they don't compare the two models, but they show what such a translator can be measured by.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 show_real_curves()
@@ -373,10 +374,10 @@ real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).ro
 
 # %% [markdown]
 # (The dashed losses are means over an epoch, with dropout.)
-# On 1,000 test sentences attention has the higher BLEU, which takes each French translation in the data as a reference.
+# BLEU takes each French translation in the data as a reference, for 1,000 test sentences.
 # The last row learns nothing.
 # The **look-up** finds the training sentence whose English has most in common with ours, where rare words count more, and says its French.
-# It is halfway between the two networks, which after four of six planned epochs aren't at their end yet.
+# At this point of their training it lies between the two networks, and it is the number that a translator has to beat first.
 #
 # Here are the first four test sentences of at least eight tokens whose words are all known.
 
@@ -397,14 +398,14 @@ pd.DataFrame(table)
 # %% [markdown]
 # With the fixed context some words come twice or more (*simplement*, *ma père*), and others are invented (*la journée*, *le travail*).
 # As long as a look-up is better, this is no translator yet.
-# The next chapter compares several seeds of both on the small world.
+# The next chapter compares both to the end, with several rates and seeds, on the small world.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In one training on real sentences attention is ahead, and the fixed context is worse than a look-up."
+    "After four unfinished epochs on real sentences the look-up lies between the two networks."
 ):
-    assert real.loc["fixed context", "test_bleu"] < real.loc["look-up", "test_bleu"]
-    assert real["test_bleu"].iloc[1] > real["test_bleu"].iloc[0] + 0.03
+    fixed, attention, found = real["test_bleu"]
+    assert fixed < found < attention
 
 # %% [markdown]
 # Back to the chapter: [Sequence to sequence](05_sequence_to_sequence.ipynb).

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from mistakes.table import wrong
 
+from course_utils.decoding import greedy
+
 PAD, UNK, BOS, EOS = range(4)
 
 
@@ -33,6 +35,12 @@ class my_strings:
         lambda count, length, generator: _batch(_drawn(1, length, generator).repeat(count, 1)))
     letters_only = wrong("Neither <bos> nor <eos>.",
         lambda count, length, generator: (_drawn(count, length, generator),) * 3)
+
+    def decimals(count, length, generator):
+        """Makes its columns with torch.ones: an embedding looks up no decimals."""
+        letters, column = _drawn(count, length, generator), torch.ones(count, 1)
+        source = torch.cat([letters, EOS * column], dim=1)
+        return source, torch.cat([BOS * column, letters], dim=1), source
 
     def not_shifted(count, length, generator):
         """The decoder reads what it has to say."""
@@ -125,6 +133,8 @@ def _cut(rows):
 
 
 class fixed_decoding:
+    the_course_s_own = wrong("Calls the course's greedy decoding.",
+        lambda model, source, source_lens, max_len: greedy(model, source, source_lens, max_len=max_len))
     not_fixed = wrong("The bug itself: stops when the first sentence ends.",
         lambda *given: _decoded(*given, stops=lambda now, ended: now.any()))
     any_became_all = wrong("Half right: stops when all say <eos>, at the same step.",
@@ -162,7 +172,17 @@ class fixed_decoding:
         return _cut(rows[1:])
 
 
+    def renamed(model, source, source_lens, limit):
+        """Right, but the chapter calls it with max_len=20."""
+        state, rows = model.start(source, source_lens), [torch.full((len(source),), BOS)]
+        for _ in range(limit):
+            rows.append(model.step(rows[-1], state).argmax(dim=-1))
+        return _cut(rows[1:])
+
+
 ANSWERS = {
+    "decimals": ("whole numbers", "`torch.ones` gives decimals"),
+    "the_course_s_own": ("it calls greedy", "step by step"),
     "one_string": ("the letters are", "letters of its own"),
     "special_tokens_too": ("the letters are", "begin with 4"),
     "without_the_last_letter": ("letters only", "never draws"),
@@ -172,6 +192,7 @@ ANSWERS = {
     "divided_by_the_longest": ("every real token", "longest"),
     "one_token_too_many": ("logits at padding", "number 0"),
     "as_long_as_the_longest": ("adds no more tokens", "Who remembers"),
+    "renamed": ("max_len", "renamed a parameter"),
     "drops_the_finished": ("long sentence", "a row for each sentence"),
     "log_of_softmax": ("no padding", "in one step"),
 }

@@ -32,6 +32,12 @@ def _strings(candidate, count=300, length=5, seed=0):
     return parts
 
 
+_WHOLE = (
+    "Which function makes your column of <bos> or <eos>? `torch.ones` gives decimals, and joined to them the letters "
+    "become decimals, too. An embedding looks up whole numbers: `torch.full((count, 1), EOS)`."
+)
+
+
 @my_strings.must("returns source, target_in and target_out, each of shape (count, length + 1)")
 def _(candidate):
     """Where does the extra token come from? Join a column of <bos> or <eos> to the letters, along dim=1.
@@ -39,6 +45,14 @@ def _(candidate):
     How do you make a column of one id? `torch.full((count, 1), EOS)` is a tensor that `torch.cat` can join.
     """
     _strings(candidate)
+
+
+@my_strings.must("gives ids as whole numbers, torch.int64")
+def _(candidate):
+    """Of which kind are the numbers in your tensors? Print their `dtype`. An embedding looks up whole numbers only."""
+    for name, part in zip(("source", "target_in", "target_out"), _strings(candidate), strict=True):
+        hint = _WHOLE if part.is_floating_point() else ""
+        expect(part.dtype == torch.int64, f"{name} has the dtype {part.dtype}", hint)
 
 
 @my_strings.must("ends the source with <eos>, after letters only")
@@ -189,7 +203,7 @@ def _(candidate):
 
 # Greedy decoding: find the bug ------------------------------------------------------------------
 
-fixed_decoding = Check("fixed_decoding")
+fixed_decoding = Check("fixed_decoding", forbids=["greedy", "translate", "beam_search"])
 
 
 class _Scripted:
@@ -271,3 +285,9 @@ def _(candidate):
     """What ends the loop if the model never writes <eos>? Let the loop count its steps."""
     answer = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
     expect_equal(answer, [[5, 6], [9]], "decoded with max_len=2")
+
+
+@fixed_decoding.must("can be called with max_len=…, as the chapter does below")
+def _(candidate):
+    """Have you renamed a parameter? The last one has to be called `max_len`."""
+    _decoded(lambda *given: candidate(*given[:3], max_len=given[3]), _Scripted([5, 6, 7]))

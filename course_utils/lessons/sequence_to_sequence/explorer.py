@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.explorer import Choice, Explorer, Slider
 from course_utils.kit.runs import StoredRun, stored_runs
+from course_utils.lessons.sequence_to_sequence.strings import COPIED, OPENING
 
 __all__ = ["gated_memory", "squeezed_context"]
 
@@ -96,38 +97,38 @@ class Memory:
 
 
 def squeezed_context() -> Explorer:
-    """The chapter's first string through a vector of C numbers, and how many strings come out whole by length."""
-    runs = stored_runs("sequence_to_sequence", "copier", lowest="val_loss")
-    written = {
-        (run.config["room"], len(example["string"])): (example["string"], example["copy"])
-        for run in stored_runs("sequence_to_sequence", "opening_string")
-        for example in run.examples
-    }
-    rooms = sorted({room for room, _ in written} - {0})
-    lengths = sorted({length for _, length in written})
+    """The chapter's first string in two trainings, through a vector and with a look back; and both curves of shares."""
+    runs = _long_trainings()
+    vector, back = (
+        {example["passes"]: example["copies"] for run in runs[room] for example in run.examples}
+        for room in (ROOM, 0)
+    )
     controls = {
-        "room": Slider(rooms, rooms[0], label="Numbers in the vector, C"),
-        "letters": Slider(lengths, lengths[-1], label="Letters of the string"),
+        "passes": Slider([n for n in vector if n in SHOWN_PASSES], 4, label="Passes of training"),
+        "letters": Slider((6, 8, 10, 12), 12, label="Letters of the string"),
     }
-    caption = "Give the vector more room, or shorten the string. When does the copy come out whole?"
-    return Explorer("squeezed_context", lambda: Copies(runs, written), controls, caption=caption)
+    caption = "Train longer. Which of the two has learned to copy the string?"
+    return Explorer(
+        "squeezed_context", lambda: Copies(runs, vector, back), controls, caption=caption
+    )
 
 
 class Copies:
-    """A string with its copies, wrong letters marked; and the share of whole strings right over their length."""
+    """A string with its copies, wrong letters marked; and the share of whole strings right over the training."""
 
     def __init__(
         self,
-        runs: Sequence[StoredRun],
-        written: dict[tuple[int, int], tuple[str, str]],
+        runs: Mapping[int, Sequence[StoredRun]],
+        vector: Mapping[int, list[str]],
+        back: Mapping[int, list[str]],
     ):
-        """Takes the runs behind the curves, and (room, letters) → the string and its copy; room 0 looks back."""
-        self.written = written
+        """Takes the runs by room, and for the vector and the look back passes → the copies of OPENING's beginnings."""
+        self.runs, self.vector, self.back = runs, vector, back
         self.picture, (left, right) = subplots(
             1, 2, alt="A string and its copies", width=7.9, height=3.4, width_ratios=[1.15, 1]
         )
         self._set_letters(left)
-        self._set_curves(right, runs)
+        self._set_curves(right)
 
     def _set_letters(self, ax: Axes) -> None:
         ax.set(xlim=(-0.6, SHOWN - 0.4), ylim=(6.1, 0.9), xticks=[], yticks=[])
@@ -142,93 +143,107 @@ class Copies:
                 ]
             )  # fmt: skip
 
-    def _set_curves(self, ax: Axes, runs: Sequence[StoredRun]) -> None:
-        self.shares = mean_shares(runs)
-        for room, shares in self.shares.items():
-            ax.plot(*zip(*shares.items(), strict=True), **curve_style(room))
-        ax.lines[0].set_label("other sizes")
-        (self.line,) = ax.plot([], [], "-", color=COLORS["key"], linewidth=2)
-        (self.here,) = ax.plot([], [], "o", color=COLORS["key"], markersize=9)
-        ax.set(
-            xlabel="Letters in the string", ylabel="Strings copied whole",
-            xticks=list(self.shares[0, 4]), ylim=(-0.03, 1.05),
-        )  # fmt: skip
+    def _set_curves(self, ax: Axes) -> None:
+        self.lines = {
+            room: [ax.plot([], [], **STYLES[room])[0] for _ in self.runs[room]]
+            for room in (0, ROOM)
+        }
+        for room, lines in self.lines.items():
+            lines[0].set_label(LABELS[room])
+        self.here = ax.axvline(1, color="0.8", linewidth=5, zorder=0)
+        ax.set(xlabel="Passes of training", ylabel="Strings copied whole", ylim=(-0.03, 1.05))
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(0.9, 110)
+        ax.set_xticks(TICKS, TICKS)
+        ax.minorticks_off()
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, borderaxespad=0.2)
 
-    def draw(self, room: int, letters: int) -> str:
-        """The string and its copies, and the curve of one size with a point at this length."""
-        string, copy = self.written[room, letters]
-        looked = self.written[0, letters][1]
-        heads = ("read", f"written from {room} numbers", "written by a decoder that may look back")
+    def draw(self, passes: int, letters: int) -> str:
+        """The string and its copies after so many passes, and the curves for strings of this length."""
+        at = COPIED.index(letters)
+        done = min(passes, max(self.back))  # the look back has been trained for less
+        string, copy, looked = OPENING[:letters], self.vector[passes][at], self.back[done][at]
+        written = f"written after {passes} {'pass' if passes == 1 else 'passes'}"
+        heads = (
+            "read",
+            f"{written}, from {ROOM} numbers",
+            f"written after {done}, looking back" if done < passes else f"{written}, looking back",
+        )
         for head, text, row, cells in zip(
             self.heads, heads, (string, copy, looked), self.rows, strict=True
         ):
             head.set_text(text)
-            for at, cell in enumerate(cells):
-                right = string[at : at + 1] == row[at : at + 1]
-                cell.set_text(row[at : at + 1] or ("" if right else MISSING))
+            for place, cell in enumerate(cells):
+                right = string[place : place + 1] == row[place : place + 1]
+                cell.set_text(row[place : place + 1] or ("" if right else MISSING))
                 cell.set_color("0.1" if right else COLORS["wrong"])
                 cell.set_fontweight("normal" if right else "bold")
-        shares = self.shares[room, 4]
-        self.line.set_data(list(shares), list(shares.values()))
-        self.here.set_data([letters], [shares[letters]])
-        listed = ", ".join(f"{length}: {share:.2f}" for length, share in shares.items())
+        ends = {}
+        for room, lines in self.lines.items():
+            for line, run in zip(lines, self.runs[room], strict=True):
+                line.set_data(*zip(*run.curves[f"right, {letters}"], strict=True))
+            ends[room] = _mean_share(self.runs[room], letters, passes)
+        self.here.set_xdata([passes, passes])
         return (
-            f"The string {string} comes out of {room} numbers as {copy}, of a decoder that may look back as {looked}. "
-            f"Strings copied without a mistake by {room} numbers, over their letters: {listed}. The dashed line of the "
-            "decoder that may look back stays near 1."
+            f"After {passes} passes the string {string} comes out of {ROOM} numbers as {copy}, of a decoder that looks "
+            f"back as {looked}. Of random strings of {letters} letters, {ends[ROOM]:.2f} are then copied whole through "
+            f"{ROOM} numbers and {ends[0]:.2f} by looking back. The curve of the look back rises within the first "
+            "passes, that of the vector much later, the longer the strings the later."
         )
 
 
+ROOM = 128
+"""Numbers in the vector of the first screen."""
+SHOWN_PASSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+TICKS = (1, 2, 4, 8, 16, 32, 64)
+STYLES = {
+    0: {"color": COLORS["value"], "linestyle": "--"},
+    16: {"color": "0.7", "linewidth": 1},
+    ROOM: {"color": COLORS["key"]},
+}
+"""How the curves look, by the room of the vector; 0 looks back."""
+LABELS = {0: "looks back", 16: "a vector of 16 numbers", ROOM: f"a vector of {ROOM} numbers"}
 SHOWN = 13
 """Letters of a copy that fit the picture."""
 MISSING = "·"
 """In the place of a letter that a copy lacks."""
 
 
-def mean_shares(runs: Sequence[StoredRun]) -> dict[tuple[int, int], dict[int, float]]:
-    """(room, passes) → length → the share of strings copied without a mistake, a mean over the seeds."""
-    of_variant: dict[tuple[int, int], list[dict[str, float]]] = {}
-    for run in runs:
-        variant = run.config["room"], run.config.get("passes", 4)
-        of_variant.setdefault(variant, []).append(run.result)
-    names = [name for name in runs[0].result if name.startswith("right")]
-    return {
-        variant: {
-            int(name.split(", ")[1]): float(np.mean([result[name] for result in results]))
-            for name in names
-        }
-        for variant, results in of_variant.items()
-    }
+def _long_trainings() -> dict[int, list[StoredRun]]:
+    """The trainings of each room at its best rate, three seeds each."""
+    runs = stored_runs("sequence_to_sequence", "learning_to_copy", lowest="val_loss")
+    return {room: [run for run in runs if run.config["room"] == room] for room in STYLES}
 
 
-def curve_style(variant: tuple[int, int]) -> dict[str, str]:
-    """The look of a curve: gray for a vector, dotted if it has trained for longer, dashed for a look back."""
-    room, passes = variant
-    if room == 0:
-        return {"color": COLORS["value"], "linestyle": "--", "label": "may look back"}
-    if passes > 4:
-        label = f"{room} numbers, {passes // 4} times the training"
-        return {"color": "0.45", "linestyle": ":", "label": label}
-    return {"color": "0.8"}
-
-
-def beside_the_stored(shares: Mapping[int, float], label: str) -> Picture:
-    """The curve of a copier, by the length of its strings, over those of the first screen."""
-    stored = mean_shares(stored_runs("sequence_to_sequence", "copier", lowest="val_loss"))
-    picture, ax = subplots(
-        alt=f"Strings copied without a mistake, over their letters: {label}, falls with the stored curves of 4 to "
-        "128 numbers, while the dashed line of a decoder that may look back stays near 1.",
-        width=6.2,
-        height=3.1,
+def _mean_share(runs: Sequence[StoredRun], letters: int, passes: int) -> float:
+    """The share of strings copied whole after the last look up to so many passes, a mean over the seeds."""
+    curves = [run.curves[f"right, {letters}"] for run in runs]
+    return float(
+        np.mean([[share for done, share in curve if done <= passes][-1] for curve in curves])
     )
-    for variant, curve in stored.items():
-        ax.plot(*zip(*curve.items(), strict=True), **curve_style(variant))
-    ax.lines[0].set_label("4 to 128 numbers, stored")
-    ax.plot(*zip(*shares.items(), strict=True), "-o", color=COLORS["query"], label=label)
-    ax.set(
-        xlabel="Letters in the string", ylabel="Strings copied whole",
-        xticks=list(shares), ylim=(-0.03, 1.05),
+
+
+def beside_the_stored(shares: Mapping[int, list[list[float]]], label: str) -> Picture:
+    """A reader's copier over the stored curves of 6 and of 12 letters."""
+    runs = _long_trainings()
+    picture, axes = subplots(
+        1, 2,
+        alt=f"Strings copied without a mistake over the passes, for 6 letters and for 12: {label}, beside the stored "
+        "curves. Looking back is near 1 within eight passes at both lengths. The vectors follow soon for 6 letters and "
+        "late for 12.",
+        width=7.9, height=3.0, sharey=True,
     )  # fmt: skip
-    ax.legend(loc="lower left", fontsize=8)
+    for ax, letters in zip(axes, (6, 12), strict=True):
+        for room, style in STYLES.items():
+            for run in runs[room]:
+                name = LABELS[room] if run is runs[room][0] else None
+                ax.plot(*zip(*run.curves[f"right, {letters}"], strict=True), **style, label=name)
+        mine = zip(*shares[letters], strict=True)
+        ax.plot(*mine, "-o", ms=4, color=COLORS["query"], label=label, zorder=3)
+        ax.set(title=f"{letters} letters", xlabel="Passes of training", ylim=(-0.03, 1.05))
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(TICKS, TICKS)
+        ax.minorticks_off()
+    axes[0].set_ylabel("Strings copied whole")
+    axes[0].legend(fontsize=8, loc="lower right")
     return picture

@@ -1,6 +1,7 @@
 """Random strings of twelve letters, to copy: nothing in them can be guessed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,6 +53,32 @@ class Strings:
         source, target_in, target_out = self.draw(self.batch_size, length, self.numbers)
         lens = torch.full((self.batch_size,), length + 1)
         return Batch(source, lens, target_in, target_out, lens)
+
+
+class Watched(Strings):
+    """Strings for a training, with a look at the copies after each pass, or after so many as `looks` has.
+
+    Attributes:
+        shares: length → [passes, share of strings copied without a mistake], one entry a look.
+        copies: {"passes": …, "copies": …}, one entry a look: what becomes of OPENING's beginnings, as long as COPIED.
+    """
+
+    def __init__(self, model, seed: int, *, looks: Sequence[int] = (), **options):
+        """The model is the one in training; `options` are those of `Strings`."""
+        super().__init__(seed, **options)
+        self.model, self.looks, self.done = model, looks, 0
+        self.shares: dict[int, list[list[float]]] = {length: [] for length in COPIED}
+        self.copies: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches of a pass, and then the look, when the training asks in vain for one more."""
+        yield from super().__iter__()
+        self.done += 1
+        if not self.looks or self.done in self.looks:
+            for length, share in shares_copied(self.model).items():
+                self.shares[length].append([self.done, share])
+            copies = [copied(self.model, OPENING[:length]) for length in COPIED]
+            self.copies.append({"passes": self.done, "copies": copies})
 
 
 def copied(model, string: str, decode: Callable[..., list[list[int]]] = greedy) -> str:
