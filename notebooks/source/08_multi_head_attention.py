@@ -371,11 +371,12 @@ fig
 # %% [markdown]
 # The single head attends to *both* drawers.
 # So **one head returns a mix of both balls here, and two heads return both.**
-# Where the balls are alike the mix tells us both, and where they differ it says only that there is one of each.
+# Where the balls are alike the mix tells us both.
+# Where they differ it has the sign of the ball with more weight, so both answers follow this ball, and one of them is wrong.
 #
 # Why is it right in ½ of the cases, if ¾ are possible?
 # For ¾ one of the two cuts has to lie to one side of 0.
-# But if we exchange white and black, $m$ becomes $-m$, so no side is better, and cross-entropy, which is convex in $u$ and $c$, is lowest with both cuts in the middle, where both cases with different balls go wrong.
+# But if we exchange white and black, $m$ becomes $-m$, so no side is better, and cross-entropy, which is convex in $u$ and $c$, is lowest with both cuts in the middle, which fails in both cases with different balls.
 #
 # ### A cabinet in language: subject and object
 #
@@ -447,8 +448,8 @@ verb_readers = cu.stored_runs("multi_head_attention", "verb_readers")
 tasks.show_over_steps(verb_readers)
 
 # %% [markdown]
-# With *people* **two heads find both nouns at once, and a single head only with some seeds**, here with two of five, while the others don't move in 3,000 steps.
-# With *things* a single head finds both with every seed.
+# With *people* **two heads soon find both nouns, and a single head only with some seeds**, here with two of five, while the others don't move in 3,000 steps.
+# With *things* a single head finds both with every seed, at a good rate.
 #
 # The single heads that fail put hardly any weight on one of the two nouns.
 # Those that succeed share it between both, in shares that change from sentence to sentence.
