@@ -322,13 +322,13 @@ cu.equal(mine, package, *qkv, mask)
 # Both are $d\times d$ and have **[low rank](C_glossary.ipynb#low-rank)**, at most $d/h$.
 # So [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
-# A model that writes also has to keep the keys and values of all heads.
-# **[Grouped-query attention](C_glossary.ipynb#grouped-query-attention)** lets several heads share one $W_K$ and one $W_V$ ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so with 8 heads in 2 groups the model keeps only a quarter of them.
+# A model that writes also keeps the keys and values of all heads.
+# In **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so 8 heads in 2 groups keep only a quarter.
 #
 # ## When do two heads pay?
 #
-# Let's go back to the cabinet, this time with a network that learns.
-# We know that two heads [can answer every request](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand).
+# Let's go back to the cabinet, now with a network that learns.
+# Two heads [can answer every request](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand).
 # Does [Adam](C_glossary.ipynb#adam) find such weights, and what does it make of a single head with the same number of parameters?
 
 
@@ -537,12 +537,9 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 #
 # <details><summary>To compare</summary>
 #
-# First, measure the head's weight on neighbors that aren't adjectives.
-# If it is just as large, the head only looks at neighbors.
-# Second, remove the head and count the errors.
-# If adjectives suffer no more than other words, the head doesn't handle them.
-# Third, train with other seeds.
-# If no other network has such a head, the caption is about one network, and not about such models.
+# First, the head's weight on neighbors that aren't adjectives: if it is just as large, the head only looks at neighbors.
+# Second, the errors without the head: if adjectives suffer no more than other words, it doesn't handle them.
+# Third, other seeds: if no other network has such a head, the caption is about one network.
 #
 # </details>
 

@@ -204,7 +204,6 @@ cu.explore.positions()
 # In the product the two turns meet, and only their difference is left.
 # For example, $q = k = (1, 0)$ and $\omega = 1$ give the score $\cos(i - j)$.
 # Values stay as they are, because a value meets no second vector that could undo its turn.
-# (In an image, half of the pairs turn by the row of a place and half by its column.)
 #
 # ### Exercise 2 · Turn the pairs
 #
@@ -566,9 +565,9 @@ cu.explore.cures()
 # %% [markdown]
 # **Interpolation** costs everything here, because it also slows the fast pairs, which tell near offsets apart.
 # Dividing the **slow pairs** by 64, and no others, harms nothing among 16 tokens and helps in all longer rows, though not fully.
-# Two refinements of this idea, *NTK-aware scaling* and *YaRN*, are on the [further page](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN).
+# (*NTK-aware scaling* and *YaRN*, which refine this idea, are on the [further page](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN).)
 #
-# Our model is tiny, but this much carried over to language models: Llama 3 is trained with the larger base of 500,000 for the sake of longer texts ([Grattafiori et al., 2024](https://arxiv.org/abs/2407.21783), section 3.2), and Llama 3.1 [divides its slow pairs by 8](https://github.com/meta-llama/llama-models/blob/main/models/llama3/reference_impl/model.py).
+# This much carried over to language models: Llama 3 is trained with the larger base of 500,000 for the sake of longer texts ([Grattafiori et al., 2024](https://arxiv.org/abs/2407.21783), section 3.2), and Llama 3.1 [divides its slow pairs by 8](https://github.com/meta-llama/llama-models/blob/main/models/llama3/reference_impl/model.py).
 #
 # ### Exercise 3 · Your own distance
 #
