@@ -36,6 +36,9 @@ class fixed_masking:
     the_next_id = wrong("The token with the next id instead of a random one.",
         lambda ids, vocab_size, share=0.15, mask=4:
             _replaced(ids, vocab_size, share, mask, other=torch.where(ids + 1 < vocab_size, ids + 1, mask + 1)))
+    floats = wrong("Right, but the tokens are floats, which no embedding takes.",
+        lambda ids, vocab_size, share=0.15, mask=4:
+            tuple(part.float() for part in _replaced(ids, vocab_size, share, mask)))
     mask_written_down = wrong("The id of the mask is 4, whatever is given.",
         lambda ids, vocab_size, share=0.15, mask=4: _replaced(ids, vocab_size, share, 4))
 
@@ -127,6 +130,7 @@ class my_lora:
 
 
 ANSWERS = {
+    "floats": ("torch.float32", "stay integers"),
     "the_course_s_own": ("it calls LoRA.__init__", "step by step"),
     "mask_written_down": ("special tokens", "is an argument"),
     "zeros_in_A": ("begins as zeros", "product is"),

@@ -31,7 +31,13 @@ def _masked(candidate, *options, size=SIZE):
     """The ids as they were, the tokens and the targets."""
     ids = _ids(size)
     answer = expect_tensors(candidate(ids.clone(), size, *options), "tokens", "targets")
-    return ids, *(expect_shape(tensor, (300, 40)) for tensor in answer)
+    hint = "Which operation makes numbers of another kind? Ids index an embedding, so both have to stay integers."
+    for name, tensor in zip(("tokens", "targets"), answer, strict=True):
+        expect_shape(tensor, (300, 40))
+        expect(
+            tensor.dtype == ids.dtype, f"the {name} are {tensor.dtype}, expected {ids.dtype}", hint
+        )
+    return ids, *answer
 
 
 @fixed_masking.must("gives as targets the tokens that were there before")

@@ -1,5 +1,6 @@
 """The trainings of *BERT and transfer* that are made beforehand: `make runs CHAPTER=14`."""
 
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 
@@ -39,6 +40,7 @@ TUNING_RATES = {
 """Of these the best one on the validation part is taken, for each network, seed and number of labels."""
 
 VARIANTS: dict[str, dict] = {
+    "GPT": {},
     "RMSNorm": {"norm": "rms"},
     "rotary": {"rotary": True},
     "SwiGLU": {"activation": "swiglu"},
@@ -91,24 +93,35 @@ def pretrained(chapter: SimpleNamespace, name: str, seed: int) -> tuple[Language
 
 
 @torch.no_grad()
-def left_strangeness(model: GPT, data: Labeled) -> Tensor:
-    """(sentences,) the largest loss of a token, each guessed from those before it."""
-    read, targets = ask_next(data.ids)
-    losses = nn.functional.cross_entropy(
-        model(read).mT, targets, ignore_index=IGNORE, reduction="none"
-    )
-    return losses[:, :-1].amax(dim=1)
+def strangest(model: LanguageModel, data: Labeled) -> Tensor:
+    """(sentences,) the largest loss of a token, of a GPT after those before it, of a BERT under a mask."""
+    if getattr(model, "is_causal", False):
+        read, targets = ask_next(data.ids)
+        losses = nn.functional.cross_entropy(
+            model(read).mT, targets, ignore_index=IGNORE, reduction="none"
+        )
+        return losses[:, :-1].amax(dim=1)
+    worst = torch.zeros(len(data.ids))
+    for place in range(1, data.ids.shape[1] - 1):
+        rows = data.lengths > place + 1  # those with an ordinary token there
+        tokens = data.ids[rows].clone()
+        tokens[:, place] = MASK
+        logits = model(tokens, data.lengths[rows])[:, place]
+        losses = nn.functional.cross_entropy(logits, data.ids[rows, place], reduction="none")
+        worst[rows] = worst[rows].maximum(losses)
+    return worst
 
 
 @stored(
     cases=[{"reader": name, "seed": seed} for seed in (0, 2) for name in ("BERT", "GPT")],
-    chapter=["train", "hide", "strangeness", "best_threshold"],
+    chapter=["train", "hide", "best_threshold"],
     data=DATA,
 )
 def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
     """A reader of both sides, and one of the left only; those of seed 0 are live.
 
-    Its loss at hidden tokens by step, and the share of sentences that it tells from exchanged ones, asked as trained.
+    Its loss at hidden tokens by step, and the share of sentences that it tells from exchanged ones by their strangest
+    token.
     """
     model, curves = pretrained(chapter, reader, seed)
     if seed == 0:
@@ -116,15 +129,61 @@ def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
         save, card = ("bert", model_card) if reader == "BERT" else ("gpt_left", left_card)
         save_model(save, model, sizes)
         write_card(save, **card(save))
-    measure = chapter.strangeness if reader == "BERT" else left_strangeness
-    test = order_task()[1]
-    scores, result = measure(model, test), {"hidden": curves["hidden"][-1][1]}
+    by_strangest = sorted_out(chapter, partial(strangest, model), order_task()[1], seed)
+    shares = {name: right for name, right in by_strangest.items() if name != "pairs"}
+    return {"result": {"hidden": curves["hidden"][-1][1]} | shares, "curves": curves}
+
+
+# Asked as they were trained -----------------------------------------------------------------------
+
+
+@torch.no_grad()
+def left_strangeness(model: GPT, data: Labeled) -> Tensor:
+    """(sentences,) −ln P of the sentence: the losses of all tokens and of the end, each after those before it."""
+    read, targets = ask_next(data.ids)
+    losses = nn.functional.cross_entropy(
+        model(read).mT, targets, ignore_index=IGNORE, reduction="none"
+    )
+    return losses.sum(dim=1)
+
+
+def sorted_out(
+    chapter: SimpleNamespace, measure: Callable[[Labeled], Tensor], data: Labeled, seed: int
+) -> dict[str, float]:
+    """Shares: of pairs of `data` in which the exchanged order is the stranger one, and of sentences called rightly.
+
+    A threshold that few labels have set calls a sentence exchanged, or not.
+    """
+    scores = measure(data)
+    result = {"pairs": (scores[1::2] > scores[::2]).float().mean().item()}
     for count in TUNING_STEPS:
-        data = few(count, seed)
-        cut = chapter.best_threshold(measure(model, data), data.labels)
-        right = ((scores > cut).long() == test.labels).float().mean().item()
+        some = few(count, seed)
+        cut = chapter.best_threshold(measure(some), some.labels)
+        right = ((scores > cut).long() == data.labels).float().mean().item()
         result[f"order {count}"] = right
-    return {"result": result, "curves": curves}
+    return result
+
+
+@stored(
+    cases=[{"reader": name, "seed": seed} for name in ("BERT", "GPT") for seed in SEEDS],
+    chapter=["strangeness", "best_threshold"],
+    data=[*DATA, "models/bert.npz", "models/gpt_left.npz"],
+)
+def asked(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
+    """What the live readers know of order when they are asked as they were trained; the seed draws the labels."""
+    model = beginning_of(chapter, reader, seed).eval()
+    measure = chapter.strangeness if reader == "BERT" else left_strangeness
+    return sorted_out(chapter, partial(measure, model), order_task()[1], seed)
+
+
+@stored(
+    cases=[{"side": side, "seed": seed} for seed in SEEDS for side in ("each", "left")],
+    chapter=["best_threshold"], data=DATA,
+)  # fmt: skip
+def counted(chapter: SimpleNamespace, *, side: str, seed: int) -> dict:
+    """The same with counts: the gap after gap with two tokens on each side, or a sentence from the left."""
+    measure = tasks.counted_strangeness if side == "each" else tasks.counted_left
+    return sorted_out(chapter, measure, order_task()[1], seed)
 
 
 # Fine-tuning --------------------------------------------------------------------------------------
@@ -187,22 +246,6 @@ def longer(*, seed: int) -> dict:
     model = classifier(BERT(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0))
     curve = fine_tune(model, data, steps=4 * TUNING_STEPS[1000], lr=1e-3, seed=seed, watch=val)
     return {"result": {"order 1000": accuracy(model, test)}, "curves": {"val": curve}}
-
-
-@stored(
-    cases=[{"seed": seed} for seed in SEEDS],
-    chapter=["best_threshold"], data=DATA, small=True,
-)  # fmt: skip
-def counted(chapter: SimpleNamespace, *, seed: int) -> dict:
-    """Sentences that counts of both sides call rightly in order or not, asked as the networks are."""
-    test = order_task()[1]
-    scores, result = tasks.counted_strangeness(test), {}
-    for count in TUNING_STEPS:
-        data = few(count, seed)
-        cut = chapter.best_threshold(tasks.counted_strangeness(data), data.labels)
-        right = ((scores > cut).long() == test.labels).float().mean().item()
-        result[f"order {count}"] = right
-    return {"result": result}
 
 
 @stored(cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS], data=DATA)

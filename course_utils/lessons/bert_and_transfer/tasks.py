@@ -274,12 +274,21 @@ def hidden_loss(model: nn.Module) -> float:
 
 
 def counted_strangeness(data: Labeled) -> Tensor:
-    """(sentences,) the largest loss of a token by counts of both sides, each hidden in turn."""
-    table, worst = counts(), []
+    """(sentences,) the losses of all tokens by counts of both sides, each hidden in turn, added up."""
+    table, sums = counts(), []
     for row, length in zip(data.ids.tolist(), data.lengths.tolist(), strict=True):
         chances = [
             table.gap(row[:place], row[place + 1 : length])[row[place]]
             for place in range(1, length - 1)
         ]
-        worst.append(-min(chances).log())
-    return torch.stack(worst)
+        sums.append(-torch.stack(chances).log().sum())
+    return torch.stack(sums)
+
+
+def counted_left(data: Labeled) -> Tensor:
+    """(sentences,) −ln P by counts of the two tokens before."""
+    table, sums = counts(), []
+    for row, length in zip(data.ids.tolist(), data.lengths.tolist(), strict=True):
+        chances = [table.after(*row[:place])[row[place]] for place in range(1, length)]
+        sums.append(-torch.stack(chances).log().sum())
+    return torch.stack(sums)
