@@ -727,7 +727,7 @@ fig
 #
 # The beginning of a text that we give to a language model, which then writes on.
 # For example, after the prompt *The capital of France is*, a large model writes *Paris*.
-# *Taught in* [Writing](13_gpt.ipynb#Writing).
+# *Taught in* [Writing](13_gpt.ipynb#Writing), [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
 
 # %% [markdown]
 # ## Q
@@ -1012,5 +1012,5 @@ fig
 # ### <a id="zero-shot"></a>zero-shot
 #
 # The use of a model for a task of which it has seen no example.
-# For example, CLIP names the class of a picture by comparing it with the sentences *a photo of a boot* and *a photo of a bag*.
-# *Taught in* [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
+# For example, a GPT that was trained on text says which of two orders of a sentence is likelier, and CLIP names the class of a picture by comparing it with the sentences *a photo of a boot* and *a photo of a bag*.
+# *Taught in* [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning), [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
