@@ -25,7 +25,7 @@ from course_utils.data.registry import DataUnavailable, fetch
 from course_utils.decoding import next_token_probs
 from course_utils.kit.live import load_model, save_model
 from course_utils.kit.runs import StoredRun, stored, stored_run
-from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs, ngram_losses
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs
 from course_utils.lessons.gpt.own import READER, Pieces, pieces_of_reader
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.lessons.sequence_to_sequence.real import curves_of
@@ -206,9 +206,8 @@ def own_texts_counted(*, text: str, before: str) -> dict:
     read, unread = own_parts(text, alphabet)
     counts = ids(plays + own_text(text)[: len(read)], alphabet).tolist()
     asked = unread[LENGTH // 2 + 1 :].tolist()
-    kinds = {"Witten–Bell": ngram_losses, "Kneser–Ney": kneser_ney_losses}
-    least = {kind: min(f(counts, asked, ORDERS, len(alphabet))) for kind, f in kinds.items()}
-    return {"result": least}
+    losses = kneser_ney_losses(counts, asked, ORDERS, len(alphabet))
+    return {"result": {"Kneser–Ney": min(losses)}}
 
 
 @stored(cases=[{"text": text} for text in ("story", "topics")], data=["prose/story.txt"])

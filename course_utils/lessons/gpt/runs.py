@@ -1,7 +1,6 @@
 """The trainings of *GPT* that are made beforehand: `make runs CHAPTER=13`."""
 
 import random
-from collections.abc import Callable
 from functools import cache, partial
 
 import torch
@@ -14,7 +13,7 @@ from course_utils.kit.live import checkpoints_of, network_of, packed, save_model
 from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
-from course_utils.lessons.gpt.ngrams import kneser_ney_losses, ngram_losses
+from course_utils.lessons.gpt.ngrams import kneser_ney_losses
 from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.real import ids
 from course_utils.lessons.gpt.real import own_texts as own_texts
@@ -178,21 +177,11 @@ def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -
 
 
 @stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True)
-def counted(*, share: int) -> dict:
-    """Held-out losses of n-grams that were counted in the first part of the text."""
-    return _counted(ngram_losses, 4, share)
-
-
-@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True)
 def counted_better(*, share: int) -> dict:
-    """The same with modified Kneser–Ney smoothing."""
-    return _counted(kneser_ney_losses, 6, share)
-
-
-def _counted(losses_of: Callable[..., list[float]], order: int, share: int) -> dict:
+    """Held-out losses of n-grams that were counted in the first part of the text, smoothed as Kneser and Ney do."""
     stream, unread = streams()
     stream = stream[: len(stream) // share]
-    losses = losses_of(stream.tolist(), unread.tolist(), order, VOCAB)
+    losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)
     result = {str(n): loss for n, loss in enumerate(losses, start=1)}
     return {"result": result | {"tokens": len(stream)}}
 
