@@ -54,7 +54,7 @@ LOOKS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 72, 80, 8
 
 @stored(
     cases=[
-        *crossed([LONG["vector"]], (0.0025, 0.005, 0.01), SEEDS),
+        *crossed([LONG["vector"]], (0.00125, 0.0025, 0.005, 0.01), SEEDS),
         *crossed([LONG["look back"]], (0.003, 0.01, 0.03), SEEDS),
         *crossed([{"room": 16, "passes": 96}], (0.005,), SEEDS),
     ],
