@@ -60,7 +60,7 @@ cu.recall("scoring_functions", "sequence_to_sequence")
 # %% [markdown]
 # ## A context for each word
 #
-# The translator of the last chapter squeezes the whole sentence into one vector, and long sentences don't fit.
+# The translator of the last chapter squeezes the whole sentence into one vector, which takes long to learn for long sentences.
 # But its encoder has a state $h_i$ for *every* source token, so why not keep them all?
 # In [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473), before each word $t$ the decoder asks with its last state $s_{t-1}$ and gets a weighted average of the $h_i$, its **context** $c_t$:
 #

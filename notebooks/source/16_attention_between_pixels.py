@@ -477,7 +477,7 @@ fig
 # Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the line of counting.
 # With 64 numbers it can get much farther, although not in every training.
 # So **in our trainings a summary of fixed size learned to tell a few pairs apart, and with more pairs little but counting was left.**
-# You know this from [the squeezed vector](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) of our first translator, and attention is again the cure, because it looks up each pair when it needs it.
+# You have met such a summary in [the vector of our first copier](05_sequence_to_sequence.ipynb), and there, too, looking up was learned much sooner than packing everything into one vector.
 #
 # To ask a network directly whether it counts or binds, we change the color of *one* filled symbol and see which answers follow.
 
