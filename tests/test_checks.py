@@ -133,6 +133,11 @@ def test_each_check_belongs_to_exactly_one_exercise():
     assert sorted(exercise.cells.name for exercise in EXERCISES) == dir(cu.checks)
 
 
+def test_a_check_is_called_what_its_variable_is():
+    """Its stub, its saved answers and the calls in its messages are found by this name."""
+    assert [getattr(cu.checks, name).name for name in dir(cu.checks)] == dir(cu.checks)
+
+
 @each_exercise
 def test_stub_and_solution_are_called_alike_and_checked_by_the_same(exercise):
     stub, solution, cells = exercise.run("stub"), exercise.run("solution"), exercise.cells
