@@ -135,16 +135,6 @@ def crossings(pair: Pair) -> int:
     return sum(b < d for a, d in links for c, b in links if a < c)
 
 
-def errors(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> tuple[float, float]:
-    """Alignment error rate of one map (target, source) for each pair: of all, of those whose links cross."""
-    links = [links_both_ways(words) for words in maps]
-    gold = [pair.alignment or frozenset() for pair in pairs]
-    crossed = [index for index, pair in enumerate(pairs) if crossings(pair)]
-    return alignment_error_rate(links, gold), alignment_error_rate(
-        [links[index] for index in crossed], [gold[index] for index in crossed]
-    )
-
-
 # What single words need of attention --------------------------------------------------------------
 
 

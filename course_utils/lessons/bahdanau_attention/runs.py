@@ -15,7 +15,6 @@ from course_utils.kit.tuned import crossed
 from course_utils.lessons.bahdanau_attention.alignment import (
     SHOWN,
     alignment_error_rate,
-    errors,
     links_of,
     word_by_word,
     world_in,
@@ -133,16 +132,6 @@ def learning(*, order: str) -> dict:
     rates = [_rate([words], [pair]) for words, pair in long]
     result |= dict(zip(("first", "median", "third"), statistics.quantiles(rates, n=4), strict=True))
     return {"result": result, "examples": examples}
-
-
-@stored(cases=[{"seed": seed} for seed in range(3)], data=DATA)
-def nine_passes(*, seed: int) -> dict:
-    """The translator with attention after nine passes at the rate 0.009, with which *Translating* compares."""
-    world = world_in("French")
-    model, rows = fit(world, "attention", 9, 0.009, seed)
-    result = scores(model, world, rows[-1])
-    result["aer"], result["aer_crossed"] = errors(_maps(model, world), world.test)
-    return {"result": result}
 
 
 def fit(
