@@ -581,6 +581,17 @@ def test_changed_inputs_are_noticed(given, change):
     assert expect_unchanged(len, given) == len(given)
 
 
+@pytest.mark.parametrize("given", [torch.zeros(2), [torch.zeros(2)]])
+def test_an_input_that_the_call_makes_pytorch_follow_is_noticed(given):
+    def follow(some):
+        return (some[0] if isinstance(some, list) else some).requires_grad_()
+
+    with pytest.raises(AssertionError, match="made PyTorch follow"):
+        expect_unchanged(follow, given)
+    with unchanged(given):  # it was followed before
+        follow(given)
+
+
 def test_an_equal_tensor_in_the_place_of_another_is_no_change():
     tensors = [torch.zeros(2)]
     with unchanged(tensors):

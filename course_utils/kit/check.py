@@ -745,13 +745,25 @@ def expect_unchanged(candidate: Callable[..., Any], *inputs: Any) -> Any:
 
 @contextmanager
 def unchanged(*inputs: Any) -> Iterator[None]:
-    """Fail if tensors or lists that the block is to leave alone are different afterwards."""
+    """Fail if tensors or lists that the block is to leave alone are different afterwards, or are followed by PyTorch."""
     before = copy.deepcopy(inputs)
     yield
     expect(_same(before, inputs), "the call changed its inputs")
+    expect(
+        _followed(before) == _followed(inputs),
+        "the call made PyTorch follow a tensor that it was given",
+        "Which tensor do you call `requires_grad_()` on? Make a new one first, as in `x.clone().requires_grad_()`.",
+    )
 
 
 def _same(before: Any, after: Any) -> bool:
     if isinstance(before, list | tuple):
         return len(before) == len(after) and all(map(_same, before, after))
     return torch.equal(before, after) if isinstance(before, Tensor) else before == after
+
+
+def _followed(some: Any) -> list[bool]:
+    """Whether each tensor in it requires a gradient."""
+    if isinstance(some, list | tuple):
+        return [followed for entry in some for followed in _followed(entry)]
+    return [some.requires_grad] if isinstance(some, Tensor) else []
