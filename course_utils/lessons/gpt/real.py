@@ -236,7 +236,7 @@ def own_texts_mixed(*, text: str) -> dict:
 PIECES = 1024  # tokens of the stored GPT
 OWN_SIZE = {"embed_dim": 64, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
 OWN_STEPS = {"story": 120, "topics": 240, "argparse": 240}
-OWN_RATES = {"nothing": 1e-2, "Shakespeare": 3e-3}  # as the chapter trains a text of one's own
+OWN_RATES = {"nothing": (1e-3, 3e-3, 1e-2, 3e-2), "Shakespeare": (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)}
 
 
 @stored(cases=[{"steps": 2500, "seed": 0}])
@@ -256,8 +256,9 @@ def reader(*, steps: int, seed: int) -> dict:
     cases=[
         {"text": text, "start": start, "steps": steps, "rate": rate, "seed": seed}
         for text, steps in OWN_STEPS.items()
-        for seed in (range(3) if text != "argparse" else (0,))
-        for start, rate in OWN_RATES.items()
+        for start, rates in OWN_RATES.items()
+        for rate in rates
+        for seed in range(3)
     ],
     data=["models/gpt_plays.npz", "prose/story.txt"],
 )

@@ -28,7 +28,7 @@ from course_utils.models.language import GPT
 
 SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
-RATES = (3e-3, 1e-2, 3e-2, 1e-1)  # of the comparison of heads
+RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)  # of the comparison of heads
 DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 EARLIER = (0, 100)  # steps after which the writer is stored, too
 WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
