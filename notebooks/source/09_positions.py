@@ -45,9 +45,9 @@ cu.explore.offsets()
 # Among 1,024 tokens most answers are wrong, although the right token is still three to the left.
 # Why?
 # The picture on the left has the mean score of a key at each **offset** from the query, where −3 means three to the left.
-# Training lifted −3 above all other offsets from 0 to −15, which are shaded, and the dashed line marks the best of these others.
+# Training lifted the score at −3 above those of all other offsets from 0 to −15, which are shaded, and the dashed line marks the best of these others.
 # Offsets beyond −15 never occurred in training, so their scores may be anything, and in a long row many of them lie above this line.
-# The last two sections show what helps here: all that is far away can share what training has visited, or the pairs of columns that turn slowly can be slowed down.
+# The last two sections show what helps here: all far offsets can share one trained entry, or the slow rotations can be slowed down further.
 #
 # By the end you will be able to
 #
@@ -73,7 +73,7 @@ cu.recall("self_attention", "masks")
 # | the fraction $i/n$ | the third word has another code in each sentence, and "next to" is another distance |
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly, such as $7 = 0111$ and $8 = 1000$ |
 #
-# Binary is nearly right, because each column alternates with a period of its own, but the steps are too hard.
+# Binary is nearly right, because each column alternates with a period of its own, but its steps are abrupt.
 # **So we make these steps smooth waves.**
 #
 # Our table $P$ has a row for each position $i$, and its $d$ columns come in pairs $j = 0, \dots, d/2 - 1$.
@@ -184,7 +184,7 @@ cu.explore.positions()
 # $$(p_{i+k,\,2j},\; p_{i+k,\,2j+1}) = (p_{i,\,2j},\; p_{i,\,2j+1})\begin{pmatrix}\cos k\omega_j & -\sin k\omega_j\\ \sin k\omega_j & \cos k\omega_j\end{pmatrix} .$$
 #
 # It contains only the offset $k$, so it is one fixed linear map, and $W_Q$ and $W_K$ can learn it.
-# **Mind the sign**, with a pencil.
+# **Check the sign** with a pencil.
 # The sine comes first in our rows, so at $i = 0$ the pair is $(0, 1)$ and picks the lower row of the matrix, $(\sin k\omega, \cos k\omega)$.
 # With the minus in the other corner we would get position $-k$.
 #
@@ -369,7 +369,7 @@ fig
 # | T5, [Raffel et al., 2020](https://arxiv.org/abs/1910.10683) | $q_i\cdot k_j + b_{j-i}$ | a number for each near offset, while far ones share theirs in **buckets** |
 # | ALiBi, [Press et al., 2022](https://arxiv.org/abs/2108.12409) | $q_i\cdot k_j/\sqrt d - m\,\lvert j - i\rvert$ | nothing, since the slope $m$ is chosen |
 #
-# T5 starts with smaller weights in place of the $\sqrt d$, which our small model keeps.
+# T5 starts with smaller weights instead, but our small model divides by $\sqrt d$.
 #
 # So there are three places where positions can enter.
 
@@ -479,7 +479,7 @@ fig
 
 # %% [markdown]
 # Sinusoidal and learned positions fall at once, and rotary ones more slowly.
-# On the right, a **setting decides here, not the kind**, because a model can go on when everything far away falls into an entry that training has visited.
+# On the right **the setting decides here, and not the kind**: a model stays right if everything far away falls into an entry that was trained.
 # Among 16 tokens the largest offset is 15.
 # So even a limit of 16 is one too many, and its vector for everything far is never trained.
 # **So share what is far *within* the trained length.**
@@ -489,7 +489,7 @@ fig
 # With a slope of 1/16 it can only guess, even among 16 tokens.
 # With ½ it is far worse than a guess, because −1 is now so much heavier than −3 that it names the token just before.
 # But if we ask for something that *is* near, such as the latest capital, ALiBi with the slope ½ is right at every length, and rotary positions fall.
-# Each kind continues *something*, and the task decides whether it is right.
+# Each kind continues a pattern, and the task decides whether that is right.
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -534,11 +534,11 @@ with cu.guard(
 # In a long text most keys lie at **unseen offsets**, at which training never had a key (positions *out of distribution*).
 # Is it the number of these keys that does the harm?
 # No, because if we give each key at an unseen offset the average of the trained scores, all answers are right, although there are just as many keys.
-# So it is their scores, which nobody has trained, and the more such keys there are, the likelier one of them comes near −3.
+# So it is their scores, which nobody has trained, and the more such keys there are, the likelier one of them scores about as high as −3 does.
 #
 # Two remedies change the frequencies of a rotary model, here for 64 times the length:
 #
-# - **[Position interpolation](C_glossary.ipynb#position-interpolation)** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)) divides all positions by 64, so the long row lies where the short one lay.
+# - **[Position interpolation](C_glossary.ipynb#position-interpolation)** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)) divides all positions by 64, so a long row fits into the trained range.
 # - We can also divide only the **slow pairs** by 64, those that didn't go round once within the trained length.
 #   A fast pair has met all of its angles in training, whereas a slow pair meets new ones in every longer row.
 #
@@ -567,7 +567,7 @@ cu.explore.cures()
 # Dividing the **slow pairs** by 64, and no others, harms nothing among 16 tokens and helps in all longer rows, though not fully.
 # (*NTK-aware scaling* and *YaRN*, which refine this idea, are on the [further page](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN).)
 #
-# This much carried over to language models: Llama 3 is trained with the larger base of 500,000 for the sake of longer texts ([Grattafiori et al., 2024](https://arxiv.org/abs/2407.21783), section 3.2), and Llama 3.1 [divides its slow pairs by 8](https://github.com/meta-llama/llama-models/blob/main/models/llama3/reference_impl/model.py).
+# Language models use this as well: Llama 3 is trained with the larger base of 500,000 for the sake of longer texts ([Grattafiori et al., 2024](https://arxiv.org/abs/2407.21783), section 3.2), and Llama 3.1 [divides its slow pairs by 8](https://github.com/meta-llama/llama-models/blob/main/models/llama3/reference_impl/model.py).
 #
 # ### Exercise 3 · Your own distance
 #
@@ -631,7 +631,7 @@ axes[1, 1].set_xlabel("tokens")
 fig
 
 # %% [markdown]
-# After slowing, fewer unseen offsets come near your distance, so the model finds your token more often in longer rows.
+# After slowing, fewer unseen offsets score about as high as yours, so the model finds your token more often in longer rows.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

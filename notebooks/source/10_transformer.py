@@ -182,7 +182,7 @@ fig
 # %% [markdown]
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about the others.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
-# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, so what a token becomes depends on its neighbors in training and on their padding.
+# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, so what becomes of a token depends on the other sentences of the batch and on their padding.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "leaking_norm")
@@ -196,7 +196,7 @@ cu.quiz("transformer", "leaking_norm")
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
 #
 # With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) a sublayer that adds zeros lets $x$ pass as it is, whereas post-norm rescales it all the same.
-# But then the sum itself never passes through a norm, so such a stack ends with one more norm.
+# But in pre-norm the sum itself never passes through a norm, so such a stack ends with one more norm.
 
 
 # %%
@@ -218,7 +218,7 @@ class Residual(nn.Module):
 # %% [markdown]
 # Now look at the machine again.
 # The line that runs down each side is the **residual stream**, a vector that starts as an embedding, and to which one part after the other adds.
-# The bar in each box compares the size of what the part adds with the size of what it adds to, $\lVert f(\mathrm{norm}(x)) \rVert / \lVert x \rVert$.
+# The bar in each box compares the size of what the part adds with the size of the stream that it adds to, $\lVert f(\mathrm{norm}(x)) \rVert / \lVert x \rVert$.
 # Do these bars tell us which part the translator needs?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -271,11 +271,11 @@ axes[0].legend(fontsize=9, loc="lower right")
 fig
 
 # %% [markdown]
-# In our translator the bars nearly tell us, because the more a part adds, the more sentences change without it.
+# In our translator the bars are a good guide: the more a part adds, the more sentences change without it.
 # The cross-attentions come first, since nothing else brings English into the decoder.
 # But look at the larger translator of [Multi-head attention](08_multi_head_attention.ipynb), which has read real sentences.
 # There the decoder's last network adds by far the most, and about half of the sentences change without it.
-# Without the positions of the source, which add an eighth of that, even more of them change.
+# Without the source's positions, which add an eighth as much, even more sentences change.
 # So **how much a part adds doesn't tell us how much the model needs it**.
 # To find out, we have to take the part away.
 # (Norms and residuals add nothing of their own, so they have no bar, but without them every sentence changes.)
@@ -372,7 +372,7 @@ def my_sublayers_solution(block, x, memory, attn_mask=None, memory_mask=None):
 cu.checks.my_sublayers(my_sublayers_solution)
 
 # %% [markdown]
-# A class with the parts goes around your function, just as in `EncoderBlock` (open the cell to read it).
+# A class with the parts wraps your function, just as in `EncoderBlock` (open the cell to read it).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 sublayers = cu.choose(my_sublayers, blocks.three_sublayers)
@@ -412,7 +412,7 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 # At the top a token becomes a row of an embedding matrix, to which we add its position.
 # How large should such a row be at the start?
 # PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so words would drown their positions.
-# That is why the last two lines of `__init__` draw rows of standard deviation $1/\sqrt d$, which times $\sqrt d$ are about as large as the positions.
+# So the last two lines of `__init__` draw rows of standard deviation $1/\sqrt d$, and the factor $\sqrt d$ makes them about as large as the positions.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
 
@@ -616,7 +616,7 @@ cu.checks.fixed_block(fixed_block_solution)
 #
 # A bar says how much a part adds, but what is the part good *for*?
 # Let's take it away and listen, as you did with a word in [Start here](00_start_here.ipynb) and with a head in [Multi-head attention](08_multi_head_attention.ipynb).
-# In Python the switches of the machine are the verbs of `cu.intervene`.
+# In Python the machine's switches are the methods of `cu.intervene`.
 # If we `ablate` a sublayer, it adds zeros.
 # If we `skip` the positions or a norm, the vectors pass as they are.
 
@@ -633,7 +633,7 @@ print("no norms:       ", machine.without("he ran .", "norms"))
 # %% [markdown]
 # Each failure hints at what its part was for.
 # Without its first look back the decoder loses track of what it has said, so Oscar is a doctor twice.
-# Without positions *Tom doesn't know Anna* and *Anna doesn't know Tom* are the same bag of words, and this bag comes out as Anna's.
+# Without positions *Tom doesn't know Anna* and *Anna doesn't know Tom* are the same bag of words, and both come out as the sentence about Anna.
 # Without norms no layer gets vectors of the size that it was trained for.
 #
 # The bottle warns us not to explain too fast.
@@ -729,7 +729,7 @@ with cu.guard("The larger translator needs its networks."):
     assert larger["changed, all networks"] == 1
 
 # %% [markdown]
-# To end with, here is the whole Transformer in one piece, without an import from the course.
+# Finally, here is the whole Transformer in one piece, without an import from the course.
 # Open the cell to read it, or to take it home, where it trains as yours does.
 
 
@@ -838,7 +838,7 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 #
 # - A Transformer is a **residual stream** to which attentions and networks add, each reading it through a norm.
 #   Every decoder block looks at the memory that leaves the last encoder block.
-# - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where it may.
+# - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where.
 # - How much a part adds isn't how much the model needs it.
 #   To learn that, take the part away and see what the model says then.
 #

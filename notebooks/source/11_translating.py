@@ -116,7 +116,7 @@ compared = pd.DataFrame(
 compared.round(2)
 
 # %% [markdown]
-# After the same nine epochs the Transformer is ahead, and after 18 it still is, although the recurrent translator has nearly reached what the Transformer had after nine.
+# After nine epochs the Transformer is ahead, and after 18 it still is, but by then the recurrent translator nearly has what the Transformer had after nine.
 # On the 55 sentences of 8 to 10 tokens the two are then level.
 # So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which one takes less time.
 
@@ -374,7 +374,7 @@ with cu.guard("Our search gives the package's words."):
 #
 # Now that we can ask the model for probabilities, let's go back to the two maps.
 # One is the mean of its eight cross-attention maps, where each row is named after the French word that the model *says* at this step.
-# The other comes from the gesture that you know from [Start here](00_start_here.ipynb), [Multi-head attention](08_multi_head_attention.ipynb) and [The Transformer](10_transformer.ipynb): **forbid it, and see**.
+# The other comes from the experiment that you know from [Start here](00_start_here.ipynb), [Multi-head attention](08_multi_head_attention.ipynb) and [The Transformer](10_transformer.ipynb): **forbid it, and see**.
 # We forbid every layer to look at one of the English words, and ask how much of its probability each French word has lost.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -437,7 +437,7 @@ explorer.show_maps(
 # So map A was forbidding, and map B was attention (the frames are the gold links).
 # The comma needs *please*, which only the left map says clearly.
 # And *s'il te plaît*?
-# Its words look at *please* and at others, but they hardly need any of them.
+# Its words look at *please* and at other words, but they hardly need any of them.
 # Do they need two of them together, then?
 # We forbid all of the English, everywhere, and let the decoder read the right French up to each word.
 

@@ -542,7 +542,7 @@ with cu.guard(
 # ## A recipe: one batch, gradient norms, three rates
 #
 # Which routine would have caught A early?
-# Let's hold a well-known recipe ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/)) against it.
+# Let's try a well-known recipe on it ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/)).
 #
 # - **Overfit one batch.** A model that can't do this has a bug.
 #   A learns a batch by heart in 56 steps, faster than B.
@@ -570,7 +570,7 @@ fig
 #
 # - **[Try three rates](G_controls.ipynb).** At half and at a quarter of its rate, A's model translates without a warm-up.
 #
-# So two of the three checks let A pass, and only the third finds it.
+# So A passes two of the three checks, and only the third finds what is wrong.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -671,7 +671,7 @@ with cu.guard(
 # ## Take-aways
 #
 # - Draw dull models beside a training curve, and exchange the source.
-#   A translator that hardly minds another sentence's English is hardly more than a language model.
+#   If another sentence's English hardly hurts a translator, it is mostly a language model.
 # - An odd measurement is a suspicion, and an intervention with a control is evidence.
 # - Adam's first steps have the size of the rate, clipped or not.
 #   A warm-up makes them small, so the model can bear a larger rate.

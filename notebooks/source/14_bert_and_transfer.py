@@ -46,7 +46,7 @@ cu.live.bert("she wants to ___ a novel .")
 # By the end of this chapter you will be able to
 #
 # - say what you can ask a model that sees everything, and write BERT's masking;
-# - turn a GPT into a BERT, and hold both against counting;
+# - turn a GPT into a BERT, and compare both with counting;
 # - use a pretrained network where you have only fifty labels, in two ways;
 # - write a LoRA layer and count what it trains.
 #
@@ -71,7 +71,7 @@ cu.recall("transformer", "gpt", "masks")
 #
 # Why not a mask everywhere?
 # Later we want to use the network on texts that have no masks.
-# Because a token it is asked for may also be unchanged, or wrong, it can't trust what it reads and has to work out for each place what belongs there.
+# Because a picked token may also be unchanged or wrong, the network can't trust what it reads and has to work out what belongs at each place.
 #
 # ### Exercise 1 · Find the bug
 #
@@ -188,7 +188,7 @@ class BERT(nn.Module):
 
 # %% [markdown]
 # What does the missing mask change?
-# We gave the same weights to your BERT and to a GPT, exchanged the token at place 4 of a text, and looked at which of the nine places the logits move.
+# We gave the same weights to your BERT and to a GPT, exchanged the token at place 4 of a text, and looked where, of nine places, the logits move.
 
 # %%
 subwords, sizes = tasks.texts().subwords, tasks.SIZES
@@ -394,7 +394,7 @@ print(*test.texts[:4], sep="\n")
 
 # %% [markdown]
 # Let's begin without any label: which of the two orders is likelier?
-# The GPT knows, because the product of its next tokens' probabilities is that of the sentence, $P(x)$.
+# The GPT knows, because its next-token probabilities multiply to that of the sentence, $P(x)$.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -439,7 +439,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# Here are both ways, and as a control the first one from scratch, on a network that has read nothing.
+# Here are both, and as a control the new layer **from scratch**, on a network that has read nothing.
 
 # %% tags=["nbval-ignore-output"]
 for name, weights in (("from scratch", None), ("pretrained", stored.state)):
@@ -520,11 +520,11 @@ fig
 
 # %% [markdown]
 # **With few labels it pays to ask a network what it has practiced.**
-# Both are then right far more often than a new layer that learns from fifty labels.
+# GPT and BERT are then right far more often than a new layer that learns from fifty labels.
 # The GPT is best, and the BERT of the first screen about level with counts.
 # With a thousand labels the new layer on a BERT catches up with the BERT that is asked, but not with the GPT.
 #
-# To put a task into the form that a network was trained on is also the idea of a **[prompt](C_glossary.ipynb#prompt)**.
+# Putting a task into the form that a network was trained on is also the idea of a **[prompt](C_glossary.ipynb#prompt)**.
 #
 # In the language of probability, a classifier from scratch learns only $P(Y \mid X)$, a label for a given sentence, and from fifty of them it learned nothing here.
 # A language model learns $P(X)$, which sentences there are, from 18,748 sentences without labels.
@@ -663,7 +663,7 @@ print(f"{trained:,} parameters trained: {tuning.accuracy(small, test):.2f} right
 
 # %% [markdown]
 # In trainings twice as long, each at its best rate, LoRA is right in 0.86 of the cases, all 132,994 weights in 0.91, and the new output layer alone, with 130 weights, in 0.65 (means of three draws, see the [further page](14_bert_and_transfer_further.ipynb#What-LoRA-is-worth)).
-# Here a twenty-fifth of the weights buys most of the way, and it is all that a task has to keep, while the others serve a hundred tasks at once.
+# Here a twenty-fifth of the weights gets most of the gain, and a task has to keep only these, while all tasks share the others.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -35,7 +35,7 @@ cu.seed_everything(0)
 cu.live.patches()
 
 # %% [markdown]
-# When you have tried all three, take away all sixteen patches and read what the model says when it sees nothing at all.
+# After all three pictures, take away all sixteen patches and read what the model says when it sees nothing at all.
 # It says *trousers*, because it has to say something.
 # So part of the trousers' strength may be just this answer of last resort.
 #
@@ -388,7 +388,7 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 
 # %% [markdown]
 # In a few seconds it learns to find most twins, on cards that it has never seen.
-# But if we forbid each card a single look, the one at its own twin, the answer is lost, and not even luck is left, because the card names another one that it can look at.
+# But if we forbid each card a single look, the one at its own twin, the answer is lost, and guessing can't help either, because the card names one that it can look at.
 #
 # Try it with one card: press it to see where it thinks its twin lies, and then forbid the look.
 
@@ -496,7 +496,7 @@ cu.checks.fixed_class_map(fixed_class_map_solution)
 # %% [markdown]
 # One map shows one block only.
 # **Attention rollout** ([Abnar and Zuidema, 2020](https://arxiv.org/abs/2005.00928)) multiplies the maps of all blocks, and so follows the weights back to the patches ([its formula](15_vision_transformers_further.ipynb#Attention-rollout)).
-# Our own gesture needs no weights at all: forbid each patch in turn, and see how far the probability of the answer falls.
+# Our own method needs no weights at all: forbid each patch in turn, and see how far the probability of the answer falls.
 # The figure shows both maps of the boot, the coat and the trousers.
 
 

@@ -35,7 +35,7 @@ cu.live.colors()
 
 # %% [markdown]
 # When you see everything you are always right, because you *look* for the partner.
-# When you see only the counts, the best you can do is to name a most frequent color, and three pixels around tell you nothing.
+# When you see only the counts, the best you can do is to name a most frequent color, and what lies within three pixels tells you nothing.
 #
 # Networks are in the same three situations.
 # A convolution sees what is near, a norm over the whole picture can count, and attention can look.
@@ -168,7 +168,7 @@ pd.DataFrame(errors, index=draws).T.rename_axis("squared error").round(3)
 
 # %% [markdown]
 # So **the keys decide what is averaged with what**, and a patch is a good key, because nine noisy pixels tell more than one.
-# Forgetting the place isn't what helped, because with the place in the key as well the error is even a little smaller.
+# It isn't forgetting the place that helped, because with the place in the key, too, the error is even a little smaller.
 # See for yourself [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).
 #
 # If the keys decide so much, why make them by hand?
@@ -365,7 +365,7 @@ cu.equal(mine, reference, torch.randn(2, 16, 5, 7))
 #
 # Back to the empty symbols.
 # Our network has three $3\times3$ convolutions and something in the middle.
-# The convolutions see three pixels far, so on their own they can only guess, and all news from farther away has to come through the middle.
+# The convolutions see three pixels far, so on their own they can only guess, and everything from farther away has to come through the middle.
 # There we put one of these:
 #
 # - **attention**, with a layer norm of each pixel, so nothing else connects the pixels;

@@ -65,7 +65,7 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 #
 # A single step that multiplies by 0.64 would have given the same mean and the same variance.
 # So two small steps are **one** larger step, and so are all of them together.
-# We only need the product $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, which is the share of the variance that still belongs to a picture whose own variance is 1:
+# We only need the product $\bar\alpha_t = \prod_{s \le t} (1 - \beta_s)$, which is the share of the variance that the picture still has, if its own variance was 1:
 #
 # $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
 #
@@ -104,7 +104,7 @@ fig
 
 # %% [markdown]
 # The blue bar is $\bar\alpha_t$, and when it is down to a tenth, we hardly find the boot.
-# (Our pictures have a variance of only a half, so the noise wins a little sooner than the bar says.)
+# Our pictures have a variance of only a half, so the noise wins a little sooner than the bar says.
 #
 # ### Exercise 1 · Find the bug
 #
@@ -223,10 +223,10 @@ cu.Drawing(
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \sigma^2}\;\hat{\boldsymbol\varepsilon} + \sigma\,\mathbf z, \qquad \sigma^2 = \frac{1 - b}{1 - a}\Big(1 - \frac ab\Big).$$
 #
-# Why this $\sigma^2$? Because it is what the way into the noise would have left open.
-# Seen from the picture, $\mathbf x_s$ has the variance $1 - b$.
-# Seen from $\mathbf x_s$, the picture $\mathbf x_t$ is $\sqrt{a/b}\,\mathbf x_s$ with noise of variance $1 - a/b$.
-# If we know both ends, we multiply the two normal densities, and then the inverse variances add up:
+# Why this $\sigma^2$? Because it is the variance that $\mathbf x_s$ has if we know both ends, $\mathbf x_0$ and $\mathbf x_t$.
+# Given $\mathbf x_0$, the variance of $\mathbf x_s$ is $1 - b$.
+# Given $\mathbf x_s$, the noisier $\mathbf x_t$ is $\sqrt{a/b}\,\mathbf x_s$ with noise of variance $1 - a/b$.
+# We multiply the two normal densities, and then the inverse variances add up, the second one as seen from $\mathbf x_s$:
 #
 # $$\frac{1}{\sigma^2} = \frac{1}{1 - b} + \frac{a/b}{1 - a/b} = \frac{1 - a}{(1 - b)(1 - a/b)} .$$
 #
@@ -391,7 +391,7 @@ x, steps, tokens = words.some_inputs(painter)
 cu.equal(unet, painter.network, x, steps, tokens=tokens)
 
 # %% [markdown]
-# The network learned with the loss above, except that an error counts $1/\bar\alpha_t$ times (at most twenty), because words matter where there is much noise.
+# The network learned with the loss above, except that an error has the weight $1/\bar\alpha_t$ (at most twenty), because words matter where there is much noise.
 # And now and then a word was withheld, so the network has met a missing word before we forbid one.
 # Here are the first steps of a fresh network, with noise from your `fixed_noisy`, next to the curve of the long training.
 
@@ -571,10 +571,10 @@ cu.show_images(
 # In the first row *trousers* is taken away, earlier or later.
 # If it is missing from the start, two T-shirts appear, because only one word is left to ask.
 # The later we take it away, the more of the trousers stays, because the network can see them in what is drawn so far.
-# The second row turns this round, and the word comes too late instead of going too early.
+# In the second row the word comes too late instead of going too early.
 #
 # Is that so for every caption?
-# We took 72 random captions, and for each of their words the judge named the half that it belongs to.
+# We took 72 random captions, and for each of their words the judge said what its half of the picture shows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
@@ -589,10 +589,10 @@ words.plot_window(ax, runs, late)
 fig
 
 # %% [markdown]
-# If a word is asked only until step 171, it has helped a fifth of the halves, and if it is asked only from there on, nine tenths find it anyway.
+# If a word is asked only until step 171, a fifth of the halves become what it says, and if it is asked only from there on, nine tenths do.
 # At step 114 it is nearly the other way round.
 # So **in this network a word does most of its work in one stretch of the way, between steps 171 and 114**, while $\bar\alpha$ grows from 0.05 to 0.4.
-# The two curves cross near step 155, where having asked so far and asking from now on are worth the same.
+# The two curves cross near step 155, where asking before it and asking after it are worth the same.
 # Pixels ask their word all the way, as the colors of the first screen show, so after this stretch the colors show where pixels look, and mostly no longer what they need.
 #
 # And the control? The other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
