@@ -70,13 +70,13 @@ cu.predict(
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
-word = "car"  # try "car" | "a" | "dress"
+word = "car"  # try "car" | "a" | "red"
 table = forbid(sentence, word)
 table
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "If no French word may attend to car, voiture loses its probability and une keeps its own, until the encoder may not read car either. Forbidding *has*, on which une has more weight, changes nothing.",
+    "If no French word may attend to car, voiture loses its probability and une keeps its own, until the encoder may not read car either. Forbidding *has*, on which une has more weight, changes hardly anything.",
     given=(sentence, word) == ("She has a red car.", "car"),
 ):
     assert table.loc["une", "weight on car"] > 0.85 and table.loc["une", "car forbidden"] > 0.95
@@ -106,7 +106,7 @@ with cu.guard(
 # Then *une* falls as well, but it is *de* that rises, not *un*, so we lose more than the gender.
 #
 # Any cut might do damage, so here is a **control**: forbid *has*.
-# Averaged over the eight heads, *une* gives *has* 35 % of its weight and *car* only 11 %, and yet nothing changes.
+# Averaged over the eight heads, *une* gives *has* 35 % of its weight and *car* only 11 %, and yet hardly anything changes.
 #
 # So a network can do without a word that gets a large weight.
 # **A weight shows where a network looks.
@@ -116,20 +116,21 @@ with cu.guard(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "“The little girl eats the red apple.” The translator has never read “little”. What does it write in its place?",
+    "“The little girl eats the red apple.” The translator has never read “little”. What does it write in its place here?",
     ["petite", "nothing", "another adjective"],
     answer="another adjective",
     wrong={
         "petite": "How could it know that “little” is not “old”? It reads the same sign, <unk>, for each unknown word.",
-        "nothing": "It sees that there is a word. What do you mostly find between “the” and a noun?",
+        "nothing": "In some other sentences it does. But what do you often find between “the” and “girl”?",
     },
-    why="It reads <unk> between “the” and “girl”, where there is often an adjective, and so it writes an adjective: “timide”, "
-    "shy.",
+    why="It reads <unk>. Between “the” and “girl” there is often an adjective, and here it writes one: “timide”, shy. In “My "
+    "little house is red.” it writes none.",
 )
 
 # %% [markdown]
 # Ask it, and you will see.
-# Our translator is often wrong, and its weights don't show it.
+# Our translator is often wrong, and its weights hardly show it.
+# Its probabilities often do, and *timide* has only 0.28.
 #
 # ### Exercise 1 · Forbid one word
 #
@@ -259,6 +260,12 @@ def answers_without_solution(weights, values, key):
 
 
 cu.checks.answers_without(answers_without_solution)
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("For a word that it has never read, it writes an adjective here and nothing there."):
+    girl, house = map(translate, ("The little girl eats the red apple.", "My little house is red."))
+    assert girl.says[:3] == ["la", "fille", "timide"] and girl.probabilities[2] < 0.4
+    assert house.says[:4] == ["ma", "maison", "est", "rouge"]
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The first query gets 7.", given=last == 0):
