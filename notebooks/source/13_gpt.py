@@ -113,7 +113,7 @@ cu.predict(
 #
 # Here $s$ is the history, and $s'$ is the history without its first character.
 # In the text, $s$ is followed $c(s)$ times by something, $c(sw)$ times by $w$, and by $u(s)$ *different* characters.
-# In the shorter histories $c$ says after how many *different* characters something comes, not how often, because a *u* that comes only after *q* is a bad guess elsewhere.
+# For the shorter histories $c$ counts after how many *different* characters something comes, and not how often, because a *u* that comes only after *q* is a bad guess elsewhere.
 # At the end $P_1(w)$ is the share of the different pairs that end in $w$.
 # All counting in this chapter is the **modified** form, whose three discounts, for counts of 1, 2 and more, are estimated from the text ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
 #
@@ -463,13 +463,13 @@ right.legend()
 fig
 
 # %% [markdown]
-# It learns in the order in which we count, first which characters are frequent, then pairs, then pieces that look like words.
+# The GPT learns in the order in which we count, first which characters are frequent, then pairs, then pieces that look like words.
 # The right-hand figure shows what is missing: beyond eight characters back our GPT gains nothing, and within them it is worse than counting.
 # Three times as many steps help, as the green dots show, and they are not enough.
 #
 # But who says that a token has to be a letter?
 # The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)), after fewer steps than the last green dots.
-# Divided by the same number of characters, its loss on the unread sentences is 0.61, where counting has 0.72 with characters and 0.70 with pieces.
+# Per character, the loss of this GPT on the unread sentences is 0.61, where counting has 0.72 with characters and 0.70 with pieces.
 # So **letter by letter our GPT is behind counting here, and with pieces of words it is ahead**.
 
 # %% [markdown]
@@ -569,7 +569,7 @@ for temperature in (0, 0.7, 1.5):
 # Put the path of a text file and a number of minutes into the next cell.
 # It trains *your* class on nine tenths of the text, looks at the validation text every 25 steps, and keeps the weights of the lowest loss (**early stopping**).
 # (The six seconds below are only a try-out.)
-# With `begin = "Shakespeare"` your class begins with stored weights, which have read Shakespeare's plays in pieces of words.
+# With `begin = "Shakespeare"` your class begins with weights that were trained on Shakespeare's plays in pieces of words.
 
 # %% tags=["nbval-ignore-output"]
 path, minutes = "../data/prose/story.txt", 0.1  # put in a file of your own, and 1 to 10 minutes
@@ -619,27 +619,27 @@ cu.predict(
     ["much", "hardly", "it will hurt"],
     answer="much",
     wrong={
-        "hardly": "Shakespeare's words are often other ones, that's true. But how does a GPT that knows no words at all spend its 4,000 characters?",
-        "it will hurt": "It has to unlearn a few things, that's true. But which things need it not learn any more: spelling, spaces, short words?",
+        "hardly": "Shakespeare's words are often different, that's true. But how does a GPT that knows no words at all spend its 4,000 characters?",
+        "it will hurt": "It has to unlearn a few things, that's true. But what does it know already: spelling, spaces, short words?",
     },
-    why="2.13 falls to 1.59: spelling, spaces and the common words are there already.",
+    why="2.08 falls to 1.55: spelling, spaces and the common words are there already.",
 )
 
 # %% [markdown]
 # We tried this with the story, some pages of Python's documentation, and the code of its `argparse`.
-# A GPT learned each of them in letters, and in pieces of words twice, from random weights and after reading Shakespeare.
-# And we counted in the text only, and in Shakespeare and the text together.
+# On each text we trained a GPT of letters and two of pieces of words, one from random weights and one that had read Shakespeare.
+# And we counted in the text alone, and with Shakespeare's plays before it.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-trained = cu.stored_runs("gpt", "own_texts_in_pieces")
+trained = cu.stored_runs("gpt", "own_texts_in_pieces", lowest="loss")
 letter_by_letter = cu.stored_runs("gpt", "own_texts", start="nothing")
 tables = cu.stored_runs("gpt", "own_texts_counted")
 titles = {"story": "story, 4 KB", "topics": "documentation, 26 KB", "argparse": "code, 100 KB"}
 fig, ax = cu.subplots(
     width=7.6, height=3.4,
-    alt="Losses on three texts. On the story a GPT of pieces has 2.1 from nothing and 1.59 after Shakespeare, one of letters 2.2; counting has 1.84 and, "
+    alt="Losses on three texts. On the story a GPT of pieces has 2.1 from nothing and 1.55 after Shakespeare, one of letters 2.2; counting has 1.84 and, "
     "with Shakespeare, 1.61. On the documentation the GPT of pieces falls from 1.87 to 1.67 after Shakespeare, while the one of letters has 1.63 and "
-    "counting 1.46, or 1.62 with Shakespeare. On the code pieces have 1.2 and 1.1, letters 0.94, and counting 0.90 or 1.01.",
+    "counting 1.46, or 1.62 with Shakespeare. On the code pieces have 1.2 and 1.04, letters 0.94, and counting 0.90 or 1.01.",
 )  # fmt: skip
 looks = (("nothing", "key", "from nothing"), ("Shakespeare", "value", "after Shakespeare"))
 for row, text in enumerate(titles):
@@ -667,25 +667,26 @@ fig
 
 # %% [markdown]
 # **Having read before helps with each text, and most where there is least to read.**
-# On the story the GPT then has 1.59 and is about level with counting, which has 1.61 if Shakespeare's counts are added, and 1.54 if two tables are mixed by the best weight.
+# On the story the GPT is then about level with counting, which has 1.61 with Shakespeare's counts added, and 1.54 with the best mix of two tables of counts.
 # On the documentation and the code letters did better here than Shakespeare's pieces, and counting without Shakespeare did best.
 #
-# With a hundred times the parameters, longer windows and dropout a GPT beats counting even letter by letter, on Shakespeare and [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU), with 1.48 against 1.52.
-# What still separates it from an assistant is far more size and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)), whereas ours only goes on with a text.
+# With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, with 1.48 against 1.52.
+# What still separates such a GPT from an assistant is far more parameters and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)), whereas ours only goes on with a text.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "The diamonds of both pictures are three seeds (one seed on the code), at one rate for each kind of beginning, so another rate may move them. "
-    "Those of [Training it](#Training-it) made 1,200 steps, and the green dots beside them are two seeds at the chapter's rate. "
-    "In the picture above each training is kept at its best step. "
+    "The diamonds of both pictures are three seeds. "
+    "Those of [Training it](#Training-it) made 1,200 steps at one rate, and the green dots beside them are two seeds at the chapter's rate. "
+    "In the picture above each beginning has the best of four or six rates on each text. "
+    "Each training is kept at its best step. "
     "In pieces it made 120 steps on the story and 240 on the other two texts. "
-    "In letters it is one seed with 300 steps or more, on the story the better of two rates, and on the code the better of 1,000 and 3,000 steps. "
+    "In letters we trained one seed for 300 steps or more, on the story at the better of two rates, and on the code for the better of 1,000 and 3,000 steps. "
     "On the documentation and the code a longer training may change the order. "
     "A GPT of letters can begin after Shakespeare, too: with one seed it then has 1.64 on the story, 1.53 on the documentation and 0.94 on the code, where counting is ahead as well. "
-    "The story's unread tenth has only 384 characters, too few to tell 1.59 from 1.61 or 1.54. "
+    "The story's unread tenth has only 384 characters, too few to tell 1.55 from 1.61 or 1.54. "
     "Mixing two tables of counts has 1.45 on the documentation. "
-    "For counting we took the best n up to 7, and for the GPTs the best step, both by the loss on the unread tenth itself, which favors both a little. "
+    "For counting we took the best n up to 7, and for the GPTs the best rate and step, both by the loss on the unread tenth itself, which favors both a little. "
     "\n\n</details>"
 )
 
@@ -738,7 +739,7 @@ with cu.guard(
 # - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try to begin with a model that has read before.
 # - Here a GPT of letters stayed behind counting, and one of pieces of words was ahead.
 #
-# Next: [BERT and transfer](14_bert_and_transfer.ipynb), where reading before becomes the whole idea.
+# Next: [BERT and transfer](14_bert_and_transfer.ipynb), where **pretraining**, to have read before, becomes the whole idea.
 # [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.
 #
 # ## Quiz

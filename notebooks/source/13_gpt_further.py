@@ -291,7 +291,7 @@ parts = list(ladder["parts"].unique())
 fig, (left, right) = cu.subplots(
     1, 2, width=8.6, height=3.0,
     alt="Left, held-out losses over the rate after 400 steps. One head and four heads have about 4.0 at 0.003. At 0.01 four heads have 3.1 and one head 3.0; "
-    "from 0.03 on four heads are far lower, and they are best at 0.1 with 2.2, where one head has 2.6. Right, six models after 1,200 steps "
+    "at 0.03 and 0.1 four heads are far lower, best at 0.1 with 2.2, where one head has 2.6. At 0.3 both are above 3. Right, six models after 1,200 steps "
     "at 0.01: from 2.4 for one head down to 1.8 for two blocks. Lines mark bigrams and the best counting.",
 )  # fmt: skip
 for part, color in (("one head", "query"), ("four heads", "key")):
@@ -315,7 +315,7 @@ fig
 # On the left the two lines cross.
 # At 0.01 we would have called four heads useless, and at 0.03 they are far ahead after the same 400 steps.
 # So **a comparison at one rate compares rates**, and each model has to be tried at several ([Controls](G_controls.ipynb)).
-# (One head is best at 0.03, and four heads are best at 0.1 or above.)
+# One head is best at 0.03, four heads are best at 0.1, and at 0.3 both are lost.
 # On the right, after 1,200 steps at a single rate again, each further part is level or better, and the whole GPT is ahead of the best counting.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
