@@ -745,7 +745,7 @@ def expect_unchanged(candidate: Callable[..., Any], *inputs: Any) -> Any:
 
 @contextmanager
 def unchanged(*inputs: Any) -> Iterator[None]:
-    """Fail if tensors or lists that the block is to leave alone are different afterwards, or are followed by PyTorch."""
+    """Fail if tensors or lists that the block is to leave alone differ afterwards, or PyTorch follows them."""
     before = copy.deepcopy(inputs)
     yield
     expect(_same(before, inputs), "the call changed its inputs")
