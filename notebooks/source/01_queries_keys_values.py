@@ -507,6 +507,7 @@ fig
 # On the right, all of them are in the triangle of the three values, because weights that aren't negative and sum to 1 can't leave it.
 # It is called the *convex hull* of the values ([convex weights](C_glossary.ipynb#convex-weights)).
 # For single numbers the hull is an interval, so no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
+# A sum of $m$ values is $m$ times their average, and one look-up by itself only averages.
 # **Attention interpolates.
 # It cannot extrapolate, and it cannot add up.**
 
@@ -569,6 +570,13 @@ with cu.guard(
     assert hits.sum() > 0.8 * len(words) > 1.5 * kind.bincount().max()
     run = words.index("run")
     assert hits[run] and guesses["nearest"][run] != kind[run]
+    animals = [rows[f"{word}␣"] for word in ("dog", "cat", "horse")]
+    four = torch.cat([vectors, stored.state["source_embedding.weight"][animals]])
+    among = closeness(four, four).fill_diagonal_(-math.inf)
+    of_four = torch.cat([kind, torch.full((3,), 3)])
+    by_softmax = ((among / T_words).softmax(dim=-1) @ torch.eye(4)[of_four]).argmax(dim=-1)
+    for guess in (by_softmax, of_four[among.argmax(dim=-1)]):
+        assert (guess[-3:] != 3).all()
     assert 4 < torch.special.entr(weights).sum(dim=-1).exp().mean() < 6
 with cu.guard("Convex weights never give an answer outside the values."):
     far = look_up(3 * torch.randn(10_000, 2), keys, values, T)  # queries near and far
@@ -671,10 +679,9 @@ with cu.guard(
 #
 # The animals' sizes and homes are made up.
 # From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1.
-# Hotter ones lead out of the picture, and colder ones lead out of it or end where the slope is 0.
 # Other beginnings behave differently: we drew 30 at random, and from all of them the walk arrives at 0.1, and from most also at 0.02.
-# A hard look-up stays at every temperature.
 # The 23 words are our choice, and one word, *run*, doesn't show that a softmax is better than the nearest neighbor.
+# With *dog*, *cat* and *horse* as a fourth kind, both miss all three.
 #
 # </details>
 #

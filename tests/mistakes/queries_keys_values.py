@@ -50,6 +50,18 @@ class one_step:
         up = torch.where(answer.detach() > wanted, -1.0, 1.0)
         return query.detach() + rate * up[:, None] * slope
 
+    def error_along_the_features(ask, query, wanted, rate):
+        """Multiplies the slopes of the answers by the errors, without an axis for the features."""
+        query = query.clone().requires_grad_()
+        answer = ask(query)
+        (slope,) = torch.autograd.grad(answer.sum(), query)
+        return query.detach() - rate * (answer - wanted).detach() * slope
+
+    def follows_the_query_itself(ask, query, wanted, rate):
+        """The caller's query, and so the beginning of the way, wants a gradient from now on."""
+        query.requires_grad_()
+        return query.detach() - rate * torch.autograd.grad((ask(query) - wanted).square().sum() / 2, query)[0]
+
     def writes_into_the_query(ask, query, wanted, rate):
         """The caller's query moves."""
         query -= rate * _slope(ask, query, wanted)

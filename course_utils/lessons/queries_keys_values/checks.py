@@ -142,8 +142,19 @@ def _(candidate):
     """
     queries = torch.tensor([[1.0, 2.0], [4.0, 4.0]])
     expected = torch.tensor([[1.2, 2.2], [3.7, 3.7]])
-    step = candidate(lambda query: query.sum(-1), queries, 5.0, 0.1)
-    expect_close(step, expected, "from (1, 2) and (4, 4) with the rate 0.1")
+    step = candidate(lambda query: query.sum(-1), queries.clone(), 5.0, 0.1)
+    off = queries.sum(-1) - 5
+    crossed = torch.is_tensor(step) and step.shape == queries.shape
+    crossed = crossed and torch.allclose(step.detach(), queries - 0.1 * off)
+    expect_close(
+        step,
+        expected,
+        "from (1, 2) and (4, 4) with the rate 0.1",
+        hint="Over which axis do the queries' errors spread? `answer - wanted` has one number for each query, but "
+        "broadcasting gives one to each *feature*. A new axis, `[:, None]`, makes it a column."
+        if crossed
+        else "",
+    )
 
 
 one_step.must_keep_inputs(
