@@ -84,7 +84,7 @@ racers.set_index("kernel").round(3)
 # The network is a little ahead of every single width, but not of a Gaussian with two of them.
 # So it hasn't found something better than Nadaraya and Watson.
 # It has found what they found, and it lets the width follow the place, so in the middle its bell is as wide as the best Gaussian there.
-# All racers are averages, though, and the chapter shows how much better [a rule that may subtract](02_kernel_regression.ipynb#A-softmax-can't-subtract) is.
+# All racers are averages, though, and the chapter shows how much better [rules that may subtract, or needn't sum to 1](02_kernel_regression.ipynb#A-softmax-can't-subtract), are.
 #
 # How far can you trust this?
 # Here are all the trainings, on these waves and on waves twice as fast, each row the mean of three seeds.

@@ -61,15 +61,41 @@ def best_linear(places: Tensor, waves: float) -> Tensor:
     return weights.masked_fill(torch.eye(places.shape[1], dtype=torch.bool), 0)
 
 
+def best_of_sum_one(places: Tensor, waves: float) -> Tensor:
+    """The same among weights of any sign that sum to 1 in each row: a shift of the best linear ones along C⁻¹1."""
+    _, of_values = _second_moments(places, waves)
+    inverse, linear = of_values.inverse(), best_linear(places, waves)
+    itself = torch.eye(places.shape[1], dtype=torch.bool)
+    # For row i, the inverse of the 39 others' moments is C⁻¹ − cᵢcᵢᵀ/cᵢᵢ, so its row sums are these.
+    sums, own = inverse.sum(-1), inverse.diagonal(dim1=1, dim2=2)
+    others = sums[:, None, :] - inverse * (sums / own)[:, :, None]
+    others = others.masked_fill(itself, 0)
+    missing = 1 - linear.sum(-1, keepdim=True)
+    return linear + missing / others.sum(-1, keepdim=True) * others
+
+
 def best_average(places: Tensor, waves: float, steps: int = 200) -> Tensor:
-    """The same among weights that are not negative and sum to 1: accelerated projected gradient descent."""
+    """The same among weights that are not negative and sum to 1."""
+    return _descended(places, waves, steps, _nearest_average)
+
+
+def best_not_negative(places: Tensor, waves: float, steps: int = 400) -> Tensor:
+    """The same among weights that are not negative, whatever they sum to."""
+    itself = torch.eye(places.shape[1], dtype=torch.bool)
+    return _descended(places, waves, steps, lambda some: some.masked_fill(itself, 0).clamp(min=0))
+
+
+def _descended(
+    places: Tensor, waves: float, steps: int, nearest: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The best among the weights that `nearest` returns: accelerated projected gradient descent."""
     of_curves, of_values = _second_moments(places, waves)
     steepest = torch.linalg.matrix_norm(of_values, 2)[:, None, None]
-    weights = ahead = _nearest_average(torch.zeros_like(of_curves))
+    weights = ahead = nearest(torch.zeros_like(of_curves))
     momentum = 1.0
     for _ in range(steps):
         before = weights
-        weights = _nearest_average(ahead - (ahead @ of_values - of_curves) / steepest)
+        weights = nearest(ahead - (ahead @ of_values - of_curves) / steepest)
         following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         ahead = weights + (momentum - 1) / following * (weights - before)
         momentum = following

@@ -51,10 +51,16 @@ def head(
 
 @stored(cases=[{"waves": waves} for waves in WAVES])
 def best_rules(*, waves: float) -> dict:
-    """The errors on test curves of two rules that know the curves, one that may subtract and one that may not."""
+    """The errors on test curves of four rules that know the curves: of any sign or not negative, of any sum or of 1."""
     _, (x, values, wanted) = curves.judged_on(waves)
     result = {"mean": curves.tuned("constant", waves, _missed)[1].mean()}
-    for name, rule in (("linear", curves.best_linear), ("average", curves.best_average)):
+    found = {
+        "linear": curves.best_linear,
+        "sum of 1": curves.best_of_sum_one,
+        "not negative": curves.best_not_negative,
+        "average": curves.best_average,
+    }
+    for name, rule in found.items():
         weights = torch.cat([rule(some, waves) for some in x.split(200)])
         misses = (weights @ values.double()[..., None])[..., 0] - wanted
         of_curve = misses.square().mean(1)
