@@ -128,9 +128,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# Ask it, and you will see.
-# Our translator is often wrong, and its weights hardly show it.
-# Its probabilities often do, and *timide* has only 0.28.
+# Its weights hardly show that it is often wrong, but its probabilities often do, and *timide* has only 0.28.
 #
 # ### Exercise 1 · Forbid one word
 #
