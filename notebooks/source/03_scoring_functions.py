@@ -325,7 +325,8 @@ with cu.guard("The variance of a dot product is d, and the division by √d make
 # How can training raise the weight $\alpha$ of the *right* key?
 # If we raise the score of that key a little, $\alpha$ rises with the slope $\alpha(1-\alpha)$.
 # A tiny weight has a tiny slope, so such a list teaches the head next to nothing about its right key.
-# We call the key **silent** if its slope is below 0.001, and count in how many lists it can be heard.
+# (With a weight near 1, nothing is left to learn.)
+# We call the key **silent** if its weight is below 0.001, and count in how many lists it can be heard.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 scales = {"√d": 1 / math.sqrt(256), "nothing": 1.0}
@@ -334,8 +335,7 @@ for m in (4, 8, 16, 32, 64):
     asking, offered = torch.randn(300, 1, 256), torch.randn(300, m, 256)
     for divisor, s in scales.items():
         alpha = (s * asking @ offered.mT).softmax(dim=-1)[:, 0, 0]  # of one key
-        loud = alpha * (1 - alpha) >= 0.001
-        heard[divisor][f"{m} words"] = loud.float().mean().item()
+        heard[divisor][f"{m} words"] = (alpha >= 0.001).float().mean().item()
 pd.DataFrame(heard).T.rename(index="divided by {}".format).round(2)
 
 # %% [markdown]
@@ -417,13 +417,12 @@ trainings.show_learning(learned)
 
 # %% [markdown]
 # This is the first picture again, from your machine.
-# Try 64 words, or another [learning rate](C_glossary.ipynb#learning-rate).
 #
 # ### A small start without a divisor
 #
 # Is it all about the scores at the start?
 # Then we could leave out the divisor and begin with matrices $W_Q$ and $W_K$ that are each smaller by a factor of $d^{1/4} = 4$, so that our first scores are as small as with the divisor.
-# But remember that [Adam](C_glossary.ipynb#adam) moves each entry of a matrix by about the learning rate, whatever the size of the gradient.
+# But remember that [Adam](C_glossary.ipynb#adam) moves each entry of a matrix by about the [learning rate](C_glossary.ipynb#learning-rate), whatever the size of the gradient.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -449,7 +448,7 @@ trainings.by_rate().round(2)
 # %% [markdown]
 # The small start helps, but at the rate 0.001, where the divided head is still perfect, this head is lost.
 # After ten steps, when neither of them knows anything, its right key is heard in fewer than half of the lists, the divided head's in nine of ten.
-# It acts like the divided head at four times the rate, so its row is the first row moved to the left.
+# It acts like the divided head at four times the rate, so its row is about the first row moved one column to the left.
 # The third row turns our test around, with a divisor and matrices larger by $d^{1/4}$.
 # Its scores begin as large as without a divisor, and it learns at none of these rates.
 #
@@ -500,7 +499,7 @@ answers
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Without √d the right key of a long list mostly stays silent."):
     assert min(heard["√d"].values()) > 0.9
-    assert heard["nothing"]["64 words"] < 0.1 < heard["nothing"]["4 words"]
+    assert heard["nothing"]["64 words"] < 0.1 < 0.25 < heard["nothing"]["4 words"]
     assert learned["√d"][-1][1] > learned["nothing"][-1][1]
 
 with cu.guard(
@@ -509,7 +508,7 @@ with cu.guard(
     lists = [(torch.randn(300, 1, 256), torch.randn(300, m, 256)) for m in (4, 16, 64)]
     of_right = [(q @ k.mT).softmax(dim=-1)[:, 0, 0] for q, k in lists]
     for threshold in (1e-2, 1e-4, 1e-6):
-        shares = [(a * (1 - a) >= threshold).float().mean().item() for a in of_right]
+        shares = [(a >= threshold).float().mean().item() for a in of_right]
         assert shares[0] > 1.5 * shares[1] > 2 * shares[2]
 
 with cu.guard("Of 64 keys the two at the top share nearly all weight without √d, and not with it."):
@@ -534,7 +533,7 @@ with cu.guard(
         with torch.no_grad():
             asking, offered = begun.words @ begun.W_Q, begun.words @ begun.W_K
             alpha = (begun.scale * asking @ offered.T)[asked[:, None], listed].softmax(-1)[:, 0]
-        still_heard[divisor] = (alpha * (1 - alpha) >= 0.001).float().mean()
+        still_heard[divisor] = (alpha >= 0.001).float().mean()
     assert still_heard["nothing"] < 0.6 < 0.85 < still_heard["√d"]
 
 with cu.guard("A small start without √d learns at small rates only, and a large start at none."):
@@ -592,8 +591,8 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 # With 64 words the undivided head guesses at all of them, and also with four times the steps and smaller rates.
 # With 16 words four times the steps bring it from 0.82 to 0.92, and with 64 numbers a word they help as well (*All sizes and rates* on the further page), so we speak of what is learned in a given time.
 # Under Adam the small start *is* the divided head at four times the rate for $W_Q$ and $W_K$, up to rounding.
-# No one rate fits every size, because the divided head of 64 numbers is still right at 0.01, and the one of 256 only up to 0.001.
-# Without Adam we saw such a gap, too, but all of it is one task with random words.
+# In 500 steps no rate of ours fits every size, because divided heads of 16 numbers need 0.003 or more on 64 words, and at 0.003 the one of 256 is lost.
+# All of it is one task with random words.
 #
 # </details>
 #
