@@ -366,7 +366,6 @@ cu.equal(attention, F.scaled_dot_product_attention, *qkv, both)
 
 # %% [markdown]
 # Our four lines do what PyTorch's operator does, on the way forward and on the way back.
-# (While it trains, a model often sets some weights to zero at random before it mixes, which is [dropout](C_glossary.ipynb#dropout).)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Padding of zeros takes about half of rain's weight.", given=pad == 0.0):
@@ -435,11 +434,12 @@ two.round(2)
 # Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each place attends to the next one, the very digit that it has to predict.
 # B has learned to copy this digit, and when it writes, there is no next digit yet.
 #
-# Remember this sign: **a loss lower than chance allows, on rows that the model has never seen, is a leak.**
-# (Our rows are new in each step, so no model can know them by heart.)
+# Remember this sign: **a loss lower than chance allows, on rows that the model has never seen, is a mistake.**
+# Either the answer is in the input, because a mask leaks or the targets aren't shifted, or padding counts in the mean.
 # The digit of the rule comes in 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
+# On our rows the floor is 1.24, because nobody can know what follows the first digit.
 #
-# A simpler test doesn't look inside at all: **a sentence must get the same answers alone and in a padded batch.**
+# A simpler test doesn't look inside at all: **a sentence must get the same answers alone and in a padded batch** of different lengths.
 # It finds wrong padding but no look into the future, so B passes it.
 #
 # ### Seven mistakes
@@ -486,7 +486,8 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 
 # %% [markdown]
 # The four numbers find every one of these mistakes, and the loss doesn't.
-# The lowest losses belong to models that read the answer, while *zero the scores* has nearly the loss of the right model and *upper left* exactly the same.
+# The lowest losses belong to models that read the answer, but *over the queries* leaks as well.
+# Its loss and that of *zero the scores* are near the right model's, and *upper left* has exactly the same.
 #
 # The pattern of zeros even tells which of the seven it is, but *zeros and ones* and *zero the scores* share theirs.
 # A row of weights tells these two apart, because where scores were set to zero, all forbidden keys of a row weigh the same.
@@ -531,7 +532,7 @@ cu.checks.diagnosis(diagnosis_solution)
 #
 # We trained A and B at three [learning rates](C_glossary.ipynb#learning-rate), with three seeds each, and every time B had the lower loss and wrote the worse digits.
 # Each of the seven mistakes was trained with three seeds at one rate, and the table has their means.
-# All of this is one small model with a single layer, so we can't say how much of a mistake you would notice in a large one.
+# All of this is one small model with a single layer.
 # The little that B knows of the rule comes from the last place of each training row, where no next digit exists that it could copy.
 # We left this place out of the loss, and with each of three seeds B then followed the rule no better than a guess.
 #
@@ -568,10 +569,30 @@ with cu.guard("Two of them share a pattern of zeros, and a row of weights tells 
     pattern = [number > 1e-5 for number in four_numbers(without).values()]
     assert pattern == shown.loc["no axis"].tolist()
 
-with cu.guard("Alone and in a padded batch a sentence gets the same answers, from B as well."):
-    rows = clinic.rows(torch.Generator().manual_seed(5), torch.full((24,), 10))[:, 1:]
-    for model in models.values():
-        assert (model(rows)[:, -10:] - model(rows[:, -10:], newest=10)).abs().max() < 1e-3
+with cu.guard(
+    "Alone and in a padded batch a sentence gets the same answers, from B as well, and with different lengths not where the mask lacks an axis."
+):
+    without_axis = clinic.NextDigit(clinic.attention(clinic.MISTAKES["no axis"]))
+    for lengths, differs in ((torch.full((24,), 10), False), (5 + torch.arange(24) % 10, True)):
+        rows = clinic.rows(torch.Generator().manual_seed(5), lengths)[:, 1:]
+        for model in (*models.values(), without_axis):
+            gaps = []
+            for row, in_batch in zip(rows, model(rows), strict=True):
+                n = int((row != clinic.PAD).sum())
+                gaps.append((in_batch[-n:] - model(row[None, -n:], newest=n)[0]).abs().max())
+            expected = differs and model is without_axis
+            assert (max(gaps) > 1e-3) == expected
+
+with cu.guard("A loss is too low without a leak if the targets aren't shifted or padding counts."):
+    assert loss["A"] > 1.24
+    floor = -0.73 * math.log(0.73) - 9 * 0.03 * math.log(0.03)
+    generator = torch.Generator().manual_seed(0)
+    real = torch.cat([clinic.rows(generator)[:, :-1] != clinic.PAD for _ in range(50)])
+    first = len(real) / real.sum()  # the share of first digits
+    assert abs(floor - 1.18) < 0.005
+    assert abs((1 - first) * floor + first * math.log(10) - 1.24) < 0.01
+    assert loss["A"] * real.float().mean() < 1.1
+    assert abs(cost["loss"][list(attends).index("over the queries")] - cost["loss"][0]) < 0.08
 
 # %% [markdown]
 # ## Take-aways
