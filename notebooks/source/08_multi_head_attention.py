@@ -37,7 +37,7 @@ cu.seed_everything(0)
 cu.explore.dissection()
 
 # %% [markdown]
-# Without head 0.0 our translator repeats a word, and without head 0.1 it doesn't know where to stop.
+# In the first sentence our translator repeats a word without head 0.0 (layer 0, head 0), and without head 0.1 it doesn't know where to stop.
 # The lines show which words the chosen head attends to.
 # The bars show by how many [nats](C_glossary.ipynb#nat) the loss rises, on 400 of the sentences it was trained on, when we set a head's output to zero (**zero ablation**) or replace it by its average (**mean ablation**).
 # [Later](#Taking-heads-away:-ablation) we'll see which question each answers.
@@ -98,7 +98,7 @@ averages_of["both right, at best"] = right_of_4
 averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
-# Each answer cuts the line of averages once.
+# Each readout cuts the line of averages $m$ once.
 # Two cuts make three pieces, but we have four cases to tell apart, so **one head is right in at most ¾ of them**.
 # (The weights can't adapt to what is inside, because the keys don't show the balls.)
 #
@@ -136,7 +136,8 @@ cu.stages("multi_head_attention")
 
 # %% [markdown]
 # So each head has a softmax of its own, and *Anna* no longer competes with *car*.
-# We added nothing to the matrices, because the heads only divide the columns among themselves.
+# We added nothing to $W_Q$, $W_K$ and $W_V$, because the heads only divide their columns among themselves.
+# Only $W_O$ is new.
 #
 # In general, head $i$ of $h$ heads has three matrices of its own with $d/h$ columns each, and attends to what they project ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2):
 #
@@ -317,12 +318,12 @@ cu.equal(mine, package, *qkv, mask)
 # %% [markdown]
 # ### What do more heads cost?
 #
-# They cost no parameters, because the matrices stay $d\times d$, but they cost *width*.
+# More heads cost no parameters, because the matrices stay $d\times d$, but they cost *width*.
 # A head scores with $W_Q^{(i)}W_K^{(i)\top}$, often called $W_{QK}$, and writes with $W_V^{(i)}W_O^{(i)}$, called $W_{OV}$.
 # Both are $d\times d$ and have **[low rank](C_glossary.ipynb#low-rank)**, at most $d/h$.
 # So [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
-# A model that writes also keeps the keys and values of all heads.
+# A model that writes must store the keys and values of all heads.
 # In **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so 8 heads in 2 groups keep only a quarter.
 #
 # ## When do two heads pay?
@@ -350,7 +351,7 @@ table.rename_axis("heads").round(2)
 
 # %% [markdown]
 # Does one head look into one drawer?
-# An accuracy doesn't tell us, so let's ask its map.
+# Its accuracy can't tell, so let's look at its map.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 asked_of = {h: tasks.asked_weights(networks[h].attention.weights) for h in (1, 2)}
@@ -376,7 +377,8 @@ fig
 #
 # Why is it right in ½ of the cases, if ¾ are possible?
 # For ¾ one of the two cuts has to lie to one side of 0.
-# But if we exchange white and black, $m$ becomes $-m$, so no side is better, and cross-entropy, which is convex in $u$ and $c$, is lowest with both cuts in the middle, which fails in both cases with different balls.
+# But if we exchange white and black, $m$ becomes $-m$, so no side is better.
+# And as cross-entropy is convex in $u$ and $c$, it is lowest with both cuts in the middle, and then the answers fail whenever the balls differ.
 #
 # ### A cabinet in language: subject and object
 #
@@ -438,9 +440,11 @@ fig
 
 # %% [markdown]
 # One of the two heads attends to the subject and the other to the object.
+# (In some trainings the two change roles from sentence to sentence.)
 # Their mean, in the last row, looks like one undecided head, and it is what `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`.
 #
-# Were we lucky, and would a single head get there if we trained it longer?
+# Were we lucky?
+# Would a single head get there with more training?
 # In the next figure each line is one training, dark at the best learning rate and pale at three others.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -453,7 +457,7 @@ tasks.show_over_steps(verb_readers)
 #
 # The single heads that fail put hardly any weight on one of the two nouns.
 # Those that succeed share it between both, in shares that change from sentence to sentence.
-# That is possible here because a word's key and value come from the *same* vector, whereas a drawer's key doesn't show its ball.
+# Their weights can depend on both words, because here a word's key and value come from the *same* vector, whereas a drawer's key doesn't show its ball.
 #
 # ## Taking heads away: ablation
 #
@@ -467,7 +471,9 @@ tasks.show_over_steps(verb_readers)
 #
 # Zero may be a value that the network has never met, which can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
 # Go back to the translator at the top and compare the two bars of a head.
-# Head 0.1 costs more by zero, and head 0.0 costs more by its mean.
+# Zero ablation costs more for head 0.1, and mean ablation for head 0.0.
+# So the mean can do harm, too: it says in every sentence what the head says on average, and here saying nothing is better than saying that.
+# Neither bar is the head's worth.
 #
 # ### Exercise 2 · Find the bug
 #
@@ -613,7 +619,8 @@ with cu.guard(
 # - One head returns one weighted average, so $k$ look-ups *of the same feature*, read linearly, take $k$ heads if the keys say nothing about the values.
 #   Look-ups of different features can share a head.
 # - We compute $h$ heads by one projection, a cut and a transpose, and the output projection adds what they found.
-# - With zero ablation we ask what a network loses without a head, and with mean ablation what it loses without the head's news about this text.
+# - With zero ablation we ask what a network loses if a head says nothing, and with mean ablation what it loses if the head always says the same.
+#   Both can do harm of their own.
 #
 # <details><summary>How sure is this?</summary>
 #
