@@ -43,7 +43,7 @@ cu.explore.dissection()
 # [Later](#Taking-heads-away:-ablation) we'll see which question each answers.
 # The label "0.0 same token 0.72" says that head 0.0 puts 0.72 of its weight on the [token](C_glossary.ipynb#token) that is asking.
 # Equal weights would put 0.20 there, and a *mixed* head has no clear favorite.
-# (This is one network. Trained again, its heads might differ.)
+# (Trained again, its heads might differ.)
 #
 # By the end you will be able to
 #
@@ -127,9 +127,9 @@ cu.quiz("multi_head_attention", "same_feature")
 # ## From one head to two, and to h
 #
 # How does a layer get several heads?
-# You know the sentence *Anna sold her old car*, in which *her* looks for a person and for a thing, and both have to share one softmax.
+# In *Anna sold her old car*, *her* looks for a person and for a thing, and both have to share one softmax.
 # We take the same queries, keys and values, and cut them in the middle.
-# Go through the stages, and watch what happens to the two weights of 0.38.
+# Watch what happens to the two weights of 0.38.
 
 # %% jupyter={"source_hidden": true}
 cu.stages("multi_head_attention")
@@ -351,7 +351,7 @@ table.rename_axis("heads").round(2)
 
 # %% [markdown]
 # Does one head look into one drawer?
-# Its accuracy can't tell, so let's look at its map.
+# Let's look at its map.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 asked_of = {h: tasks.asked_weights(networks[h].attention.weights) for h in (1, 2)}
@@ -440,10 +440,9 @@ fig
 
 # %% [markdown]
 # One of the two heads attends to the subject and the other to the object.
-# (In some trainings the two change roles from sentence to sentence.)
+# (In some trainings they change roles from sentence to sentence.)
 # Their mean, in the last row, looks like one undecided head, and it is what `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`.
 #
-# Were we lucky?
 # Would a single head get there with more training?
 # In the next figure each line is one training, dark at the best learning rate and pale at three others.
 
@@ -470,9 +469,8 @@ tasks.show_over_steps(verb_readers)
 #   We ask what the network loses if it no longer hears what is special about *this* sentence.
 #
 # Zero may be a value that the network has never met, which can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
-# Go back to the translator at the top and compare the two bars of a head.
-# Zero ablation costs more for head 0.1, and mean ablation for head 0.0.
-# So the mean can do harm, too: it says in every sentence what the head says on average, and here saying nothing is better than saying that.
+# In the translator at the top, zero ablation costs more for head 0.1, and mean ablation for head 0.0.
+# So the mean can do harm, too: it says in every sentence what the head says on average, and here saying nothing is better.
 # Neither bar is the head's worth.
 #
 # ### Exercise 2 · Find the bug
@@ -620,7 +618,7 @@ with cu.guard(
 #   Look-ups of different features can share a head.
 # - We compute $h$ heads by one projection, a cut and a transpose, and the output projection adds what they found.
 # - With zero ablation we ask what a network loses if a head says nothing, and with mean ablation what it loses if the head always says the same.
-#   Both can do harm of their own.
+#   Both can do harm.
 #
 # <details><summary>How sure is this?</summary>
 #
@@ -632,7 +630,6 @@ with cu.guard(
 # For *people* there are four rates with five seeds each, and 0.003 is best for one head and for two.
 # One head found both nouns with two of five seeds at each of the three smaller rates, and never at 0.03.
 # Two heads found them in all 15 trainings at the smaller rates, and lost them again in one of five at 0.03.
-# A training that stands still for 3,000 steps might still move later.
 # For *things* one head found both at 0.003 and 0.01 with three seeds each, and at 0.03 with none.
 #
 # </details>
