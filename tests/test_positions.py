@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import course_utils as cu
 from course_utils.positions import (
     LearnedPositions,
     RelativeBias,
@@ -104,3 +105,9 @@ def test_a_relative_bias_is_its_table_by_bucket_and_is_trained():
     torch.nn.init.normal_(near.table)
     expected = near.table[offset_buckets(torch.tensor(-25), farthest=20), 0]
     assert near(40)[0, 30, 5] == expected != near.table[offset_buckets(torch.tensor(-25)), 0]
+
+
+def test_the_period_on_paper_with_decimals_is_called_right_and_to_be_rounded():
+    report = cu.checks.predicted_products(lambda: [2, 1.54, 1.54, 628.319])
+    assert not report.passed
+    assert "which is right" in report.reason and "round" in report.hint

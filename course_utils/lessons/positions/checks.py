@@ -11,12 +11,24 @@ from course_utils.kit.check import (
     expect_same_gradients,
     expect_shape,
 )
-from course_utils.kit.on_paper import on_paper
+from course_utils.kit.on_paper import a_number, on_paper
 from course_utils.kit.tracing import calls
 from course_utils.lessons.positions.rotary import slowed, turn
 from course_utils.positions import sinusoidal_table
 
 # Four numbers on paper --------------------------------------------------------------------------
+
+
+def _perhaps_to_round(answer):
+    """A number; (d) asks for a whole one."""
+    number = a_number(answer)
+    expect(
+        not 628.02 < number < 628.5,
+        f"your answer to (d) is {number:g}, which is right",
+        "Now round it to a whole number, as the task asks.",
+    )
+    return number
+
 
 predicted_products = on_paper(
     "predicted_products", __name__, {
@@ -32,6 +44,7 @@ predicted_products = on_paper(
              "By which angle does this pair turn from one position to the next? A full turn is 2π, so divide, and "
              "round to a whole number."),
     },
+    read=_perhaps_to_round,
 )  # fmt: skip
 
 # Rotary encoding --------------------------------------------------------------------------------

@@ -119,6 +119,24 @@ def named_by_alibi(chapter, *, slope, rate, seed) -> dict:
     return {"result": result}
 
 
+@stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"], digits=5)
+def level(chapter, *, rate, seed) -> dict:
+    """As `cured`, with one score for each key farther to the left than training went: what is right among 1,024 tokens.
+
+    The score is a query's mean over the trained offsets, or its best but for that of −3. "above" is how much higher
+    the score of −3 is, on average.
+    """
+    model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
+    _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
+    scores, result = model.scores, {"val_loss": loss}
+    for name, level_of in (("mean", _mean), ("best other", _best_other)):
+        above: list[Tensor] = []
+        model.scores = partial(_at_level, scores, level_of, above)
+        result[name] = round(chapter.tested(model, chapter.before, LENGTHS[-1])[0], 4)
+        result[f"above the {name}"] = torch.cat(above).mean().item()
+    return {"result": result}
+
+
 @stored(
     cases=[{"rate": 0.005, "seed": seed} for seed in (3, 4, 5)],
     chapter=[*MODELS, "before"],
@@ -141,6 +159,33 @@ def _levelled(scores, x):
     back = position[:, None] - position
     near = scores_of.masked_fill((back < 0) | (back >= SEEN), math.nan)
     return torch.where(back < SEEN, scores_of, near.nanmean(dim=-1, keepdim=True))
+
+
+def _at_level(scores, level_of, above, x):
+    """Each query's scores; a key farther to the left than training went gets a level of those that are not.
+
+    How far the score of −3 lies above the level goes into the list `above`.
+    """
+    scores_of = scores(x)
+    position = torch.arange(x.shape[-2])
+    back = position[:, None] - position
+    level_of_row = level_of(scores_of, back)
+    above.append(
+        (scores_of.diagonal(-3, -2, -1)[..., SEEN:] - level_of_row[..., SEEN + 3 :, 0]).flatten()
+    )
+    return torch.where(back < SEEN, scores_of, level_of_row)
+
+
+def _mean(scores_of, back):
+    """(…, n, n) → (…, n, 1): the mean over the trained offsets."""
+    near = scores_of.masked_fill((back < 0) | (back >= SEEN), math.nan)
+    return near.nanmean(dim=-1, keepdim=True)
+
+
+def _best_other(scores_of, back):
+    """(…, n, n) → (…, n, 1): the best of the trained offsets but for −3."""
+    other = (back >= 0) & (back < SEEN) & (back != 3)
+    return scores_of.masked_fill(~other, -math.inf).amax(dim=-1, keepdim=True)
 
 
 def _few(scores, x):
