@@ -28,7 +28,7 @@ cu.seed_everything(0)
 cu.live.translator("She has a red car.")
 
 # %% [markdown]
-# Without *she*, it is your daughter who has the car: *ta fille*.
+# Without *she*, the translator writes *ta fille*, your daughter.
 # Now write a sentence of your own, in simple words, because the translator knows only 833 of them.
 # It was trained beforehand, and you will train one like it in [Translating](11_translating.ipynb).
 #
@@ -66,7 +66,7 @@ cu.predict(
 
 # %% [markdown]
 # Now press *car*, and read the bars of *une* and of the word after it.
-# The next cell has the numbers: first the weight on *car* in that head, then the probability of each French word after the French words before it.
+# The next cell has the numbers: first the weight on *car* in that head, then the probability of each French word, given those before it.
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
@@ -105,12 +105,12 @@ with cu.guard(
 # Couldn't we simply forbid *a*?
 # Then *une* falls as well, but it is *de* that rises, not *un*, so we lose more than the gender.
 #
-# Any cut might do damage, so here is a **control**: forbid *has*.
+# Forbidding any word might do damage, so here is a **control**: forbid *has*.
 # Averaged over the eight heads, *une* gives *has* 35 % of its weight and *car* only 11 %, and yet hardly anything changes.
 #
 # So a network can do without a word that gets a large weight.
 # **A weight shows where a network looks.
-# You learn more about what it needs by taking something away, but one cut can miss a second way.**
+# You learn more about what it needs by forbidding a word, but the word may act by another route.**
 #
 # What do you think happens with a word that the translator has never seen?
 
@@ -167,7 +167,7 @@ cu.checks.one_word(one_word_solution)
 #
 # The three parts of such a look-up have names.
 # A **[query](C_glossary.ipynb#query-key-value)** asks, as the French words did.
-# **Keys** are what it may attend to, as the English words were, and each key hands on a **value**.
+# **Keys** are what a query may attend to, as the English words were, and each key hands on a **value**.
 # A map of weights has a row for each query and a column for each key.
 #
 # Each query gets the average of the values, with the weights of its row.
@@ -278,7 +278,7 @@ with cu.guard("Each of the faint weights is near 1/6."):
 #
 # Where do weights come from?
 # A network computes **scores**, which may be any numbers, and the larger a score, the better the key fits.
-# Then we take the exponential of each score and divide it by the sum of all of them.
+# Then we take the exponential of each score and divide it by the sum of all the exponentials.
 # This is the **[softmax](C_glossary.ipynb#softmax)**.
 # Give the bird a better and better score: does it ever get all the weight?
 
@@ -305,7 +305,7 @@ course_map()
 #   The query gets the average of the values: `weights @ values`.
 # - A softmax turns scores into weights.
 # - A weight shows where a network looks.
-#   You learn more about what it needs when you forbid something, but one cut can miss a second way.
+#   You learn more about what it needs when you forbid something, but one cut can miss another route.
 #
 # Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.
 #

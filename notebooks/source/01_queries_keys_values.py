@@ -50,8 +50,8 @@ cu.live.look_up(animals, strangers)
 
 # %% [markdown]
 # With *softmax*, at the temperature of 0.1, the query finds its way, while with *nearest* it doesn't move at all.
-# A network learns by small steps like these, so this decides which of the two it can learn.
-# But if you begin at the kitten again at 0.02, the query leaves the picture, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).
+# A network learns by small steps like these, so it can learn only if the query moves.
+# But from the kitten at a temperature of 0.02, the query leaves the picture, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).
 #
 # By the end of this chapter you will be able to
 #
@@ -283,7 +283,7 @@ cu.show_heatmaps(
 #
 # ## Hard and soft look-ups: what can be learned?
 #
-# A weighted average covers more than the softmax.
+# A softmax isn't the only way to choose weights.
 # These four look-ups differ only in their weights:
 #
 # | look-up | weights |
@@ -377,7 +377,7 @@ cu.checks.one_step(one_step_solution)
 
 # %% [markdown]
 # Let's repeat your step 3,000 times from the kitten, at two temperatures.
-# Beside the two ways, each on the map of its own temperature, we draw what each look-up answers on the straight line from the kitten to the elephant.
+# On the left we draw what each look-up answers on the straight line from the kitten to the elephant, and then both paths, each on the map of its own temperature.
 
 # %%
 wanted = 20.0  # try 16.0 … 28.0
@@ -424,7 +424,7 @@ on_maps[0].set_ylabel("home")
 fig
 
 # %% [markdown]
-# On the left, *nearest* and *top-2* are staircases, and a stair doesn't say where the next one is.
+# On the left, *nearest* and *top-2* are staircases, and a flat step has no slope to the next one.
 # The softmax is a ramp, so the query can feel its way up, and at $T=0.1$ it arrives.
 #
 # At $T=0.02$, on the right, it has a slope as well, but a softmax that cold sees only the nearest animals, and the dog above and the mouse below both lower the cat's 15 years.
@@ -504,7 +504,7 @@ fig
 # In the softmax about five words share the weight, so the verbs together outvote *ten*.
 #
 # Where can an answer lie?
-# On the right, all of them are in the triangle of the three values, because weights that aren't negative and sum to 1 can't leave it.
+# On the right, all of them are in the triangle of the three values, because no average with weights that aren't negative and sum to 1 can leave it.
 # It is called the *convex hull* of the values ([convex weights](C_glossary.ipynb#convex-weights)).
 # For single numbers the hull is an interval, so no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
 # A sum of $m$ values is $m$ times their average, and one look-up by itself only averages.
@@ -610,7 +610,7 @@ always["answer"] = (sure @ values).tolist()
 always.round(2)
 
 # %% [markdown]
-# The look-up is about as sure of the house as of the kitten, because only differences of scores count, and how low both scores are doesn't.
+# The look-up is about as sure of the house as of the kitten, because only differences of scores count, and not how low both scores are.
 # A dictionary would say *not found*, but a softmax can't, since its weights have to sum to 1.
 # "Nothing" needs an entry of its own, and the further page [builds one](01_queries_keys_values_further.ipynb#An-answer-of-nothing).
 #
@@ -671,7 +671,7 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Attention is a weighted average of values, with weights that a softmax makes from scores, of which only differences count.
+# - Attention is a weighted average of values, with softmax weights, for which only differences of scores count.
 # - All look-ups of this kind can learn what to say, and the softmax can also learn where to look.
 # - The answer stays in the hull of the values, and there always is one.
 #

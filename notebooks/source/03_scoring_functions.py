@@ -14,7 +14,7 @@
 #
 # Let's give two networks a memory test.
 # A list gives each of its words a digit, and a **head**, one attention that learns, has to say the digit of one word.
-# To the heads a word is a vector of $d = 256$ numbers, and only one of them divides its scores by $\sqrt d = 16$.
+# To the heads a word is a vector of $d = 256$ numbers, and only one head divides its scores by $\sqrt d = 16$.
 # Move the slider to longer lists, and watch what becomes of the two curves.
 #
 # On the way to GPT: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [What large scores do to learning](#What-large-scores-do-to-learning).
@@ -306,7 +306,7 @@ cu.equal(attention, F.scaled_dot_product_attention, *inputs)
 # %% [markdown]
 # We have to divide *before* the softmax.
 # With $d=64$ the scores 8 and 0 then give softmax(1, 0) = (0.73, 0.27).
-# After it we'd get (0.9997, 0.0003)/8, as hard a choice as without any divisor.
+# Dividing after it would give (0.9997, 0.0003)/8, as hard a choice as without any divisor.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("scoring_functions", "longer", "after")
@@ -588,7 +588,7 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 # <details><summary>How sure is this?</summary>
 #
 # Each number is the mean of three trainings, and each curve of the first screen has the best of four rates, chosen on other lists.
-# With 64 words the undivided head guesses at all of them, and also with four times the steps and smaller rates.
+# With 64 words the undivided head never does better than a guess, and also with four times the steps and smaller rates.
 # With 16 words four times the steps bring it from 0.82 to 0.92, and with 64 numbers a word they help as well (*All sizes and rates* on the further page), so we speak of what is learned in a given time.
 # Under Adam the small start *is* the divided head at four times the rate for $W_Q$ and $W_K$, up to rounding.
 # In 500 steps no rate of ours fits every size, because divided heads of 16 numbers need 0.003 or more on 64 words, and at 0.003 the one of 256 is lost.

@@ -138,7 +138,7 @@ fig
 # A mask is a tensor of truth values, one for each pair of a query and a key.
 # In this course, as in PyTorch's attention operator, **True means that this query may attend to this key.**
 #
-# A **padding mask** hides padding, and comes from the lengths by a single comparison, in which places in a row meet lengths in a column:
+# A **padding mask** hides padding, and we get it from a single comparison of places, in a row, with lengths, in a column:
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
 #
@@ -365,7 +365,7 @@ qkv = [torch.randn(3, 4, size) for size in (8, 8, 5)]
 cu.equal(attention, F.scaled_dot_product_attention, *qkv, both)
 
 # %% [markdown]
-# Our four lines do what PyTorch's operator does, on the way forward and on the way back.
+# Our four lines do what PyTorch's operator does, in the forward and in the backward pass.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Padding of zeros takes about half of rain's weight.", given=pad == 0.0):
@@ -398,7 +398,7 @@ with cu.guard(
 # - **Padding** is the largest weight that a word gives to `<pad>`.
 # - **Row sum** says how far a word's weights are from summing to 1.
 # - **Leak** asks how much the earlier answers change when we change a later word, its query, key and value.
-# - **Newest** asks the last query by itself, as a model does that writes, with one new query and the keys of all words so far.
+# - **Newest** asks the last query by itself, as a model does when it writes: one new query, and the keys of all words so far.
 #   The answer should be the last row of the whole table.
 #
 # Our four rows differ in their padding, because some mistakes don't show where all rows are alike.
@@ -431,16 +431,16 @@ two.round(2)
 
 # %% [markdown]
 # Model B leaks.
-# Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each place attends to the next one, the very digit that it has to predict.
+# Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each digit may attend to the next one, the very digit that it has to predict.
 # B has learned to copy this digit, and when it writes, there is no next digit yet.
 #
 # Remember this sign: **a loss lower than chance allows, on rows that the model has never seen, is a mistake.**
 # Either the answer is in the input, because a mask leaks or the targets aren't shifted, or padding counts in the mean.
-# The digit of the rule comes in 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
+# The digit of the rule comes in 70 + 3 = 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
 # On our rows the floor is 1.24, because nobody can know what follows the first digit.
 #
 # A simpler test doesn't look inside at all: **a sentence must get the same answers alone and in a padded batch** of different lengths.
-# It finds wrong padding but no look into the future, so B passes it.
+# It finds wrong padding but no leak, so B passes this test.
 #
 # ### Seven mistakes
 #
@@ -489,9 +489,9 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 # The lowest losses belong to models that read the answer, but *over the queries* leaks as well.
 # Its loss and that of *zero the scores* are near the right model's, and *upper left* has exactly the same.
 #
-# The pattern of zeros even tells which of the seven it is, but *zeros and ones* and *zero the scores* share theirs.
+# The pattern of zeros even names the mistake, but *zeros and ones* and *zero the scores* share a pattern.
 # A row of weights tells these two apart, because where scores were set to zero, all forbidden keys of a row weigh the same.
-# And our list is closed: a model without any padding mask, for example, has the pattern of *no axis*.
+# But this works only within our list: a model without any padding mask, for example, also has the pattern of *no axis*.
 #
 # ### Exercise 2 · Your patient
 #
