@@ -199,7 +199,7 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 # What does the width do?
 # Imagine that we could measure again and again.
 # We draw 200 new sets of forty points from the same curve, and fit each set with four widths.
-# The mean of the 200 fits misses the curve by the **bias**, and around their mean the fits scatter with the **variance**.
+# The **bias** is how far the mean of the 200 fits is off the curve, and the **variance** how far the fits scatter around their mean.
 # The squared error that we expect is the sum bias² + variance.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -256,7 +256,7 @@ fits_and_maps(
 # %% [markdown]
 # A **narrow** kernel uses few keys, so its fits chase the noise, and that is variance.
 # A **wide** kernel uses many keys, so its fits are calm but too flat, and that is bias.
-# In a softmax over $-(q-k)^2/2$, the variance $\sigma^2$ is just the temperature.
+# In a softmax over $-(q-k)^2/2$, the number $\sigma^2$ is just the temperature.
 #
 # The *shape* of the bump matters less, and the further page compares [five of them](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
@@ -432,7 +432,7 @@ cu.predict(
         "the same to all keys": "That would be average pooling. What would it say about a wave?",
         "more and more toward one end": "That would be right if queries and keys were linear in x. Why are there two layers?",
     },
-    why="Near values say most about the curve, and several average the noise away. A softmax can only average, and among averages this pays.",
+    why="Near values say most about the curve, and several average the noise away. A softmax can only average, and among averages a bump does best.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -512,7 +512,7 @@ fig
 # *Nobody told it.
 # It found 1964.*
 #
-# Any smooth score with a single top gives some kind of bell, but these parabolas hold far down the sides, where hardly any weight is left.
+# Any smooth score with a single top gives some kind of bell, but these scores stay parabolas even far down the sides, where hardly any weight is left.
 # The form of the score helps here, because $qk - \tfrac12k^2$ is about the simplest product of a query and a key that has its top at the query.
 #
 # Nothing in the network says how wide the bell should be, so that must have come from the curves.
@@ -573,7 +573,7 @@ by_rule.round(3)
 # A rule that may **subtract** but still sums to 1 has a third less error than the network on slow waves, and 60 % less on fast ones.
 # One whose weights needn't sum to 1 either, so that it can shrink its answers toward 0, has less than half on both.
 # A softmax can do neither, because its answers stay in the [hull of the values](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys), which never reaches above the highest one.
-# **Among averages, the network found the bell. That it had to average, the softmax decided.**
+# **The softmax made the network average, and among averages it found the bell.**
 #
 # ### Exercise 2 · Your own points
 #
@@ -638,7 +638,7 @@ fig
 # Its bell is a little wider than the best Gaussian, which has to serve the two ends as well; the best Gaussian for the middle alone has the width 0.44 on slow waves.
 # Near the two ends of the interval the network's bell leans outward, so there it isn't quite a Gaussian around the query.
 # Its score is a product of a query and a key, and we trained no other kind.
-# The rules that know the family are computed, not trained, for each set of places by itself, so they also see how crowded the keys are, which no score of a single pair can.
+# The rules that know the family are computed, not trained, for each set of places by itself, so they also see how crowded the keys are, which the score of one pair can't.
 # About half of the average's lead goes with the crowding, and away from the ends of an even grid the best Gaussian is within 5 % of it.
 #
 # </details>
