@@ -23,6 +23,8 @@ class non_local_means:
         lambda pictures, width: _smooth(pictures, _patches(pictures) / (3 * width)))
     squares_divided_once = wrong("Divides the squared distance by the width, not the differences.",
         lambda pictures, width: _smooth(pictures, _patches(pictures) / width**0.5))
+    without_the_width = wrong("Forgets to divide by the width.",
+        lambda pictures, width: _smooth(pictures, _patches(pictures)))
     mirrored_around = wrong("Pads with the pixels behind the edge.",
         lambda pictures, width: _smooth(pictures, _patches(pictures, "reflect") / width))
 
@@ -106,6 +108,7 @@ ON_PAPER = {
 ANSWERS = {
     "zeros_around": ("are zeros", "mode of the padding"),
     "squares_divided_once": ("by the width", "divide each of the nine differences by the width, square"),
+    "without_the_width": ("widths 0.3 and 3", "Divide the patches"),
     "mirrored_around": ("other pixels", "mode of the padding"),
     "softmax_over_queries": ("columns of the weights", "Over which axis"),
     "pictures_for_channels": ("pictures of a batch", "along the axis"),

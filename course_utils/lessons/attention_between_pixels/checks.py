@@ -3,7 +3,14 @@
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention, unfold
 
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.kit.check import (
+    Check,
+    Unmet,
+    expect,
+    expect_close,
+    expect_shape,
+    expect_unchanged,
+)
 from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.attention_between_pixels import pixels
 
@@ -32,7 +39,24 @@ def _(candidate):
 
     `unfold` gives a column for each pixel. Which two axes do we have to exchange?
     """
-    expect_shape(expect_unchanged(candidate, torch.rand(2, 6, 6), 0.5), (2, 6, 6))
+    answer = expect_unchanged(candidate, torch.rand(2, 6, 6), 0.5)
+    if isinstance(answer, torch.Tensor) and answer.shape != (2, 6, 6):
+        got = tuple(answer.shape)
+        hint = "What does `smooth` return, and do you return that?"
+        raise Unmet(f"got shape {got}, expected shape (2, 6, 6)", hint)
+    expect_shape(answer, (2, 6, 6))
+
+
+@non_local_means.must("keeps the pictures of a batch apart")
+def _(candidate):
+    """Which pixels are along the axis of the softmax? Only those of one picture should be.
+
+    `F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?
+    """
+    pictures = torch.rand(2, 5, 5)
+    changed = torch.stack([pictures[0], torch.rand(5, 5)])
+    same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
+    expect_close(*same, "the first picture after the second one changed", atol=1e-6)
 
 
 @non_local_means.must("leaves an even picture as it is")
@@ -53,6 +77,12 @@ def _(candidate):
 
     Is the middle of the picture wrong as well? Then look at the keys. Do you divide them by the width?
     """
+    narrow, wide = (candidate(torch.linspace(0, 1, 36).view(1, 6, 6), w) for w in (0.3, 3.0))
+    expect(
+        not torch.allclose(narrow, wide, atol=SMALL),
+        "the widths 0.3 and 3 give the same picture",
+        "Where does the width come in? Divide the patches by it, so that they become the keys.",
+    )
     picture = torch.ones(1, 6, 6)
     picture[0, :, 3:] = -1.0
     expect_close(candidate(picture, 0.1), picture, "a white and a black half, width 0.1", atol=1e-3)
@@ -78,18 +108,6 @@ def _(candidate):
     far[0, 2, 2], far[0, 6, 6] = 1.0, 1.5
     same = candidate(far, 0.5)[0, 2, 2], candidate(near, 0.5)[0, 2, 2]
     expect_close(*same, "one of two bright pixels after the other moved away", atol=1e-4)
-
-
-@non_local_means.must("keeps the pictures of a batch apart")
-def _(candidate):
-    """Which pixels are along the axis of the softmax? Only those of one picture should be.
-
-    `F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?
-    """
-    pictures = torch.rand(2, 5, 5)
-    changed = torch.stack([pictures[0], torch.rand(5, 5)])
-    same = candidate(changed, 0.5)[0], candidate(pictures, 0.5)[0]
-    expect_close(*same, "the first picture after the second one changed", atol=1e-6)
 
 
 @non_local_means.must("divides the difference of two patches by the width")

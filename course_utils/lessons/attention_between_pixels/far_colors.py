@@ -164,11 +164,20 @@ def recolored(pictures: FarPictures, symbol: int) -> FarPictures:
     return FarPictures(inputs.unflatten(2, shape), answers.unflatten(1, shape), pictures.places)
 
 
-def changed(model: nn.Module, pictures: FarPictures) -> Tensor:
-    """(symbols, symbols): after a dot (row) was recolored, how often the answer at a hole (column) changes."""
+def answers_changed(model: nn.Module, pictures: FarPictures) -> Tensor:
+    """After each dot was recolored, which answers change: boolean, (count, recolored symbols, holes)."""
     before = named_colors(model, pictures)
     after = [named_colors(model, recolored(pictures, symbol)) for symbol in range(pictures.symbols)]
-    return (torch.stack(after) != before).float().mean(dim=1)
+    return torch.stack([each != before for each in after], dim=1)
+
+
+class Counter(nn.Module):
+    """Names a most frequent color of the picture everywhere; of several the first."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, PAINTS + symbols, height, width) → (batch, PAINTS, height, width)."""
+        counts = x[:, :PAINTS].sum(dim=(2, 3), keepdim=True)
+        return counts.expand(-1, -1, *x.shape[2:])
 
 
 # Pictures of pictures -----------------------------------------------------------------------------

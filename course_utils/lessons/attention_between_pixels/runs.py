@@ -17,14 +17,17 @@ CASES += [("group norm, 8 groups", 4, rate) for rate in (1e-4, *RATES[:2])]
 CASES += [("group norm, 8 groups", 8, rate) for rate in RATES]
 CASES += [("group norm, 32 groups", 8, rate) for rate in RATES[:3]]
 """What stands in the middle, symbols, and a rate; attention solved each task at the first rate, and has no other."""
+LUCKY = ("group norm, 8 groups", 8)
+"""Has more seeds at its two best rates, because it depends on them."""
 TESTS, VALIDATION = 1_000_001, 1_000_002  # seeds of pictures that no training draws
 
 
 @stored(
     cases=[
-        {"kind": kind, "symbols": n, "steps": STEPS[n], "rate": rate} for kind, n, rate in CASES
+        {"kind": kind, "symbols": n, "steps": STEPS[n], "rate": rate, "seed": seed}
+        for kind, n, rate in CASES
+        for seed in (range(9) if (kind, n) == LUCKY and rate in RATES[2:] else range(3))
     ],
-    seeds=(0, 1, 2),
     chapter=["FarNetwork", "train"],
     digits=20,  # as they are
 )
