@@ -165,7 +165,6 @@ cu.quiz("diffusion", "share_left")
 #
 # If we know the noise, we know the picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$.
 # But what *is* the best guess, if many pictures could be hidden in the noise?
-# With a squared error it is their **mean**, as in [Kernel regression](02_kernel_regression.ipynb).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -181,6 +180,7 @@ cu.predict(
 )
 
 # %% [markdown]
+# With a squared error the best guess is the **mean** of all pictures that could be there, as in [Kernel regression](02_kernel_regression.ipynb).
 # So we don't go all the way in one guess.
 # The **DDPM sampler** of Ho et al. goes a small step and guesses again, from level $a = \bar\alpha_t$ to the next level $b = \bar\alpha_s$ with less noise.
 # The drawing shows the training and, below it, one step of the sampler.
@@ -324,7 +324,7 @@ cu.Drawing(
         "t": cu.Box("step t", shape="a number"),
         "waves": cu.Box("sin ωt, cos ωt", shape="(128,)"),
         "net": cu.Box("linear, SiLU, linear: c", shape="(128,), to all blocks", color="wash"),
-        "words": cu.Box("two words", shape="(2, 32)", color="value"),
+        "words": cu.Box("two words", shape="(2, 32), to both attentions", color="value"),
     },
     arrows=["x -> fold -> d0 -> d1 -> u1 -> cat -> u0 -> out -> eps", "d0 -> cat",
             "t -> waves -> net", "words -> u1"],
@@ -336,9 +336,10 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# First we fold the picture, so that four neighbors become four channels of one pixel.
+# First we fold the picture, so that four neighbors become four channels of one pixel, and a fifth channel says in which column it is (the words will need it).
 # A residual block has two convolutions of $3 \times 3$ pixels, and between them a vector $c$ is added to all pixels alike.
-# This vector is computed from the step $t$, which enters as sinusoids, like a place in [Positions](09_positions.ipynb).
+# This vector is computed from the step $t$, which enters as sinusoids, like a position in [Positions](09_positions.ipynb).
+# SiLU, $x\,\sigma(x)$, is a smooth relative of the ReLU.
 # A **stage** is one such block, and on the coarse level it goes on with attention, first [among the pixels](16_attention_between_pixels.ipynb) and then to the words.
 
 
@@ -359,7 +360,7 @@ class Stage(nn.Module):
 
 # %%
 class UNet(nn.Module):
-    """(batch, 5, 14, 28), steps (batch,), tokens (batch, 2, 32) → noise of the first four channels."""
+    """(batch, 5, 14, 28), steps (batch,), tokens (batch, 2, 32) → noise; its fifth channel isn't used."""
 
     def __init__(self):
         super().__init__()
@@ -415,7 +416,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# After the first steep steps the loss falls slowly, and yet the drawings go on getting better, because what we recognize a garment by is only a small part of the loss.
+# After the first steep steps the loss falls slowly.
 # Here are ten random captions, none of them picked.
 # A judge, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and its word is in brackets where it disagrees with the caption.
 
@@ -437,7 +438,20 @@ cu.show_images(
 # Our caption has two words, and the left half of the picture needs a different word from the right half.
 # So we let the pixels ask: in **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
 # Stable Diffusion reads its text in this way ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)).
-#
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Suppose that the caption is a single word. Which pixels then get another vector than their neighbors?",
+    ["those on the garment", "those of the left half", "none"],
+    answer="none",
+    wrong={
+        "those on the garment": "Each pixel does have its own query. What does a softmax make of a single score?",
+        "those of the left half": "They may ask otherwise than those on the right. But how many words can answer?",
+    },
+    why="With a single score the softmax is 1, so every pixel gets the word's value, whatever it asks.",
+)
+
+# %% [markdown]
 # ### Exercise 3 · Attend to words
 #
 # *build · 5 minutes*
@@ -492,18 +506,6 @@ class CrossAttention(nn.Module):
         return x + mixed.transpose(1, 2).view_as(x)
 
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "We give this block a caption of a single word. By how much does the vector that it adds differ from pixel to pixel?",
-    ["most where the garment is", "it's the same for all pixels", "it depends on the word"],
-    answer="it's the same for all pixels",
-    wrong={
-        "most where the garment is": "Each pixel does have its own query. What does a softmax make of a single score?",
-        "it depends on the word": "The word decides which vector is added. Can it decide where?",
-    },
-    why="With a single score the softmax is 1, so every pixel gets the word's value, whatever it asks.",
-)
-
 # %%
 cross, stored = CrossAttention(64, 32, 2), painter.network.down[1].cross
 cross.load_state_dict(stored.state_dict())
@@ -520,7 +522,7 @@ with cu.guard("The block is the one of the stored network."):
 # So **cross-attention to one token is one added vector**, and only from two words on can it add different vectors to different pixels.
 # In our network a token is the vector of a word plus the vector of its place in the caption, as in [Positions](09_positions.ipynb).
 # And before a pixel can choose a word, it has to know whether it lies on the left or on the right.
-# So we give it its column as a channel.
+# The simplest way is to give it its column as a channel.
 
 # %% [markdown]
 # ## Forbid a word, and see: attention knockout
@@ -530,6 +532,7 @@ with cu.guard("The block is the one of the stored network."):
 # In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
 #
 # The function below draws with your `my_step_back`, and a word may be missing in any stretch of the way.
+# To save time it visits only every fifth step or so, from 200 down to 0, which a step from any $a$ to any $b$ allows.
 # In each step it asks the network twice, once without any word, and makes what the words change three times as large, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
 # This is **[guidance](17_diffusion_further.ipynb#Guidance)** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)), and without it the garments are less often what the caption says.
 
@@ -579,23 +582,26 @@ cu.show_images(
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
 late = cu.stored_runs("diffusion", "asking_late", scale=words.SCALE)
+alone = cu.stored_runs("diffusion", "without_words")
 fig, ax = cu.subplots(
     width=6.4, height=2.9,
     alt="Share of halves that become what their own word says, over the steps from 200 to 86, three lines each. If the word is asked only until a step, the share rises: near "
     "zero at 200, a fifth at 171, a half at 157, and nearly nine tenths at 114. If it is asked only from a step on, the share falls: nine tenths at 171, six tenths at 157, "
-    "and a seventh at 114. The lines cross near 155.",
+    "and a seventh at 114. The lines cross near 155. Dotted, if no other word is asked instead: from 0.14 at 200 over 0.6 at 171 to 0.95 at 114, and from 0.9 at 171 to 0.4 at 114.",
 )  # fmt: skip
-words.plot_window(ax, runs, late)
+words.plot_window(ax, runs, late, alone)
 fig
 
 # %% [markdown]
 # If a word is asked only until step 171, a fifth of the halves become what it says, and if it is asked only from there on, nine tenths do.
 # At step 114 it is nearly the other way round.
-# So **in this network a word does most of its work in one stretch of the way, between steps 171 and 114**, while $\bar\alpha$ grows from 0.05 to 0.4.
-# The two curves cross near step 155, where asking before it and asking after it are worth the same.
-# Pixels ask their word all the way, as the colors of the first screen show, so after this stretch the colors show where pixels look, and mostly no longer what they need.
+# But is the word's work lost by then, or has the other word undone it?
+# The dotted lines answer this, because there no other word may be asked instead.
+# Now more than half of the halves keep what their word has said by step 171, and a word that comes only at step 114 still helps.
+# So **in this network the contest between two words is decided between steps 171 and 114**, while $\bar\alpha$ grows from 0.05 to 0.4, and a word without a rival needs less.
 #
-# And the control? The other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
+# The colors of the first screen show one of four heads, in which pixels ask their word all the way, so after this stretch they show where pixels look, and mostly no longer what they need.
+# And as a control, the other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
 #
 # Now it's your turn.
 # Change `captions`, `forbid` and `steps` above: can you find a word that is still needed in the second half of the way?
@@ -629,6 +635,13 @@ with cu.guard(
         assert gone.result["171, named"] < came.result["171, named"]
         assert gone.result["143, named"] > came.result["143, named"]
 
+with cu.guard(
+    "Without another word more than half keep their word at step 171, and more than a third find it at 114."
+):
+    for run in alone:
+        assert run.result["171, until"] > 0.5 and run.result["114, from"] > 0.35
+        assert run.result["200, until"] < 0.25
+
 with cu.guard("The other half keeps its word in at least 96 % of the cases."):
     for run in runs:
         assert min(share for name, share in run.result.items() if "beside" in name) > 0.95
@@ -644,8 +657,8 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # - All the small steps into the noise make up one large step, and a network learns by regression to say which noise was added.
 #   Its best guess is a mean of all pictures that could be there, so the sampler goes back in small steps.
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
-# - We see *when* a word is needed if we forbid it early and late.
-#   In this network it is one stretch of the way, though pixels ask their word from the first step to the last.
+# - We see *when* a word is needed if we forbid it early and late, and whether another word undoes it if we forbid both.
+#   In this network the contest of two words is decided in one stretch of the way, though a head asks from the first step to the last.
 #
 # Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb).
 # [Attention in a diffusion model: mirrors, fewer steps, guidance and DiT](17_diffusion_further.ipynb) asks when a pixel needs another pixel, and leads to the generators of today.

@@ -46,6 +46,8 @@ class my_step_back:
         lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, again=False))
     sigma_for_its_square = wrong("Multiplies the fresh noise by its variance.",
         lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, root=False))
+    ratio_upside_down = wrong("Writes b/a for a/b.",
+        lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, variance=(1 - b) / (1 - a) * (1 - b / a)))
     cut_at_the_end = wrong("Cuts the new picture in place of the guess.",
         lambda x, noise, a, b, fresh: _step(x, noise, a, b, fresh, cut=False).clamp(-1, 1))
     wrong_level = wrong("Makes the guess with level b.",
@@ -101,5 +103,6 @@ ANSWERS = {
     "factors_exchanged": ("its own step", "belongs to the picture"),
     "in_place": ("changed its inputs", "in place"),
     "old_noise_kept": ("belongs to the cut guess", "Compute it anew"),
+    "ratio_upside_down": ("shares of level b", "a/b or b/a"),
     "heads_left_apart": ("got 4 axes", "What undoes"),
 }

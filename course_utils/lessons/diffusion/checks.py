@@ -125,6 +125,8 @@ def _compare(candidate, *levels, fresh=True, cut=False):
     share = (1 - b - (1 - b) / (1 - a) * (1 - a / b)) ** 0.5  # of the old noise
     uncut = cut and torch.allclose(expected - answer, share * (belongs - noise), atol=1e-4)
     hint = _BELONGS if uncut else ""
+    if answer.isnan().any():
+        hint = "Is your σ² negative? Which ratio is below 1, a/b or b/a?"
     expect_close(answer, expected, f"from {levels[0]} to {levels[1]}", atol=1e-4, hint=hint)
 
 

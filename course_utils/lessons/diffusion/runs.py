@@ -110,6 +110,15 @@ def asking_late(*, count: int, scale: float, seed: int) -> dict:
 
 
 @stored(
+    cases=[{"count": 24, "scale": words.SCALE, "seed": seed} for seed in SEEDS],
+    data=["models/words_unet.npz", "models/vit.npz"],
+)
+def without_words(*, count: int, scale: float, seed: int) -> dict:
+    """As `forbidding` and `asking_late`, but both words are missing together: what becomes of the halves."""
+    return {"result": words.without_words(words.painter(), count=count, scale=scale, seed=seed)}
+
+
+@stored(
     cases=[{"kind": kind, "steps": 400, "seed": seed} for seed in SEEDS for kind in
            ("both", "attention", "norm", "deep", "neither", "alone", "aligned")]
     + [{"kind": kind, "steps": 1200, "seed": seed} for seed in SEEDS

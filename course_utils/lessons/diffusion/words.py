@@ -385,6 +385,31 @@ def asked_late(
     return result
 
 
+def without_words(
+    network: Captioned, *, count: int, seed: int, scale: float = SCALE
+) -> dict[str, float]:
+    """As `forbidden` and `asked_late`, but no word at all may be asked, so no other word takes over.
+
+    Returns:
+        Shares of halves as named by "step, until" and "step, from": words are asked until this step, or from it on.
+    """
+    words, noise = random_captions(count, seed), noises(count, seed)
+    none = torch.zeros(count, 2, dtype=torch.bool)
+    pictures, _ = walk(network, words, noise, scale=scale)
+    right = named(pictures[-1]) == words
+    untold, _ = walk(network, words, noise, allowed=none, scale=scale)
+    result = {}
+    for begin in BEGINS:
+        until, _ = walk(
+            network, words, noise, allowed=none, scale=scale, begin=begin, x=pictures[begin]
+        )
+        later, _ = walk(network, words, noise, scale=scale, begin=begin, x=untold[begin])
+        for name, drawn in (("until", until), ("from", later)):
+            kept = (named(drawn[-1]) == words)[right].float().mean().item()
+            result[f"{VISITED[begin]}, {name}"] = round(kept, 3)
+    return result
+
+
 def all_but_one(count: int) -> list[Tensor]:
     """Which words may be asked without the left word, and without the right one: each (count, 2)."""
     return [torch.arange(2).expand(count, 2) != word for word in (0, 1)]
@@ -466,8 +491,13 @@ def verdict(asked: Tensor, seen: Tensor) -> str:
     return " | ".join(halves)
 
 
-def plot_window(ax: Axes, gone: Sequence[StoredRun], late: Sequence[StoredRun]) -> None:
-    """Shares of halves that become what their word says: asked only until a step, and asked only from a step on."""
+def plot_window(
+    ax: Axes, gone: Sequence[StoredRun], late: Sequence[StoredRun], alone: Sequence[StoredRun]
+) -> None:
+    """Shares of halves that become what their word says: asked only until a step, and asked only from a step on.
+
+    Dotted, the means of `alone`, where no other word may be asked instead.
+    """
     for runs, color, label in (
         (gone, "key", "asked until this step"),
         (late, "query", "asked only from this step on"),
@@ -477,6 +507,14 @@ def plot_window(ax: Axes, gone: Sequence[StoredRun], late: Sequence[StoredRun]) 
             shares = [run.result[f"{step}, named"] for step in steps]
             look = {"color": COLORS[color], "label": label if run is runs[0] else None}
             ax.plot(steps, shares, "o-", ms=3, **look)
+    for name, color, label in (
+        ("until", "key", "the same, without a rival"),
+        ("from", "query", None),
+    ):
+        steps = [int(VISITED[i]) for i in BEGINS]
+        rows = [[run.result[f"{step}, {name}"] for step in steps] for run in alone]
+        means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+        ax.plot(steps, means, ":", color=COLORS[color], label=label)
     ax.set(xlabel="Step", ylabel="Halves as their word says", xlim=(STEPS + 4, 82), ylim=(0, 1.02))
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.legend(title="The word is", fontsize=8)
@@ -513,7 +551,9 @@ def how_sure() -> Markdown:
         "with both words. Guidance makes the stretch sharper, because it pushes a half towards the word that may be "
         f"asked. Without it, {share(plain, '114, named')} of the halves keep a word that is forbidden from step 114 "
         f"on, and {share(plain_late, '171, named')} find a word that may be asked only from step 171 on; the two ways "
-        "are then worth the same near step 157. The colors are those of one head of the first cross-attention. We "
+        "are then worth the same near step 157, and the half whose word stays keeps it in "
+        f"{share(plain, '200, beside')} of the cases if the other word is missing from the start. The colors are those "
+        "of one head of the first cross-attention, chosen because it tells the halves best apart. We "
         "haven't tried whether added vectors would do as well at this size, but on the further page, at 8 × 8 pixels, "
         "they come close."
         "\n\n</details>"
