@@ -396,8 +396,8 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 cu.live.memory()
 
 # %% [markdown]
-# Could a model without attention find another way?
-# No such model can, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
+# Could our ViT without its attention layers find another way?
+# It could not, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
 # So it can only guess among fifteen places, and is right once in fifteen times, or 0.067.
 # The table compares such a model, and a hidden layer that sees all the pixels at once, with our player.
 
@@ -550,7 +550,7 @@ fig
 # The farther left a mark lies, the more the model needed what we took.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-count = 4  # try 1 … 8
+count = 4  # try 3 … 5
 many, names = scaled(test.images[:500]), test.labels[:500]
 flows = [analysis.attention_rollout(analysis.maps_of(m, many))[:, 0, 1:] for m in models]
 
@@ -595,8 +595,9 @@ fig
 # %% [markdown]
 # Rollout finds patches that matter: in two of the three models forbidding them hurts more than each control does.
 # In the third one the brightest patches do as well, and these we could have found without a model.
-# **Forbidding each patch in turn finds what the answer needs**, in every model and by a clear margin.
+# **Forbidding each patch in turn finds patches that hurt more than every control's**, in every model and by a clear margin.
 # That is no miracle, because it asks the model itself sixteen times.
+# But it asks about one patch at a time, so it overlooks patches that can stand in for each other, as in the boot of the first screen.
 #
 # ### Exercise 3 · A garment of your own
 #
@@ -630,7 +631,7 @@ for ax, title in zip(axes, ("picture", "rollout", "forbid each"), strict=True):
 fig
 
 # %% [markdown]
-# We would ask for the answer without that square, and for the map of a second training.
+# We would ask for the answer without that square and without another, equally bright one, and for the same with the map of a second training: if that does as much harm, the map is about the picture and not about this model.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Forbidding each patch finds what hurts most, in every model.", given=count == 4):
