@@ -5,7 +5,9 @@ Some ten seconds of one quiet core each; those on real sentences, in `real`, a q
 
 import copy
 import itertools
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,6 +21,7 @@ from course_utils.lessons.training_transformers.small_spanish import (
     evenness,
     likeness,
     spanish_world,
+    spread,
     world_of,
 )
 from course_utils.lessons.training_transformers.variants import (
@@ -171,6 +174,53 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
 
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
+    chapter=["new_model", "train", "world"],
+    data=DATA,
+    small=True,
+)
+def gradients(chapter, *, warmup: int, seed: int) -> dict:
+    """The first 112 steps with the norm after: the gradient's norm before clipping, in all and in some parts.
+
+    "spread" is how far the encoder's outputs lie from their sentence's mean, as a share of their size (root mean
+    squares, validation sentences).
+    """
+    model, world = chapter.new_model(False, seed), chapter.world
+    validation = world.whole(world.val)
+    squares: Counter = Counter()
+    curves: dict[str, list] = {}
+
+    def parts_of(name: str) -> Iterator[str]:
+        yield "total"
+        if "cross_attention." in name:
+            looks = "query_proj" in name or "key_proj" in name
+            yield "cross-attention, queries and keys" if looks else "cross-attention, values"
+        else:
+            yield name.split(".")[0]
+
+    def note(name: str, weight: nn.Parameter) -> None:
+        for part in parts_of(name):
+            squares[part] += weight.grad.square().sum().item()
+
+    for name, weight in model.named_parameters():
+        weight.register_post_accumulate_grad_hook(partial(note, name))
+
+    def look(step: int) -> None:
+        if step in WATCHED or step % 4 == 0:
+            for part, square in squares.items():
+                curves.setdefault(part, []).append([step, float(f"{square**0.5:.3g}")])
+            curves.setdefault("spread", []).append(
+                [step, float(f"{spread(model, validation):.3g}")]
+            )
+        squares.clear()
+
+    batches = world.batches(HALF, seed=seed)
+    losses = chapter.train(model, batches, lambda step: RATE * rate(step, warmup), each_step=look)
+    result = {name: points_of[-1][1] for name, points_of in curves.items()}
+    return {"result": result | {"loss": last(losses)}, "curves": curves}
+
+
+@stored(
+    cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world", "with_another_english", "loss_on"],
     data=DATA,
 )
@@ -262,6 +312,21 @@ def broken(chapter, *, seed: int) -> dict:
 
 
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA)
+def broken_early(chapter, *, seed: int) -> dict:
+    """A training with a warm-up whose rate jumps at step 56: BLEU then, and at step 196 for three high rates."""
+    world, model = chapter.world, chapter.new_model(False, seed)
+    batches = list(world.batches(196, seed=seed))
+    early = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    chapter.train(model, batches[:56], lambda step: RATE * rate(step, WARMUP), early)
+    result = {"start, bleu": world.bleu(model, world.val)}
+    for high in (1.2e-2, 2e-2, HIGH):
+        other, optimizer = copy.deepcopy((model, early))
+        chapter.train(other, batches[56:], lambda step, high=high: high, optimizer)
+        result[f"{high:g}, bleu"] = world.bleu(other, world.val)
+    return {"result": result}
+
+
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA)
 def four_times_as_long(chapter, *, seed: int) -> dict:
     """The training that fails, with 1,120 steps."""
     world, model = chapter.world, chapter.new_model(False, seed)
@@ -272,23 +337,32 @@ def four_times_as_long(chapter, *, seed: int) -> dict:
 
 
 @stored(
-    cases=[
-        {"fresh": fresh, "seed": seed}
-        for seed in SEEDS
-        for fresh in ("nothing", "encoder", "decoder")
-    ],
-    chapter=["new_model", "train", "exchange", "world"],
+    seeds=SEEDS,
+    chapter=["new_model", "train", "exchange", "world", "with_another_english", "loss_on"],
     data=DATA,
 )
-def second_try(chapter, *, fresh: str, seed: int) -> dict:
-    """112 steps of the training that fails; a part made anew; 112 steps that begin with a warm-up."""
-    world, model = chapter.world, chapter.new_model(False, seed)
-    chapter.train(model, world.batches(HALF, seed=seed), lambda step: RATE * rate(step, 0))
-    chapter.exchange(model, fresh, seed)
-    batches = world.batches(HALF, seed=seed + 10)
-    losses = chapter.train(model, batches, lambda step: RATE * rate(step, WARMUP))
-    result = {"bleu": world.bleu(model, world.val), "loss": last(losses)}
-    return {"result": result, "curves": {"loss": points(losses)}}
+def second_try(chapter, *, seed: int) -> dict:
+    """112 steps of the training that fails; a part made anew; 224 steps that begin with a warm-up.
+
+    The encoder and the decoder are made anew twice each. After 112 and after 224 steps: the validation loss with the
+    right English and with another sentence's, and BLEU.
+    """
+    world, failed = chapter.world, chapter.new_model(False, seed)
+    chapter.train(failed, world.batches(HALF, seed=seed), lambda step: RATE * rate(step, 0))
+    right, result = world.whole(world.val), {}
+    another = chapter.with_another_english(right)
+    for fresh, draw in (("nothing", 0), *itertools.product(("encoder", "decoder"), (0, 1))):
+        model = chapter.exchange(copy.deepcopy(failed), fresh, seed + 100 * draw)
+
+        def look(step: int, model=model, name=f"{fresh} {draw}") -> None:
+            if step % HALF == 0:
+                result[f"{name}, {step}, right"] = chapter.loss_on(model, right)
+                result[f"{name}, {step}, another"] = chapter.loss_on(model, another)
+                result[f"{name}, {step}, bleu"] = world.bleu(model, world.val)
+
+        batches = world.batches(2 * HALF, seed=seed + 10)
+        chapter.train(model, batches, lambda step: RATE * rate(step, WARMUP), each_step=look)
+    return {"result": result}
 
 
 @stored(

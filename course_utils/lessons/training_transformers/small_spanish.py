@@ -56,6 +56,16 @@ def likeness(model: Transformer, batch: Batch) -> float:
 
 
 @torch.no_grad()
+def spread(model: Transformer, batch: Batch) -> float:
+    """How far the encoder's outputs lie from the mean of their sentence, as a share of their size."""
+    with evaluating(model):
+        memory, mask = model.encode(batch.source, batch.source_lens)
+    real = mask[:, 0, 0, :, None].to(memory.dtype)
+    mean = (memory * real).sum(dim=1, keepdim=True) / real.sum(dim=1, keepdim=True)
+    return (((memory - mean) * real).norm() / (memory * real).norm()).item()
+
+
+@torch.no_grad()
 def evenness(model: Transformer, batch: Batch) -> float:
     """Mean entropy of the cross-attention's rows as a share of that of equal weights, over all layers.
 
