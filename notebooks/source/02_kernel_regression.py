@@ -283,7 +283,7 @@ fits_and_maps(
 # Every point is both a query and a key, so the scores form an (n, n) matrix.
 # How do you make the other points share all of the weight?
 # (A loop over the points is correct too, just longer.)
-# It should work for widths down to 0.05, and let a gradient reach the width.
+# It should work for widths down to 0.05 where points lie as close as ours, and let a gradient reach the width.
 # Keep the names of the parameters, because the chapter goes on with your function once it passes.
 
 
@@ -581,7 +581,7 @@ by_rule.round(3)
 #
 # Now give it a case of your own, and try to fool it.
 # Write down at least eight points (place, value), with places from 0 to 5 and values from −5 to 5, and put exactly one of them at the place 2.5.
-# Choose them so that its answer at 2.5 misses *your* value there by more than 2.
+# Choose them so that the average at 2.5, with your point in it, misses *your* value there by more than 2 (the check takes a Gaussian of the network's width, 0.43).
 # Before you run it, say which points will share the weight.
 
 
