@@ -49,6 +49,11 @@ class my_context:
         weights = _weights(query, keys, mask, w)
         return weights[:, None] @ memory, weights
 
+    def squeezes_the_batch_away(query, keys, memory, mask, w):
+        """Squeezes all axes of size 1, with a batch of one sentence also that of the batch."""
+        weights = _weights(query, keys, mask, w)
+        return (weights[:, None] @ memory).squeeze(), weights
+
     def a_column_of_weights(query, keys, memory, mask, w):
         """A matrix product with w as a column."""
         scores = (query[:, None] + keys).tanh() @ w[:, None]
@@ -172,6 +177,7 @@ class my_order:
 
 ANSWERS = {
     "keeps_the_axis": ("expected shape (3, 8)", "a 1 left over"),
+    "squeezes_the_batch_away": ("expected shape (1, 1)", "batch of one sentence was squeezed"),
     "weights_first": ("expected the context first", "comes first"),
     "weights_times_w": ("RuntimeError", "up to the scores (b, m)"),
     "a_mean_of_the_products": ("expected 0.971", "sum over the tokens"),

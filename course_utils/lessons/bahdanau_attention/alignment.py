@@ -3,6 +3,7 @@
 import copy
 import math
 import random
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -127,6 +128,22 @@ def diagonal(pair: Pair) -> Tensor:
     """The guess that has learned nothing: all weight of each target word at the same share of the source."""
     step = (len(pair.source) - 1) / max(len(pair.target) - 1, 1)
     return torch.eye(len(pair.source))[[round(t * step) for t in range(len(pair.target))]]
+
+
+def best_by_position(train: Sequence[Pair]) -> Callable[[Pair], Tensor]:
+    """The guess that has counted in `train`, of each position and both lengths, which place is linked the most."""
+    counts = defaultdict(Counter)
+    for pair in train:
+        for source, target in pair.alignment or ():
+            counts[target, len(pair.target), len(pair.source)][source] += 1
+
+    def guess(pair: Pair) -> Tensor:
+        shapes = [(t, len(pair.target), len(pair.source)) for t in range(len(pair.target))]
+        usual = diagonal(pair).argmax(dim=-1).tolist()  # where nothing was counted
+        places = [max(counts[at], key=counts[at].get, default=usual[at[0]]) for at in shapes]
+        return torch.eye(len(pair.source))[places]
+
+    return guess
 
 
 def crossings(pair: Pair) -> int:

@@ -93,6 +93,14 @@ def _(candidate):
     query, w = torch.tensor([[0.5]]), torch.tensor([2.0])
     expected = attend(query, states, states, mask, w)
     context, weights = _two(candidate(query, states, states.clone(), mask, w))
+    alone = (
+        "A batch of one sentence was squeezed away, because `.squeeze()` drops every axis of size 1. Say which axis "
+        "you mean, as in `.squeeze(1)`."
+    )
+    for answer, shape in ((weights, (1, 3)), (context, (1, 1))):
+        actual = tuple(getattr(answer, "shape", shape))
+        reason = f"for one sentence of three tokens got shape {actual}, expected shape {shape}"
+        expect(len(actual) >= 2, reason, alone)
     expect_close(weights, expected[1], "weights")
     hint = "The weights are right. How do you mix the memory with them? Multiply, then sum over the tokens."
     expect_close(context, expected[0], "context", hint=hint)
