@@ -584,7 +584,7 @@ runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
 late = cu.stored_runs("diffusion", "asking_late", scale=words.SCALE)
 alone = cu.stored_runs("diffusion", "without_words")
 fig, ax = cu.subplots(
-    width=6.4, height=2.9,
+    width=8.0, height=2.9,
     alt="Share of halves that become what their own word says, over the steps from 200 to 86, three lines each. If the word is asked only until a step, the share rises: near "
     "zero at 200, a fifth at 171, a half at 157, and nearly nine tenths at 114. If it is asked only from a step on, the share falls: nine tenths at 171, six tenths at 157, "
     "and a seventh at 114. The lines cross near 155. Dotted, if no other word is asked instead: from 0.14 at 200 over 0.6 at 171 to 0.95 at 114, and from 0.9 at 171 to 0.4 at 114.",

@@ -517,7 +517,7 @@ def plot_window(
         ax.plot(steps, means, ":", color=COLORS[color], label=label)
     ax.set(xlabel="Step", ylabel="Halves as their word says", xlim=(STEPS + 4, 82), ylim=(0, 1.02))
     ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.legend(title="The word is", fontsize=8)
+    ax.legend(title="The word is", fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
 def how_sure() -> Markdown:
