@@ -345,6 +345,7 @@ pretrained.load_state_dict(stored.state)
 @torch.no_grad()
 def fill(text, best=4):
     """The likeliest tokens for the gap, with their probabilities."""
+    assert text.count("___") == 1, "Write exactly one ___ into the sentence."
     left, right = (subwords.encode(side) for side in text.split("___"))
     ids = torch.tensor([[2, *left, MASK, *right, 3]])  # between <bos> and <eos>
     probs = pretrained(ids, torch.tensor([ids.shape[1]]))[0, 1 + len(left)].softmax(dim=-1)
@@ -422,20 +423,21 @@ print(f"of {len(loss) // 2} pairs, {pairs:.1%} have the exchanged order less lik
 # So here labels have to say how improbable is too improbable.
 #
 # The usual way is **[fine-tuning](C_glossary.ipynb#fine-tuning)**: we put a *new output layer* on the mean of the network's features and train everything a little further, with the labels.
-# But there is a second way, to *ask it as it was trained*.
+# But there is a second way, to ask the network as it was trained.
 # A BERT has no $P(x)$, but we can hide each token in turn and add up the losses, which is minus the **pseudo-log-likelihood** ([Salazar et al., 2020](https://arxiv.org/abs/1910.14659)).
 # Then the labels only have to choose one number, the threshold above which we say *exchanged*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The same pretrained BERT and the same fifty labels, used in two ways. Which one is right more often?",
-    ["the new output layer", "asked as trained", "about the same"],
-    answer="asked as trained",
+    "With fifty labels a new output layer on our BERT is right about 0.7 of the time. How often is the same BERT right if the labels only choose the threshold?",
+    (0.5, 1.0),
+    answer=0.92,
+    within=0.06,
     wrong={
-        "the new output layer": "It can adapt every weight. But how many weights is that, and how many labels has it got to set them by?",
-        "about the same": "They do begin with the same weights. How much is left to learn from the labels in each of the two ways?",
+        "less": "One number is little to learn, that's true. But how much does the BERT already know about sentences before it sees a label?",
+        "more": "Some sentences are rare in any order. On which side of a single threshold do they fall?",
     },
-    why="Asked as trained, the BERT answers a question that it has practiced on thousands of sentences. The new layer has to find out from 25 pairs what an exchange looks like in the mean of the features.",
+    why="0.92. The BERT answers a question that it has practiced on thousands of sentences, while the new layer has to find out from 25 pairs what an exchange looks like in the mean of the features.",
 )
 
 # %% [markdown]
@@ -526,25 +528,27 @@ fig
 #
 # Putting a task into the form that a network was trained on is also the idea of a **[prompt](C_glossary.ipynb#prompt)**.
 #
-# In the language of probability, a classifier from scratch learns only $P(Y \mid X)$, a label for a given sentence, and from fifty of them it learned nothing here.
-# A language model learns $P(X)$, which sentences there are, from 18,748 sentences without labels.
-# With a threshold this becomes a **generative** model of both, which overfits less here.
-# It only helps where the label changes how probable a sentence is, and wouldn't tell us whether a sentence is about food.
+# But a threshold only helps where the label changes how probable a sentence is, and wouldn't tell us whether a sentence is about food.
 #
 # Is *your* sentence in order?
 # Write one, exchange two neighbors, and ask the BERT about both.
 
 # %% tags=["nbval-ignore-output"]
-mine = ["the old woman reads a book .", "the old woman reads book a ."]  # yours, in two orders
+mine = ["she wants to read a book .", "she wants to read book a ."]  # yours, in two orders
 strange = strangeness(pretrained, tasks.labeled([(text, 0) for text in mine])).tolist()
 for loss, text in zip([*strange, threshold], [*mine, "the threshold"], strict=True):
     print(f"{loss:5.1f}  {text}")
+
+# %% [markdown]
+# The threshold tells these two apart.
+# But *the old woman reads a book .* has 18.8, so it counts as exchanged, although the order *book a* has even more, 28.8.
+# If you have both orders, compare them with each other.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
     "The two networks that are asked are those of the first screen. "
-    "We pretrained a second pair, too, all at one rate, and asked both pairs for the loss of the strangest token alone: with fifty labels the GPTs had 0.95 and 0.93, and the BERTs 0.92 and 0.83, so a BERT can also be behind counting. "
+    "We pretrained a second pair, too, all at one rate, and asked both pairs in another way, for the loss of the strangest token alone: with fifty labels the GPTs had 0.95 and 0.93, and the BERTs 0.92 and 0.83, so a BERT can also be behind counting. "
     "The new layers are on the BERT of the first screen or on networks from scratch, with three draws of labels, and each has the best of four rates by 500 other sentences, which have labels as well, a help that the threshold doesn't get. "
     "The network with four times the steps had one rate. "
     "The BERTs were still getting better when we stopped, and they had 40 % of the tokens hidden in training but only one in the test, so we can't say why they come level with counting so late. "
@@ -566,6 +570,16 @@ with cu.guard(
     by_counting = ways["counts, asked likewise"][50]
     assert min(ways["GPT, asked as trained"][50]) > max(by_counting) + 0.02
     assert all(abs(right - max(by_counting)) < 0.07 for right in ways["BERT, asked as trained"][50])
+
+with cu.guard(
+    "The threshold tells the two orders apart; with an old woman both are above it, and the right order is still below the other.",
+    given=mine == ["she wants to read a book .", "she wants to read book a ."],
+):
+    assert strange[0] + 2 < threshold < strange[1] - 2
+    women = ["the old woman reads a book .", "the old woman reads book a ."]
+    in_order, exchanged = strangeness(pretrained, tasks.labeled([(text, 0) for text in women]))
+    assert abs(in_order - 18.8) < 0.1 and abs(exchanged - 28.8) < 0.1
+    assert threshold < in_order
 
 with cu.guard("By its strangest token one of the two BERTs is behind counts, and no GPT is."):
     strangest = {name: [run.result["order 50"] for run in runs] for name, runs in readers.items()}
@@ -680,8 +694,8 @@ with cu.guard(
 #   BERT picks tokens, and shows most of them as a mask, some as another token and some as they are.
 # - Reading both sides makes a gap much easier to fill, for counting as well as for a network.
 #   So compare a loss with a count that reads the same sides.
-# - Here pretraining was worth most where labels were few, above all when we asked the network what it had practiced.
-#   To say which of two orders is likelier, it needed none.
+# - With fifty labels, asking the network what it had practiced was worth far more here than a new layer, which caught up with the BERT at a thousand.
+#   To say which of two orders is likelier, the GPT needed none.
 #
 # Next: [Vision transformers](15_vision_transformers.ipynb).
 # [BERT and transfer: LoRA's worth, and heirs](14_bert_and_transfer_further.ipynb) compares three ways to fine-tune, tries an autoencoder, and shows what later models changed.

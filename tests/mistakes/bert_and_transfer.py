@@ -24,6 +24,11 @@ def _replaced(ids, vocab_size, share, mask, ordinary=None, other=None):
     return tokens, ids.masked_fill(~picked, -100)
 
 
+def _always_masked(ids, share, mask):
+    picked = (torch.rand(ids.shape) < share) & (ids > mask)
+    return ids.masked_fill(picked, mask), ids.masked_fill(~picked, -100)
+
+
 class fixed_masking:
     share_forgotten = wrong("Picks 15 % whatever is asked.",
         lambda ids, vocab_size, share=0.15, mask=4: _replaced(ids, vocab_size, 0.15, mask))
@@ -39,6 +44,8 @@ class fixed_masking:
     floats = wrong("Right, but the tokens are floats, which no embedding takes.",
         lambda ids, vocab_size, share=0.15, mask=4:
             tuple(part.float() for part in _replaced(ids, vocab_size, share, mask)))
+    only_masks = wrong("Masks whatever is picked.",
+        lambda ids, vocab_size, share=0.15, mask=4: _always_masked(ids, share, mask))
     mask_written_down = wrong("The id of the mask is 4, whatever is given.",
         lambda ids, vocab_size, share=0.15, mask=4: _replaced(ids, vocab_size, share, 4))
 
@@ -55,6 +62,11 @@ class fixed_masking:
         tokens = ids.masked_fill(picked & (fate < 0.8), mask)
         tokens = torch.where(picked & (fate < 0.9), other, tokens)
         return tokens, ids.masked_fill(~picked, -100)
+
+    def kept_not_asked(ids, vocab_size, share=0.15, mask=4):
+        """Asks only where the token changed."""
+        tokens, targets = _replaced(ids, vocab_size, share, mask)
+        return tokens, targets.masked_fill(tokens == ids, -100)
 
     def still_in_place(ids, vocab_size, share=0.15, mask=4):
         """Right answers, and the caller's ids are changed."""
@@ -113,6 +125,27 @@ class my_lora:
         layer.forward = lambda x: linear(x) + alpha / rank * (x.detach() @ layer.A @ layer.B.T)
         return layer
 
+    def super_forgotten(linear, rank=4, alpha=8.0):
+        """A module that is never set up."""
+
+        class Beside(nn.Module):
+            def __init__(self):
+                self.linear = linear.requires_grad_(False)
+
+        return Beside()
+
+    def A_the_other_way(linear, rank=4, alpha=8.0):
+        """A is (rank, inputs), as in the paper, and used as if it were (inputs, rank)."""
+        layer = _Layer(linear, rank, alpha)
+        layer.A = nn.Parameter(torch.randn(rank, linear.in_features))
+        return layer
+
+    def relu_between(linear, rank=4, alpha=8.0):
+        """A small network instead of a linear change."""
+        layer = _Layer(linear, rank, alpha)
+        layer.forward = lambda x: linear(x) + alpha / rank * ((x @ layer.A).relu() @ layer.B.T)
+        return layer
+
     def zeros_in_A(linear, rank=4, alpha=8.0):
         """A begins as zeros and B at random: the product is zero, too, and the text says the reverse."""
 
@@ -130,6 +163,11 @@ class my_lora:
 
 
 ANSWERS = {
+    "only_masks": ("all picked tokens are masked", "other 20 %"),
+    "kept_not_asked": ("no token that is asked for stays", "neither masked nor replaced"),
+    "super_forgotten": ("before Module.__init__()", "super().__init__()"),
+    "A_the_other_way": ("x is (4, 5, 10)", "x, A and Bᵀ"),
+    "relu_between": ("the change at −x", "between A and Bᵀ"),
     "floats": ("torch.float32", "stay integers"),
     "the_course_s_own": ("it calls LoRA.__init__", "step by step"),
     "mask_written_down": ("special tokens", "is an argument"),

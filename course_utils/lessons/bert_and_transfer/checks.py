@@ -5,6 +5,7 @@ from torch import nn
 
 from course_utils.kit.check import (
     Check,
+    Unmet,
     WrongKind,
     expect,
     expect_close,
@@ -18,6 +19,11 @@ from course_utils.kit.check import (
 fixed_masking = Check("fixed_masking")
 
 MASK, SIZE = 4, 500
+
+
+ALL_MASKED = "What do the other 20 % of the picked tokens read? Half a random token, and half the token itself."
+
+NONE_KEPT = "Which picked tokens are neither masked nor replaced? They stay as they are, and are asked for, too."
 
 
 def _ids(size=SIZE):
@@ -84,8 +90,10 @@ def _expect_shares(ids, tokens, targets, expected):
     reason = f"{share:.0%} of the ordinary tokens are picked, expected {expected:.0%}"
     expect(abs(share - expected) < 0.02, reason)
     hidden = (tokens == MASK)[picked].float().mean().item()
-    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked, expected 80 %")
+    expect(hidden < 1, "all picked tokens are masked", ALL_MASKED)
     stayed = (tokens == ids)[picked].float().mean().item()
+    expect(stayed > 0.02, "no token that is asked for stays as it is", NONE_KEPT)
+    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked, expected 80 %")
     expect(abs(stayed - 0.1) < 0.04, f"{stayed:.0%} of the picked tokens are kept, expected 10 %")
 
 
@@ -123,11 +131,21 @@ def _(candidate):
 my_lora = Check("my_lora", forbids=["LoRA.__init__"])
 
 
+NO_SUPER = "What is the first line of your `__init__`? `super().__init__()` comes before all layers and parameters."
+NOT_LINEAR = "What stands between A and Bᵀ? The change is two products and a factor, with no activation and no bias."
+SHAPES = "Write the shapes of x, A and Bᵀ side by side. Each product sums over an axis that both sides have."
+
+
 def _layer(candidate, rank=3, alpha=6.0):
     """A linear layer from 10 to 7 numbers, a copy of its weight and bias, and what the candidate makes of it."""
     linear = nn.Linear(10, 7)
     before = linear.weight.detach().clone(), linear.bias.detach().clone()
-    layer = candidate(linear, rank, alpha)
+    try:
+        layer = candidate(linear, rank, alpha)
+    except AttributeError as error:
+        if "before Module.__init__()" in str(error):
+            raise Unmet("your layer is used before Module.__init__()", NO_SUPER) from None
+        raise
     if not isinstance(layer, nn.Module):
         raise WrongKind(f"got a {type(layer).__name__}, expected a module")
     return linear, before, layer
@@ -157,7 +175,13 @@ def _(candidate):
     """
     linear, _, layer = _layer(candidate)
     x = torch.randn(4, 5, 10)
-    expect_close(layer(x), linear(x), "before any training, the output")
+    try:
+        y = layer(x)
+    except RuntimeError as error:
+        if "shapes" in str(error) or "size" in str(error):
+            raise Unmet(f"x is (4, 5, 10), and {error}", SHAPES) from None
+        raise
+    expect_close(y, linear(x), "before any training, the output")
     for parameter in _trainable(layer):
         expect(
             10 not in parameter.shape or bool(parameter.any()),
@@ -205,23 +229,6 @@ def _(candidate):
             expect_equal(rank, min(parameter.shape), "after two steps, the rank of A or of B")
 
 
-@my_lora.must("passes the gradient on to the layers below, through both parts")
-def _(candidate):
-    """Which line keeps a gradient from passing? Look for `no_grad` or `detach`: the layers below have to learn as
-    well.
-    """
-    _, _, layer = _layer(candidate)
-    _two_steps(layer, torch.randn(6, 10))
-    x = torch.zeros(3, 10, requires_grad=True)
-    y = layer(x).sum()
-    expect(y.requires_grad, "no gradient reaches the output")
-    (slopes,) = torch.autograd.grad(y, x, allow_unused=True)
-    expect(slopes is not None, "no gradient reaches the input")
-    with torch.no_grad():
-        slope = (layer(torch.eye(10)) - layer(torch.zeros(1, 10))).sum(dim=1)
-    expect_close(slopes, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
-
-
 @my_lora.must("adds a linear change of the given rank, scaled by alpha / rank")
 def _(candidate):
     """By which factor do you multiply x A Bᵀ? Add this to the linear layer's output, and no bias or activation.
@@ -237,6 +244,8 @@ def _(candidate):
             for parameter, value in zip(_trainable(module), values, strict=True):
                 parameter.copy_(value)
             changes.append(module(torch.eye(10)) - base(torch.eye(10)))
+            back = module(-torch.eye(10)) - base(-torch.eye(10))
+        expect_close(back, -changes[-1], "the change at −x", atol=1e-4, hint=NOT_LINEAR)
     rank = int(torch.linalg.matrix_rank(changes[0], rtol=1e-4))
     expect_equal(rank, 2, "rank of the change")
     expect_close(changes[1], 2 * changes[0], "twice the alpha, the change")
@@ -245,3 +254,20 @@ def _(candidate):
         A, B = (next(v for v in values if n in v.shape) for n in (10, 7))
         A, B = A if A.shape[0] == 10 else A.T, B if B.shape[0] == 7 else B.T
         expect_close(changes[0], 3 * A @ B.T, "rank 2 and alpha 6, the change", atol=1e-4)
+
+
+@my_lora.must("passes the gradient on to the layers below, through both parts")
+def _(candidate):
+    """Which line keeps a gradient from passing? Look for `no_grad` or `detach`: the layers below have to learn as
+    well.
+    """
+    _, _, layer = _layer(candidate)
+    _two_steps(layer, torch.randn(6, 10))
+    x = torch.zeros(3, 10, requires_grad=True)
+    y = layer(x).sum()
+    expect(y.requires_grad, "no gradient reaches the output")
+    (slopes,) = torch.autograd.grad(y, x, allow_unused=True)
+    expect(slopes is not None, "no gradient reaches the input")
+    with torch.no_grad():
+        slope = (layer(torch.eye(10)) - layer(torch.zeros(1, 10))).sum(dim=1)
+    expect_close(slopes, slope.expand(3, 10), "the gradient of the input", atol=1e-4)
