@@ -41,12 +41,12 @@ cu.explore.squeezed_context()
 
 # %% [markdown]
 # The network that looks back copies nearly all strings of twelve letters after eight passes.
-# The network with the vector learns short strings soon and long strings late, and for twelve letters its training has to be about ten times as long.
+# The network with the vector learns short strings soon and long strings late, and for twelve letters its training had to be more than ten times as long.
 # Looking back is **attention**, which we build in the next chapter.
 #
 # So is the vector too small?
-# By counting, there is room enough, because twelve letters are 43 bits and two numbers of the vector have 64.
-# But the network has to *find* a code by gradient descent, and a way to undo it, whereas a decoder that looks back finds a vector for each letter.
+# Counted in bits, there is room enough, because twelve letters are 43 bits and two numbers of the vector are 64.
+# But gradient descent has to *find* a code, and a way to undo it, whereas a decoder that looks back is given a vector for each letter.
 #
 # By the end of this chapter you will be able to
 #
@@ -79,7 +79,7 @@ for name in ("source", "target_in", "target_out", "source_lens"):
 # With its `<eos>` (3) *bad* has four real tokens, and the rest is `<pad>` (0).
 #
 # Why is the target there twice?
-# At each step the decoder reads the token before and has to say the next one.
+# At each step the decoder reads one token and has to say the next one.
 # So what it says is what it reads, **shifted by one**, and `<bos>` (2) gives it something to begin with.
 #
 # Each number picks a row of a learned table, the token's **embedding**.
@@ -220,7 +220,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# The gates multiply the gradient on its way back as well, so it lives as long as the memory, and a gate can be learned.
+# The gates also multiply the gradient going back, so it lives as long as the memory, and the gates can be learned.
 # (Its older relative, the **LSTM**, has a second state and three gates.)
 #
 # ## Encoder and decoder
@@ -263,7 +263,7 @@ cu.Drawing(
 
 # %% [markdown]
 # Let's write it in three steps.
-# The encoder has a GRU for each direction, `pack_padded_sequence` tells it where each string ends, and `squeeze` is the narrow place.
+# The encoder has a GRU for each direction, `pack_padded_sequence` tells it where each string ends, and `squeeze` is the bottleneck.
 
 
 # %%
@@ -340,7 +340,7 @@ class Translator(nn.Module):
 # %% [markdown]
 # ## Training: teacher forcing and the loss
 #
-# At first the decoder says nonsense, and from reading that it would learn little.
+# At first the decoder says nonsense, and reading that would teach it little.
 # So in training we let it read the *right* tokens, `target_in`, whatever it has said, and we can judge all steps at once.
 # This is **teacher forcing**.
 # (Its price is **exposure bias**, because the decoder never learns to go on from its own mistakes.)
@@ -395,7 +395,7 @@ def masked_loss(logits, targets, lens):  # the course's version
 # %% [markdown]
 # Now the loop.
 # For each batch we compute the loss and its gradient, shorten a gradient longer than 1, and move the weights with Adam, which gives each its own step size.
-# A **pass** (or epoch) does this for all batches and then reads held-out ones without learning.
+# A **pass** (or epoch) does this for all batches, and then reads others without learning, which were **held out** for this.
 
 # %%
 mean_loss = cu.choose(my_masked_loss, masked_loss)
@@ -460,7 +460,7 @@ blind_copier = torch.tensor(len("abcdefghijkl")).log().item()
 show_losses(
     history,
     blind_copier,
-    "Loss per token of the copier over four passes. It begins near the dotted line at 2.5, which a decoder reaches that does not see the "
+    "Loss per token of the copier over four passes. It begins near the dotted line at 2.5, the loss of a decoder that does not see the "
     "string, and falls to about a half; the held-out loss is a little lower, since it is measured after each pass.",
 )
 
@@ -481,7 +481,7 @@ show_losses(
 # *bug · 5 minutes*
 #
 # This function decodes greedily, and for a single string it is right.
-# In a batch it loses ends, so watch what becomes of *feedback* beside *badge* and beside *bad*.
+# In a batch the ends of words get lost, so watch *feedback* beside *badge* and beside *bad*.
 # Write a version that returns a list of ids for each string, without `<bos>` and `<eos>`, and that stops after `max_len` tokens.
 
 
@@ -562,7 +562,7 @@ explorer.beside_the_stored(fresh.shares, f"yours, {room} numbers")
 # ### Words instead of letters: a translator
 #
 # A sentence is a string of words, so our classes and our loop can learn to translate, if we give them two vocabularies.
-# A grammar made our sentences, from 200 English words.
+# A grammar, which is a set of rules, made our sentences from 200 English words.
 # Here are two of them.
 
 # %%
@@ -614,13 +614,13 @@ pd.DataFrame({
 }).set_index("English")  # fmt: skip
 
 # %% [markdown]
-# Most of its mistakes are still good French.
+# Many of its mistakes are still good French.
 # The shape of a sentence arrives, and single words get lost on the way, so the church becomes a bottle.
 #
 # ### Is the vector too small?
 #
 # We gave our translator no `room`, so its context is the two last states of the encoder, 192 numbers.
-# Let's make it twice as wide, which gives 384 numbers, and train both networks for four times as long.
+# Let's make it twice as wide, and train both networks for four times as long.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("sequence_to_sequence", "fixed_context", lowest="val_loss", passes=24)
@@ -643,10 +643,9 @@ ax.legend()
 fig
 
 # %% [markdown]
-# **At the best rate of each, the wider network is ahead at each length, and both get the fewest of the long sentences right.**
-# A long sentence has more words that can go wrong, and all of them have to share the vector.
-# On millions of sentences [Cho et al. (2014b)](https://arxiv.org/abs/1409.1259) saw the same fall, measured by [BLEU](05_sequence_to_sequence_further.ipynb#BLEU,-written-out), a score for the runs of one to four words that a translation shares with a reference.
-# So in the next chapter we let the decoder look back.
+# **Each at its best learning rate, the wider network is ahead at each length here, and both do worst on long sentences.**
+# This doesn't tell whether the vector or the larger GRUs helped.
+# But we can also avoid the question: in the next chapter we let the decoder look back.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The neighbor that ends first cuts the other string."):
@@ -700,21 +699,20 @@ with cu.guard("Twice the width is ahead at each length."):
 # ## Take-aways
 #
 # - An encoder reads a sequence into one vector of fixed size, and a decoder writes another from it.
-#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took, and a decoder that looks back learned them all in a tenth of the passes.
-# - A recurrent network carries its state along, and its gates learn what to keep.
+#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took, and a decoder that looks back learned them all in less than a tenth of the passes.
+# - A recurrent network carries its state along, and a GRU's gates learn what to keep.
 # - The decoder reads the target shifted by one, and the loss is a mean over real tokens.
 #   Compare it with a baseline.
 #
 # <details><summary>How sure is this?</summary>
 #
 # On the first screen the vector has the best of four learning rates and the look back the best of three, chosen by the loss on other strings, with three seeds at each rate.
-# Both best rates lie inside those that we tried.
+# Neither best rate is at an end of its range.
 # The vector trained for 96 passes and the look back for twelve, and each rate falls to 0 at the end of its training.
 # In a shorter training the rate falls sooner, which helps at first, so we also trained both for four passes only, and then 128 numbers copied 1 % of the strings of twelve letters and the look back more than 97 %.
 # The gray curves of 16 numbers had one rate, and the copies of *jbkaelfchgdi* come from one training each.
 # The translators had three rates with three seeds each, and there are only 55 long sentences, so we can't say which lengths gain most.
 # At the highest rate the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.
-# The wider translator has a larger vector, but also larger GRUs, so not all of its gain need be the vector's.
 # That looking back helps with French as well is shown in [the next chapter](06_bahdanau_attention.ipynb).
 #
 # </details>
@@ -734,9 +732,6 @@ cu.quiz("sequence_to_sequence", "not_shifted", "padded_mean", "whole_sentences",
 #   [Learning phrase representations using RNN encoder–decoder for statistical machine translation](https://arxiv.org/abs/1406.1078).
 #   EMNLP.
 #   The GRU.
-# - Cho, K., van Merriënboer, B., Bahdanau, D. and Bengio, Y. (2014b).
-#   [On the properties of neural machine translation: encoder–decoder approaches](https://arxiv.org/abs/1409.1259).
-#   Workshop on Syntax, Semantics and Structure in Statistical Translation.
 # - Sutskever, I., Vinyals, O. and Le, Q. V. (2014).
 #   [Sequence to sequence learning with neural networks](https://arxiv.org/abs/1409.3215).
 #   NeurIPS.

@@ -144,6 +144,14 @@ class fixed_decoding:
     as_long_as_the_longest = wrong("Stops when all have ended, and until then keeps what each says.",
         lambda *given: _decoded(*given, stops=lambda now, ended: ended.all(), skips=True))
 
+    def returns_a_tensor(model, source, source_lens, max_len):
+        """Stacks what was said, so that no sentence can be shorter than another."""
+        state = model.start(source, source_lens)
+        said = [torch.full((len(source),), BOS)]
+        while len(said) <= max_len and not (said[-1] == EOS).all():
+            said.append(model.step(said[-1], state).argmax(dim=-1))
+        return torch.stack(said[1:], dim=1)
+
     def drops_the_finished(model, source, source_lens, max_len):
         """Hands on only the tokens of the unfinished; the state still has all rows."""
         state = model.start(source, source_lens)
@@ -192,6 +200,7 @@ ANSWERS = {
     "divided_by_the_longest": ("every real token", "longest"),
     "one_token_too_many": ("logits at padding", "number 0"),
     "as_long_as_the_longest": ("adds no more tokens", "Who remembers"),
+    "returns_a_tensor": ("expected a list with a list of ids", "a list with a list of ids for each"),
     "renamed": ("max_len", "renamed a parameter"),
     "drops_the_finished": ("long sentence", "a row for each sentence"),
     "log_of_softmax": ("no padding", "in one step"),

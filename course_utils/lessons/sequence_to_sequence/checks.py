@@ -241,7 +241,11 @@ def _decoded(candidate, model, max_len=10):
     source = torch.arange(count)[:, None].expand(-1, 3)  # the number of the sentence, three times
     answer = candidate(model, source, torch.full((count,), 3), max_len)
     rows = isinstance(answer, list) and len(answer) == count
-    expect(rows, f"got {answer!r}, expected a list of {count} sentences")
+    listed = (
+        "What do you return? The sentences may have different lengths, so a tensor has no room for them: return a list "
+        "with a list of ids for each."
+    )
+    expect(rows, f"got {answer!r}, expected a list with a list of ids for each sentence", listed)
     return [[int(token) for token in row] for row in answer]
 
 
