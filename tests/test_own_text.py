@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from course_utils.lessons.gpt import own
-from course_utils.lessons.gpt.own import Letters, OwnText, Pieces, pieces_of_reader, read_text
+from course_utils.lessons.gpt.own import (
+    Letters,
+    OwnText,
+    Pieces,
+    has_read_plays,
+    pieces_of_reader,
+    read_text,
+    until,
+)
 
 LINE = "L’été, la pluie tombe sur le village ; personne n’y pense plus.\n"
 ANY = "a naïve café\n¿qué?\t你好 🙂"
@@ -52,6 +60,62 @@ def test_utf_16_from_a_machine_of_the_other_order_is_read(file):
 def test_another_file_gets_one_sentence_that_says_how_to_save_it(file, content):
     with pytest.raises(ValueError, match=r"own.txt is no plain text in UTF-8\. Open it .* UTF-8,"):
         read_text(file(content))
+
+
+def test_rich_text_is_refused_though_it_is_written_in_plain_letters(file):
+    with pytest.raises(ValueError, match=r"own.txt is rich text \(RTF\).* save it as plain text"):
+        read_text(file(r"{\rtf1\ansi The house by the river.}"))
+
+
+def test_a_missing_file_and_a_folder_say_where_was_looked(file):
+    path = file(LINE)
+    with pytest.raises(ValueError, match=r"There is no file: /.*else.txt\. Put in the path"):
+        read_text(path.with_name("else.txt"))
+    with pytest.raises(ValueError, match=r"This is a folder: /.*\. Put in the path"):
+        read_text(path.parent)
+
+
+def test_a_path_may_begin_in_the_home_folder(file, monkeypatch):
+    path = file(LINE)
+    monkeypatch.setenv("HOME" if sys.platform != "win32" else "USERPROFILE", str(path.parent))
+    assert read_text("~/own.txt") == LINE
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan")])
+def test_no_minutes_are_refused_before_anything_runs_for_ever(minutes):
+    with pytest.raises(ValueError, match=f"minutes is {minutes}; put in 0.1 or more"):
+        until(minutes)
+
+
+def test_a_training_is_over_after_its_minutes(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(own.time, "monotonic", lambda: now[0])
+    done = until(0.5)
+    assert done(0) == 0
+    now[0] += 15
+    assert done(7) == 0.5
+
+
+def test_a_beginning_is_one_of_two_words_in_any_case():
+    assert [has_read_plays(word) for word in (*own.BEGINNINGS, "shakespeare")] == [
+        False,
+        True,
+        True,
+    ]
+    with pytest.raises(ValueError, match='begin is \'Goethe\'; put in "nothing" or "Shakespeare"'):
+        has_read_plays("Goethe")
+
+
+def test_a_text_in_another_script_says_that_its_letters_are_cut_into_bytes(file):
+    path, said = file("Жил-был старик со своею старухой. " * 40), "letters are cut into bytes"
+    assert said in str(OwnText(path, 64, pieces=True)) and said not in str(OwnText(path, 64))
+    assert said not in str(OwnText(file(LINE * 30), 64, pieces=True))
+
+
+@pytest.mark.parametrize(("pieces", "tokens"), [(False, "letters"), (True, "pieces of words")])
+def test_it_says_of_what_it_counts(file, pieces, tokens):
+    text = str(OwnText(file(LINE * 30), 64, pieces))
+    assert f" {tokens} of " in text and f" {tokens} of the unread tenth" in text
 
 
 def test_a_very_long_file_is_read_in_part_even_if_a_letter_is_cut(file, monkeypatch):

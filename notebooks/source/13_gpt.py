@@ -21,7 +21,6 @@
 # %%
 import math
 import random
-import time
 from collections import Counter
 
 import torch
@@ -34,7 +33,7 @@ from course_utils.cache import KVCache
 from course_utils.data.prose import TextBatch, load_english
 from course_utils.decoding import next_token_probs
 from course_utils.lessons.gpt import ngrams, training
-from course_utils.lessons.gpt.own import OwnText, pieces_per_letter
+from course_utils.lessons.gpt.own import OwnText, has_read_plays, pieces_per_letter, until
 
 cu.seed_everything(0)
 
@@ -93,13 +92,13 @@ print(f"{len(read):,} characters to read, {len(unread):,} unread, {len(alphabet)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "We look back nine characters and take the plain shares as probabilities. What is the loss on the unread sentences?",
-    ["smaller than for five characters", "as for five characters", "infinite"],
+    ["smaller than for one character", "larger than for one character, but finite", "infinite"],
     answer="infinite",
     wrong={
-        "smaller than for five characters": "Nine characters do say more than five, where we have seen them. What probability does a share give to a character that never followed?",
-        "as for five characters": "Think of one nine-character history that is followed by something new. What is −ln 0?",
+        "smaller than for one character": "Nine characters do say more than one, where we have seen them. What probability does a share give to a character that never followed?",
+        "larger than for one character, but finite": "Think of one nine-character history that is followed by something new. What is −ln 0?",
     },
-    why="A single surprise is enough: what never followed gets the share 0, and −ln 0 is infinite.",
+    why="A single surprise is enough: what never followed gets the share 0, and −ln 0 is infinite. Looking back one character, every unread pair has been seen, but looking back nine, some 5,800 rows of ten characters haven't.",
 )
 
 # %% [markdown]
@@ -113,7 +112,7 @@ cu.predict(
 #
 # Here $s$ is the history, and $s'$ is the history without its first character.
 # In the text, $s$ is followed $c(s)$ times by something, $c(sw)$ times by $w$, and by $u(s)$ *different* characters.
-# For the shorter histories $c$ counts after how many *different* characters something comes, and not how often, because a *u* that comes only after *q* is a bad guess elsewhere.
+# In a shorter history $c(sw)$ counts the different characters that stood *before* $sw$, and not how often it occurs, because a *u* that only follows *q* is a bad guess elsewhere.
 # At the end $P_1(w)$ is the share of the different pairs that end in $w$.
 # All counting in this chapter is the **modified** form, whose three discounts, for counts of 1, 2 and more, are estimated from the text ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
 #
@@ -122,6 +121,8 @@ cu.predict(
 # *predict · 5 minutes*
 #
 # The training text is `a b a c a b a`, and $D = ½$.
+# Pairs are the longest we count here, so $P_2$ uses the counts themselves.
+# Give two decimals.
 #
 # - (a) What is $P_1(b)$? (Write down the different pairs.)
 # - (b) What is $P_2(b \mid a)$?
@@ -132,7 +133,7 @@ cu.predict(
 # %% tags=["exercise", "predict"]
 def counted_on_paper():
     """Four numbers, for (a) to (d), without running anything."""
-    return ...  # such as [0.1, 0.2, 0.3, 4]
+    return ...  # such as [0.11, 0.22, 0.33, 4]
 
 
 # %% tags=["check"] jupyter={"source_hidden": true}
@@ -361,7 +362,7 @@ cu.checks.fixed_windows(fixed_windows_solution)
 # %% [markdown]
 # The loop uses AdamW, which is [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay).
 # The learning rate rises over 30 steps and then falls along half a cosine ([Training transformers](12_training_transformers.ipynb) has the reasons).
-# `done` returns the share of the training that is over, from 0 to 1, so a training can be limited by steps, as here, or by minutes, as at the end of the chapter.
+# `done` returns the share of the training that is over, by steps here and by minutes at the end of the chapter.
 
 # %%
 windows = cu.choose(fixed_windows, training.windows)
@@ -468,9 +469,9 @@ fig
 # Three times as many steps help, as the green dots show, and they are not enough.
 #
 # But who says that a token has to be a letter?
-# The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)), after fewer steps than the last green dots.
+# The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)), which in fewer steps read more than twice as many letters as the last green dots.
 # Per character, the loss of this GPT on the unread sentences is 0.61, where counting has 0.72 with characters and 0.70 with pieces.
-# So **letter by letter our GPT is behind counting here, and with pieces of words it is ahead**.
+# So **letter by letter our GPT is behind counting here, and with pieces of words and more text it is ahead**.
 
 # %% [markdown]
 # ## Writing
@@ -479,7 +480,7 @@ fig
 # A **temperature** $T$ divides the logits, $p_i \propto e^{z_i/T}$, which sharpens the choice below 1 and flattens it above.
 # If four tokens have the weights 8, 4, 2 and 1, then $T = ½$ squares them to 64, 16, 4 and 1, and the best one gets $64/85 = 0.75$.
 # **Top-k** keeps the best $k$ tokens, and **top-p** those that together reach a probability of $p$ ([the nucleus](13_gpt_further.ipynb#The-nucleus)).
-# Let's ask our GPT what comes after the beginning of a word, and draw at three temperatures.
+# What does our GPT expect after the beginning of a word, at three temperatures?
 
 # %% tags=["nbval-ignore-output"]
 prompt = "the old w"  # try "the old w" | "she wants t" | "the "
@@ -568,14 +569,13 @@ for temperature in (0, 0.7, 1.5):
 #
 # Put the path of a text file and a number of minutes into the next cell.
 # It trains *your* class on nine tenths of the text, looks at the validation text every 25 steps, and keeps the weights of the lowest loss (**early stopping**).
-# (The six seconds below are only a try-out.)
 # With `begin = "Shakespeare"` your class begins with weights that were trained on Shakespeare's plays in pieces of words.
 
 # %% tags=["nbval-ignore-output"]
 path, minutes = "../data/prose/story.txt", 0.1  # put in a file of your own, and 1 to 10 minutes
 begin = "nothing"  # try "nothing" | "Shakespeare"
 
-began, has_read = time.monotonic(), begin == "Shakespeare"
+done, has_read = until(minutes), has_read_plays(begin)
 own = OwnText(path, length, pieces=has_read)
 mine = GPT(len(own), **sizes)
 if has_read:
@@ -583,8 +583,8 @@ if has_read:
 best = {"unread": math.inf, "counted": own.counted(minutes)}
 
 
-def keep_best(step):
-    if step % 25 == 0:
+def keep_best(step, last=False):
+    if last or step % 25 == 0:
         unread, read = (per_letter * loss_by_place(mine, both)[length // 2 :].mean().item()
                         for both, per_letter in own.looked_at)  # fmt: skip
         if unread < best["unread"]:
@@ -594,7 +594,8 @@ def keep_best(step):
 
 keep_best(0)
 lr = 3e-3 if has_read else 1e-2
-train(mine, own.read, lambda step: (time.monotonic() - began) / 60 / minutes, lr, watch=keep_best)
+losses = train(mine, own.read, done, lr, watch=keep_best)
+keep_best(len(losses), last=True)
 mine.load_state_dict(best["weights"])
 print(own)
 print(own.decode(write(mine, own.read[:20].tolist(), 200)))
@@ -611,24 +612,25 @@ bars = ax.barh(
 )
 ax.bar_label(bars, fmt="%.2f", padding=3)
 ax.set(xlabel=f"Loss (nats per character), best at step {best['step']}")
+if best["step"] == 0:
+    print(f"None of the {len(losses)} steps was better than the beginning: give it more minutes.")
 fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The story has only 4,000 characters. Will it help to begin with a GPT that has read Shakespeare?",
-    ["much", "hardly", "it will hurt"],
-    answer="much",
+    "On the unread tenth of the story, which has only 4,000 characters, a GPT of pieces that begins with nothing reaches 2.08. What does it reach if it has read Shakespeare before?",
+    ["about 2.1", "about 1.55", "about 0.8"],
+    answer="about 1.55",
     wrong={
-        "hardly": "Shakespeare's words are often different, that's true. But how does a GPT that knows no words at all spend its 4,000 characters?",
-        "it will hurt": "It has to unlearn a few things, that's true. But what does it know already: spelling, spaces, short words?",
+        "about 2.1": "Shakespeare's words are often different, that's true. But how does a GPT that knows no words at all spend its 4,000 characters?",
+        "about 0.8": "Spelling and short words it knows already. But how well do we guess Shakespeare himself by counting, with a million characters of his?",
     },
     why="2.08 falls to 1.55: spelling, spaces and the common words are there already.",
 )
 
 # %% [markdown]
 # We tried this with the story, some pages of Python's documentation, and the code of its `argparse`.
-# On each text we trained a GPT of letters and two of pieces of words, one from random weights and one that had read Shakespeare.
-# And we counted in the text alone, and with Shakespeare's plays before it.
+# On each we trained a GPT of letters and two of pieces of words, from random weights and after Shakespeare, and we counted with and without his plays.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = cu.stored_runs("gpt", "own_texts_in_pieces", lowest="loss")
@@ -666,26 +668,22 @@ ax.legend(*(part[:5] for part in ax.get_legend_handles_labels()), fontsize=8)
 fig
 
 # %% [markdown]
-# **Having read before helps with each text, and most where there is least to read.**
+# **Having read Shakespeare helps with each text**, most with the story, which is short *and* English prose.
 # On the story the GPT is then about level with counting, which has 1.61 with Shakespeare's counts added, and 1.54 with the best mix of two tables of counts.
 # On the documentation and the code letters did better here than Shakespeare's pieces, and counting without Shakespeare did best.
 #
-# With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, with 1.48 against 1.52.
-# What still separates such a GPT from an assistant is far more parameters and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)), whereas ours only goes on with a text.
+# With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, with 1.48 against 1.52 (one training, at its best step).
+# What still separates such a GPT from an assistant is far more parameters and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
     "The diamonds of both pictures are three seeds. "
-    "Those of [Training it](#Training-it) made 1,200 steps at one rate, and the green dots beside them are two seeds at the chapter's rate. "
-    "In the picture above each beginning has the best of four or six rates on each text. "
-    "Each training is kept at its best step. "
-    "In pieces it made 120 steps on the story and 240 on the other two texts. "
-    "In letters we trained one seed for 300 steps or more, on the story at the better of two rates, and on the code for the better of 1,000 and 3,000 steps. "
-    "On the documentation and the code a longer training may change the order. "
+    "Those of [Training it](#Training-it) had one rate, and the green dots beside them are two seeds at the chapter's rate. "
+    "In the picture above each beginning has the best of four or six rates on each text, and 120 steps on the story or 240 on the others. "
+    "In letters we trained one seed for longer, mostly at one rate, so on the documentation and the code the order may change with more training. "
     "A GPT of letters can begin after Shakespeare, too: with one seed it then has 1.64 on the story, 1.53 on the documentation and 0.94 on the code, where counting is ahead as well. "
-    "The story's unread tenth has only 384 characters, too few to tell 1.55 from 1.61 or 1.54. "
-    "Mixing two tables of counts has 1.45 on the documentation. "
+    "The story's unread tenth has only some 400 characters, in letters or in some 160 pieces, too few to tell 1.55 from 1.61 or 1.54. "
     "For counting we took the best n up to 7, and for the GPTs the best rate and step, both by the loss on the unread tenth itself, which favors both a little. "
     "\n\n</details>"
 )
@@ -737,7 +735,7 @@ with cu.guard(
 #   One pass asks as many questions as the window has tokens.
 # - It writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
 # - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try to begin with a model that has read before.
-# - Here a GPT of letters stayed behind counting, and one of pieces of words was ahead.
+# - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
 #
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb), where **pretraining**, to have read before, becomes the whole idea.
 # [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.

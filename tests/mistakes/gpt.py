@@ -71,6 +71,11 @@ class fixed_windows:
         tokens = stream[starts + torch.arange(length)]
         return tokens, tokens.roll(-1, dims=1)
 
+    def plus_one(stream, length, count, generator):
+        """Right in a text that counts, and in no other."""
+        tokens, _ = fixed_windows.not_fixed(stream, length, count, generator)
+        return tokens, tokens + 1
+
     def last_place_left_out(stream, length, count, generator):
         """Right windows, but one token shorter than asked for."""
         tokens, targets = fixed_windows.not_fixed(stream, length, count, generator)
@@ -113,6 +118,20 @@ class my_generate:
             _generate(model, prompt, steps, temperature, 1 if top_k == 1 else None, generator))
     generator_forgotten = wrong("Draws from the global generator.",
         lambda *given: _generate(*given[:-1], None))
+
+    def called_as_a_function(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+        """Hands the cache to the model itself, not to its step."""
+        state, text, new = model.start(), prompt, prompt
+        for _ in range(steps):
+            probs = next_token_probs(model(new, state)[:, -1], temperature=temperature, top_k=top_k)
+            new = torch.multinomial(probs, 1, generator=generator)
+            text = torch.cat([text, new], dim=1)
+        return text
+
+    def reads_the_last_of_the_prompt(model, prompt, *options):
+        """Only the last token of the prompt is read."""
+        text = _generate(model, prompt[:, -1:], *options)
+        return torch.cat([prompt, text[:, 1:]], dim=1)
 
     def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
         """Asks what follows the last token, and drops the answer."""
@@ -173,8 +192,11 @@ ON_PAPER = {
 }
 
 ANSWERS = {
+    "plus_one": ("its token plus 1", "Take it from `stream`"),
+    "called_as_a_function": ("called as a function", "Call `model.step(tokens, state)`"),
+    "reads_the_last_of_the_prompt": ("4 tokens read, expected 8", "whole prompt before the first draw"),
     "reads_all_each_time": ("the cache has read", "What is new"),
-    "reads_the_last_too": ("5 steps for 4", "drawn last"),
+    "reads_the_last_too": ("9 tokens read, expected 8", "drawn last"),
     "no_memory": ("has read nothing yet", "call `start()`"),
     "forgets_all": ("has read nothing yet", "call `start()`"),
     "one_more_at_exactly_p": ("3 tokens kept", "cut with ≥"),

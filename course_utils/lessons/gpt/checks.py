@@ -15,7 +15,7 @@ from course_utils.kit.check import (
     expect_sums_to_one,
     expect_tensors,
 )
-from course_utils.kit.on_paper import on_paper
+from course_utils.kit.on_paper import a_number, on_paper
 from course_utils.models.language import GPT
 
 # Encoding ---------------------------------------------------------------------------------------
@@ -85,6 +85,18 @@ encode_word.must_keep_inputs(
 
 # Counting on paper ------------------------------------------------------------------------------
 
+
+def _two_decimals(answer):
+    """A number; one of the right answers, rounded to one decimal, is told apart from a wrong one."""
+    number = a_number(answer)
+    expect(
+        number not in (0.2, 0.3, 0.6),
+        f"{number} has one decimal",
+        "Give two decimals, so that we can tell your answer from one that is only near it.",
+    )
+    return number
+
+
 counted_on_paper = on_paper(
     "counted_on_paper", __name__, {
         "a": (0.25, "P₁(b)",
@@ -98,7 +110,7 @@ counted_on_paper = on_paper(
              "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
         "d": (33, "the perplexity of a model that knows nothing",
              "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
-    }, within=0.0051,
+    }, read=_two_decimals, within=0.0051,
 )  # fmt: skip
 
 
@@ -107,13 +119,20 @@ counted_on_paper = on_paper(
 fixed_windows = Check("fixed_windows")
 
 
+PLUS_ONE = "In `torch.arange(1000)` the next token is t + 1. Which token comes next in a text? Take it from `stream`."
+
+
 def _windows(candidate, length=8, count=50, size=40, seed=0):
     """The places in the text of tokens and of targets: all its tokens differ, −1 stands for one that is not in it."""
     generator = torch.Generator().manual_seed(seed)
-    text = torch.randperm(size, generator=torch.Generator().manual_seed(7))
+    text = _text(size)
     answer = candidate(text.clone(), length, count, generator)
     both = expect_tensors(answer, "tokens", "targets")
     return [_places(expect_shape(tokens, (count, length)), text) for tokens in both]
+
+
+def _text(size: int) -> Tensor:
+    return torch.randperm(size, generator=torch.Generator().manual_seed(7))
 
 
 def _places(tokens: Tensor, text: Tensor) -> Tensor:
@@ -141,6 +160,10 @@ def _(candidate):
 
     Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.
     """
+    tokens, targets = expect_tensors(
+        candidate(_text(40), 8, 50, torch.Generator()), "tokens", "targets"
+    )
+    expect(not torch.equal(targets, tokens + 1), "each target is its token plus 1", PLUS_ONE)
     tokens, targets = _windows(candidate)
     wrong = (targets != tokens + 1).any(dim=0).nonzero().flatten().tolist()
     expect_equal(wrong, [], "places of a window with a wrong target")
@@ -175,7 +198,9 @@ my_generate = Check("my_generate")
 VOCAB = 11
 
 
+CALLED = "Which method reads tokens onto the cache? Call `model.step(tokens, state)`, with `state = model.start()`."
 NEW = "What is new in the second step? The state holds keys and values of everything read before."
+PROMPT = "Does the model read the whole prompt before the first draw? The first step takes all of `prompt`."
 FRESH = "Where do you call `start()`? Call it once, before the loop, so that the same cache goes from step to step."
 
 
@@ -184,6 +209,10 @@ class _Watched:
 
     def __init__(self, model):
         self.model, self.read = model, []
+
+    def __call__(self, *_tokens, **_state):
+        """Not asked for: it would read everything again."""
+        raise Unmet("the model is called as a function", CALLED)
 
     def start(self):
         """Nothing read so far."""
@@ -245,6 +274,26 @@ def _(candidate):
     expect(not text.is_floating_point(), "tokens are whole numbers")
 
 
+@my_generate.must(
+    "reads the prompt once, and then only the new token",
+    hint=(
+        NEW,
+        "`new = prompt` before the loop; in the loop `new` becomes what was drawn, (batch, 1).",
+    ),
+)
+def _(candidate):
+    model = _Watched(_small())
+    _drawn(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
+    total = sum(model.read)
+    said = f"{total} tokens read, expected 8, the prompt's 5 and 3 that were drawn"
+    expect(total >= 8, said, PROMPT)
+    expect(
+        total == 8,
+        said,
+        "Does anyone ask what follows the token drawn last? It is written, but it needn't be read.",
+    )
+
+
 @my_generate.must("writes what greedy decoding writes if top_k is 1")
 def _(candidate):
     """Are temperature and top_k handed on? `next_token_probs` takes both.
@@ -258,26 +307,6 @@ def _(candidate):
         for _ in range(6):
             expected = torch.cat([expected, model(expected)[:, -1:].argmax(dim=-1)], dim=1)
     expect_equal(text.tolist(), expected.tolist(), "the text")
-
-
-@my_generate.must(
-    "reads the prompt once, and then only the new token",
-    hint=(
-        NEW,
-        "`new = prompt` before the loop; in the loop `new` becomes what was drawn, (batch, 1).",
-    ),
-)
-def _(candidate):
-    model = _Watched(_small())
-    _drawn(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
-    read = model.read[:4]
-    expect_equal(read, [5, 1, 1, 1], "tokens read in each step")
-    steps = f"{len(model.read)} steps for 4 tokens"
-    expect(
-        len(model.read) == 4,
-        steps,
-        "Does anyone ask what follows the token drawn last? It is written, but it needn't be read.",
-    )
 
 
 @my_generate.must("draws tokens with the probabilities of temperature and top_k")

@@ -2,7 +2,8 @@
 
 import codecs
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -32,6 +33,12 @@ PART = 100_000
 READER = "gpt_plays"
 """The stored GPT that has read Shakespeare's plays."""
 
+BEGINNINGS = "nothing", "Shakespeare"
+"""What a GPT may have read before a text of one's own."""
+
+RICH = b"{\\rtf"
+"""How a file of rich text begins, which is written in plain letters, too."""
+
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -51,8 +58,12 @@ def read_text(path: str | Path) -> str:
     Line ends become those of Unix, and of a very long file the first `LARGEST` letters are taken.
 
     Raises:
-        ValueError: it is no plain text, or in another encoding; the message says how to save it.
+        ValueError: there is no such file, or it is no plain text, or in another encoding; the message says what to do.
     """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        what = "This is a folder" if path.is_dir() else "There is no file"
+        raise ValueError(f"{what}: {path.resolve()}. Put in the path of a text file.")
     with open(path, "rb") as file:
         raw = file.read(4 * LARGEST)
         more = bool(file.read(1))
@@ -61,9 +72,14 @@ def read_text(path: str | Path) -> str:
         text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not more)
     except UnicodeDecodeError:
         text = _western(raw)
+    if raw.startswith(RICH):
+        raise ValueError(
+            f"{path.name} is rich text (RTF). Open it in the program that wrote it, save it as plain text (.txt), "
+            "and put in the path of that file."
+        )
     if text is None or any(text.count(letter) for letter in map(chr, (0, 1, 2, 3, 4, 5, 6))):
         raise ValueError(
-            f"{Path(path).name} is no plain text in UTF-8. Open it in the program that wrote it, choose “Save as”, "
+            f"{path.name} is no plain text in UTF-8. Open it in the program that wrote it, choose “Save as”, "
             "plain text (.txt) with the encoding UTF-8, and put in the path of that file."
         )
     return text.replace("\r\n", "\n").replace("\r", "\n")[:LARGEST]
@@ -157,6 +173,30 @@ def pieces_of_reader() -> Pieces:
     return Pieces(vocabularies["tokens"], vocabularies["merges"])
 
 
+def has_read_plays(begin: str) -> bool:
+    """Whether a training begins with the stored GPT, which has read Shakespeare; `begin` is one of `BEGINNINGS`.
+
+    Raises:
+        ValueError: it is another word.
+    """
+    words = [word.lower() for word in BEGINNINGS]
+    if str(begin).lower() not in words:
+        raise ValueError(f'begin is {begin!r}; put in "nothing" or "Shakespeare"')
+    return str(begin).lower() == words[1]
+
+
+def until(minutes: float) -> Callable[[int], float]:
+    """The share of these minutes that is over, from now on; a training asks for it before each step.
+
+    Raises:
+        ValueError: there are none to train for.
+    """
+    if not minutes > 0:
+        raise ValueError(f"minutes is {minutes}; put in 0.1 or more")
+    began = time.monotonic()
+    return lambda _step: (time.monotonic() - began) / 60 / minutes
+
+
 # A text to train on -------------------------------------------------------------------------------
 
 
@@ -200,10 +240,13 @@ class OwnText:
 
     def __repr__(self) -> str:
         asked = self.unread[:, self.length // 2 + 1 :].numel()
-        return (
-            f"{self.name}: {len(self.text):,} letters. The GPT reads {len(self.read):,} tokens of {len(self):,} kinds, "
-            f"and is asked for {asked:,} of the unread tenth."
+        tokens = "letters" if isinstance(self.tokens, Letters) else "pieces of words"
+        said = (
+            f"{self.name}: {len(self.text):,} letters. The GPT reads {len(self.read):,} {tokens} "
+            f"of {len(self):,} kinds, and is asked for {asked:,} {tokens} of the unread tenth."
         )
+        in_bytes = len(self.read) > int(0.9 * len(self.text))  # more pieces than letters
+        return f"{said} This text's letters are cut into bytes." if in_bytes else said
 
     @cached_property
     def asked(self) -> list[tuple[str, str]]:

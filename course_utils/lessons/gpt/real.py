@@ -236,7 +236,10 @@ def own_texts_mixed(*, text: str) -> dict:
 PIECES = 1024  # tokens of the stored GPT
 OWN_SIZE = {"embed_dim": 64, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
 OWN_STEPS = {"story": 120, "topics": 240, "argparse": 240}
-OWN_RATES = {"nothing": (1e-3, 3e-3, 1e-2, 3e-2), "Shakespeare": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)}
+OWN_RATES = {
+    "nothing": (1e-3, 3e-3, 1e-2, 3e-2),
+    "Shakespeare": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
+}
 
 
 @stored(cases=[{"steps": 2500, "seed": 0}])
