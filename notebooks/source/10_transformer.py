@@ -19,7 +19,6 @@
 
 # %%
 import math
-import re
 
 import pandas as pd
 import torch
@@ -137,7 +136,7 @@ with cu.guard("The decoder reads what it has to say, one place later, and paddin
 #
 # $W_1$ leads from $d$ numbers to `ffn_dim`, often $4d$, and $W_2$ leads back.
 # Let's do one by hand.
-# With $d = 1$, $W_1 = (1, -1)$, $W_2 = (1, 1)^\top$ and no biases, we get $\max(0, x) + \max(0, -x) = |x|$, which no average of values could give.
+# With $d = 1$, $W_1 = (1, -1)$, $W_2 = (1, 1)^\top$ and no biases, we get $\max(0, x) + \max(0, -x) = |x|$, which no average with fixed weights could give.
 
 
 # %%
@@ -182,7 +181,7 @@ fig
 # %% [markdown]
 # In **[layer norm](C_glossary.ipynb#layer-norm)** ([Ba et al., 2016](https://arxiv.org/abs/1607.06450)) a group is one token, so no token learns anything about the others.
 # For example, the token $(1, 2, 3, 4)$ has mean 2.5 and variance 1.25, so its 1 becomes $-1.5/\sqrt{1.25} = -1.342$.
-# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, so what becomes of a token depends on the other sentences of the batch and on their padding.
+# **Batch norm** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) mixes in the other sentences of the batch, and their padding.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("transformer", "leaking_norm")
@@ -236,7 +235,7 @@ cu.predict(
         "the decoder's first network": "Look at its bar. Which parts add more?",
         "the encoder's positions": "Without them the English is a bag of words. But does every word still arrive?",
     },
-    why="It brings the English to the decoder right before the word is chosen, and its bar is among the two longest. Without it more than three sentences in four change.",
+    why="It brings the English to the decoder right before the word is chosen, and in this translator its long bar is a good guide. Without it more than three sentences in four change, and about half of the BLEU is lost.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -247,9 +246,9 @@ elsewhere = pd.DataFrame(
 ).T.astype(float)
 fig, axes = cu.subplots(
     1, 2, width=8.4, height=3.6, sharey=True,
-    alt="Twelve parts of two translators, each a point: how much it adds, and the share of sentences that change without it. "
-    "In ours the points rise together, and the two cross-attentions stand highest. In the larger one the part that adds "
-    "by far the most, a network, changes half of the sentences, fewer than the positions of the source, which add an eighth of it.",
+    alt="Twelve parts of two translators, each a point: how much it adds, and how much BLEU is lost without it. "
+    "In ours the points rise together. In the larger one they rise less evenly: the positions of the source lose 0.12, "
+    "while the decoder's last self-attention, which adds a little more, loses hardly anything.",
 )  # fmt: skip
 kinds = {"cross_attention": ("cross-attention", "query", "D"), "attention": ("self-attention", "key", "o"),
          "feed_forward": ("network", "value", "s"), "positions": ("positions", "line", "^")}  # fmt: skip
@@ -260,25 +259,26 @@ for ax, parts, title in (
     for ending, (name, color, marker) in kinds.items():
         others = parts.index.str.contains("cross") if ending == "attention" else False
         rows = parts[parts.index.str.endswith(ending) & ~pd.Series(others, parts.index)]
-        ax.scatter(rows["bar"], rows["changed"], color=cu.COLORS[color], marker=marker, label=name)
+        ax.scatter(rows["bar"], rows["lost"], color=cu.COLORS[color], marker=marker, label=name)
     ax.set(title=title, xlabel="what it adds, compared with the stream", xlim=(0, None))
-for part, name, side in (("decoder.1.feed_forward", "decoder's last", "right"), ("source_embedding.positions", "of the source", "center")):  # fmt: skip
-    place = elsewhere.loc[part, "bar"], elsewhere.loc[part, "changed"]
-    axes[1].annotate(name, place, (0, 8), textcoords="offset points", ha=side, fontsize=9)
-axes[0].yaxis.set_major_formatter("{x:.0%}")
-axes[0].set(ylabel="sentences that change without it", ylim=(0, 1.05))
-axes[0].legend(fontsize=9, loc="lower right")
+for part, name, offset in (
+    ("decoder.1.self_attention", "decoder's last: half change", (8, -13)),
+    ("source_embedding.positions", "of the source", (6, 3)),
+):
+    place = elsewhere.loc[part, "bar"], elsewhere.loc[part, "lost"]
+    axes[1].annotate(name, place, offset, textcoords="offset points", fontsize=9)
+axes[0].set(ylabel="BLEU lost without it", ylim=(-0.06, None))
+axes[0].legend(fontsize=9, loc="upper left")
 fig
 
 # %% [markdown]
-# In our translator the bars are a good guide: the more a part adds, the more sentences change without it.
+# [BLEU](C_glossary.ipynb#bleu) is 1 if all translations are the right ones.
+# In our translator the bars are a good guide: the more a part adds, the more is lost without it.
 # The cross-attentions come first, since nothing else brings English into the decoder.
-# But look at the larger translator of [Multi-head attention](08_multi_head_attention.ipynb), which has read real sentences.
-# There the decoder's last network adds by far the most, and about half of the sentences change without it.
-# Without the source's positions, which add an eighth as much, even more sentences change.
-# So **how much a part adds doesn't tell us how much the model needs it**.
-# To find out, we have to take the part away.
-# (Norms and residuals add nothing of their own, so they have no bar, but without them every sentence changes.)
+# In the larger translator of [Multi-head attention](08_multi_head_attention.ipynb), which has read real sentences, the bars still tell much.
+# But there the decoder's last self-attention adds more than the source's positions, and without it seven times less BLEU is lost, although half of the sentences change.
+# So **the bars tell much, but not all**.
+# To know what a part is for, take it away and score what comes out, because a changed sentence isn't yet a worse one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("By PyTorch's layer norm the 1 becomes −1.342."):
@@ -289,17 +289,17 @@ with cu.guard(
     made = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))(torch.ones(2, 3, 4))
     assert made.shape == (2, 3, 8) and torch.allclose(made, made[:1, :1].expand(2, 3, 8))
 with cu.guard(
-    "In our translator the order of the bars is nearly the order of the damage; in the larger one it isn't."
+    "The order of the bars is nearly that of the damage in our translator, and less so in the larger one."
 ):
     bars, others = worth.dropna(), elsewhere.dropna()
-    assert bars["bar"].rank().corr(bars["changed"].rank()) > 0.9
-    assert others["bar"].rank().corr(others["changed"].rank()) < 0.75
-    assert bars["changed"].idxmax() == "decoder.1.cross_attention" and bars["changed"].max() > 0.75
+    assert bars["bar"].rank().corr(bars["lost"].rank()) > 0.93
+    assert 0.7 < others["bar"].rank().corr(others["lost"].rank()) < 0.9
+    assert bars["lost"].idxmax() == bars["changed"].idxmax() == "decoder.1.cross_attention"
+    assert bars["changed"].max() > 0.75 and 0.4 < bars["lost"].max() < 0.55
     assert all("cross" in part for part in bars.nlargest(2, "bar").index)
-    assert worth.changed["norms"] == worth.changed["residuals"] == 1
-    longest, places = others.loc["decoder.1.feed_forward"], others.loc["source_embedding.positions"]
-    assert longest["bar"] == others["bar"].max() and 7 < longest["bar"] / places["bar"] < 9
-    assert 0.45 < longest["changed"] < places["changed"]
+    last, places = others.loc["decoder.1.self_attention"], others.loc["source_embedding.positions"]
+    assert last["bar"] > places["bar"] and 6 < places["lost"] / last["lost"] < 9
+    assert 0.45 < last["changed"] < 0.6 and last["lost"] < 0.03
 
 # %% [markdown]
 # ## The two blocks
@@ -411,7 +411,7 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 # Only the two ends are left.
 # At the top a token becomes a row of an embedding matrix, to which we add its position.
 # How large should such a row be at the start?
-# PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so words would drown their positions.
+# PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so with $d = 64$ rows would be eight times as large as planned, and what the blocks add would be small beside them.
 # So the last two lines of `__init__` draw rows of standard deviation $1/\sqrt d$, and the factor $\sqrt d$ makes them about as large as the positions.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
@@ -481,10 +481,14 @@ for english in ("tom has their watch .", "we must see them .", "adam doesn't kno
 fig, ax = cu.subplots(
     width=6.2, height=2.8,
     alt="Loss on validation sentences after one, two and three epochs. Your class falls from 1.6 to 0.34, and three stored "
-    "trainings beside it do the same. Without the two lines the loss stays above 1.5.",
+    "trainings beside it do the same. Without positions it falls to nearly 0.5, and without the two lines only to 1.1.",
 )  # fmt: skip
-for large, color, name in ((False, "key", "three stored trainings"), (True, "wrong", "without the two lines")):  # fmt: skip
-    runs = cu.stored_runs("transformer", "own_class", kind="Transformer", large_rows=large)
+rows_and_parts = {"slug": "transformer", "name": "rows_and_parts", "parts": 1}
+for name, color, runs in (
+    ("three stored trainings", "key", cu.stored_runs("transformer", "own_class", kind="Transformer", large_rows=False)),
+    ("without positions", "line", cu.stored_runs(**rows_and_parts, rows="small", positions=0)),
+    ("without the two lines, at their best rate", "wrong", cu.stored_runs(**rows_and_parts, rows="large", positions=1, rate=0.02)),
+):  # fmt: skip
     for run in runs:
         label = name if run is runs[0] else None
         ax.plot(*zip(*run.curves["val_loss"], strict=True), color=cu.COLORS[color], alpha=0.6, linewidth=1.2, label=label)  # fmt: skip
@@ -498,7 +502,9 @@ fig
 # %% [markdown]
 # The loss falls, and after three epochs more than half of the unread sentences come out word for word.
 # From the same weights `cu.Transformer` has the same losses.
-# **Without the two lines the same class hardly learns in this time**, and only one sentence in twenty comes out right.
+# **Without the two lines the same class learns much less in this time**, even at the best of three rates.
+# It isn't that words drown their positions, because without any positions it does learn.
+# But if each part adds eight times as much to the large rows, the loss at your rate is half as high.
 #
 # The machine's weights were trained for longer, so let's load them and ask your model for some French.
 
@@ -548,11 +554,30 @@ with cu.guard("One by one is all at once; no later word and no padding changes a
     assert moves.pop("later word, from its place on") > 0.1
     assert max(moves.values()) < 1e-3
 
-with cu.guard("Your class learns as the package's does, and without its two lines it hardly does."):
+with cu.guard("Your class learns as the package's does, and without its two lines much less."):
     assert history.rows[0]["val_loss"] > 1 and history.rows[-1]["val_loss"] < 0.5
     own = pd.DataFrame([run.config | run.result for run in cu.stored_runs("transformer", "own_class")])  # fmt: skip
     assert own["largest difference from the package"].max() < 0.02
     assert own[~own.large_rows].exact.min() > 0.5 and own[own.large_rows].exact.max() < 0.1
+with cu.guard(
+    "That isn't for want of positions: it is part of it that the blocks add little to large rows."
+):
+    starts = pd.DataFrame([run.config | run.result for run in cu.stored_runs("transformer", "rows_and_parts")])  # fmt: skip
+    starts = starts.groupby(["rows", "positions", "parts", "rate"])
+    lowest, highest, bar = (
+        starts.val_loss.min(),
+        starts.val_loss.max(),
+        starts["bar at the start"].mean(),
+    )
+    ours, large = (own[own.large_rows == is_large].val_loss for is_large in (False, True))
+    rates = lowest["small", 1, 1], highest["large", 1, 1]
+    assert ours.max() < 0.4 < rates[0].min() and rates[1][0.02] < min(
+        1.3, large.min(), rates[1][0.05]
+    )
+    assert lowest["large", 1, 1].min() > 1 > 0.55 > highest["small", 0, 1, 0.007]
+    assert min(lowest["large", 8, 1, 0.007], lowest["large", 0, 1, 0.007]) > 1.1
+    assert highest["large", 1, 8, 0.007] < 0.85 and lowest["small", 1, 1 / 8, 0.007] > 0.6
+    assert bar["small", 1, 1].min() > 0.15 and bar["large", 1, 1].max() < 0.03
 
 # %% [markdown]
 # ### Exercise 2 · Find the bug
@@ -615,10 +640,10 @@ cu.checks.fixed_block(fixed_block_solution)
 # ## Forbid it, and see
 #
 # A bar says how much a part adds, but what is the part good *for*?
-# Let's take it away and listen, as you did with a word in [Start here](00_start_here.ipynb) and with a head in [Multi-head attention](08_multi_head_attention.ipynb).
+# Let's take it away and listen, as you did with a head in [Multi-head attention](08_multi_head_attention.ipynb).
 # In Python the machine's switches are the methods of `cu.intervene`.
 # If we `ablate` a sublayer, it adds zeros.
-# If we `skip` the positions or a norm, the vectors pass as they are.
+# If we `skip` the positions, the vectors pass as they are.
 
 # %%
 with cu.intervene(translator) as acts:
@@ -628,26 +653,30 @@ with cu.intervene(translator) as acts:
     acts.skip("source_embedding.positions")
     print("a bag of words: ", machine.translate(translator, "tom doesn't know anna ."))
 print("each word alone:", machine.without("her bottle is full .", "encoder.attention"))
-print("no norms:       ", machine.without("he ran .", "norms"))
 
 # %% [markdown]
 # Each failure hints at what its part was for.
 # Without its first look back the decoder loses track of what it has said, so Oscar is a doctor twice.
 # Without positions *Tom doesn't know Anna* and *Anna doesn't know Tom* are the same bag of words, and both come out as the sentence about Anna.
-# Without norms no layer gets vectors of the size that it was trained for.
 #
 # The bottle warns us not to explain too fast.
 # When no English word sees another, *her* can't learn that a bottle is feminine in French, or so it seems.
-# But nearly all other sentences with *her*, *his*, *my* or *your* keep the right form, because the decoder can look at the noun itself.
+# But nearly all other sentences with *her*, *his*, *my* or *your* keep the right form, because the decoder can look at the noun itself (tested in the [next chapter](11_translating.ipynb#Two-roads-to-an-article)).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We ablate both cross-attentions and translate “oscar was a doctor .” and “she has a red car .” What do the two French sentences have in common?",
-    ["each is noise of its own", "they keep their first words", "they are the same sentence"],
-    answer="they are the same sentence",
+    "We ablate both cross-attentions and translate “oscar was a doctor .” and “she has a red car .” What does the translator say?",
+    [
+        "noise, another one for each",
+        "nothing: it ends at once",
+        "a good French sentence, another one for each",
+        "a good French sentence, the same for both",
+    ],
+    answer="a good French sentence, the same for both",
     wrong={
-        "each is noise of its own": "The decoder still knows French. What does it know about the English?",
-        "they keep their first words": "How could “oscar” reach the decoder now?",
+        "noise, another one for each": "The decoder still knows French. What does it know about the English?",
+        "nothing: it ends at once": "Did any French sentence that it learned from end with its first word?",
+        "a good French sentence, another one for each": "How could “oscar” reach the decoder now?",
     },
     why="Nothing of the source arrives, and both begin with the same start token. So the decoder is a language model, and says its favorite sentence.",
 )
@@ -656,25 +685,25 @@ cu.predict(
 both, dog = "decoder.cross_attention", "the dog is behind the house ."
 print("both cross-attentions:", machine.without("oscar was a doctor .", both))
 print("the same:             ", machine.without("she has a red car .", both))
-print(
-    "only the first:       ", machine.without("he isn't a painter .", "decoder.0.cross_attention")
-)
 print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_forward"))
 
 # %% [markdown]
-# With only the first cross-attention gone, *he isn't a painter* becomes *il est peintre*, and about half of the new sentences with a *not* lose it in the same way.
 # The last line is the most surprising, because *the dog is behind the house* is still right although half of the twelve boxes are off.
 # That isn't luck, since about seven in ten new sentences stay as they were.
-# (The larger translator can't do that, because without its networks every sentence changes.)
+# (The larger translator can't do that, because without its networks nearly all of its BLEU is lost.)
 # **A part that is used is not yet a part that is needed.**
 #
 # <details><summary>How sure is this?</summary>
 #
 # We ablated by zero, not by an average.
 # Our translator is one small model, and a grammar has made its short sentences.
-# The larger one is a single model, too, asked for 200 sentences.
-# The rank correlation of the figure is 0.95 in ours and 0.64 in the larger one.
-# Your class was trained at one learning rate, with three seeds, and its losses differed from those of `cu.Transformer` by less than 0.005.
+# The larger one is a single model, asked for 200 sentences that it has read.
+# The rank correlation of the figure is 0.97 in ours and 0.80 in the larger one.
+# Your class was trained with three seeds, and its losses differed from those of `cu.Transformer` by less than 0.005.
+# Its learning rate is the best of three, and the large rows have theirs, 0.02 (at yours they stay above 1.5).
+# At yours the loss is 0.46 to 0.49 without positions, and at least 1.2 for large rows with positions eight times as large.
+# At the start a part adds 18% of the stream with small rows and 2.5% with large ones.
+# Eight times as much takes the large rows to 0.75 to 0.78, and an eighth of it the small ones to 0.71 to 0.79, so this is only a part of the reason.
 #
 # </details>
 #
@@ -708,17 +737,6 @@ with cu.guard("Her bottle turns masculine, but nine in ten possessives keep thei
 with cu.guard("Without any cross-attention all sentences come out as the same one."):
     assert len(set(machine.says(new, both))) == 1
 
-with cu.guard("Without the first cross-attention about half of the negations get lost."):
-    NOT = re.compile("ne$|n'")
-    said = machine.without("he isn't a painter .", "decoder.0.cross_attention")
-    assert said == "il est peintre ."
-    negated = [text for text in new if "n't" in text]
-    pairs = with_and_without(negated, "decoder.0.cross_attention")
-    lost = [
-        any(map(NOT.match, before)) and not any(map(NOT.match, after)) for before, after in pairs
-    ]
-    assert len(lost) > 20 and 0.45 < sum(lost) / len(lost) < 0.65
-
 with cu.guard("Six of twelve boxes can be off, and seven in ten new sentences stay as they were."):
     six_off = "encoder.attention", "feed_forward"
     assert machine.without(dog, *six_off) == "le chien est derrière la maison ."
@@ -726,7 +744,7 @@ with cu.guard("Six of twelve boxes can be off, and seven in ten new sentences st
     assert 0.65 < sum(kept) / len(kept) < 0.75
 
 with cu.guard("The larger translator needs its networks."):
-    assert larger["changed, all networks"] == 1
+    assert larger["lost, all networks"] > 0.5
 
 # %% [markdown]
 # Finally, here is the whole Transformer in one piece, without an import from the course.
@@ -839,8 +857,8 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 # - A Transformer is a **residual stream** to which attentions and networks add, each reading it through a norm.
 #   Every decoder block looks at the memory that leaves the last encoder block.
 # - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where.
-# - How much a part adds isn't how much the model needs it.
-#   To learn that, take the part away and see what the model says then.
+# - How much a part adds tells much about how much the model needs it, but not all.
+#   To know, take the part away and score what comes out, because a changed sentence isn't yet a worse one.
 #
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
 # On the way to GPT: [GPT](13_gpt.ipynb).

@@ -37,6 +37,20 @@ class my_sublayers:
         """Runs the cross-attention before the self-attention."""
         return _three(block, x, memory, attn_mask, memory_mask, order=(1, 0, 2), around=(0, 1, 2))
 
+    def forgets_the_first_sublayer(block, x, memory, attn_mask=None, memory_mask=None):
+        """Hands x itself to the second residual, so that the self-attention is lost."""
+        block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+        y = block.around_cross(x, lambda y: block.cross_attention(y, memory, memory, memory_mask))
+        return block.around_feed_forward(y, block.feed_forward)
+
+    def one_residual_for_all(block, x, memory, attn_mask=None, memory_mask=None):
+        """Calls every sublayer through the first one's residual."""
+        return _three(block, x, memory, attn_mask, memory_mask, around=(0, 0, 0))
+
+    def norms_the_memory(block, x, memory, attn_mask=None, memory_mask=None):
+        """Normalizes the memory once more."""
+        return _three(block, x, block.around_cross.norm(memory), attn_mask, memory_mask)
+
     def gives_rows_of_the_memory(block, x, memory, attn_mask=None, memory_mask=None):
         """Lets the memory ask and the target answer."""
         x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
@@ -171,6 +185,9 @@ ON_PAPER = {
 ANSWERS = {
     "exchanges_the_masks": ("runs with masks", "Which mask has the memory's length"),
     "asks_the_memory_first": ("in another order", "In which order"),
+    "forgets_the_first_sublayer": ("hear the earlier ones", "What does each residual get"),
+    "one_residual_for_all": ("agrees with PyTorch", "Each has its own norm"),
+    "norms_the_memory": ("agrees with PyTorch", "What happens to the memory"),
     "adds_in_place": ("leaves x and the memory", "write into x"),
     "values_of_the_target": ("runs with masks", "both from the memory"),
     "sums_without_norms": ("agrees with PyTorch", "leaves the norm out"),

@@ -84,6 +84,23 @@ def _no_later_token(call, x: Tensor) -> None:
     expect(not torch.allclose(after[:, 4], before[:, 4]), "token 4 was changed, its output was not")
 
 
+@my_sublayers.must("lets a target token hear the earlier ones")
+def _(candidate):
+    """What does each residual get as its x? It should be what the residual before it has returned.
+
+    If a line is still `y = around_cross(x, …)`, the work of the line above is lost.
+    """
+    block, x, memory, mask = _decoder()
+    earlier = x.clone()
+    earlier[:, 1] = torch.randn(12)
+    before, after = (
+        candidate(block, each.clone(), memory.clone(), causal_mask(6), mask)
+        for each in (x, earlier)
+    )
+    heard = not torch.allclose(after[:, 4], before[:, 4])
+    expect(heard, "token 1 was changed, and the output of token 4 stayed as it was")
+
+
 @my_sublayers.must("reads the source, but not its padding")
 def _(candidate):
     """Which sublayer looks at the source? It needs `memory` as keys and values, and `memory_mask`."""
@@ -145,11 +162,29 @@ def _(candidate):
                 "In which order do your three sublayers run? The decoder first looks back at its own words, then "
                 "at the memory, and the network comes last.",
             )
-        expect_close(answer, expected, f"norm_first={norm_first}, the output", atol=1e-4)
+        slips = (
+            (_in_order((0, 1, 2), block, x, memory, mask, same_residual=True), _OWN_RESIDUAL),
+            (_in_order((0, 1, 2), block, x, block.around_cross.norm(memory), mask), _NORMED_MEMORY),
+        )
+        hints = (hint for other, hint in slips if torch.allclose(answer, other, atol=1e-4))
+        hint = next(hints, "")
+        expect_close(answer, expected, f"norm_first={norm_first}, the output", atol=1e-4, hint=hint)
 
 
-def _in_order(order: tuple[int, ...], block, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-    """What the three sublayers give if they run in this order."""
+_OWN_RESIDUAL = (
+    "Which residual does each of your sublayers go through? Each has its own norm: `around_self`, `around_cross` and "
+    "`around_feed_forward`."
+)
+_NORMED_MEMORY = (
+    "What happens to the memory in your function? It has had its norm at the encoder's end, so hand it on "
+    "as it is."
+)
+
+
+def _in_order(
+    order: tuple[int, ...], block, x: Tensor, memory: Tensor, mask: Tensor, *, same_residual=False
+) -> Tensor:
+    """What the three sublayers give if they run in this order, each through its own residual or all through one."""
     steps = (
         (block.around_self, lambda y: block.self_attention(y, y, y, causal_mask(6))),
         (block.around_cross, lambda y: block.cross_attention(y, memory, memory, mask)),
@@ -157,7 +192,7 @@ def _in_order(order: tuple[int, ...], block, x: Tensor, memory: Tensor, mask: Te
     )
     for step in order:
         around, sublayer = steps[step]
-        x = around(x, sublayer)
+        x = (block.around_self if same_residual else around)(x, sublayer)
     return x
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from torch import nn
+from torch import Tensor, nn
 
+from course_utils.data.text import EOS, pad
 from course_utils.decoding import translate
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
 from course_utils.lessons.transformer.blocks import in_package_names
+from course_utils.lessons.transformer.machine import SUBLAYERS, ratios
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 from course_utils.train.history import History
@@ -24,18 +26,19 @@ def vocabulary_sizes() -> tuple[int, int]:
     return len(world.source_vocab), len(world.target_vocab)
 
 
-def train(model: nn.Module, seed: int = 0) -> History:
+def train(model: nn.Module, seed: int = 0, rate: float = RATE) -> History:
     """Train a translator for three epochs, as *Translating* does for nine.
 
     Args:
         model: called as `cu.Transformer` is, with its `features` and its `output`.
         seed: of the order of the sentences.
+        rate: the learning rate.
     """
     world = small_world("fr")
     loader = world.loader(world.train, seed=seed)
     schedule = warmup_decay(WARMUP, EPOCHS * len(loader))
     trainer = Trainer(
-        translation_loss(), epochs=EPOCHS, lr=RATE, schedule=schedule, seed=seed, quiet=True
+        translation_loss(), epochs=EPOCHS, lr=rate, schedule=schedule, seed=seed, quiet=True
     )
     return trainer.fit(model, loader, world.loader(world.val, shuffle=False))
 
@@ -67,6 +70,56 @@ def with_large_rows(model: nn.Module) -> nn.Module:
     model.source_embedding.reset_parameters()
     model.target_embedding.reset_parameters()
     return model
+
+
+class Scaled(nn.Module):
+    """Positions that are so many times as large."""
+
+    def __init__(self, positions: nn.Module, scale: float):
+        super().__init__()
+        self.positions, self.scale = positions, scale
+
+    def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
+        """x plus its positions, times `scale`; the first vector stands at position `start`."""
+        return x + self.scale * (self.positions(x, start=start) - x)
+
+
+class Times(nn.Module):
+    """Its input, so many times as large."""
+
+    def __init__(self, scale: float):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x times `scale`."""
+        return self.scale * x
+
+
+def with_positions(model: nn.Module, scale: float) -> nn.Module:
+    """The same model with positions that are so many times as large; 0 takes them away."""
+    if scale != 1:
+        model.positions = Scaled(model.positions, scale)
+    return model
+
+
+def with_parts(model: nn.Module, scale: float) -> nn.Module:
+    """The same model, in which each attention and network adds so many times as much."""
+    for residual in [module for module in model.modules() if hasattr(module, "norm_first")]:
+        residual.dropout = nn.Sequential(residual.dropout, Times(scale))
+    return model
+
+
+def mean_bar(model: nn.Module) -> float:
+    """‖f(x)‖ / ‖x‖, on average over the attentions and networks and 100 validation sentences."""
+    package = beside(model).eval()
+    package.positions = model.positions
+    world = small_world("fr")
+    pairs = world.val[:100]
+    batch = pad([[*world.source_vocab.encode(pair.source), EOS] for pair in pairs])
+    french = [world.target_vocab.encode(pair.target) for pair in pairs]
+    found = ratios(package, *batch, french)
+    return sum(found[part] for part in SUBLAYERS) / len(SUBLAYERS)
 
 
 def new_model(kind: type[nn.Module], seed: int) -> nn.Module:

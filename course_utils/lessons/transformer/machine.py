@@ -17,6 +17,7 @@ from course_utils.decoding import greedy
 from course_utils.interventions import Interventions, intervene, record_activations
 from course_utils.kit.live import load_model
 from course_utils.kit.live.widgets import PARTS
+from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 
 SUBLAYERS = tuple(
@@ -191,16 +192,25 @@ def ratios(
 
 
 def worth_of(
-    model: Transformer, ids: Tensor, lens: Tensor, *, longest: int = LONGEST
+    model: Transformer,
+    ids: Tensor,
+    lens: Tensor,
+    references: Sequence[str],
+    words: Callable[[Sequence[int]], str],
+    *,
+    longest: int = LONGEST,
 ) -> pd.DataFrame:
-    """A row for each part: its bar, and the share of the sentences of which some word changes without it.
+    """A row for each part: its bar, the share of sentences that change without it, and the BLEU that it loses then.
 
     Args:
         model: of two layers on each side.
         ids, lens: (batch, longest) and (batch,), of the sources.
+        references: the translation of each source, tokens separated by spaces.
+        words: the French of some ids, as the references have it.
         longest: translation, in tokens.
     """
     before = greedy(model, ids, lens, max_len=longest)
+    whole = bleu(list(map(words, before)), references)
     bars = ratios(model, ids, lens, before)
     rows = {}
     for part in PARTS:
@@ -208,12 +218,13 @@ def worth_of(
             switch_off(acts, part)
             now = greedy(model, ids, lens, max_len=longest)
         changed = sum(a != b for a, b in zip(now, before, strict=True)) / len(before)
-        rows[part] = {"bar": bars.get(part, math.nan), "changed": changed}
+        lost = whole - bleu(list(map(words, now)), references)
+        rows[part] = {"bar": bars.get(part, math.nan), "changed": changed, "lost": lost}
     return pd.DataFrame(rows).T
 
 
 @cache
 def worth(count: int = 200) -> pd.DataFrame:
     """The same of the stored translator, on test sentences."""
-    sentences = [english for english, _ in held_out_pairs(count)]
-    return worth_of(translator(), *batch_of(sentences))
+    sentences, references = zip(*held_out_pairs(count), strict=True)
+    return worth_of(translator(), *batch_of(sentences), references, words_of)
