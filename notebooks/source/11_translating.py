@@ -546,7 +546,7 @@ fig
 
 # %% [markdown]
 # In this translator nine articles in ten or more keep their gender with one road closed, and with both closed it is little better than a coin (dashed).
-# In three others, without the noun alone one article in eight to more than one in four is wrong, but in each of them closing both costs more than closing either.
+# In three others, closing the road to the noun makes one article in eight to more than one in four wrong, but closing both costs more in each.
 # **What you can do without may still be one of two roads**, so when something seems unnecessary, forbid it together with whatever could stand in for it.
 
 # %% [markdown]
