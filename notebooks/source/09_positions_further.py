@@ -448,7 +448,7 @@ for module in (PlainTable(16), cu.SinusoidalPositions(16)):
     print(f"{type(module).__name__}: {module.to('meta').table.device.type}")
 
 # %% [markdown]
-# The position is drowned by an embedding that is 32 times as long.
+# The position is drowned by an embedding that is 32 times as long (although a model may still learn, as [The Transformer](10_transformer.ipynb) shows for rows that are too large).
 # In bfloat16 most positions share their number with another one, which is why the package computes angles in float64 and rounds at the end.
 # And the plain table stays on the CPU.
 
