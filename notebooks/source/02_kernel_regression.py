@@ -191,7 +191,7 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 
 # %% [markdown]
 # So our four lines are PyTorch's attention, in the answers and in the gradients of queries, keys and values, and nothing in them has been trained.
-# **Kernel regression is dot-product attention with a term for each key.**
+# **Gaussian kernel regression is dot-product attention with a term for each key.**
 # We need this term, because the product $q k_i$ by itself grows with the key, so for a positive query the largest key would win, however far away it is.
 #
 # ## The width decides: bias and variance
@@ -432,7 +432,7 @@ cu.predict(
         "the same to all keys": "That would be average pooling. What would it say about a wave?",
         "more and more toward one end": "That would be right if queries and keys were linear in x. Why are there two layers?",
     },
-    why="Near values say most about the curve, and several average the noise away. A softmax can only average, and among averages a bump does best.",
+    why="Near values say most about the curve, and several average the noise away. A softmax can only average, so an average over a bump does well.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -649,7 +649,7 @@ with cu.guard("A narrow kernel errs by variance, and a wide one by bias.", given
     assert by_width["bias²"].iloc[-1] > 0.7 * by_width["error = sum"].iloc[-1]
 
 with cu.guard(
-    "Gradient descent finds the best width if no point sees its own value.",
+    "Gradient descent finds the valley of the error that it measures, if no point sees its own value.",
     given=(noise, start, rate) == (1.0, 2.0, 0.05),
 ):
     assert own[0] < 0.2 < 0.6 < own[-1]
@@ -680,7 +680,7 @@ with cu.guard("At each rate and with each seed its width is near the best Gaussi
 # ## Take-aways
 #
 # - Kernel regression is attention, an average of the values, weighted by a softmax over how near their keys are.
-#   It is PyTorch's operator with a term for each key.
+#   With a Gaussian it is PyTorch's operator with a term for each key.
 # - Narrow means variance, wide means bias.
 #   Choose a width, or learn it, on predictions that never saw their own value, with a mask on the diagonal.
 # - A network that only has to predict learned here to give near keys more weight.

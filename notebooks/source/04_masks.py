@@ -268,7 +268,7 @@ attempts.add_prefix("key ").assign(sum=attempts.sum(axis=1)).round(3)
 # %% [markdown]
 # A score of 0 is a score like any other, because $e^0 = 1$.
 # A mask after the softmax comes too late, since the forbidden keys have already had their share, and what is left sums to less than 1.
-# Only $e^{-\infty} = 0$ does what we want.
+# Of the three, only $e^{-\infty} = 0$ does what we want.
 #
 # ### A query with nothing to attend to
 #
@@ -297,7 +297,7 @@ cu.quiz("masks", "after", "own_lengths", "empty_row")
 
 # %% [markdown]
 # You get the same from `cu.masked_softmax`.
-# What other texts write for $-\infty$, and why dividing by the sum afterwards doesn't help, is on the [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts).
+# What other texts write for $-\infty$, and when dividing by the sum afterwards fails, is on the [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts).
 #
 # ## Attention with a mask
 #
@@ -371,7 +371,7 @@ cu.equal(attention, F.scaled_dot_product_attention, *qkv, both)
 with cu.guard("Padding of zeros takes about half of rain's weight.", given=pad == 0.0):
     assert abs(unmasked[2, 0, 1:].sum() - 0.525) < 5e-4
 
-with cu.guard("Only −∞ before the softmax gives the weights that we want."):
+with cu.guard("Of the three ways only −∞ before the softmax gives the weights that we want."):
     assert attempts.loc["multiply_after"].sum() < 0.31 and attempts.iloc[0, 2] > 0.19
     assert torch.allclose(minus_infinity(example, first_two)[0, :2], torch.tensor([1, 2]) / 3)
     assert abs(attempts.loc["zero_the_scores"][2:].sum() - 0.4) < 1e-6
@@ -434,8 +434,8 @@ two.round(2)
 # Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each digit may attend to the next one, the very digit that it has to predict.
 # B has learned to copy this digit, and when it writes, there is no next digit yet.
 #
-# Remember this sign: **a loss lower than chance allows, on rows that the model has never seen, is a mistake.**
-# Either the answer is in the input, because a mask leaks or the targets aren't shifted, or padding counts in the mean.
+# Remember this sign: **a loss lower than the noise allows, on rows that the model has never seen, is a mistake.**
+# Mostly the answer is in the input, because a mask leaks or the targets aren't shifted, or else padding counts in the mean.
 # The digit of the rule comes in 70 + 3 = 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
 # On our rows the floor is 1.24, because nobody can know what follows the first digit.
 #
@@ -583,7 +583,7 @@ with cu.guard(
             expected = differs and model is without_axis
             assert (max(gaps) > 1e-3) == expected
 
-with cu.guard("A loss is too low without a leak if the targets aren't shifted or padding counts."):
+with cu.guard("A loss is too low without a leak if padding counts in the mean."):
     assert loss["A"] > 1.24
     floor = -0.73 * math.log(0.73) - 9 * 0.03 * math.log(0.03)
     generator = torch.Generator().manual_seed(0)

@@ -41,7 +41,7 @@ cu.explore.squeezed_context()
 
 # %% [markdown]
 # The network that looks back copies nearly all strings of twelve letters after eight passes.
-# The network with the vector learns short strings soon and long strings late, and for twelve letters its training had to be more than ten times as long.
+# The network with the vector learns short strings soon and long strings late, and for twelve letters its training was more than ten times as long.
 # Looking back is **attention**, which we build in the next chapter.
 #
 # So is the vector too small?
@@ -643,7 +643,7 @@ ax.legend()
 fig
 
 # %% [markdown]
-# **Each at its best learning rate, the wider network is ahead at each length here, and both do worst on long sentences.**
+# **Each at its best learning rate, the wider network is ahead on average at each length here, and both do worst on long sentences.**
 # This doesn't tell whether the vector or the larger GRUs helped.
 # But we can also avoid the question: in the next chapter we let the decoder look back.
 

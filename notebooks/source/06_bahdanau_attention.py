@@ -333,7 +333,7 @@ compared.astype({"parameters": int})
 #
 # *bug · 5 minutes*
 #
-# `pack_padded_sequence` used to want its sentences sorted, the longest first, and much code still sorts them.
+# By default `pack_padded_sequence` wants its sentences sorted, the longest first, and much code still sorts them.
 # Here is an encoder that does.
 # It translates each sentence alone just as before.
 # Look at what happens in a batch, find out why, and write `fixed_memory`.
@@ -534,7 +534,7 @@ cu.predict(
         "ne": "How does the decoder know that a negation comes at all, if it can't look for didn't?",
         "neither": "Read a French sentence from left to right. Which of the two can you guess from the words before it?",
     },
-    why="When ne and the verb have been said, nothing else can follow.",
+    why="When ne and the verb have been said, our grammar has nothing but pas.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -566,9 +566,9 @@ needed.round(2).astype(object).fillna("")
 
 # %% [markdown]
 # In usual French *pas* loses nothing, because *ne* has been said.
-# The last column tests this reason: if we leave *ne* out of what the decoder has read, *pas* loses half of its probability.
+# The last column tests this reason: if we leave *ne* out of what the decoder has read, *pas* falls to a half, with its attention as well (0.56), so *pas* hangs on *ne*.
 # Backwards, *pas* comes first and needs its attention, and *ne* hangs mostly on *pas*.
-# So **what a word needs from its attention depends on what has been said**.
+# So **what a word needs from its attention depends on what has been said**, which is something else in each order.
 # Often, but not always, a map shows the word that a linguist would link ([Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872)).
 # And where a plain average would do, the largest weight tells us little: [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) therefore begin with equal weights, in answer to [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186), who had found other weights with the same output.
 

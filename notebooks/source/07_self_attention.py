@@ -480,8 +480,8 @@ shown.insert(0, "mean weight", ["", *(f"{weight:.2f}" for weight in heavy.mean(a
 shown
 
 # %% [markdown]
-# **All ways are in use, and none alone carries the answer.**
-# Even a question that saw only itself in layer 1 is right in most cases.
+# **In layer 1 all ways are in use, and none of them is needed alone.**
+# Even a question that saw only itself in layer 1 is right far more often than a guess between two cars, which has 0.56.
 # The link in layer 2 is shared, because through it goes what the question has found, and also what *Ben's car* has found, for example that he is Anna's friend.
 # In layer 1 the control is nearly as heavy, and costs nothing.
 # In layer 2 there is none, so we forbid at once all four that say nothing of the friend, and together they are still much lighter.
@@ -510,12 +510,14 @@ with cu.guard("Two layers find a friend's car, and one layer guesses between two
     assert best["one attention, hidden layer", 1500] < 0.75
     assert best["one attention, hidden layer", 3000] > 0.9
 with cu.guard(
-    "Each forbidden link costs right answers in each of three trainings and leaves most of them, and the controls cost none."
+    "Each forbidden link costs right answers in each of three trainings, those of layer 1 leave more than a guess has, and the controls cost none."
 ):
     controls = found.index.str.startswith("control")
     assert found[controls].min(axis=None) > 0.98
     lost = found.loc["all links"] - found[~controls].drop("all links")
-    assert lost.min(axis=None) > 0.03 and lost.max(axis=None) < 0.5
+    assert lost.min(axis=None) > 0.03
+    in_layer_1 = found[found.index.str.startswith("layer 1")]
+    assert len(in_layer_1) >= 2 and in_layer_1.min(axis=None) > 9 / 16 + 0.02
     assert lost.iloc[0].max() < 0.2  # way 1's own link
 with cu.guard("The control of layer 1 is nearly as heavy as its link, and that of layer 2 is not."):
     first, control, second, others = (row for _, row in heavy.iloc[-4:].iterrows())

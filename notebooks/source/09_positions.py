@@ -479,7 +479,7 @@ fig
 
 # %% [markdown]
 # Sinusoidal and learned positions fall at once, and rotary ones more slowly.
-# Among relative positions **the setting decides whether they fall**: a model stays right if everything far away falls into an entry that was trained.
+# Among relative positions **the setting decides whether they fall**: a model falls little if everything far away falls into an entry that was trained.
 # Among 16 tokens the largest offset is 15.
 # So even a limit of 16 is one too many, and its vector for everything far is never trained.
 # **So share what is far *within* the trained length.**
@@ -656,7 +656,7 @@ with cu.guard(
 #
 # - Attention without a mask doesn't see the order.
 #   Positions are added to the embeddings, turn queries and keys, or are added to the scores.
-# - In sinusoids and rotary positions a shift is one rotation, so a rotary score knows only the offset.
+# - In sinusoids and rotary positions a shift is one rotation, so of the positions a rotary score knows only the offset.
 # - At offsets that training never visited, nothing has pushed the scores down, and many come near. In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
 #
 # Next: [The Transformer](10_transformer.ipynb).

@@ -545,7 +545,7 @@ for question, largest in differences.items():
     print(f"{question:30} {largest:.2f}")
 
 # %% [markdown]
-# A changed word moves the logits from its own place on, and nothing else moves them.
+# A changed word moves the logits from its own place on, and the other two tests move nothing.
 # You can put these three questions to any decoder, and a model that leaks the future fails the second one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -669,16 +669,16 @@ cu.predict(
     [
         "noise, another one for each",
         "nothing: it ends at once",
-        "a good French sentence, another one for each",
-        "a good French sentence, the same for both",
+        "French, another sentence for each",
+        "French, the same sentence for both",
     ],
-    answer="a good French sentence, the same for both",
+    answer="French, the same sentence for both",
     wrong={
         "noise, another one for each": "The decoder still knows French. What does it know about the English?",
         "nothing: it ends at once": "Did any French sentence that it learned from end with its first word?",
-        "a good French sentence, another one for each": "How could “oscar” reach the decoder now?",
+        "French, another sentence for each": "How could “oscar” reach the decoder now?",
     },
-    why="Nothing of the source arrives, and both begin with the same start token. So the decoder is a language model, and says its favorite sentence.",
+    why="Nothing of the source arrives, and both begin with the same start token. So the decoder is a language model, and takes its likeliest word each time.",
 )
 
 # %%

@@ -117,7 +117,7 @@ compared.round(2)
 
 # %% [markdown]
 # After nine epochs the Transformer is ahead, and after 18 it still is, but by then the recurrent translator nearly has what the Transformer had after nine.
-# On the 55 long sentences, of 8 to 10 tokens, we can't tell them apart.
+# On the 55 sentences of 8 to 10 tokens we can't tell them apart after 18.
 # So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which one takes less time.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -356,7 +356,7 @@ pd.DataFrame(errors_of, index=["wrong", "the search's error", "the model's error
 
 # %% [markdown]
 # With a beam of 4 no search error is left, and yet only five fewer sentences are wrong.
-# Most errors belong to the model, so they need more data or a better model.
+# Most errors belong to the model, so a larger beam won't repair them.
 # A beam has little to do here, because this model is sure of itself and gives seven of its words in eight more than 0.9.
 # [Real sentences](11_translating_further.ipynb#Real-sentences) leave more to choose from, and there a beam of 4 takes the same class from 38.1 to 39.9 BLEU (one training).
 # (Very large beams can translate *worse*, mostly because their output gets too short, as [Koehn and Knowles (2017)](https://arxiv.org/abs/1706.03872) found.)
@@ -525,7 +525,7 @@ for roads in ("nothing", "head", "noun", "head and noun"):
         print(f"without {roads:14}", cu.translate(translator, [duck], *words_of)[0])
 
 # %% [markdown]
-# After either of the first two experiments you would say that the article doesn't need the noun.
+# After the first two experiments you would say that the article needs neither the noun nor the head.
 # But with both roads closed, the house becomes masculine.
 # Here is the same for every article of the test that comes right before its noun.
 
@@ -545,7 +545,7 @@ ax.set(xlabel="Articles with the right gender, without …", xlim=(0, 1.1))
 fig
 
 # %% [markdown]
-# In this translator nine articles in ten or more keep their gender with one road closed, and with both closed it is little better than a coin (dashed).
+# In this translator nine articles in ten or more keep their gender with one road closed, without noun and head about three quarters, and without the noun and all heads it is little better than a coin (dashed).
 # In three others, closing the road to the noun makes one article in eight to more than one in four wrong, but closing both costs more in each.
 # **What you can do without may still be one of two roads**, so when something seems unnecessary, forbid it together with whatever could stand in for it.
 

@@ -464,7 +464,7 @@ right.legend()
 fig
 
 # %% [markdown]
-# The GPT learns in the order in which we count, first which characters are frequent, then pairs, then pieces that look like words.
+# The GPT's loss passes the lines of counting one after the other.
 # The right-hand figure shows what is missing: beyond eight characters back our GPT gains nothing, and within them it is worse than counting.
 # Three times as many steps help, as the green dots show, and they are not enough.
 #
@@ -668,7 +668,7 @@ ax.legend(*(part[:5] for part in ax.get_legend_handles_labels()), fontsize=8)
 fig
 
 # %% [markdown]
-# **Having read Shakespeare helps with each text**, most with the story, which is short *and* English prose.
+# **With pieces of words, having read Shakespeare helped on each text**, most with the story, which is short *and* English prose.
 # On the story the GPT is then about level with counting, which has 1.61 with Shakespeare's counts added, and 1.54 with the best mix of two tables of counts.
 # On the documentation and the code letters did better here than Shakespeare's pieces, and counting without Shakespeare did best.
 #
@@ -679,7 +679,7 @@ fig
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
     "The diamonds of both pictures are three seeds. "
-    "Those of [Training it](#Training-it) had one rate, and the green dots beside them are two seeds at the chapter's rate. "
+    "Those of *Training it* had one rate, and the green dots beside them are two seeds at the chapter's rate. "
     "In the picture above each beginning has the best of four or six rates on each text, and 120 steps on the story or 240 on the others. "
     "In letters we trained one seed for longer, mostly at one rate, so on the documentation and the code the order may change with more training. "
     "A GPT of letters can begin after Shakespeare, too: with one seed it then has 1.64 on the story, 1.53 on the documentation and 0.94 on the code, where counting is ahead as well. "

@@ -617,7 +617,7 @@ with cu.guard(
         assert run.result["200, other"] > 0.6 > 0.3 > run.result["200, named"]
 
 with cu.guard(
-    "Before step 171 a word has hardly helped and is hardly missed, after step 114 it is hardly needed and comes too late."
+    "Beside a rival, a word asked only until step 171 mostly loses, and one asked only from step 114 on comes too late."
 ):
     for gone, came in zip(runs, late, strict=True):
         assert gone.result["171, named"] < 0.3 and came.result["171, named"] > 0.8

@@ -172,12 +172,21 @@ def answers_changed(model: nn.Module, pictures: FarPictures) -> Tensor:
 
 
 class Counter(nn.Module):
-    """Names a most frequent color of the picture everywhere; of several the first."""
+    """Names a most frequent color, of several the first: of the picture, or at each pixel of what is `far` from it."""
+
+    def __init__(self, far: bool = False):
+        super().__init__()
+        self.far = far
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, PAINTS + symbols, height, width) → (batch, PAINTS, height, width)."""
-        counts = x[:, :PAINTS].sum(dim=(2, 3), keepdim=True)
-        return counts.expand(-1, -1, *x.shape[2:])
+        colors = x[:, :PAINTS]
+        counts = colors.sum(dim=(2, 3), keepdim=True).expand_as(colors)
+        if not self.far:
+            return counts
+        side = 2 * FAR - 1  # of the square of what is near
+        near = F.avg_pool2d(colors, side, stride=1, padding=FAR - 1) * side**2
+        return (counts - near).round()
 
 
 # Pictures of pictures -----------------------------------------------------------------------------
