@@ -4,6 +4,7 @@ Taught in *The Transformer* and *Training transformers* (both orders of norm), a
 later models put in their place).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -105,11 +106,13 @@ class EncoderLayer(nn.Module):
         norm: "layer" (LayerNorm), or "rms" (RMSNorm; Zhang and Sennrich, 2019).
         eps: what the norms add to the variance before the square root.
         rotary: whether queries and keys are turned by their positions (`positions.Rotation`).
+        rotary_base: how slowly the slower pairs of columns turn; 10,000 in Su et al. (2021), section 3.4.3,
+            and more in models of long texts, such as 500,000 in Llama 3 (Grattafiori et al., 2024, section 3.2).
         num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
         bias: whether the attention's projections have biases.
 
     Raises:
-        ValueError: a size is out of range, or a name is unknown.
+        ValueError: a size or `rotary_base` is out of range, or a name is unknown.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class EncoderLayer(nn.Module):
         norm: str = "layer",
         eps: float = 1e-5,
         rotary: bool = False,
+        rotary_base: float = 10_000.0,
         num_kv_heads: int | None = None,
         bias: bool = True,
     ):
@@ -132,6 +136,9 @@ class EncoderLayer(nn.Module):
             embed_dim, num_heads, bias=bias, num_kv_heads=num_kv_heads
         )
         self.rotary_dim = embed_dim // num_heads if rotary else None
+        if not 0 < rotary_base < math.inf:
+            raise ValueError(f"rotary_base={rotary_base}; a positive, finite number is needed")
+        self.rotary_base = rotary_base
         self.feed_forward = make_feed_forward(
             embed_dim, ffn_dim, dropout=dropout, activation=activation
         )
@@ -168,7 +175,9 @@ class EncoderLayer(nn.Module):
             )
         if self.rotary_dim is not None and rotation is None:
             start = 0 if cache is None else cache.length
-            rotation = Rotation(x.shape[1], self.rotary_dim, start=start, device=x.device)
+            rotation = Rotation(
+                x.shape[1], self.rotary_dim, start=start, base=self.rotary_base, device=x.device
+            )
 
         def attend(queries: Tensor, keys: Tensor) -> Tensor:
             return self.attention(

@@ -11,6 +11,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from course_utils import positions
+from course_utils.attention import MultiHeadAttention
 from course_utils.data.prose import (
     IGNORE,
     WORD_END,
@@ -24,6 +25,7 @@ from course_utils.data.prose import (
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import next_token_probs, sample
+from course_utils.layers import SwiGLU
 from course_utils.lessons.bert_and_transfer.tasks import Counts
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.losses import language_model_loss
@@ -78,6 +80,67 @@ def test_rotary_angles_are_computed_once_a_forward_pass(monkeypatch):
         x = layer(x, is_causal=True)
     assert torch.equal(model.output(model.norm(x)), expected)
     assert len(made) == 4
+
+
+class Block(nn.Module):
+    """A block of the Llama family in parts of its own, whose weights have the names of `EncoderLayer`'s."""
+
+    def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+        super().__init__()
+        self.attention = MultiHeadAttention(
+            embed_dim, num_heads, num_kv_heads=num_kv_heads, bias=False
+        )
+        self.feed_forward = SwiGLU(embed_dim, ffn_dim)
+        self.attention_norm = nn.RMSNorm(embed_dim, eps=1e-5)
+        self.feed_forward_norm = nn.RMSNorm(embed_dim, eps=1e-5)
+        self.head_dim, self.base = embed_dim // num_heads, base
+
+    def forward(self, x, cache=None):
+        start = 0 if cache is None else cache.length
+        rotation = positions.Rotation(x.shape[1], self.head_dim, start=start, base=self.base)
+        y = self.attention_norm(x)
+        x = x + self.attention(y, y, y, is_causal=True, cache=cache, encode=rotation)
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+@pytest.mark.parametrize("base", [10_000.0, 100.0])
+def test_weights_of_blocks_written_by_hand_load_name_for_name_and_say_the_same(base):
+    torch.manual_seed(0)
+    blocks = nn.ModuleList(Block(24, 6, 2, 40, base) for _ in range(2))
+    model = make(
+        embed_dim=24,
+        num_heads=6,
+        num_kv_heads=2,
+        ffn_dim=40,
+        activation="swiglu",
+        norm="rms",
+        rotary=True,
+        rotary_base=base,
+        bias=False,
+    ).eval()
+    assert set(blocks[0].state_dict()) == set(model.layers[0].state_dict())
+    model.layers.load_state_dict(blocks.state_dict())
+    ids = some_ids()
+    x = model.embedding(ids)
+    for block in blocks:
+        x = block(x)
+    logits = model.output(model.norm(x))
+    assert torch.equal(model(ids), logits)
+    state = model.start()
+    for first, last in [(0, 4), (4, 5), (5, 9)]:
+        step = model.step(ids[:, first:last], state)
+        assert_close(step, logits[:, last - 1], rtol=1e-4, atol=1e-5)
+
+
+def test_another_base_changes_what_a_rotary_model_says_and_no_weight():
+    usual, other = (make(rotary=True, rotary_base=base).eval() for base in (10_000.0, 500_000.0))
+    other.load_state_dict(usual.state_dict())
+    ids = some_ids()
+    assert torch.equal(make(rotary=True).eval()(ids), usual(ids))
+    assert torch.equal(usual(ids)[:, :1], other(ids)[:, :1])  # at position 0 nothing is turned
+    assert (usual(ids) != other(ids))[:, 2:].any(dim=-1).all()
+    with pytest.raises(ValueError, match="rotary_base=-1.0"):
+        make(rotary=True, rotary_base=-1.0)
 
 
 @pytest.mark.parametrize("kind", [GPT, BERT])

@@ -1,10 +1,13 @@
 """The sublayers: gated networks and norms against their formulas."""
 
+import math
+
 import pytest
 import torch
 
 from course_utils.cache import KVCache
 from course_utils.layers import EncoderLayer, SwiGLU
+from course_utils.positions import Rotation
 
 
 def test_a_gated_network_is_its_formula():
@@ -28,3 +31,22 @@ def test_of_the_first_tokens_alone_a_layer_gives_what_it_gives_of_all(norm_first
 def test_the_first_tokens_alone_are_not_for_layers_that_count_positions(rotary, options):
     with pytest.raises(ValueError, match="first=1 comes with is_causal, a cache or a rotary layer"):
         EncoderLayer(8, 2, 16, rotary=rotary)(torch.randn(2, 5, 8), first=1, **options)
+
+
+def test_a_layer_turns_by_its_own_base_and_goes_on_with_it_from_the_cache():
+    torch.manual_seed(0)
+    layer = EncoderLayer(8, 2, 16, dropout=0.0, rotary=True, rotary_base=50.0)
+    x = torch.randn(3, 5, 8)
+    given = Rotation(5, 4, base=50.0)
+    assert torch.equal(layer(x, is_causal=True), layer(x, is_causal=True, rotation=given))
+    usual = Rotation(5, 4)
+    assert not torch.allclose(layer(x, is_causal=True), layer(x, is_causal=True, rotation=usual))
+    cache = KVCache()
+    parts = [layer(part, is_causal=True, cache=cache) for part in x.split([2, 1, 2], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), layer(x, is_causal=True))
+
+
+@pytest.mark.parametrize("base", [0.0, -10_000.0, math.inf, math.nan])
+def test_a_base_that_is_no_positive_number_is_refused(base):
+    with pytest.raises(ValueError, match=f"rotary_base={base}; a positive, finite number"):
+        EncoderLayer(8, 2, 16, rotary=True, rotary_base=base)

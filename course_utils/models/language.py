@@ -30,6 +30,7 @@ class LanguageModel(nn.Module):
         norm: "layer" or "rms".
         eps: as in `layers.EncoderLayer`.
         rotary: turn queries and keys by their positions, instead of adding learned ones.
+        rotary_base: as in `layers.EncoderLayer`.
         num_kv_heads: heads of keys and values; `num_heads` by default.
         max_len: rows of the table of learned positions; rotary models have no table and no limit.
         tied: whether the output layer has the embedding's weights; Press and Wolf (2017), "Using the
@@ -56,6 +57,7 @@ class LanguageModel(nn.Module):
         norm: str = "layer",
         eps: float = 1e-5,
         rotary: bool = False,
+        rotary_base: float = 10_000.0,
         num_kv_heads: int | None = None,
         bias: bool = True,
         max_len: int = 128,
@@ -69,6 +71,7 @@ class LanguageModel(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embed_dim)
         self.positions = None if rotary else nn.Embedding(max_len, embed_dim)
         self.rotary_dim = embed_dim // num_heads if rotary else None
+        self.rotary_base = rotary_base
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
@@ -81,6 +84,7 @@ class LanguageModel(nn.Module):
                 norm=norm,
                 eps=eps,
                 rotary=rotary,
+                rotary_base=rotary_base,
                 num_kv_heads=num_kv_heads,
                 bias=bias,
             )
@@ -122,7 +126,13 @@ class LanguageModel(nn.Module):
             x = x + self.positions(positions)
         rotation = None
         if self.rotary_dim is not None:
-            rotation = Rotation(tokens.shape[1], self.rotary_dim, start=start, device=tokens.device)
+            rotation = Rotation(
+                tokens.shape[1],
+                self.rotary_dim,
+                start=start,
+                base=self.rotary_base,
+                device=tokens.device,
+            )
         x = self.dropout(x)
         # Padding stands on the right, where a causal model does not look.
         attn_mask = None
