@@ -15,7 +15,7 @@ importing only from those before it.
     interventions  forbid a look, take a part away, exchange it for that of another run
     layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise
-    data         drawn from formulas, read from the folder data/, or fetched through its registry
+    data         drawn from formulas, read from the folder data/, or fetched (data sets, weights of real models)
     train        losses, schedules, checkpoints, history, the Trainer
     decoding     greedy, beam search, sampling
     metrics      BLEU, accuracy, multiplications
@@ -57,6 +57,7 @@ _ROOMS = {
     "models.diffusion": "PixelAttention UNet",
     "data.folders": "load_image_folder",
     "data.images": "load_fashion_mnist",
+    "data.registry": "fetch",
     "data.regression": "noisy_sine",
     "train.losses": "translation_loss",
     "train.schedules": "warmup_decay",

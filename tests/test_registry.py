@@ -13,7 +13,8 @@ import pytest
 import requests
 
 from course_utils.data import registry
-from course_utils.data.registry import DataUnavailable, fetch, read_member
+from course_utils.data.archives import read_member
+from course_utils.data.registry import DataUnavailable, fetch
 
 
 def zipped(members):

@@ -13,8 +13,8 @@ from unicodedata import normalize
 import torch
 from torch import Tensor
 
+from course_utils.data.archives import DAMAGED
 from course_utils.data.images import ImageSet, read_image
-from course_utils.data.registry import DAMAGED
 
 LARGEST_FILE = 100_000_000
 """Bytes of one image's file that are read from an archive."""

