@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import course_utils as cu
+from course_utils.data import registry
 from course_utils.kit import doctor
 from course_utils.studio import manifest, pairs
 
@@ -93,6 +94,19 @@ def test_an_old_python_and_little_memory(monkeypatch, subject, place, fake, mark
     monkeypatch.setattr(place, fake)
     finding = cu.doctor()[subject]
     assert finding.mark == mark and found in finding.found and re.search(remedy, finding.remedy)
+
+
+def test_weights_are_optional_and_the_report_says_how_to_get_them(monkeypatch, tmp_path):
+    """It never asks the network, and a whole file in the cache is recognized by its SHA-256."""
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path))
+    monkeypatch.setattr("subprocess.Popen", None)
+    entry = registry.registered()["smollm2"]
+    (tmp_path / entry.file).write_bytes(b"half")
+    report = cu.doctor()
+    assert report["Weights"].mark == "○" and "recorded answers" in report["Weights"].found
+    assert '`cu.fetch("smollm2")` in a cell (93 MB)' in report["Weights"].remedy and report.ok
+    monkeypatch.setattr(registry, "_sha256_of", lambda path, *_: entry.sha256[0])
+    assert cu.doctor()["Weights"] == doctor.Finding("✓", "SmolLM2, for the chapter Real weights")
 
 
 def test_a_page_shows_nothing_of_its_authors_machine(monkeypatch):

@@ -1,4 +1,4 @@
-"""`cu.doctor()`: Python, PyTorch, packages, memory and widgets, with what to do about each fault."""
+"""`cu.doctor()`: Python, PyTorch, packages, memory, widgets and weights, with what to do about each fault."""
 
 import platform
 import re
@@ -132,6 +132,19 @@ def _widgets() -> Finding:
     return Finding("✓", ", ".join(f"{package} {_version(package)}" for package in WIDGETS))
 
 
+def _weights() -> Finding:
+    """Say whether a real model's weights are in the cache; without them its chapter shows recorded answers."""
+    from course_utils.data.registry import cached, registered
+
+    if cached("smollm2"):
+        return Finding("✓", "SmolLM2, for the chapter Real weights")
+    megabytes = f"{registered()['smollm2'].megabytes:.0f} MB"
+    remedy = f'only if you want to ask it yourself: `cu.fetch("smollm2")` in a cell ({megabytes})'
+    return Finding(
+        "○", "SmolLM2 is not here, so the chapter Real weights shows recorded answers", remedy
+    )
+
+
 LOOKS = {"Python": _python, "PyTorch": _torch, "Packages": _packages}
-LOOKS |= {"Memory": _memory, "Widgets": _widgets}
+LOOKS |= {"Memory": _memory, "Widgets": _widgets, "Weights": _weights}
 """What `doctor` looks at, in the order of its report."""
