@@ -1,6 +1,8 @@
 """The map of the course shows what book.toml says, fits every width, and keeps what was read."""
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import expect
@@ -50,6 +52,12 @@ def test_each_chapter_is_a_link_with_its_question_and_minutes():
         link = re.search(rf'<a href="{chapter.notebook}.ipynb">(.*?)</a>', shown)[1]
         assert f"{chapter.question} About {chapter.minutes} minutes." in link
         assert all(f'href="{page.notebook}.ipynb"' in shown for page in chapter.pages())
+
+
+def test_each_part_has_a_line_and_parts_beside_each_other_have_different_colors():
+    many = replace(COURSE, parts=tuple("ABCDEFG"))
+    colors = re.findall(r'style="--line: var\(--cu-(\w+)\)"', CourseMap(many)._repr_html_())
+    assert len(colors) == len(many.parts) and all(a != b for a, b in pairwise(colors))
 
 
 def reload_until(page, state: str) -> None:
@@ -111,7 +119,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     off = page.locator("[data-off]")
     way = page.get_by_role("button", name="Kernels")
     way.click()
-    expect(off).to_have_count(14)
+    expect(off).to_have_count(len(COURSE.chapters) - 4)
     expect(page.locator(".cu-map-said")).to_have_text("00 → 01 → 02 → 03")
     way.click()
     expect(off).to_have_count(0)

@@ -5,12 +5,13 @@ phone. In the book `course_map.js` adds what moves: the path that is chosen, wha
 """
 
 from html import escape
+from itertools import cycle
 from pathlib import Path
 
 from course_utils.studio import paths
 from course_utils.studio.manifest import Chapter, Manifest, load
 
-COLORS = ("key", "value", "query", "plum")  # of the parts, in their order
+COLORS = ("key", "value", "query", "plum", "wrong")  # of the parts, in their order
 STYLE = Path(__file__).parent / "book" / "static" / "course_map.css"
 
 
@@ -36,7 +37,7 @@ class CourseMap:
             f"<i>{chapters}</i> {time}</li>"
             for i, path, (title, chapters, time) in ways
         )
-        lines = "".join(map(self._line, self.course.parts, COLORS))
+        lines = "".join(map(self._line, self.course.parts, cycle(COLORS)))
         return (
             f'<nav class="cu-map" aria-label="Map of the course"><style>{style}</style>'
             f'<ol class="cu-map-lines">{lines}</ol><p class="cu-map-said" role="status"></p>'
