@@ -135,7 +135,7 @@ pd.DataFrame(
 # | $\alpha$ | an attention weight; a learning rate; in diffusion, which part of the variance is the picture's after step $t$ ($\alpha_t$ of what was left, $\bar\alpha_t$ in all); the scale of LoRA |
 # | $\beta$ | the noise of a diffusion step ($\beta_t$); the two decay rates of Adam ($\beta_1, \beta_2$); the shift of a layer norm; an inverse temperature |
 # | $k$, $K$ | a key, the keys; a kernel; the number of neighbors or tokens that are kept (top-$k$) |
-# | $d$ | features of a vector; a distance; dimensions of the data |
+# | $d$ | features of a vector; a distance; dimensions of the data; the step between numbers of four bits |
 # | $N$ | layers in the paper of 2017; the batch in PyTorch's documentation; the number of data |
 # | $T$ | a temperature; the transpose, as in $K^T$; the length of a sequence; the steps of a diffusion |
 
@@ -191,6 +191,7 @@ pd.DataFrame(
 # | `ffn_dim` | `intermediate_size` (`n_inner`) |
 # | `dropout` | `attention_probs_dropout_prob`, `hidden_dropout_prob` (`attn_pdrop`, `resid_pdrop`) |
 # | rows of the table of positions | `max_position_embeddings` (`n_positions`) |
+# | `rotary_base` | `rope_theta` |
 # | tokens, by number | `input_ids` |
 # | `cu.padding_mask(valid_lens, length)` | `attention_mask`, shape (batch, keys): 1 = a real token, 0 = padding; the causal mask is added inside |
 # | the encoder's output, for cross-attention | `encoder_hidden_states`, with `encoder_attention_mask` |
