@@ -276,7 +276,7 @@ def test_an_interrupt_ends_pip_and_leaves_nothing(cache, entries, fake_pip, tmp_
         os.kill(int(pid.read_text()), 0)
 
 
-def test_what_a_killed_process_left_goes_an_hour_later(cache, entries, fake_pip):
+def test_what_a_killed_process_left_goes_a_day_later(cache, entries, fake_pip):
     fake_pip("sys.exit('no')")
     for name in (".pip-old", ".pip-new"):
         (cache / name).mkdir()

