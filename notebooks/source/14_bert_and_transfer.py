@@ -486,7 +486,8 @@ print(f"asked as trained: {accuracy(called, test.labels):.2f} right")
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 def right(name, labels, **config):
     """Accuracies of stored runs with so many labels."""
-    runs = cu.stored_runs("bert_and_transfer", name, **config)
+    best = {"highest": "val"} if name == "transfer" else {}  # of several rates
+    runs = cu.stored_runs("bert_and_transfer", name, **best, **config)
     if name == "transfer":
         return [run.result["right"] for run in runs if run.config["labels"] == labels]
     return [run.result[f"order {labels}"] for run in runs if f"order {labels}" in run.result]
@@ -627,6 +628,7 @@ cu.quiz("bert_and_transfer", "same_bag")
 # Write `my_lora`.
 # It takes an `nn.Linear` and returns an `nn.Module`, so write a class inside the function, with `__init__` and `forward`, and return an object of it.
 # Freeze the linear layer with `requires_grad_(False)`, and make $A$ and $B$ parameters.
+# For $A$ small random numbers will do.
 
 
 # %% tags=["exercise", "build"]
@@ -647,7 +649,9 @@ def my_lora_solution(linear, rank=4, alpha=8.0):
         def __init__(self):
             super().__init__()
             self.linear = linear.requires_grad_(False)
-            self.A = nn.Parameter(torch.randn(linear.in_features, rank) / math.sqrt(rank))
+            widest = 1 / math.sqrt(linear.in_features)  # as in libraries
+            A = torch.empty(linear.in_features, rank).uniform_(-widest, widest)
+            self.A = nn.Parameter(A)
             self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
 
         def forward(self, x):
@@ -659,7 +663,7 @@ def my_lora_solution(linear, rank=4, alpha=8.0):
 cu.checks.my_lora(my_lora_solution)
 
 # %% [markdown]
-# (The paper's $A$ is $r \times \text{in}$, ours transposed.)
+# (The paper's $A$ is $r \times \text{in}$, ours transposed. How large it begins decides which learning rate is good, so ours is drawn as libraries draw it, evenly between $\pm 1/\sqrt{\text{in}}$, like the weights of an `nn.Linear`.)
 # Now put your layer in the place of both linear layers of each feed-forward network, leave everything else frozen, and train with a thousand labels.
 
 # %% tags=["nbval-ignore-output"]
@@ -676,14 +680,14 @@ tuning.fine_tune(small, tasks.few(1000, seed=0), steps=200, lr=1e-2, seed=0)
 print(f"{trained:,} parameters trained: {tuning.accuracy(small, test):.2f} right")
 
 # %% [markdown]
-# In trainings twice as long, each at its best rate, LoRA is right in 0.86 of the cases, all 132,994 weights in 0.91, and the new output layer alone, with 130 weights, in 0.65 (means of three draws, see the [further page](14_bert_and_transfer_further.ipynb#What-LoRA-is-worth)).
+# In trainings twice as long, each at its best rate, LoRA is right in 0.87 of the cases, all 132,994 weights in 0.91, and the new output layer alone, with 130 weights, in 0.66 (means of three draws, see the [further page](14_bert_and_transfer_further.ipynb#What-LoRA-is-worth)).
 # Here a twenty-fifth of the weights gets most of the gain, and a task has to keep only these, while all tasks share the others.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "All weights are right in 0.91 of the cases, LoRA in 0.86, the output layer alone in 0.65."
+    "All weights are right in 0.91 of the cases, LoRA in 0.87, the output layer alone in 0.66."
 ):
-    for method, mean in (("all", 0.91), ("LoRA", 0.86), ("output", 0.65)):
+    for method, mean in (("all", 0.91), ("LoRA", 0.87), ("output", 0.66)):
         three = right("transfer", 1000, beginning="BERT", method=method)
         assert abs(sum(three) / 3 - mean) < 0.006
 

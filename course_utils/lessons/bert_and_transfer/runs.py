@@ -20,7 +20,7 @@ from course_utils.lessons.bert_and_transfer.tasks import (
     order_task,
     texts,
 )
-from course_utils.lessons.bert_and_transfer.tuning import accuracy, classifier, fine_tune
+from course_utils.lessons.bert_and_transfer.tuning import LORA_AT, accuracy, classifier, fine_tune
 from course_utils.lessons.gpt.runs import BATCH, LENGTH, RATE, VOCAB, WIDTH, streams
 from course_utils.lessons.gpt.runs import STEPS as GPT_STEPS
 from course_utils.lessons.gpt.training import evaluate, train, windows
@@ -32,12 +32,13 @@ STEPS, COPY_STEPS = 3600, 1200
 WATCHED = 100  # steps from one measurement to the next
 TUNING_STEPS = {50: 120, 1000: 400}
 """Number of labels → steps of fine-tuning."""
+LORA_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 TUNING_RATES = {
     "all": (3e-4, 1e-3, 3e-3, 1e-2),
-    "LoRA": (3e-3, 1e-2, 3e-2),
-    "output": (1e-2, 3e-2, 1e-1, 3e-1),
+    **dict.fromkeys(LORA_AT, LORA_RATES),
+    "output": (3e-2, 1e-1, 3e-1, 1.0, 3.0),
 }
-"""Of these the best one on the validation part is taken, for each network, seed and number of labels."""
+"""For each method; `stored_runs(…, highest="val")` takes the rate that is best on the validation part."""
 
 VARIANTS: dict[str, dict] = {
     "GPT": {},
@@ -211,28 +212,26 @@ FINE_TUNED = [
 
 @stored(
     cases=[
-        {"beginning": name, "method": method, "labels": labels, "seed": seed}
+        {"beginning": name, "method": method, "labels": labels, "rate": rate, "seed": seed}
         for name, method, labels in FINE_TUNED
+        for rate in TUNING_RATES[method]
         for seed in (SEEDS if name != "autoencoder" else SEEDS[:1])
     ],
     chapter=["train", "hide"],
     data=[*DATA, "models/bert.npz", "models/gpt_left.npz"],
 )
 def transfer(
-    chapter: SimpleNamespace, *, beginning: str, method: str, labels: int, seed: int
+    chapter: SimpleNamespace, *, beginning: str, method: str, labels: int, rate: float, seed: int
 ) -> dict:
-    """Test accuracy on order of a network with a new output layer, and the rate that was best on the validation part.
+    """Accuracy on order of a network with a new output layer: `right` in the test, `val` on the validation part.
 
     The seed draws the labels.
     """
-    body, (val, test), trials = beginning_of(chapter, beginning, seed), order_task(), []
-    for lr in TUNING_RATES[method]:
-        torch.manual_seed(seed)
-        model = classifier(body, method)
-        fine_tune(model, few(labels, seed), steps=TUNING_STEPS[labels], lr=lr, seed=seed)
-        trials.append((accuracy(model, val), accuracy(model, test), lr))
-    _, right, lr = max(trials, key=lambda trial: trial[0])
-    result = {"right": right, "rate": lr}
+    body, (val, test) = beginning_of(chapter, beginning, seed), order_task()
+    torch.manual_seed(seed)
+    model = classifier(body, method)
+    fine_tune(model, few(labels, seed), steps=TUNING_STEPS[labels], lr=rate, seed=seed)
+    result = {"val": accuracy(model, val), "right": accuracy(model, test)}
     if beginning == "autoencoder":
         result["asked"] = pretrained(chapter, beginning, seed)[1]["training"][-1][1]
     return {"result": result}

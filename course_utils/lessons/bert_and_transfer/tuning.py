@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course_utils.arguments import check_positive
 from course_utils.lessons.bert_and_transfer.tasks import Labeled
 from course_utils.lessons.gpt.training import rate
 from course_utils.models.language import LanguageModel, SentenceClassifier
@@ -19,24 +20,50 @@ class LoRA(nn.Module):
     """A linear layer that stays as it is, and a change of low rank that is learned.
 
     x ↦ linear(x) + alpha / rank · x A Bᵀ with A (inputs, rank) random and B (outputs, rank) zero at the start.
-    Hu et al. (2022), "LoRA: low-rank adaptation of large language models", section 4.1.
+    Hu et al. (2022), "LoRA: low-rank adaptation of large language models", section 4.1. The paper draws A from a normal
+    distribution and doesn't say how wide. Here it is drawn evenly between ±1/√inputs, as in its authors' loralib and in
+    the library PEFT (`kaiming_uniform_` with a = √5, the start of `nn.Linear`, too), so that a learning rate means the
+    same here as there.
+
+    It takes the place of a linear layer, also of a projection in `attention.MultiHeadAttention`.
 
     Args:
         linear: the layer; its weight and bias are frozen.
         rank: columns of A and B.
         alpha: scale of the change.
+
+    Raises:
+        ValueError: `rank` is not positive.
     """
 
     def __init__(self, linear: nn.Linear, rank: int = 4, alpha: float = 8.0):
         super().__init__()
+        check_positive(rank=rank)
         self.linear = linear.requires_grad_(False)
+        self.in_features, self.out_features = linear.in_features, linear.out_features
         self.scale = alpha / rank
-        self.A = nn.Parameter(torch.randn(linear.in_features, rank) / math.sqrt(rank))
-        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+        widest = 1 / math.sqrt(self.in_features)
+        weight = linear.weight
+        self.A = nn.Parameter(weight.new_empty(self.in_features, rank).uniform_(-widest, widest))
+        self.B = nn.Parameter(weight.new_zeros(self.out_features, rank))
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, inputs) → (…, outputs)."""
         return self.linear(x) + self.scale * (x @ self.A @ self.B.T)
+
+    @torch.no_grad()
+    def merged(self) -> nn.Linear:
+        """One linear layer that gives the same, with the change in its weight: as fast as before."""
+        layer = copy.deepcopy(self.linear)
+        layer.weight.add_(self.B @ self.A.T, alpha=self.scale)
+        return layer
+
+
+LORA_AT = {
+    "LoRA": ("feed_forward.0", "feed_forward.3"),
+    "LoRA, attention": ("attention.query_proj", "attention.value_proj"),
+}
+"""The linear layers of a block that get a change: both of the feed-forward network, or those that the paper takes."""
 
 
 def classifier(body: LanguageModel, method: str = "all") -> SentenceClassifier:
@@ -44,10 +71,9 @@ def classifier(body: LanguageModel, method: str = "all") -> SentenceClassifier:
     model = SentenceClassifier(copy.deepcopy(body), 2)
     if method != "all":
         model.body.requires_grad_(False)
-    if method == "LoRA":
-        for layer in model.body.layers:
-            for index in (0, 3):  # the two linear layers of the position-wise network
-                layer.feed_forward[index] = LoRA(layer.feed_forward[index])
+    for layer in model.body.layers:
+        for place in LORA_AT.get(method, ()):
+            layer.set_submodule(place, LoRA(layer.get_submodule(place)))
     return model
 
 
