@@ -1,0 +1,573 @@
+"""Checks of *Real weights*: a block that takes SmolLM2's weights, its parameters on paper, numbers of four bits."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils.cache import KVCache
+from course_utils.kit.check import (
+    Check,
+    NotDone,
+    Unmet,
+    expect,
+    expect_close,
+    expect_equal,
+    expect_same_gradients,
+    expect_shape,
+    expect_unchanged,
+    kind_of,
+)
+from course_utils.kit.on_paper import a_number, on_paper
+from course_utils.layers import EncoderLayer
+from course_utils.positions import Rotation
+
+# A block of SmolLM2 -----------------------------------------------------------------------------
+
+my_block = Check("my_block")
+
+HEADS, KV_HEADS, WIDTH = 6, 2, 40
+Slips = Iterable[tuple[str, Tensor]]
+"""What likely mistakes would give, each with the hint for it."""
+
+
+def _made(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn.Module:
+    """The learner's block.
+
+    Raises:
+        NotDone: no part of it is made: the class is still the stub.
+    """
+    try:
+        block = candidate(embed_dim, HEADS, KV_HEADS, WIDTH, base)
+    except NotImplementedError:
+        raise NotDone from None
+    except AttributeError as error:
+        if "Module.__init__() call" not in str(error):
+            raise
+        raise Unmet("`super().__init__()` is missing, or comes too late", _SUPER) from None
+    expect(isinstance(block, nn.Module), f"got {kind_of(block)}, expected a module", _MODULE)
+    open_parts = [name for name, part in vars(block).items() if part is ...]
+    if not vars(block).get("_modules") and (open_parts or _gives_nothing(block, embed_dim)):
+        raise NotDone
+    expect(not open_parts, f"{' and '.join(open_parts)}: nothing there yet", _OPEN)
+    theirs = any(isinstance(part, EncoderLayer) for part in block.modules())
+    expect(not theirs, "it uses EncoderLayer, and this is what the task asks you to write", _OURS)
+    return block
+
+
+def _gives_nothing(block: nn.Module, embed_dim: int) -> bool:
+    try:
+        answer = block.forward(torch.randn(1, 2, embed_dim))
+    except NotImplementedError:
+        return True
+    except Exception:
+        return False
+    return answer is None or answer is ...
+
+
+_SUPER = "What does `__init__` of a module do first? It calls `super().__init__()`, which makes room for the parts."
+_MODULE = "What does your class inherit from? Its first line is `class MyBlock(nn.Module):`."
+_OPEN = "Which part takes the place of `...`? The comment beside it says what stood there in *GPT*."
+_OURS = "What does `EncoderLayer.forward` do, step by step? Write these steps."
+
+
+def _reference(embed_dim: int = 24, base: float = 10_000.0) -> EncoderLayer:
+    """The library's block with random weights, in which it matters who looks where."""
+    block = EncoderLayer(
+        embed_dim, HEADS, WIDTH, dropout=0.0, norm_first=True, activation="swiglu", norm="rms", rotary=True,
+        rotary_base=base, num_kv_heads=KV_HEADS, bias=False,
+    )  # fmt: skip
+    with torch.no_grad():
+        for name, parameter in block.named_parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+            parameter.mul_(3 if "query" in name or "key" in name else 1)
+    return block
+
+
+def _pair(candidate, embed_dim: int = 24, base: float = 10_000.0) -> tuple[nn.Module, EncoderLayer]:
+    """The learner's block and the library's, with equal weights."""
+    reference = _reference(embed_dim, base)
+    block = _made(candidate, embed_dim, base)
+    block.load_state_dict(reference.state_dict())
+    return block, reference
+
+
+def _answer(block: nn.Module, x: Tensor, *cache: KVCache) -> Tensor:
+    answer = block(x.clone(), *cache)
+    expect(answer is not None and answer is not ..., "`forward` gives nothing yet", _RETURN)
+    return expect_shape(answer, tuple(x.shape))
+
+
+_RETURN = (
+    "Does `forward` end with `return`? It gives the stream x, to which both parts have been added."
+)
+
+
+def _compared(
+    answer: Tensor, expected: Tensor, what: str, slips: Slips = (), **near: float
+) -> None:
+    """Fail unless both are close, with the hint for the slip that would give this answer."""
+    near = near or {"atol": 1e-4}
+    hint = ""
+    for about, other in slips:
+        fits = torch.allclose(answer, other, **near) and not torch.allclose(other, expected, **near)
+        hint = hint or (about if fits else "")
+    expect_close(answer, expected, what, hint=hint, **near)
+
+
+def _attended(
+    block: EncoderLayer, x: Tensor, read: Callable[[Tensor], Tensor], **options
+) -> Tensor:
+    """x and what the attention gives, if it reads read(x)."""
+    y = read(x)
+    return x + block.attention(y, y, y, is_causal=True, **options)
+
+
+@my_block.must("has the parameters of a block of SmolLM2, name for name")
+def _(candidate):
+    """How are your four parts called? The weights come by name, so the parts have to be `attention`, `attention_norm`,
+    `feed_forward` and `feed_forward_norm`.
+
+    Print `[*MyBlock(24, 6, 2, 40, 1e5).state_dict()]`, and compare it with the names above.
+    """
+    wanted, mine = (
+        {name: tuple(each.shape) for name, each in block.named_parameters()}
+        for block in (_reference(), _made(candidate))
+    )
+    missing, extra = [*(wanted.keys() - mine.keys())], [*(mine.keys() - wanted.keys())]
+    if missing or extra:
+        both = (("missing", missing), ("too many", extra))
+        said = (f"{what}: {', '.join(sorted(names)[:2])}" for what, names in both if names)
+        raise Unmet("; ".join(said), _about_names(missing, extra))
+    for name, shape in wanted.items():
+        reason = f"{name} has shape {mine[name]}, expected {shape}"
+        expect(mine[name] == shape, reason, _FFN if "feed" in name else _KV)
+
+
+def _about_names(missing: list[str], extra: list[str]) -> str:
+    """The hint for these names; empty where only the names are wrong."""
+    if all(any(name.startswith("feed_forward.") for name in names) for names in (missing, extra)):
+        return _SWIGLU
+    for part, hint in (("_norm.bias", _RMS), ("_proj.bias", _BIAS)):
+        if any(name.endswith(part) for name in extra):
+            return hint
+    return _TWO_NORMS if not extra and all("norm" in name for name in missing) else ""
+
+
+_TWO_NORMS = (
+    "How many norms does a block have? Attention and network each read through one of their own."
+)
+_RMS = "Which norm has a bias? LayerNorm has one, but RMSNorm only multiplies, so it has a single weight for a feature."
+_BIAS = "Do SmolLM2's projections add anything? Its file has no biases, so the attention needs `bias=False`."
+_SWIGLU = "Which network has a gate? Take `SwiGLU` in place of `FeedForward`: three matrices, gate, up and down."
+_FFN = (
+    "Which widths does your network have? `SwiGLU` takes `embed_dim` and `ffn_dim`, in this order."
+)
+_KV = "How many heads of keys and values are there? Hand on `num_kv_heads`, or there are as many as for the queries."
+
+
+@my_block.must("gives an output of the shape of x")
+def _(candidate):
+    """What does each part get? Attention takes queries, keys and values, three times the same y. A rotation turns the
+    columns of each *head*, at every position of x: it takes `x.shape[1]` and the size of a head, embed_dim / num_heads.
+    """
+    block, _ = _pair(candidate)
+    _answer(block, torch.randn(2, 5, 24))
+    _answer(block, torch.randn(1, 1, 24))
+
+
+@my_block.must("keeps earlier outputs as they are when a later token changes")
+def _(candidate):
+    """Who may look at whom? A GPT reads to the left only, and attention has an argument for it, `is_causal`."""
+    block, _ = _pair(candidate)
+    x = torch.randn(2, 5, 24)
+    later = x.clone()
+    later[:, 3] = torch.randn(24)
+    before, after = _answer(block, x), _answer(block, later)
+    expect_close(after[:, :3], before[:, :3], "token 3 was changed, outputs before it")
+
+
+@my_block.must("lets x pass unchanged if attention and network give zeros")
+def _(candidate):
+    """What happens to x besides the two sums? Only the parts read through a norm. Give what the norm returns a name of
+    its own, such as y, and add to x itself.
+    """
+    block, _ = _pair(candidate)
+    for part in ("attention.out_proj", "feed_forward.down"):
+        block.state_dict()[f"{part}.weight"].zero_()
+    x = torch.randn(2, 5, 24)
+    slips = [(_RESIDUAL, torch.zeros_like(x)), (_TWICE, 2 * x)]
+    _compared(_answer(block, x), x, "both parts give zeros, the output against x", slips)
+
+
+_RESIDUAL = "Who adds x to what a part gives? Each part has its residual: `x = x + …`."
+_TWICE = "How often do you add x? Once for each part, and the second sum begins with the first one's result."
+
+
+@my_block.must("lets each part read the stream through its own norm")
+def _(candidate):
+    """What does each part read? The attention reads `attention_norm` of x, and the network reads `feed_forward_norm` of
+    what x is *then*, after the attention has been added.
+    """
+    block, reference = _pair(candidate)
+    x = torch.randn(6, 1, 24)  # one token alone, so that its position does not matter
+    _compared(
+        _answer(block, x),
+        reference(x, is_causal=True),
+        "one token alone",
+        _norm_slips(reference, x),
+    )
+
+
+def _norm_slips(block: EncoderLayer, x: Tensor) -> Iterator[tuple[str, Tensor]]:
+    first, second, network = block.attention_norm, block.feed_forward_norm, block.feed_forward
+    right, plain = _attended(block, x, first), _attended(block, x, lambda x: x)
+    yield _NO_NORM.format("attention", "attention_norm"), plain + network(second(plain))
+    yield _NO_NORM.format("network", "feed_forward_norm"), right + network(right)
+    yield _NO_NORM.format("attention", "attention_norm"), plain + network(plain)
+    exchanged = _attended(block, x, second)
+    yield _EXCHANGED, exchanged + network(first(exchanged))
+    yield _OWN_NORM, right + network(first(right))
+    yield _OLD_X, right + network(first(x))
+    yield _OLD_X, right + network(second(x))
+    centered = _attended(block, x, lambda x: F.layer_norm(x, x.shape[-1:], first.weight))
+    yield _MEAN, centered + network(F.layer_norm(centered, x.shape[-1:], second.weight))
+
+
+_NO_NORM = "What does the {} read? Not x itself: it reads through its norm, `self.{}(x)`."
+_EXCHANGED = "Which norm belongs to which part? The names say it, and their weights differ: yours are exchanged."
+_OWN_NORM = "Which norm does the network read through? It has one of its own, `feed_forward_norm`."
+_OLD_X = "What does the network read? The stream after the attention, so call its norm on the new x, not on the old."
+_MEAN = (
+    "Does your norm subtract the mean? LayerNorm does, and RMSNorm only divides: take `nn.RMSNorm`."
+)
+
+
+@my_block.must("adds ε = 10⁻⁵ under the root in both norms")
+def _(candidate):
+    """Which ε does `nn.RMSNorm` take if you don't name one? A hundred times smaller one, and with small numbers this
+    shows. The file says 10⁻⁵: `eps=1e-5`.
+    """
+    for silent, norm in (
+        ("feed_forward.down", "attention_norm"),
+        ("attention.out_proj", "feed_forward_norm"),
+    ):
+        block, reference = _pair(candidate)
+        for each in (block, reference):
+            each.state_dict()[f"{silent}.weight"].zero_()
+        x = 1e-3 * torch.randn(2, 1, 24)
+        expected = reference(x, is_causal=True)
+        _compared(_answer(block, x), expected, f"{norm}, small numbers", atol=1e-5)
+
+
+@my_block.must("turns queries and keys by their positions")
+def _(candidate):
+    """Where does your rotation go? The attention turns queries and keys after their projection, if you hand it over as
+    `encode=`.
+
+    A rotation needs the number of tokens, `x.shape[1]`, so that each of them has a position of its own.
+    """
+    block, reference = _pair(candidate, embed_dim=12)  # two columns a head: their pace has no base
+    x = torch.randn(2, 6, 12)
+    expected, rotation = reference(x, is_causal=True), Rotation(6, 2)
+    slips = []
+    for turned, hint in (("", _TURN), ("queries", _TURN_BOTH), ("keys", _TURN_BOTH)):
+        y = _attended(reference, x, reference.attention_norm, encode=_only(turned, rotation))
+        slips.append((hint, y + reference.feed_forward(reference.feed_forward_norm(y))))
+    _compared(_answer(block, x), expected, "six tokens", slips)
+
+
+def _only(turned: str, rotation: Rotation) -> Callable[[Tensor], Tensor]:
+    """A rotation of the queries alone or the keys alone, of which there are fewer heads; of neither for ""."""
+    count = {"queries": HEADS, "keys": KV_HEADS, "": 0}[turned]
+    return lambda heads: rotation(heads) if heads.shape[1] == count else heads
+
+
+_TURN = (
+    "How does your block know the order of the tokens? In yours they might as well stand anywhere. Make a `Rotation`, "
+    "and hand it to the attention as `encode=`."
+)
+_TURN_BOTH = (
+    "What is turned? Queries *and* keys, so that the angle between them tells their distance."
+)
+
+
+@my_block.must("turns queries and keys as slowly as `base` says")
+def _(candidate):
+    """Where does the argument `base` go? Keep it in `__init__`, and hand it to the `Rotation`."""
+    block, reference = _pair(candidate, embed_dim=48, base=50.0)
+    x = torch.randn(2, 9, 48)
+    slips = []
+    for base, hint in ((10_000.0, _BASE), (100_000.0, _FIXED_BASE)):
+        reference.rotary_base = base
+        slips.append((hint, reference(x, is_causal=True)))
+    reference.rotary_base = 50.0
+    _compared(_answer(block, x), reference(x, is_causal=True), "base 50, nine tokens", slips)
+
+
+_BASE = (
+    "Which base does your `Rotation` have? 10,000, because nobody told it otherwise, and no error is raised. SmolLM2 "
+    "has learned with 100,000, and with 10,000 it would still say *Paris*, only a little less surely. Hand on `base=`."
+)
+_FIXED_BASE = "Is 100,000 written in your block? It is SmolLM2's base, but another model has another one: use `base`."
+
+
+@my_block.must("gives on a cache, piece by piece, what it gives at once")
+def _(candidate):
+    """Where does a new token stand? Behind all that the cache holds, so its rotation has `start=cache.length`, or 0 if
+    there is no cache.
+
+    When do you read `cache.length`? The attention appends the new tokens, so read it before.
+    """
+    block, reference = _pair(candidate)
+    x, cache, pieces = torch.randn(2, 6, 24), KVCache(), (3, 2, 1)
+    with torch.no_grad():
+        answer = torch.cat([_answer(block, part, cache) for part in x.split(pieces, 1)], 1)
+        reason = f"the cache holds {cache.length} tokens after 6 were read"
+        expect(cache.length == 6, reason, _CACHE)
+        slips = [
+            (_START, _on_cache(reference, x.split(pieces, 1), starts=(0, 0, 0))),
+            (_PROMPT, _on_cache(reference, x.split(pieces, 1), is_causal=False)),
+        ]
+        expected = reference(x, is_causal=True)
+    _compared(answer, expected, "pieces of 3, 2 and 1 token", slips)
+
+
+def _on_cache(
+    block: EncoderLayer, parts: Iterable[Tensor], starts=(0, 3, 5), is_causal: bool = True
+) -> Tensor:
+    cache, answers = KVCache(), []
+    for part, start in zip(parts, starts, strict=True):
+        rotation = Rotation(part.shape[1], 24 // HEADS, start=start)
+        answers.append(block(part, is_causal=is_causal, cache=cache, rotation=rotation))
+    return torch.cat(answers, dim=1)
+
+
+_CACHE = "Who fills the cache? The attention does, and looks at what it holds, if you hand it over as `cache=cache`."
+_START = (
+    "Where does each piece begin? Yours all begin at position 0, as if nothing had been read. A `Rotation` takes "
+    "`start`, and the cache knows its `length`."
+)
+_PROMPT = "Who may look at whom within a piece? `is_causal=True` is right with a cache, too."
+
+
+@my_block.must("leaves x as it was")
+def _(candidate):
+    """Does a line write into x? `x += …` changes the caller's tensor, so write `x = x + …`."""
+    block, _ = _pair(candidate)
+    with torch.no_grad():
+        expect_unchanged(block, torch.randn(2, 5, 24))
+
+
+@my_block.must("lets gradients through, by the parts and past them")
+def _(candidate):
+    """Where is the way back cut? Look for `no_grad`, `detach()` and `.data`. This chapter trains nothing, but whoever
+    adapts the model to a text of her own needs the gradients.
+    """
+    block, reference = _pair(candidate)
+    x = torch.randn(2, 5, 24)
+    expect_same_gradients(
+        block, lambda x: reference(x, is_causal=True), stream=x, atol=1e-3, rtol=1e-3
+    )
+
+
+# Counting on paper ------------------------------------------------------------------------------
+
+LIKELY = {
+    1_327_104: ("four matrices of 576 · 576",
+        "How many heads of keys and values are there? Only 3, of 64 columns each, so two of the matrices are smaller."),
+    995_328: ("three matrices of 576 · 576",
+        "How many matrices does an attention have? Four, and those of keys and values serve only 3 heads of 64."),
+    552_960: ("queries, keys and values, without the output",
+        "What happens to the heads' results? One more matrix of 576 · 576 mixes them."),
+    886_272: ("an attention with biases", "Does anything get added in SmolLM2's attention? Leave the biases out."),
+    1_769_472: ("two matrices of 576 · 1,536",
+        "How many matrices does SwiGLU have? The gate has one of its own."),
+    2_657_856: ("a network with biases", "Does SwiGLU add anything? It has three matrices and no biases."),
+    3_981_312: ("a network of the width 4 · 576",
+        "How wide is the network? Not four times 576: the file says 1,536."),
+    3_538_944: ("attention and network only",
+        "What stands before each of the two parts? A norm, and RMSNorm has one number for each of 576 features."),
+    3_539_520: ("a block with one norm", "How many norms does a block have? Each of its two parts has its own."),
+    3_541_248: ("a block with two LayerNorms",
+        "How many numbers does RMSNorm have for a feature? Only one: it multiplies, and adds nothing."),
+    134_514_432: ("a model without its last norm",
+        "What comes between the last block and the output? One more norm."),
+    162_826_560: ("a model with a matrix of its own for the output",
+        "What does *tied* mean? The output uses the embedding's rows again, so they count once."),
+    162_825_984: ("a model with a matrix of its own for the output, and without its last norm",
+        "What does *tied* mean? The output uses the embedding's rows, so they count once. And one norm is missing."),
+    106_202_880: ("thirty blocks and nothing else",
+        "What comes before the first block? A row of 576 numbers for each of 49,152 tokens."),
+    106_203_456: ("thirty blocks and the last norm",
+        "What comes before the first block? A row of 576 numbers for each of 49,152 tokens."),
+}  # fmt: skip
+"""Wrong answers, what each counts, and where to look."""
+
+
+def _count(answer) -> float:
+    """A number; likely wrong answers get a hint of their own."""
+    number = a_number(answer)
+    what, hint = LIKELY.get(number, ("", ""))
+    expect(not what, f"{number:,.0f} counts {what}", hint)
+    return number
+
+
+count_by_hand = on_paper(
+    "count_by_hand", __name__, {
+        "a": (884_736, "the attention of one block",
+              "Which sizes do the four matrices have? Queries and output 576 · 576, keys and values 576 · (3 · 64).",
+              "It is 2 · 576 · 576 + 2 · 576 · 192."),
+        "b": (2_654_208, "the network of one block",
+              "How many matrices does SwiGLU have, and how large are they? Gate and up widen, and down narrows."),
+        "c": (3_540_096, "a whole block with its two norms",
+              "What is there besides (a) and (b)? Two norms, with a number for each feature."),
+        "d": (134_515_008, "the whole model",
+              "What is there besides thirty blocks? Look before the first one, and after the last one.",
+              "It is 30 times (c), 49,152 rows of 576, and 576 more. The output has the embedding's rows."),
+    }, read=_count, within=0.5,
+)  # fmt: skip
+
+
+# Numbers of four bits ---------------------------------------------------------------------------
+
+my_q4_1 = Check("my_q4_1")
+
+
+def _raw(scales: list[float], leasts: list[float], numbers: Tensor) -> Tensor:
+    """Blocks as the file has them: (blocks, 20) bytes, from numbers (blocks, 32) between 0 and 15."""
+    ends = torch.tensor([scales, leasts]).T.half().contiguous().view(torch.uint8)
+    numbers = numbers.to(torch.uint8)
+    return torch.cat([ends, numbers[:, :16] | numbers[:, 16:] << 4], dim=1)
+
+
+def _decoded(raw: Tensor) -> Tensor:
+    scale, least, low, high = _parts(raw)
+    return scale * torch.cat([low, high], dim=1) + least
+
+
+def _parts(raw: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Scales and least values (blocks, 1), low and high halves (blocks, 16)."""
+    scale, least = (part.clone().view(torch.float16).float() for part in (raw[:, :2], raw[:, 2:4]))
+    return scale, least, raw[:, 4:] & 15, raw[:, 4:] >> 4
+
+
+def _q4_1_slips(raw: Tensor) -> Iterator[tuple[str, Tensor]]:
+    scale, least, low, high = _parts(raw)
+    n = torch.cat([low, high], dim=1)
+    whole, other = (part.clone().view(torch.int16).float() for part in (raw[:, :2], raw[:, 2:4]))
+    yield _SCALE_FIRST, least * n + scale
+    yield _LOW_FIRST, scale * torch.stack([low, high], dim=-1).flatten(1) + least
+    yield _HIGH_FIRST, scale * torch.cat([high, low], dim=1) + least
+    yield _SHIFT, scale * torch.cat([low, raw[:, 4:] & 240], dim=1) + least
+    yield _SHIFT, scale * torch.cat([low, raw[:, 4:] / 16], dim=1) + least
+    for shifted in (n.float() - 8, n - 8):
+        yield _FROM_ZERO, scale * shifted
+        yield _FROM_ZERO, scale * shifted + least
+    yield _ADD, scale * n - least
+    yield _ADD_ALONE, scale * (n + least)
+    yield _LEAST, scale * n
+    yield _HALF, whole * n + other
+
+
+_SCALE_FIRST = (
+    "Which two bytes come first? Those of the scale d, and then those of the least value m."
+)
+_LOW_FIRST = "Which number is the first byte's high half? Number 16, not number 1: all low halves come first."
+_HIGH_FIRST = "Which half of a byte comes first? The low halves, `byte & 15`, are numbers 0 to 15."
+_SHIFT = "How large is a high half? It lies between 0 and 15, so shift it down: `byte >> 4`."
+_FROM_ZERO = (
+    "Which numbers can four bits say? Here 0 to 15, and the least value is added. Q4_0, a format without one, "
+    "subtracts 8 instead."
+)
+_ADD = "What is m? It is the least value of the block, so the number 0 stands for m itself: add it."
+_ADD_ALONE = "What is multiplied by d? Only n: each number stands for d · n + m."
+_LEAST = "What does the number 0 stand for? For the least value m, so add it to each d · n."
+_HALF = "What do two bytes mean? `view(torch.int16)` reads a whole number. A scale is a float of 16 bits."
+
+
+def _same(candidate, raw: Tensor, what: str) -> None:
+    answer = expect_shape(candidate(raw.clone()), (len(raw), 32))
+    slips = ((hint, other.to(answer.dtype)) for hint, other in _q4_1_slips(raw))
+    expect(not answer.is_complex(), "got complex numbers, expected real ones")
+    _compared(answer, _decoded(raw).to(answer.dtype), what, slips, atol=1e-3)
+
+
+@my_q4_1.must("gives 32 numbers for each block of 20 bytes")
+def _(candidate):
+    """How many numbers does a byte hold? Two, its low half and its high half, and 16 bytes of each block hold numbers.
+
+    Join the low halves and the high halves along `dim=1`.
+    """
+    raw = _raw([0.5, 0.25, 2.0], [-3.0, 1.0, 0.0], torch.randint(16, (3, 32)))
+    answer = candidate(raw)
+    shape = tuple(getattr(answer, "shape", ()))
+    expect(
+        shape not in _SHAPES, f"got shape {shape}, expected shape (3, 32)", _SHAPES.get(shape, "")
+    )
+    expect_shape(answer, (3, 32))
+    expect_shape(candidate(raw[:1].clone()), (1, 32))
+
+
+_BLOCKS = "How many rows has raw? One for each block, so keep this axis: `raw[:, …]` takes bytes of every block."
+_SHAPES = {
+    (
+        3,
+        40,
+    ): "Which bytes hold numbers? The first four of a block are d and m, so begin with `raw[:, 4:]`.",
+    (1, 32): _BLOCKS,
+    (32,): _BLOCKS,
+    (96,): _BLOCKS,
+}
+
+
+@my_q4_1.must("gives the least value where all numbers are 0")
+def _(candidate):
+    """How do you read m? Bytes 2 and 3 together are one float of 16 bits: `raw[:, 2:4].view(torch.float16)`."""
+    _same(candidate, _raw([0.5], [-2.25], torch.zeros(1, 32)), "d = 0.5, m = −2.25, every n = 0")
+
+
+@my_q4_1.must("goes up by the scale from one number to the next")
+def _(candidate):
+    """How do you read d? Bytes 0 and 1 together are one float of 16 bits, and each n is multiplied by it."""
+    for n in (1, 15):
+        raw = _raw([0.5], [-2.25], torch.full((1, 32), n))
+        _same(candidate, raw, f"d = 0.5, m = −2.25, every n = {n}")
+
+
+@my_q4_1.must("has the low halves as numbers 0 to 15, and the high halves as 16 to 31")
+def _(candidate):
+    """In which order do the numbers come? All low halves, and then all high halves: join them with `torch.cat`."""
+    counting = torch.arange(32) % 16
+    _same(
+        candidate,
+        _raw([1.0], [0.0], (7 * counting + torch.arange(32) // 16)[None] % 16),
+        "d = 1, m = 0",
+    )
+
+
+@my_q4_1.must("gives each block its own scale and least value")
+def _(candidate):
+    """Whose d and m does each row use? Each block has its own: both are (blocks, 1), and meet numbers (blocks, 32)."""
+    raw = _raw([0.5, 0.25, 2.0], [-3.0, 1.0, 0.5], torch.randint(16, (3, 32)))
+    _same(candidate, raw, "three blocks")
+
+
+@my_q4_1.must("computes in float32")
+def _(candidate):
+    """When do d and m become float32? Before they are multiplied, or the result is rounded to 16 bits:
+    call `.float()` on them.
+    """
+    raw = _raw([0.0123, 0.0456], [-0.0987, -0.321], torch.randint(16, (2, 32)))
+    answer = candidate(raw.clone())
+    expect_shape(answer, (2, 32))
+    expect_equal(answer.dtype, torch.float32, "the result's dtype")
+    expect_close(answer, _decoded(raw), "two blocks", atol=1e-7, rtol=1e-6)
+
+
+my_q4_1.must_keep_inputs(
+    lambda: [_raw([0.5], [-2.25], torch.randint(16, (1, 32)))],
+    "Does a line write into the bytes? `>>=` and `&=` do, and `raw >> 4` makes a new tensor.",
+    "the bytes are not changed",
+)

@@ -1,0 +1,556 @@
+"""Mistakes that the checks of *Real weights* must catch."""
+
+import torch
+from mistakes.table import wrong
+from torch import nn
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.layers import EncoderLayer, FeedForward, SwiGLU
+from course_utils.positions import Rotation
+
+
+class _Block(nn.Module):
+    """The block as it should be, cut so that a mistake needs a line or two."""
+
+    def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+        super().__init__()
+        self.attention = MultiHeadAttention(
+            embed_dim, num_heads, num_kv_heads=num_kv_heads, bias=False
+        )
+        self.feed_forward = SwiGLU(embed_dim, ffn_dim)
+        self.attention_norm = nn.RMSNorm(embed_dim, eps=1e-5)
+        self.feed_forward_norm = nn.RMSNorm(embed_dim, eps=1e-5)
+        self.head_dim, self.base = embed_dim // num_heads, base
+
+    def forward(self, x, cache=None):
+        x = x + self.attend(self.attention_norm(x), cache)
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+    def attend(self, y, cache):
+        return self.attention(y, y, y, is_causal=True, cache=cache, encode=self.rotation(y, cache))
+
+    def rotation(self, y, cache):
+        start = 0 if cache is None else cache.length
+        return Rotation(y.shape[1], self.head_dim, start=start, base=self.base)
+
+
+class my_block:
+    # Parameters
+
+    class two_parts_to_go(_Block):
+        """Has made attention and network, and no norms yet."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            del self.attention_norm, self.feed_forward_norm
+            self.attention_norm = self.feed_forward_norm = ...
+
+    class without_super(nn.Module):
+        """Makes the parts before nn.Module is ready."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            self.attention = MultiHeadAttention(embed_dim, num_heads)
+
+    class no_module:
+        """Inherits from nothing."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            self.attention_norm = nn.RMSNorm(embed_dim)
+
+    class calls_the_library(EncoderLayer):
+        """The course's own block under another name."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(
+                embed_dim, num_heads, ffn_dim, dropout=0.0, activation="swiglu", norm="rms", rotary=True,
+                rotary_base=base, num_kv_heads=num_kv_heads, bias=False,
+            )  # fmt: skip
+
+        def forward(self, x, cache=None):
+            return super().forward(x, is_causal=True, cache=cache)
+
+    class one_norm_for_both(_Block):
+        """Has one norm, and uses it twice."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            del self.feed_forward_norm
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(self.attention_norm(x), cache)
+            return x + self.feed_forward(self.attention_norm(x))
+
+    class layer_norm(_Block):
+        """Chapter 13's norm, with a bias."""
+
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, *sizes)
+            self.attention_norm = nn.LayerNorm(embed_dim)
+            self.feed_forward_norm = nn.LayerNorm(embed_dim)
+
+    class biases(_Block):
+        """Leaves out bias=False."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, *sizes):
+            super().__init__(embed_dim, num_heads, num_kv_heads, *sizes)
+            self.attention = MultiHeadAttention(embed_dim, num_heads, num_kv_heads=num_kv_heads)
+
+    class a_head_of_keys_for_each_query(_Block):
+        """Leaves out num_kv_heads."""
+
+        def __init__(self, embed_dim, num_heads, *sizes):
+            super().__init__(embed_dim, num_heads, *sizes)
+            self.attention = MultiHeadAttention(embed_dim, num_heads, bias=False)
+
+    class plain_network(_Block):
+        """Chapter 13's network."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            self.feed_forward = FeedForward(embed_dim, ffn_dim, activation="gelu")
+
+    class chapter_13(_Block):
+        """All of it as it was there."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            nn.Module.__init__(self)
+            self.attention = MultiHeadAttention(embed_dim, num_heads)
+            self.feed_forward = FeedForward(embed_dim, ffn_dim, activation="gelu")
+            self.attention_norm, self.feed_forward_norm = nn.LayerNorm(embed_dim), nn.LayerNorm(embed_dim)
+
+    class four_times_as_wide(_Block):
+        """Makes the network as wide as chapter 13's."""
+
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, *sizes)
+            self.feed_forward = SwiGLU(embed_dim, 4 * embed_dim)
+
+    class other_names(_Block):
+        """Calls the norms as it likes."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.norm1, self.norm2 = self.attention_norm, self.feed_forward_norm
+            del self.attention_norm, self.feed_forward_norm
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(self.norm1(x), cache)
+            return x + self.feed_forward(self.norm2(x))
+
+    # The shape
+
+    class only_the_parts(_Block):
+        """Has all parts, and forward is still empty."""
+
+        def forward(self, x, cache=None): ...
+
+    class turns_whole_rows(_Block):
+        """Makes the rotation as wide as x."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], y.shape[2], base=self.base)
+
+    class length_of_the_batch(_Block):
+        """Takes the batch for the length."""
+
+        def rotation(self, y, cache):
+            return Rotation(len(y), self.head_dim, base=self.base)
+
+    class queries_only(_Block):
+        """Calls the attention with one input."""
+
+        def attend(self, y, cache):
+            return self.attention(y, is_causal=True)
+
+    # Who looks, and what is passed on
+
+    class looks_ahead(_Block):
+        """Leaves out is_causal."""
+
+        def attend(self, y, cache):
+            return self.attention(y, y, y, cache=cache, encode=self.rotation(y, cache))
+
+    class norm_after(_Block):
+        """The first generation's order: the norm comes after the sum."""
+
+        def forward(self, x, cache=None):
+            x = self.attention_norm(x + self.attend(x, cache))
+            return self.feed_forward_norm(x + self.feed_forward(x))
+
+    class passes_on_the_norm(_Block):
+        """Adds to what the norm gives, not to the stream."""
+
+        def forward(self, x, cache=None):
+            x = self.attention_norm(x)
+            x = x + self.attend(x, cache)
+            x = self.feed_forward_norm(x)
+            return x + self.feed_forward(x)
+
+    class without_residuals(_Block):
+        """Adds nothing."""
+
+        def forward(self, x, cache=None):
+            return self.feed_forward(
+                self.feed_forward_norm(self.attend(self.attention_norm(x), cache))
+            )
+
+    class adds_x_twice(_Block):
+        """Adds both sums together."""
+
+        def forward(self, x, cache=None):
+            after = x + self.attend(self.attention_norm(x), cache)
+            return x + after + self.feed_forward(self.feed_forward_norm(after))
+
+    class reads_the_stream(_Block):
+        """The attention reads x itself."""
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(x, cache)
+            return x + self.feed_forward(self.feed_forward_norm(x))
+
+    class network_without_norm(_Block):
+        """The network reads x itself."""
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(self.attention_norm(x), cache)
+            return x + self.feed_forward(x)
+
+    class norms_exchanged(_Block):
+        """Each part reads through the other's norm."""
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(self.feed_forward_norm(x), cache)
+            return x + self.feed_forward(self.attention_norm(x))
+
+    class first_norm_twice(_Block):
+        """Has both norms, and uses the first one twice."""
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(self.attention_norm(x), cache)
+            return x + self.feed_forward(self.attention_norm(x))
+
+    class side_by_side(_Block):
+        """The network reads x as it was before the attention."""
+
+        def forward(self, x, cache=None):
+            attended = self.attend(self.attention_norm(x), cache)
+            return x + attended + self.feed_forward(self.feed_forward_norm(x))
+
+    class subtracts_the_mean(_Block):
+        """LayerNorm without its bias, which has RMSNorm's parameters."""
+
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, *sizes)
+            self.attention_norm = nn.LayerNorm(embed_dim, bias=False)
+            self.feed_forward_norm = nn.LayerNorm(embed_dim, bias=False)
+
+    # Positions
+
+    class no_rotation(_Block):
+        """Forgets encode."""
+
+        def attend(self, y, cache):
+            return self.attention(y, y, y, is_causal=True, cache=cache)
+
+    class turns_queries_only(_Block):
+        """Its encode leaves the keys as they are."""
+
+        def attend(self, y, cache):
+            rotation, count = self.rotation(y, cache), self.attention.num_heads
+            return self.attention(
+                y, y, y, is_causal=True, cache=cache, encode=lambda z: rotation(z) if z.shape[1] == count else z
+            )  # fmt: skip
+
+    class one_position_for_all(_Block):
+        """A rotation for a single token, which broadcasts."""
+
+        def rotation(self, y, cache):
+            return Rotation(1, self.head_dim, base=self.base)
+
+    class base_forgotten(_Block):
+        """Rotation's own base, 10,000: in SmolLM2 a silent mistake."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.head_dim, start=0 if cache is None else cache.length)
+
+    class base_written_down(_Block):
+        """SmolLM2's base, whatever it is given."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.base = 100_000.0
+
+    # Small numbers
+
+    class epsilon_forgotten(_Block):
+        """nn.RMSNorm's own ε, about 10⁻⁷."""
+
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, *sizes)
+            self.attention_norm, self.feed_forward_norm = (
+                nn.RMSNorm(embed_dim),
+                nn.RMSNorm(embed_dim),
+            )
+
+    class epsilon_in_one_norm(_Block):
+        """Only the first norm has the file's ε."""
+
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, *sizes)
+            self.feed_forward_norm = nn.RMSNorm(embed_dim)
+
+    # The cache
+
+    class takes_no_cache(_Block):
+        """Its forward has no such argument."""
+
+        def forward(self, x):
+            return super().forward(x)
+
+    class forgets_the_cache(_Block):
+        """Takes a cache, and does not hand it on."""
+
+        def attend(self, y, cache):
+            return self.attention(y, y, y, is_causal=True, encode=self.rotation(y, cache))
+
+    class begins_again(_Block):
+        """Each piece stands at the beginning."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.head_dim, base=self.base)
+
+    class counts_too_early(_Block):
+        """Believes that the cache holds the new tokens already."""
+
+        def rotation(self, y, cache):
+            start = 0 if cache is None else cache.length - y.shape[1]
+            return Rotation(y.shape[1], self.head_dim, start=start, base=self.base)
+
+    class looks_ahead_in_a_piece(_Block):
+        """Is causal only without a cache: right for single tokens, and wrong for a prompt."""
+
+        def attend(self, y, cache):
+            alone = cache is None
+            return self.attention(
+                y, y, y, is_causal=alone, cache=cache, encode=self.rotation(y, cache)
+            )
+
+    # The rest
+
+    class adds_in_place(_Block):
+        """Writes into the caller's x."""
+
+        def forward(self, x, cache=None):
+            x += self.attend(self.attention_norm(x), cache)
+            x += self.feed_forward(self.feed_forward_norm(x))
+            return x
+
+    class cuts_the_way_back(_Block):
+        """Detaches what the attention gives."""
+
+        def forward(self, x, cache=None):
+            x = x + self.attend(self.attention_norm(x), cache).detach()
+            return x + self.feed_forward(self.feed_forward_norm(x))
+
+    class never_trains(_Block):
+        """Computes without gradients."""
+
+        @torch.no_grad()
+        def forward(self, x, cache=None):
+            return super().forward(x, cache)
+
+
+def _ends(raw, dtype=torch.float16):
+    """Scale and least value, each (blocks, 1)."""
+    return raw[:, :2].clone().view(dtype).float(), raw[:, 2:4].clone().view(dtype).float()
+
+
+def _numbers(raw):
+    return torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=1)
+
+
+class my_q4_1:
+    def halves_interleaved(raw):
+        """Both halves of a byte side by side."""
+        scale, least = _ends(raw)
+        return scale * torch.stack([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=-1).flatten(1) + least
+
+    def high_halves_first(raw):
+        """Takes the high half for the first."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] >> 4, raw[:, 4:] & 15], dim=1) + least
+
+    def ends_exchanged(raw):
+        """Takes the least value for the scale."""
+        scale, least = _ends(raw)
+        return least * _numbers(raw) + scale
+
+    def subtracts(raw):
+        """Takes the least value off."""
+        scale, least = _ends(raw)
+        return scale * _numbers(raw) - least
+
+    def multiplies_the_sum(raw):
+        """Scales the least value, too."""
+        scale, least = _ends(raw)
+        return scale * (_numbers(raw) + least)
+
+    def least_forgotten(raw):
+        """Only the scale."""
+        return _ends(raw)[0] * _numbers(raw)
+
+    def q4_0(raw):
+        """Moves the numbers down by 8, and has a least value all the same."""
+        scale, least = _ends(raw)
+        return scale * (_numbers(raw).float() - 8) + least
+
+    def q4_0_in_bytes(raw):
+        """Moves them down by 8 in uint8, which has nothing below 0."""
+        scale, least = _ends(raw)
+        return scale * (_numbers(raw) - 8) + least
+
+    def whole_numbers(raw):
+        """Reads two bytes as a whole number."""
+        scale, least = _ends(raw, torch.int16)
+        return scale * _numbers(raw) + least
+
+    def one_byte_each(raw):
+        """Takes the first byte for the scale and the second for the least value."""
+        return raw[:, :1].float() * _numbers(raw) + raw[:, 1:2].float()
+
+    def joined_in_bytes(raw):
+        """Joins two bytes by hand, in uint8, where 256 is 0."""
+        scale, least = (raw[:, at : at + 1] + 256 * raw[:, at + 1 : at + 2] for at in (0, 2))
+        return scale.float() * _numbers(raw) + least.float()
+
+    def not_shifted(raw):
+        """Leaves the high halves where they are, 16 times too large."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] & 15, raw[:, 4:] & 240], dim=1) + least
+
+    def divided(raw):
+        """Divides by 16, and keeps what is behind the point."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] & 15, raw[:, 4:] / 16], dim=1) + least
+
+    def all_twenty_bytes(raw):
+        """Takes scale and least value for numbers, too."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw & 15, raw >> 4], dim=1) + least
+
+    def low_halves_only(raw):
+        """A number for each byte."""
+        scale, least = _ends(raw)
+        return scale * (raw[:, 4:] & 15) + least
+
+    def flat(raw):
+        """All numbers in one row."""
+        scale, least = _ends(raw)
+        return (scale * _numbers(raw) + least).flatten()
+
+    def first_block_for_all(raw):
+        """Scale and least value of the first block."""
+        scale, least = _ends(raw[:1])
+        return scale * _numbers(raw) + least
+
+    def only_the_first_block(raw):
+        """Decodes one block."""
+        scale, least = _ends(raw[:1])
+        return scale * _numbers(raw[:1]) + least
+
+    half_precision = wrong(
+        "Computes in float16.",
+        lambda raw: (
+            raw[:, :2].view(torch.float16) * _numbers(raw) + raw[:, 2:4].view(torch.float16)
+        ),
+    )
+    half_precision_made_whole = wrong(
+        "Makes float32 of what float16 has rounded.",
+        lambda raw: my_q4_1.half_precision(raw).float(),
+    )
+
+    def shifts_in_place(raw):
+        """Writes into the file's bytes."""
+        scale, least = _ends(raw)
+        low = raw[:, 4:] & 15
+        raw[:, 4:] >>= 4
+        return scale * torch.cat([low, raw[:, 4:]], dim=1) + least
+
+
+ON_PAPER = {
+    "count_by_hand": {
+        "a": 1_327_104,  # as many heads of keys and values as of queries
+        "b": 1_769_472,  # a network of two matrices
+        "c": 3_538_944,  # forgets the norms
+        "d": 162_826_560,  # counts the tied rows twice
+    },
+}
+
+ANSWERS = {
+    "two_parts_to_go": ("attention_norm and feed_forward_norm: nothing", "takes the place of `...`"),
+    "without_super": ("has the parameters", "`super().__init__()`"),
+    "no_module": ("expected a module", "class MyBlock(nn.Module)"),
+    "calls_the_library": ("it uses EncoderLayer", "step by step"),
+    "one_norm_for_both": ("missing: feed_forward_norm.weight", "How many norms"),
+    "layer_norm": ("too many: attention_norm.bias", "RMSNorm only multiplies"),
+    "biases": ("too many: attention.key_proj.bias", "`bias=False`"),
+    "a_head_of_keys_for_each_query": ("has shape (24, 24), expected (8, 24)", "`num_kv_heads`"),
+    "plain_network": ("missing: feed_forward.down.weight", "Take `SwiGLU`"),
+    "chapter_13": ("too many", "Take `SwiGLU`"),
+    "four_times_as_wide": ("has shape (96, 24), expected (40, 24)", "`ffn_dim`"),
+    "other_names": ("too many: norm1.weight", "How are your four parts called"),
+    "only_the_parts": ("`forward` gives nothing yet", "end with `return`"),
+    "turns_whole_rows": ("of the shape of x", "of each *head*"),
+    "length_of_the_batch": ("of the shape of x", "`x.shape[1]`"),
+    "queries_only": ("of the shape of x", "three times the same y"),
+    "looks_ahead": ("when a later token changes", "`is_causal`"),
+    "norm_after": ("pass unchanged", "add to x itself"),
+    "passes_on_the_norm": ("pass unchanged", "add to x itself"),
+    "without_residuals": ("pass unchanged", "Who adds x"),
+    "adds_x_twice": ("pass unchanged", "How often do you add x"),
+    "reads_the_stream": ("its own norm", "`self.attention_norm(x)`"),
+    "network_without_norm": ("its own norm", "`self.feed_forward_norm(x)`"),
+    "norms_exchanged": ("its own norm", "yours are exchanged"),
+    "first_norm_twice": ("its own norm", "one of its own"),
+    "side_by_side": ("its own norm", "on the new x"),
+    "subtracts_the_mean": ("its own norm", "subtract the mean"),
+    "no_rotation": ("by their positions", "hand it to the attention as `encode=`"),
+    "turns_queries_only": ("by their positions", "Queries *and* keys"),
+    "one_position_for_all": ("by their positions", "stand anywhere"),
+    "base_forgotten": ("as slowly as `base` says", "still say *Paris*"),
+    "base_written_down": ("as slowly as `base` says", "Is 100,000 written"),
+    "epsilon_forgotten": ("attention_norm, small numbers", "`eps=1e-5`"),
+    "epsilon_in_one_norm": ("feed_forward_norm, small numbers", "`eps=1e-5`"),
+    "takes_no_cache": ("on a cache", "Where does a new token stand"),
+    "forgets_the_cache": ("the cache holds 0 tokens after 6", "`cache=cache`"),
+    "begins_again": ("pieces of 3, 2 and 1", "begin at position 0"),
+    "counts_too_early": ("on a cache", "`start=cache.length`"),
+    "looks_ahead_in_a_piece": ("pieces of 3, 2 and 1", "right with a cache, too"),
+    "adds_in_place": ("leaves x as it was", "write `x = x + …`"),
+    "cuts_the_way_back": ("gradients", "the way back"),
+    "never_trains": ("no gradient reaches the stream", "the way back"),
+    "halves_interleaved": ("low halves as numbers 0 to 15", "Number 16, not number 1"),
+    "high_halves_first": ("low halves as numbers 0 to 15", "Which half of a byte"),
+    "ends_exchanged": ("the least value where all numbers are 0", "Those of the scale d"),
+    "subtracts": ("the least value where all numbers are 0", "add it"),
+    "multiplies_the_sum": ("the least value where all numbers are 0", "What is multiplied by d"),
+    "least_forgotten": (
+        "the least value where all numbers are 0",
+        "What does the number 0 stand for",
+    ),
+    "q4_0": ("the least value where all numbers are 0", "subtracts 8"),
+    "q4_0_in_bytes": ("the least value where all numbers are 0", "subtracts 8"),
+    "whole_numbers": ("the least value where all numbers are 0", "reads a whole number"),
+    "one_byte_each": ("the least value where all numbers are 0", "one float of 16 bits"),
+    "joined_in_bytes": ("the least value where all numbers are 0", "one float of 16 bits"),
+    "not_shifted": ("goes up by the scale", "`byte >> 4`"),
+    "divided": ("goes up by the scale", "`byte >> 4`"),
+    "all_twenty_bytes": ("got shape (3, 40)", "begin with `raw[:, 4:]`"),
+    "flat": ("got shape (96,)", "How many rows has raw"),
+    "only_the_first_block": ("got shape (1, 32)", "How many rows has raw"),
+    "low_halves_only": ("got shape (3, 16)", "How many numbers does a byte hold"),
+    "first_block_for_all": ("its own scale", "Each block has its own"),
+    "half_precision": ("float32", "Before they are multiplied"),
+    "half_precision_made_whole": ("float32", "Before they are multiplied"),
+    "shifts_in_place": ("the bytes are not changed", "write into the bytes"),
+}
