@@ -17,13 +17,15 @@ import pytest
 import torch
 
 import course_utils as cu
-from course_utils.data.registry import DataUnavailable
+from course_utils.data.registry import DataUnavailable, cached
 from course_utils.files import ROOT, data_path
 from course_utils.kit import runs
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 DECLARED = runs.declared("real_weights")
+OF_THE_DAY = {"search"}
+"""Runs that read the course's own pages, so they give other numbers when a page has changed."""
 STORED = runs.read("real_weights")
 
 
@@ -91,7 +93,7 @@ def test_two_digits_have_to_agree(stored, computed, how_many):
     assert len(differences(stored, computed)) == how_many
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", sorted(DECLARED.keys() - OF_THE_DAY))
 def test_what_was_recorded_comes_out_again(lm, name):
     """Of a run with hundreds of answers one in a hundred may differ: two words can be equally likely to five digits."""
     made = [run for run in STORED if run.name == name]
@@ -149,6 +151,8 @@ def theirs(lm, peer, tmp_path_factory):
     (folder / "texts.json").write_text(json.dumps(TEXTS), encoding="utf-8")
     script = ROOT / "tests" / "parity_with_transformers.py"
     paths = [cu.fetch("smollm2"), folder / "texts.json", folder / "out.npz"]
+    more = [cached("minilm"), cached("minilm-tokenizer")]
+    paths += more if all(more) else []
     done = subprocess.run([peer, script, *paths], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     with np.load(folder / "out.npz") as file:
@@ -193,3 +197,14 @@ def test_weights_are_those_of_transformers_bit_for_bit(lm, theirs):
             compared += 1
     assert compared == 3 * len(names)
     assert torch.equal(state["norm.weight"], theirs["model.norm.weight"])
+
+
+def test_sentence_vectors_are_those_of_transformers(theirs):
+    if "sentences" not in theirs:
+        pytest.skip("the weights of MiniLM can't be had")
+    from course_utils.lessons.real_weights.meaning import encoder
+
+    ours = encoder().embed(TEXTS)
+    largest = (ours - theirs["sentences"]).abs().max().item()
+    print(f"largest difference of sentence vectors {largest:.1e}")
+    assert largest < 1e-5
