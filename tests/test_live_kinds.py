@@ -30,6 +30,7 @@ FULL: dict[str, dict] = {
     "gpt": {"prompt": "the old wuman is sleeping", "Write": "", "forbid": "3", **CLOSER},
     "heads": {"request": "HDC", "heads": "3", "sharpness": "12", "balls": "00010110"},
     "kernel_regression": {"kernel": "epanechnikov", "width": "1.5", "query": "4", "point": "3"},
+    "layers": {"country": "Norway", "mode": "from", "layer": "23", "seen": "Japan.alone.7ffffff"},
     "learned_head": {"rate": "3", "seed": "7", "step": "40", "noun0": "1"},
     "look_up": {"size": "0.2", "home": "0.2", "temperature": "9", "kind": "top two"},
     "machine": {
@@ -39,6 +40,7 @@ FULL: dict[str, dict] = {
     },
     "memory": {"board": "1", "card": "5", "forbid": True},
     "patches": {"garment": "coat", "gone": "1.2.5"},
+    "question": {"question": "2", "several": True, "off": "4.7", "tried": "2.0 2.1 2.8 0.8"},
     "translator": {"sentence": LONG, "forbid": "4", **CLOSER},
     "vit": {"image": "1", "patch": "4", "map": "0.2"},
     "words": {"caption": "1", "frame": "9", "without": "0.2"},
@@ -85,6 +87,10 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "gpt": (("she wants to", 0.7, 1), ["Written: she wants to visit the museum ."]),
     "heads": (("GAB", 1), ["The readout says: G white, A white, B black.", "all at once 50 %"]),
     "kernel_regression": ((0.5,), ["the average is 3.76", "a weight of 0.13"]),
+    "layers": (
+        ("Norway",),
+        ["the likeliest next word is <em>Oslo</em>", "Oslo, nothing forbidden"],
+    ),
     "learned_head": ((3, 4), ["Step 0: loss 0.694", "at best 0.497"]),
     "look_up": (TABLE, ["<td>−0.745</td>", 'max="1.7"', "calf, size 0.60", "weeks v"]),
     "machine": (
@@ -92,6 +98,10 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
         ["peintre", 'aria-checked="false"'],
     ),
     "memory": ((), ["The card in row 3, column 1 says: my twin lies in"]),
+    "question": (
+        ("What is the opposite of hot?",),
+        ["it still says <em>cold</em>", '<span class="slot">?</span>', ">capital of Egypt<"],
+    ),
     "patches": (("coat",), ["before it is a pullover?", "The model says <strong>coat"]),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
     "vit": ((), ["Ankle boot, 99 %"]),
@@ -139,6 +149,8 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
         ("character_gpt", (1, 0), "rate=1; one of"),
         ("character_gpt", (0.01, 100), "seed=100; 0 to 99"),
         ("words", ("socks | hat",), "not drawn; there are trousers | ankle boot, "),
+        ("question", ("Who?",), "is not stored; there are What is the capital of Japan"),
+        ("layers", ("Atlantis",), "'Atlantis' is not stored; there are .*Japan"),
         *[("look_up", given, "is empty; one entry") for given in (({},), (None, {}))],
     ],
 )

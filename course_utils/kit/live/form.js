@@ -166,8 +166,8 @@ function partsOf(form) {
 }
 
 // Steps that are played, and paused, by a button; a reader who is calm sees the end at once. spoken: parts that are
-// not read aloud at each step; isLast: whether the step to come is the last one.
-function player(play, spoken, { step, isLast, end }, pause = 40) {
+// not read aloud at each step; isLast: whether the step to come is the last one; names: of the button at rest and on.
+function player(play, spoken, { step, isLast, end }, pause = 40, names = ["Play", "Pause"]) {
   let timer = null;
   const become = (text, how) => {
     play.textContent = text;
@@ -176,11 +176,11 @@ function player(play, spoken, { step, isLast, end }, pause = 40) {
   function stop() {
     clearInterval(timer);
     timer = null;
-    become("Play", "polite");
+    become(names[0], "polite");
   }
   function go() {
     if (isCalm()) return end();
-    become("Pause", "off");
+    become(names[1], "off");
     timer = setInterval(() => {
       if (isLast()) stop();
       step();

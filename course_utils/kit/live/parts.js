@@ -1,8 +1,10 @@
 // What live widgets are made of: controls, maps as small pictures and as tables, and what plots are drawn with.
 
 const OURS = 'data-lm-suppress-shortcuts="true"'; // keys are the reader's, not Lab's
-const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const safe = (text) => String(text).replace(/[&<>"]/g, (letter) => escaped[letter]);
+// What a script is given, as the value of an attribute.
+const inAttribute = (value) => `'${JSON.stringify(value).replace(/[&<>']/g, (letter) => escaped[letter])}'`;
 const percent = (p) => Math.floor(100 * p + 0.5);
 const range = (length) => Array.from({ length }, (_, i) => i);
 
@@ -54,6 +56,9 @@ const columnHeads = (names) => names.map((name) => `<th scope="col">${name}</th>
 
 // A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none.
 const fixed = (number, digits) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
+
+const WORDS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split(" ");
+const numberWord = (number) => WORDS[number] ?? String(number);
 
 // A number from 0 to 1 for each place: the same seed, the same numbers.
 function dice(seed, place) {
@@ -170,7 +175,7 @@ const plot = (label, size, content, more = "", sort = "") =>
   `<svg class="cu-live-plot${sort}" role="img" aria-label="${label}" viewBox="0 0 ${size}"${more}>\n${content}</svg>`;
 
 export {
-  OURS, safe, percent, range, total, softmax, within, isCalm, fixed, dice, largest, // numbers and texts
+  OURS, safe, inAttribute, percent, range, total, softmax, within, isCalm, fixed, numberWord, dice, largest, // numbers and texts
   input, button, labeled, radios, select, slider, sentenceField, numberField, sentences, region, columnHeads, // controls
   svg, mean, named, mapAt, needMap, mapButton, gallery, table, selfTable, choiceButton, // maps
   line, textAt, plot, // plots

@@ -85,6 +85,8 @@ KINDS = {
     "memory": Kind("Live Memory", ("memory",), style="patches"),
     "patches": Kind("Live patches", ("vit",), style="patches"),
     "vit": Kind("Live vision transformer", ("vit", "vit_patch14", "vit_patch4")),
+    "question": Kind("Live question to a language model", style="question"),
+    "layers": Kind("Live layers of a language model", style="layers"),
     "words": Kind("Live captions", ("words",), style="words"),
 }
 

@@ -327,3 +327,41 @@ def words(caption: str = "trousers | ankle boot") -> Live:
     if caption not in drawn:
         raise ValueError(f"caption={caption!r} was not drawn; there are {', '.join(drawn)}")
     return Live("words", {"caption": caption}, caption=caption)
+
+
+# Recorded answers of a model that somebody else has trained ----------------------------------------------------------
+
+
+def question(question: str = "What is the capital of Japan?") -> Live:
+    """A question to SmolLM2 as it reads it: forbid a token, and see what it answers without a look at this token.
+
+    Args:
+        question: what is shown first, one of the five whose answers are stored.
+
+    Raises:
+        ValueError: there are no stored answers for this question.
+    """
+    runs = stored_runs("real_weights", "questions")
+    questions = [run.config | run.examples[0] for run in runs]
+    _refuse_other("question", question, [each["question"] for each in questions])
+    return Live("question", {"question": question}, questions=questions)
+
+
+def layers(country: str = "Japan") -> Live:
+    """In which of SmolLM2's thirty layers must the last word look at the country to know its capital?
+
+    Args:
+        country: what is shown first, one of those that are stored.
+
+    Raises:
+        ValueError: no run is stored for this country.
+    """
+    runs = stored_runs("real_weights", "countries")
+    countries = [run.config | run.examples[0] for run in runs]
+    _refuse_other("country", country, [each["country"] for each in countries])
+    return Live("layers", {"country": country}, countries=countries)
+
+
+def _refuse_other(name: str, value: str, stored: Sequence[str]) -> None:
+    if value not in stored:
+        raise ValueError(f"{name}={value!r} is not stored; there are {', '.join(stored)}")
