@@ -628,7 +628,7 @@ cu.quiz("bert_and_transfer", "same_bag")
 # Write `my_lora`.
 # It takes an `nn.Linear` and returns an `nn.Module`, so write a class inside the function, with `__init__` and `forward`, and return an object of it.
 # Freeze the linear layer with `requires_grad_(False)`, and make $A$ and $B$ parameters.
-# For $A$ small random numbers will do.
+# Small random numbers will do for $A$.
 
 
 # %% tags=["exercise", "build"]
@@ -649,7 +649,7 @@ def my_lora_solution(linear, rank=4, alpha=8.0):
         def __init__(self):
             super().__init__()
             self.linear = linear.requires_grad_(False)
-            widest = 1 / math.sqrt(linear.in_features)  # as in libraries
+            widest = 1 / math.sqrt(linear.in_features)  # as in loralib and PEFT
             A = torch.empty(linear.in_features, rank).uniform_(-widest, widest)
             self.A = nn.Parameter(A)
             self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
@@ -663,7 +663,7 @@ def my_lora_solution(linear, rank=4, alpha=8.0):
 cu.checks.my_lora(my_lora_solution)
 
 # %% [markdown]
-# (The paper's $A$ is $r \times \text{in}$, ours transposed. How large it begins decides which learning rate is good, so ours is drawn as libraries draw it, evenly between $\pm 1/\sqrt{\text{in}}$, like the weights of an `nn.Linear`.)
+# (The paper's $A$ is $r \times \text{in}$, ours transposed. Which learning rate is good depends on how large it begins, so the course's layer draws it as libraries do, evenly between $\pm 1/\sqrt{\text{in}}$, like the weights of an `nn.Linear`.)
 # Now put your layer in the place of both linear layers of each feed-forward network, leave everything else frozen, and train with a thousand labels.
 
 # %% tags=["nbval-ignore-output"]
@@ -702,7 +702,7 @@ with cu.guard(
 #   To say which of two orders is likelier, the GPT needed none.
 #
 # Next: [Vision transformers](15_vision_transformers.ipynb).
-# [BERT and transfer: LoRA's worth, and heirs](14_bert_and_transfer_further.ipynb) compares three ways to fine-tune, tries an autoencoder, and shows what later models changed.
+# [BERT and transfer: LoRA's worth, and heirs](14_bert_and_transfer_further.ipynb) compares four ways to fine-tune, tries an autoencoder, and shows what later models changed.
 #
 # ## Quiz
 
