@@ -96,9 +96,9 @@ function countriesHTML(countries, chosen) {
 function sentenceHTML(country, mode, layer) {
   const row = rowAt(country, mode, layer);
   const told = layer < 0 ? "" : `not ${whereText(mode, layer)}`;
-  return `The capital of <span class="look${told && " no"}"><span class="arc"><svg aria-hidden="true" viewBox="0 0 100 100" preserveAspectRatio="none">\
-<path d="M0 100C0 -33 100 -33 100 100"></path></svg><small aria-hidden="true">${told}</small></span>${country.country} <span class="asks">is</span></span> \
-<strong class="${isRight(country, row) ? "" : "wrong"}">${safe(says(country, row))}</strong>`;
+  return `The capital of <span class="look${told && " no"}">${country.country} <span class="asks">is</span> \
+<span class="arc" aria-hidden="true"><svg aria-hidden="true" viewBox="0 0 100 100" preserveAspectRatio="none"><path d="M0 100C0 -33 100 -33 100 100"></path></svg>\
+<small>${told}</small></span></span> <strong class="${isRight(country, row) ? "" : "wrong"}">${safe(says(country, row))}</strong>`;
 }
 
 function oddsHTML({ piece }, [, top]) {
