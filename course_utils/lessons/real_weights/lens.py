@@ -1,0 +1,178 @@
+"""What the further page adds about SmolLM2: the logit lens, longer copies, and mistakes that raise no error."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from course_utils.data.prose import story_text
+from course_utils.interventions import record_activations
+from course_utils.kit.runs import stored
+from course_utils.lessons.real_weights.facts import COUNTRIES
+from course_utils.lessons.real_weights.smollm import BASE, SIZES, SmolLM, reference
+
+LAYERS = SIZES["num_layers"]
+CAPITALS = COUNTRIES["well known"] | COUNTRIES["another city is larger"]
+PROMPTS = (
+    "<|endoftext|>The capital of {} is",
+    "The capital of {} is",
+    "<|endoftext|>Q: What is the capital of {}? A: It is",
+)
+
+
+def _capitals(lm: SmolLM, prompt: str) -> tuple[Tensor, Tensor]:
+    """Ids (countries, n), and the first token of each capital."""
+    first = torch.cat([lm.encode(" " + capital)[:, 0] for capital in CAPITALS.values()])
+    return lm.encode(*(prompt.format(country) for country in CAPITALS)), first
+
+
+def rank(scores: Tensor, wanted: Tensor) -> Tensor:
+    """The place of a token in each row of scores (rows, vocabulary), from 1; wanted (rows,)."""
+    return (scores > scores.gather(1, wanted[:, None])).sum(1) + 1
+
+
+# The logit lens -----------------------------------------------------------------------------------
+
+
+def lens(lm: SmolLM, x: Tensor, *, centered: bool = False) -> Tensor:
+    """Logits (texts, vocabulary) that a stream (texts, embed_dim) would give if no layer came after it.
+
+    nostalgebraist (2020), "Interpreting GPT: the logit lens". If it is centered, the mean over the texts is subtracted
+    instead of the last norm.
+    """
+    return lm.model.output(x - x.mean(0) if centered else lm.model.norm(x))
+
+
+@stored(
+    cases=[
+        {"prompt": prompt, "centered": centered} for prompt in PROMPTS for centered in (False, True)
+    ]
+)
+def logit_lens(*, prompt: str, centered: bool) -> dict[str, Any]:
+    """The median rank of the right capital after each layer, at the last token; and how many countries it is right for.
+
+    "right": of the capitals, the right one has the largest logit.
+    """
+    lm = reference()
+    ids, wanted = _capitals(lm, prompt)
+    with torch.inference_mode(), record_activations(lm.model) as run:
+        said = lm.model(ids)[:, -1].argmax(-1)
+    ranks, right = [], []
+    names = wanted.unique()
+    for layer in range(LAYERS):
+        with torch.inference_mode():
+            logits = lens(lm, run[f"layers.{layer}.residual"][:, -1], centered=centered)
+        ranks.append([layer, rank(logits, wanted).median().item()])
+        right.append([layer, (names[logits[:, names].argmax(-1)] == wanted).sum().item()])
+    result = {"answered": (said == wanted).sum().item(), "countries": len(wanted)}
+    result |= {f"after_{layer}": ranks[layer][1] for layer in (22, 23, 28)}
+    return {
+        "result": result | {"right_after_23": right[23][1]},
+        "curves": {"rank": ranks, "right": right},
+    }
+
+
+# Longer copies ------------------------------------------------------------------------------------
+
+TEXTS = {5: 40, 9: 40, 20: 24, 40: 16, 100: 8, 200: 8, 400: 4}
+"""Tokens of a block → texts that are drawn."""
+TOKENS = {"all": (17, 49_152), "frequent": (300, 3_000), "rare": (40_000, 42_700)}
+"""Ids that are drawn; byte-pair encoding gives small ids to frequent pieces."""
+
+
+@stored(
+    cases=[
+        *(
+            {"tokens": tokens, "block": block, "times": 2 if block > 200 else 3}
+            for tokens in ("all", "frequent")
+            for block in TEXTS
+        ),
+        *({"tokens": "rare", "block": block, "times": 2} for block in (40, 200)),
+    ]
+)
+def longer_copies(*, tokens: str, block: int, times: int) -> dict[str, float]:
+    """The share of a block's tokens that are copied rightly when it comes for the second, and for the third time.
+
+    The block's first token, which nothing announces, doesn't count. Mean, least and most over the texts.
+    """
+    lm, draws = reference(), torch.Generator().manual_seed(3)
+    ids = torch.randint(*TOKENS[tokens], (TEXTS[block], block), generator=draws)
+    texts = torch.cat([torch.zeros(len(ids), 1, dtype=torch.long), *[ids] * times], dim=1)
+    with torch.inference_mode():
+        right = torch.cat(
+            [lm.model(rows[:, :-1]).argmax(-1) == rows[:, 1:] for rows in texts.split(2)]
+        )
+    result: dict[str, float] = {"texts": len(ids)}
+    for name, start in (("second", block), ("third", 2 * block))[: times - 1]:
+        share = right[:, start + 1 : start + block].float().mean(1)
+        result |= {
+            name: share.mean().item(),
+            f"{name}_least": share.min().item(),
+            f"{name}_most": share.max().item(),
+        }
+    return result
+
+
+# Mistakes that raise no error ---------------------------------------------------------------------
+
+MISTAKES = ("none", "base", "halves", "epsilon")
+
+
+@contextlib.contextmanager
+def mistaken(lm: SmolLM, mistake: str) -> Iterator[None]:
+    """Inside the block the model has a mistake of loading.
+
+    Args:
+        lm: the model, which is whole again afterwards.
+        mistake: "base", 10,000 instead of 100,000; "halves", the rows of queries and keys as in Hugging Face's files,
+            for a rotation of features j and j + d/2 instead of neighbors; "epsilon", 10⁻⁶ instead of 10⁻⁵; or "none".
+    """
+    norms = [part for part in lm.model.modules() if isinstance(part, torch.nn.RMSNorm)]
+    turned = [p for n, p in lm.model.named_parameters() if "query_proj" in n or "key_proj" in n]
+    kept = [p.data for p in turned]
+    try:
+        if mistake == "base":
+            lm.model.rotary_base = BASE / 10
+        elif mistake == "halves":
+            size = lm.model.rotary_dim
+            for p in turned:
+                p.data = p.data.view(-1, size // 2, 2, p.shape[1]).transpose(1, 2).reshape(p.shape)
+        elif mistake == "epsilon":
+            for norm in norms:
+                norm.eps = 1e-6
+        yield
+    finally:
+        lm.model.rotary_base = BASE
+        for norm in norms:
+            norm.eps = 1e-5
+        for p, data in zip(turned, kept, strict=True):
+            p.data = data
+
+
+@stored(cases=[{"mistake": mistake} for mistake in MISTAKES], data=["prose/story.txt"])
+def silent(*, mistake: str) -> dict[str, Any]:
+    """What a mistake does to Paris, to thirty capitals, to the loss on our story, and to the logits there."""
+    lm = reference()
+    story = torch.cat(
+        [torch.zeros(1, 1, dtype=torch.long), lm.encode(story_text())[:, :600]], dim=1
+    )
+    ids, wanted = _capitals(lm, PROMPTS[0])
+    paris = lm.encode(" Paris").item()
+    with torch.inference_mode():
+        right = lm.model(story[:, :-1])
+        with mistaken(lm, mistake):
+            logits, last = lm.model(story[:, :-1]), lm.model(ids)[:, -1]
+            first = lm.model(lm.encode("The capital of France is"))[0, -1].softmax(-1)
+    return {
+        "result": {
+            "paris": first[paris].item(),
+            "capitals": (last.argmax(-1) == wanted).sum().item(),
+            "loss": F.cross_entropy(logits.mT, story[:, 1:]).item(),
+            "moved": (logits - right).abs().max().item(),
+            "largest": right.abs().max().item(),
+        },
+        "examples": [{"says": lm.decode([first.argmax()])}],
+    }
