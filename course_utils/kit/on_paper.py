@@ -4,6 +4,7 @@ gaps = on_paper("gaps", __name__, {"a": (9, "what a longer query gives", "which 
 gaps(lambda: [9, 1.5])   # a Report: right or wrong for each letter
 """
 
+import math
 from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
@@ -55,8 +56,7 @@ def on_paper(
             answer = read(raw)
             number = isinstance(right, int | float)
             good = abs(answer - right) < within if number else answer == right
-            shown = f"{answer:g}" if isinstance(answer, int | float) else repr(answer)
-            expect(good, f"your answer to ({letter}) is {shown}")
+            expect(good, f"your answer to ({letter}) is {_shown(answer)}")
 
         test.__module__ = module  # the chapter in which a pass is noted
         check.must(f"({letter}) {what}", hint=hints)(test)
@@ -64,6 +64,14 @@ def on_paper(
     for place, (letter, (right, what, *hints)) in enumerate(asked.items()):
         add(place, letter, right, what, hints)
     return check
+
+
+def _shown(answer: Any) -> str:
+    """An answer as a report shows it: a whole number in full, another one with six digits."""
+    if not isinstance(answer, int | float):
+        return repr(answer)
+    whole = math.isfinite(answer) and answer == round(answer)
+    return f"{answer:,.0f}" if whole else f"{answer:g}"
 
 
 def _answers(candidate: Callable[[], Any], asked: Mapping[str, Asked]) -> list[Any]:
