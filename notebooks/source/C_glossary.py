@@ -30,6 +30,12 @@ cu.seed_everything(0)
 # For example, if the loss hardly changes without a head, the network can do without that head.
 # *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away:-ablation).
 #
+# ### <a id="activation-patching"></a>activation patching
+#
+# An intervention that puts one activation of a run into another run, to see how much of the answer moves along.
+# For example, we take what the attention of one layer gives for *The capital of Italy is*, and put it into the run of *The capital of France is*; if the model now says *Rome*, this output carried the country.
+# *Taught in* [In which layer?](18_real_weights.ipynb#In-which-layer?).
+#
 # ### <a id="adam"></a>Adam
 #
 # An optimizer that gives each parameter a step size of its own, because it divides the mean of recent gradients by their usual size.
@@ -68,7 +74,7 @@ cu.seed_everything(0)
 # A token, often the first of a text, that gets much weight although its value adds little, because a softmax has to put its weight somewhere.
 # An extra key whose value is zero is a remedy.
 # For example, a head with nothing to do in a sentence may give nearly all its weight to the first token.
-# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first).
+# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks).
 #
 # ### <a id="attention-weights"></a>attention weights
 #
@@ -152,6 +158,12 @@ cu.seed_everything(0)
 # For example, *il est mouillé .* for *il est calme .* has 3 of 4 words right and 1 of 3 pairs, so BLEU with words and pairs is $\sqrt{3/4 \cdot 1/3} = 0.5$.
 # *Taught in* [BLEU, written out](05_sequence_to_sequence_further.ipynb#BLEU,-written-out).
 #
+# ### <a id="bm25"></a>BM25
+#
+# A score for search that counts how often the words of a question stand in a text, gives more to rare words, and less to long texts.
+# For example, of the words in *rotary positions of queries*, *rotary* counts most, and *of* hardly at all.
+# *Taught in* [Search](18_real_weights_further.ipynb#Search:-counting-is-hard-to-beat).
+#
 # ### <a id="boundary-bias"></a>boundary bias
 #
 # The systematic error of a weighted average near the edge of the data, where all neighbors are on one side.
@@ -184,6 +196,12 @@ cu.seed_everything(0)
 # One of the numbers that each pixel of a picture has, such as its red, or one of the features that a network computes for it.
 # For example, a color photograph has 3 channels, and inside a network it may have 64.
 # *Taught in* [Patches](15_vision_transformers.ipynb#Patches), [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens).
+#
+# ### <a id="chat-template"></a>chat template
+#
+# The form in which a chat model was trained to read a talk: marks that say who speaks, and where a turn ends.
+# For example, SmolLM2 reads `<|im_start|>user`, then *What is the capital of Japan?*, `<|im_end|>` and `<|im_start|>assistant`, and goes on with the answer.
+# *Taught in* [It speaks](18_real_weights.ipynb#It-speaks).
 #
 # ### <a id="checkpoint"></a>checkpoint
 #
@@ -376,7 +394,7 @@ cu.seed_everything(0)
 # The course's own gesture, also called attention knockout: no query may attend to a key any more, and we see what the model says then.
 # Its weight is shared among the other keys.
 # For example, if the pixels may not ask for *trousers*, two T-shirts may come out for *trousers | T-shirt*; a word that can be forbidden without harm wasn't needed, even if it was looked at.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout), [In which layer?](18_real_weights.ipynb#In-which-layer?).
 
 # %% [markdown]
 # ## G
@@ -407,6 +425,12 @@ ax.legend()
 fig
 
 # %% [markdown]
+# ### <a id="gguf"></a>GGUF
+#
+# A format of files that hold a model's weights, mostly [quantized](#quantization), together with its sizes and its tokenizer.
+# For example, SmolLM2 has 134,515,008 parameters, and its file of four-bit numbers has 98 megabytes.
+# *Taught in* [Numbers of four bits](18_real_weights.ipynb#Numbers-of-four-bits).
+#
 # ### <a id="gradient"></a>gradient
 #
 # The derivatives of one number, mostly a loss, with respect to each entry of a tensor.
@@ -435,7 +459,7 @@ fig
 #
 # Attention in which several query heads share one head of keys and values, which makes the cache smaller.
 # For example, if 8 query heads share 2 heads of keys and values, the cache has a quarter of its size.
-# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
+# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts exchanged](18_real_weights.ipynb#Three-parts-exchanged).
 
 # %% [markdown]
 # ## H
@@ -460,7 +484,13 @@ fig
 #
 # The use of what is in the input, without any change of the parameters.
 # For example, a model that has read *the dax barked* writes *barked* after a second *the dax*.
-# *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at).
+# *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at), [Copying: induction heads](18_real_weights.ipynb#Copying:-induction-heads).
+#
+# ### <a id="induction-head"></a>induction head
+#
+# A head that looks for an earlier place of the current token and reads the token after it, so the model can copy what it has never seen.
+# For example, in *Zorbek Quillamy sat down. Then Zorbek*, it looks from the second *Zorbek* at *Quillamy*.
+# *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at), [Copying: induction heads](18_real_weights.ipynb#Copying:-induction-heads).
 #
 # ### <a id="inductive-bias"></a>inductive bias
 #
@@ -542,6 +572,12 @@ fig
 # Attention without a softmax: each weight is a dot product of features, so the sums over keys can be computed once for all queries.
 # For example, for twice as many tokens it costs twice as much, where a softmax costs four times as much.
 # *Taught in* [Linear attention, in short](03_scoring_functions_further.ipynb#Linear-attention,-in-short).
+#
+# ### <a id="logit-lens"></a>logit lens
+#
+# The output layer, read with a vector of an earlier layer, as if that were the last one.
+# For example, after layer 22 of 30 it names no capital yet, which may mean that the capital isn't there, or that the lens can't read it.
+# *Taught in* [The logit lens](18_real_weights_further.ipynb#The-logit-lens:-a-warning).
 #
 # ### <a id="logits"></a>logits
 #
@@ -726,11 +762,17 @@ fig
 # ### <a id="prompt"></a>prompt
 #
 # The beginning of a text that we give to a language model, which then writes on.
-# For example, after the prompt *The capital of France is*, a large model writes *Paris*.
-# *Taught in* [Writing](13_gpt.ipynb#Writing), [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).
+# For example, after the prompt *The capital of France is*, a language model that has read much writes *Paris*.
+# *Taught in* [Writing](13_gpt.ipynb#Writing), [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning), [It speaks](18_real_weights.ipynb#It-speaks).
 
 # %% [markdown]
 # ## Q
+#
+# ### <a id="quantization"></a>quantization
+#
+# The rounding of numbers to a few steps, so each takes 4 or 8 bits instead of 32; each small block of weights has a step of its own.
+# For example, with the least number −0.3 and the step 0.05, the number 0.12 is stored as 8 and read as 0.1.
+# *Taught in* [Numbers of four bits](18_real_weights.ipynb#Numbers-of-four-bits).
 #
 # ### <a id="query-key-value"></a>query, key, value
 #
@@ -783,7 +825,7 @@ fig
 #
 # A layer norm that only divides by the root of the mean square, and doesn't subtract the mean.
 # For example, (3, 4) has the root mean square 3.54, and becomes (0.85, 1.13).
-# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
+# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts exchanged](18_real_weights.ipynb#Three-parts-exchanged).
 #
 # ### <a id="rollout"></a>rollout
 #
@@ -844,6 +886,12 @@ fig
 # For example, a text says which word comes next, and a picture from which half of it was hidden says what was there.
 # *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens), [Windows, object queries, self-supervision](15_vision_transformers_further.ipynb#Windows,-object-queries,-self-supervision).
 #
+# ### <a id="sentence-encoder"></a>sentence encoder
+#
+# A network that makes one vector of a whole sentence, so that sentences with a similar meaning have a large cosine.
+# For example, *She sold her car* and *Her car was sold* should lie nearer to each other than to *It is raining*.
+# *Taught in* [Sentences as vectors](18_real_weights_further.ipynb#Sentences-as-vectors:-MiniLM).
+#
 # ### <a id="shift-invariance"></a>shift invariance
 #
 # The property of a softmax that the same number, added to all scores of a row, changes no weight.
@@ -892,7 +940,13 @@ fig
 #
 # A position-wise network with a gate: half of its numbers say how much of the other half goes on.
 # For example, where the gate is 0, nothing passes, whatever the other half says.
-# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after).
+# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts exchanged](18_real_weights.ipynb#Three-parts-exchanged).
+#
+# ### <a id="system-prompt"></a>system prompt
+#
+# A text in front of a chat, which the user mostly doesn't see and which says how the model is to answer.
+# For example, *You are a helpful assistant.*
+# *Taught in* [It speaks](18_real_weights.ipynb#It-speaks).
 
 # %% [markdown]
 # ## T

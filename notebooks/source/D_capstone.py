@@ -54,6 +54,11 @@
 # - Forbid a word of the caption in [a diffusion model](17_diffusion.ipynb) in some of the steps only.
 #   In which steps does the word decide what is drawn?
 #   The same number of steps, chosen at random, is the baseline.
+# - Find the layer that looks something up in [a real language model](18_real_weights.ipynb#In-which-layer?), in a sentence of your own such as *The opposite of hot is*.
+#   Write ten versions of it, predict the layer, and forbid the look in one layer at a time.
+#   Is the answer lost in one layer, or do several share the work?
+#   The same look at another word of the sentence is the baseline, and because there is only one model, three sets of versions take the place of the three seeds.
+#   (Without the file of weights, ask the stored translator of [Translating](11_translating.ipynb) which of its eight heads looks a noun up.)
 # - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…, classes=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
 #
 # ## How it is judged

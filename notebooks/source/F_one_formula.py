@@ -153,6 +153,11 @@ pd.DataFrame(
 #
 # These are single heads of single networks on single inputs, and we chose them because they show their kind.
 # What such maps can show, and what they can't, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
+#
+# Does the formula stay the same in a model that others have trained on far more text than we could read?
+# In [Real weights](18_real_weights.ipynb) your own class holds such a model, and its row of this table is the GPT's, with queries and keys that are rotated by their positions.
+# Its 30 layers of 9 heads compute 270 of these averages at a time.
+# In one sentence about capitals a single layer of the thirty carries the country to the answer.
 
 # %% [markdown]
 # ## What you built, chapter by chapter
@@ -179,6 +184,7 @@ pd.DataFrame(
 # | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its baselines; Memory, which needs attention; what an answer needs, against what maps show |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; counting against binding |
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; cross-attention to words, and what comes out when a word is forbidden |
+# | [Real weights](18_real_weights.ipynb) | a block of today and a reader of four-bit numbers; a real language model in your class; the layer that looks a country up, the heads that copy |
 
 # %% [markdown]
 # ## Where to go from here
@@ -189,7 +195,7 @@ pd.DataFrame(
 #   Change a size, a mask or a score, predict what a number will do, and run the cell.
 #   [A control is a tuned control](G_controls.ipynb) says what can go wrong then.
 # - **Forbid something.**
-#   You have crossed out a word, a head, a part of the Transformer, a patch and a word of a caption.
+#   You have crossed out a word, a head, a part of the Transformer, a patch, a word of a caption, and a single look in one of thirty layers.
 #   The same gesture works on any model that you can load, and `cu.intervene` does it in a line.
 # - **Read the papers with the code beside you.**
 #   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
