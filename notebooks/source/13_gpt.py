@@ -674,6 +674,7 @@ fig
 #
 # With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, with 1.48 against 1.52 (one training, at its best step).
 # What still separates such a GPT from an assistant is far more parameters and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
+# In [Real weights](18_real_weights.ipynb) this chapter's class holds a small one, and answers.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
@@ -738,6 +739,7 @@ with cu.guard(
 # - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
 #
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb), where **pretraining**, to have read before, becomes the whole idea.
+# On the way to GPT, [Real weights](18_real_weights.ipynb) comes next, where your class takes the weights of a real language model.
 # [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.
 #
 # ## Quiz

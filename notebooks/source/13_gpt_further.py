@@ -386,7 +386,8 @@ slower.loc[["repetitions", "blocks of 9", "blocks of 10"]].round(2)
 # No, because neither this copier nor the three copiers of the table, which had a third of its rate, learned the rule.
 # They copy texts that are like their training, but fail on blocks that are a little longer.
 #
-# Large models do have heads that follow the rule at any distance in their window, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# Larger models do have heads that follow the rule in texts that are like nothing they have read, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# In [Real weights](18_real_weights.ipynb#Copying:-induction-heads) we find eight of them in a real model, and see what it can't do without them.
 # They take two layers.
 # The first brings to each place the token before it, and the second uses that token to find the place.
 

@@ -660,7 +660,8 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # - We see *when* a word is needed if we forbid it early and late, and whether another word undoes it if we forbid both.
 #   In this network the contest of two words is decided in one stretch of the way, though a head asks from the first step to the last.
 #
-# Next: [Names, notation and shapes](A_names.ipynb) and [a project of your own](D_capstone.ipynb).
+# Next: [Real weights](18_real_weights.ipynb), where the class of [GPT](13_gpt.ipynb) takes the weights of a real language model, and we look for the layer in which it looks something up.
+# If you came only for images, [a project of your own](D_capstone.ipynb) is waiting.
 # [Attention in a diffusion model: mirrors, fewer steps, guidance and DiT](17_diffusion_further.ipynb) asks when a pixel needs another pixel, and leads to the generators of today.
 #
 # ## Quiz
