@@ -1,4 +1,4 @@
-"""The README promises only what is there: the chapters of the manifest, targets of the Makefile, the same commands."""
+"""The README and the pages for teachers promise only what is there: chapters, targets of the Makefile, commands."""
 
 import re
 
@@ -19,6 +19,18 @@ def test_the_chapters_are_those_of_the_manifest():
     for name, table in {"chapters": tables.chapter_table, "paths": tables.paths_table}.items():
         told = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", README, re.S)[1]
         assert told == table(course)
+
+
+CHAPTERS = manifest.load(files=False).whole.chapters
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)
+def test_a_chapter_has_a_page_for_teachers_and_says_in_one_formula_what_it_builds(chapter):
+    name = chapter.title.partition(":")[0]
+    formula = (ROOT / "notebooks" / "source" / "F_one_formula.py").read_text(encoding="utf-8")
+    assert f"\n# | [{name}]({chapter.notebook}.ipynb) | " in formula
+    page = (ROOT / "docs" / "chapters" / f"{chapter.slug}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# For teachers: {name}")
 
 
 def test_the_commands_without_make_are_those_of_the_makefile():
