@@ -13,7 +13,7 @@ PAGE = Path(__file__).with_name("cover.md")
 HTML = "````{{raw}} html\n{}\n````\n"
 MAP = "## The map"
 # Each piece: the slug of the chapter that explains it, what is said above it, and its live model.
-PIECES = (
+PIECES: tuple[tuple[str, str, Callable], ...] = (
     (
         "gpt",
         "A GPT that learns your own text. Press Learn, and watch what it writes.",
@@ -34,6 +34,11 @@ PIECES = (
         "diffusion",
         "Noise becomes what two words ask for. Press a word, and no pixel may ask it.",
         live.words,
+    ),
+    (
+        "real_weights",
+        "A real language model was asked this. Press a word: what did it say without a look at it?",
+        live.question,
     ),
 )
 
@@ -80,8 +85,12 @@ def scores(card: dict) -> dict[str, float]:
 
 def _tiles(course: Manifest) -> str:
     chapters = {chapter.slug: chapter for chapter in course.chapters}
-    tiles = [_tile(chapters[slug], *piece) for slug, *piece in PIECES if slug in chapters]
-    number = ("No", "One", "Two", "Three", "Four", "Five")[len(tiles)]
+    tiles = [
+        _tile(chapters[slug], sentence, model)
+        for slug, sentence, model in PIECES
+        if slug in chapters
+    ]
+    number = ("No", "One", "Two", "Three", "Four", "Five", "Six")[len(tiles)]
     row = HTML.format(f'<div class="cu-tiles">{"".join(tiles)}</div>')
     return f"## {number} more to play with\n\n{row}\n" if tiles else ""
 
