@@ -1,0 +1,438 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Real weights: sentences, a lens and silent mistakes
+#
+# This page goes on from [Real weights](18_real_weights.ipynb).
+# It lets our own encoder layers carry a second real model, which turns sentences into vectors, and asks what is near in such vectors.
+# Then it returns to SmolLM2 with a lens that shows too little, with longer copies, and with mistakes that no error reports.
+# You can read each section by itself, so take what interests you.
+
+# %%
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import course_utils as cu
+from course_utils.lessons.real_weights import meaning
+
+cu.seed_everything(0)
+
+# %% [markdown]
+# ## Sentences as vectors: MiniLM
+#
+# SmolLM2 writes.
+# Other models *compare*: a **sentence encoder** turns a whole sentence into one vector, so that sentences of like meaning have a large cosine ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084)).
+# A widely used one is all-MiniLM-L6-v2 with 22,565,376 parameters, which learned from more than a billion pairs of texts that belong together, such as a question and its answer.
+#
+# It is built like [BERT](14_bert_and_transfer.ipynb), so its layers are `cu.EncoderLayer` with the norm after the sum.
+# An embedding of *segments* tells the first text of a pair from the second, and here there is only a first.
+# The sentence's vector is the mean over its tokens, scaled to length 1.
+
+
+# %%
+class SentenceEncoder(nn.Module):
+    """(batch, n) ids and (batch,) lengths → (batch, embed_dim), a vector of length 1 for each sentence."""
+
+    def __init__(self, vocab_size, embed_dim, num_heads, num_layers, ffn_dim, max_len):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embed_dim)
+        self.positions = nn.Embedding(max_len, embed_dim)
+        self.segments = nn.Embedding(2, embed_dim)
+        self.embedding_norm = nn.LayerNorm(embed_dim, eps=1e-12)
+        options = {"norm_first": False, "activation": "gelu", "eps": 1e-12, "dropout": 0.0}
+        layers = [cu.EncoderLayer(embed_dim, num_heads, ffn_dim, **options) for _ in range(num_layers)]  # fmt: skip
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, tokens, lengths):
+        x = self.embedding(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        x = self.embedding_norm(x + self.segments.weight[0])
+        for layer in self.layers:
+            x = layer(x, cu.padding_mask(lengths, tokens.shape[1]))
+        real = torch.arange(tokens.shape[1]) < lengths[:, None]
+        return F.normalize((x * real[..., None]).sum(1), dim=-1)
+
+
+# %% [markdown]
+# Its weights come in a *safetensors* file, which is simpler than GGUF.
+# Eight bytes say how long the table of contents is, the table is JSON, and behind it stand the numbers.
+# `cu.fetch("minilm")` and `cu.fetch("minilm-tokenizer")` bring the weights and the tokenizer.
+# Without them you see what we recorded, and with them you can ask about any sentence of yours.
+
+# %% tags=["nbval-ignore-output"]
+encoder = meaning.fill(SentenceEncoder)  # None without the two files
+sentence = "The dog bit the man."  # with the weights, any sentences of yours
+others = ["The man bit the dog.", "The man was bitten by the dog."]
+for other, cosine in meaning.cosines(encoder, sentence, others).items():
+    print(f"{cosine:.3f}  {other}")
+
+# %% [markdown]
+# The sentence with the roles swapped is nearer than its passive, which says the same.
+# That happens in 11 of the 12 sentences that we tried.
+#
+# Is it so with any contrary?
+# We wrote 44 sentences, each with its opposite and with two paraphrases, before we computed a cosine.
+# One paraphrase is free (*The price went up* and *It became more expensive*), the other keeps most of the words (*The price rose*).
+# Each dot below is a sentence, and above the diagonal its opposite, here *The price went down*, is the nearer one.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+opposites = cu.stored_run("real_weights", "opposites")
+cosines = [list(example["cosines"].values()) for example in opposites.examples]
+fig, axes = cu.subplots(
+    1, 2, width=7.0, height=3.4, sharey=True,
+    alt="Two panels of 44 dots, the cosine of the opposite over the cosine of a paraphrase. With free paraphrases most dots lie above the diagonal, "
+    "from 0.5 to 0.95 on the horizontal axis. With paraphrases that keep most words, most lie below it.",
+)  # fmt: skip
+for ax, place, kind in zip(axes, (1, -1), ("a free paraphrase", "one that keeps the words"), strict=True):  # fmt: skip
+    for row in cosines:
+        color = cu.COLORS["query" if row[0] > row[place] else "key"]
+        ax.plot(row[place], row[0], "o", color=color, alpha=0.7, markersize=5)
+    ax.plot([0.45, 1], [0.45, 1], color="0.6", linewidth=1)
+    ax.set(xlabel=f"Cosine with {kind}", xlim=(0.45, 1.01), ylim=(0.55, 1.01))
+axes[0].set(ylabel="Cosine with the opposite")
+fig
+
+# %% [markdown]
+# **The opposite is nearer than a free paraphrase in 35 of 44 triples, and nearer than a paraphrase in the same words in only 16.**
+# So much of a cosine is what a sentence talks about, and in which words.
+# Counting the shared words alone would prefer the opposite in 43 triples and in 19, which means that MiniLM does hear more than words, but not enough to tell yes from no.
+#
+# ### Exercise 1 · A fair control
+#
+# *open · 15 minutes*
+#
+# Somebody shows you ten pairs of an encoder, such as *It is raining* and *Rain is falling* with 0.87, and concludes that it understands meaning.
+# Which pairs would you ask for besides?
+# Write three kinds of five pairs each, and write down what you expect of each kind if meaning decides, and if shared words decide, *before* you compute anything.
+# With the weights, ask `meaning.cosines(encoder, …)`.
+#
+# <details><summary>To compare</summary>
+#
+# First, pairs that share their words and say different things, such as opposites, swapped roles and other numbers.
+# Second, pairs that say the same and share no word.
+# Third, pairs that share neither, so that you know what a small cosine is.
+# And beside each cosine the number that costs nothing: the share of common words.
+#
+# </details>
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "The opposite is nearer than a free paraphrase in 35 of 44 triples, than a close one in 16; by shared words in 43 and 19."
+):
+    assert opposites.result["triples"] == len(cosines) == 44
+    assert sum(row[0] > row[1] for row in cosines) == opposites.result["free"] == 35
+    assert sum(row[0] > row[-1] for row in cosines) == opposites.result["close"] == 16
+    assert opposites.result["free_by_words"] == 43 and opposites.result["close_by_words"] == 19
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Swapped roles are nearer than the passive in 11 of 12 sentences."):
+    roles = cu.stored_run("real_weights", "roles")
+    swapped = [list(example["cosines"].values()) for example in roles.examples]
+    assert sum(a > b for a, b in swapped) == 11 and len(swapped) == 12
+    assert roles.examples[0]["sentence"] == "The dog bit the man." and swapped[0] == [0.978, 0.83]
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The class of this page is the one that the recorded cosines were computed with."):
+    sizes = {"embed_dim": 24, "num_heads": 4, "num_layers": 2, "ffn_dim": 48, "max_len": 9}
+    ours, recorded = SentenceEncoder(50, **sizes), meaning.SentenceEncoder(50, **sizes)
+    recorded.load_state_dict(ours.state_dict())
+    ids, lengths = torch.randint(50, (3, 9)), torch.tensor([9, 4, 1])
+    assert torch.equal(ours(ids, lengths), recorded(ids, lengths))
+
+# %% [markdown]
+# ## King − man + woman, with its controls
+#
+# The most famous sum of word vectors is $\text{king} - \text{man} + \text{woman} \approx \text{queen}$ ([Mikolov et al., 2013](https://arxiv.org/abs/1301.3781)).
+# Let's do it among the 1,170 words of the course's sentences and its story, with MiniLM's vector of each word and, below, with the rows of its embedding.
+# An analogy has three given words (a is *man*, b is *king*, c is *woman*), and we have 32 of them, about families, capitals, verbs and more.
+#
+# We look for the nearest word to b − a + c, among all words and then without the three given ones, as is usually done.
+# Two controls follow: we subtract nothing (b + c), and we ask only for the nearest word to c.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+sums = {run.config["vectors"]: run for run in cu.stored_runs("real_weights", "analogies")}
+ways = {
+    "of all": "b − a + c", "inputs excluded": "without a, b, c",
+    "nothing subtracted": "b + c", "nearest to c": "c",
+}  # fmt: skip
+asks = ("king − man + woman", "without these words", "king + woman", "woman")
+for ask, example in zip(asks, sums["sentence"].examples, strict=True):
+    print(f"{ask:20}", ", ".join(example["nearest"]))
+pd.DataFrame(
+    {
+        f"{kind} vectors": {name: int(run.result[way]) for way, name in ways.items()}
+        for kind, run in sums.items()
+    }
+).T.rename_axis("right, of 32")
+
+# %% [markdown]
+# With the sentence encoder's vectors the nearest word to *king − man + woman* is *king*.
+# *Queen* comes first when the three given words are excluded, and she also does if nothing is subtracted.
+# In the table, excluding the given words makes most of the difference, from 3 to 24, and **without any subtraction 19 of 32 are still right**.
+# So the subtraction adds a little, and much of the magic is that the given words may not win ([Linzen, 2016](https://arxiv.org/abs/1606.07736)).
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Of 32 analogies at most 3 are right among all words, 24 and 23 without the inputs, and 19 and 16 without subtracting."
+):
+    counted = {kind: [run.result[way] for way in ways] for kind, run in sums.items()}
+    assert counted == {"sentence": [3, 24, 19, 12], "word": [1, 23, 16, 13]}
+    assert all(run.result["words"] == 1170 and run.result["analogies"] == 32 for run in sums.values())  # fmt: skip
+    assert [e["nearest"][0] for e in sums["sentence"].examples[:3]] == ["king", "queen", "queen"]
+
+# %% [markdown]
+# ## Search: counting is hard to beat
+#
+# What are such vectors used for?
+# Mostly for search: embed every section once, embed the question, and take the section with the largest cosine.
+# The number to beat is **BM25**, which counts the shared words and gives more to rare ones ([Robertson and Zaragoza, 2009](https://doi.org/10.1561/1500000019)).
+#
+# We search this course.
+# A question of a quiz should find its chapter.
+# The first sentence of an entry of the glossary, without its term, should find the section that teaches the term.
+# And 28 questions are in the words of somebody who doesn't know the book's.
+#
+# A fair comparison needs one thing more, because the encoder was trained on short texts and reads at most 256 tokens.
+# So both sides may cut the sections into pieces (of about 35, 70 or 150 words, or none), and each side is shown at its best size.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+found = pd.DataFrame(run.config | run.result for run in cu.stored_runs("real_weights", "search"))
+sides, asked = ["BM25", "MiniLM", "both"], ["quiz", "glossary", "own words"]
+best_size = found.groupby("asks")[["questions", *sides]].max().loc[asked]
+best_size["questions"] = best_size["questions"].astype(int)
+best_size.rename(
+    index={"quiz": "quiz → chapter", "glossary": "glossary → section", "own words": "own words → chapter"},
+    columns={"both": "both added"},
+).rename_axis("right section first").round(2)  # fmt: skip
+
+# %% [markdown]
+# **In this course the encoder is nowhere ahead of counting, and on the glossary it is far behind.**
+# The glossary speaks in the book's own terms, which a count can find.
+# Where somebody avoids these terms the two are level, as far as 28 questions can tell.
+# If we add both scores, each scaled to mean 0 and variance 1, the sum beats either of them on all three kinds of questions, at all four sizes (and nearly always with other settings of BM25 that we tried).
+#
+# These numbers depend on the pages as they were when we recorded them, on 28 November 2026.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "At its best size MiniLM is nowhere ahead of BM25, on the glossary BM25 is far ahead at every size, and both added are always ahead."
+):
+    assert len(found) == 12 and (best_size["MiniLM"] < best_size["BM25"]).all()
+    assert (best_size.loc["own words", "BM25"] - best_size.loc["own words", "MiniLM"]) * 28 < 1.5
+    by_term = found[found["asks"] == "glossary"]
+    assert (by_term["BM25"] > by_term["MiniLM"] + 0.15).all()
+    assert (found["both"] > found[["BM25", "MiniLM"]].max(axis=1)).all()
+
+# %% [markdown]
+# ## The logit lens: a warning
+#
+# Back to SmolLM2, which looks the country up in layer 23.
+# Could we simply read along?
+# The **logit lens** ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) takes the vector $\mathbf x$ after some layer and pretends that it was the last one.
+# It computes the logits $\mathbf E\, \mathrm{norm}(\mathbf x)$ with the embedding $\mathbf E$, and reads off the best token.
+#
+# We asked for 30 capitals with *The capital of X is*.
+# The first curve shows, after each layer, the median rank of the right capital among all 49,152 tokens, read at the last token.
+# For the second curve we subtract the mean $\bar{\mathbf x}$ over the 30 prompts and compute $\mathbf E(\mathbf x - \bar{\mathbf x})$, which leaves only what is different from country to country.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+prompts = list(dict.fromkeys(r.config["prompt"] for r in cu.stored_runs("real_weights", "logit_lens")))  # fmt: skip
+lenses = {
+    (number, centered): cu.stored_run("real_weights", "logit_lens", prompt=prompt, centered=centered)
+    for number, prompt in enumerate(prompts)
+    for centered in (False, True)
+}  # fmt: skip
+fig, ax = cu.subplots(
+    width=6.6, height=3.0,
+    alt="Median rank of the right capital over the 30 layers, on a log axis. Both curves stay near 20,000 up to layer 22. After layer 23 the centered "
+    "lens falls to 4 and stays there, while the plain lens falls to about 2,000, and then slowly, reaching 1 only after the last layer.",
+)  # fmt: skip
+for centered, name, look in ((False, "plain lens", "o-"), (True, "centered lens", "s-")):
+    layers, ranks = zip(*lenses[0, centered].curves["rank"], strict=True)
+    color = cu.COLORS["key" if centered else "query"]
+    ax.plot(layers, ranks, look, color=color, markersize=4, label=name)
+ax.axvline(23, color="0.6", linestyle=":", linewidth=1)
+ax.set(xlabel="After layer", ylabel="Median rank", yscale="log", ylim=(4e4, 0.8))
+ax.set_yticks([1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
+ax.legend(loc="upper left")
+fig
+
+# %% [markdown]
+# Up to layer 22 neither lens reads anything.
+# There is nothing to read yet, since the [chapter's patches](18_real_weights.ipynb#In-which-layer?) showed that up to there the answer hangs on the vector at the country's own place.
+# After layer 23 it hangs on the vector that we read, and a patch of it moves the whole answer.
+# And still the plain lens gives the capital the median rank 1,891, while the centered one gives it 4, and for 28 countries prefers the right capital to the 29 others.
+# So **an empty lens doesn't mean that there is nothing to see**: what all prompts have in common can cover what differs.
+#
+# The centered lens even reads what is not going to be said.
+# After *Q: What is the capital of X? A: It is* the next token is never the capital, and yet after layer 23 the lens prefers the right one for 28 countries.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Up to layer 22 neither lens reads the capital; after layer 23 the centered one does, and the plain one doesn't, in three prompts."
+):
+    for (_, centered), run in lenses.items():
+        assert min(rank for layer, rank in run.curves["rank"] if layer <= 22) > 5_000
+        assert max(right for layer, right in run.curves["right"] if layer <= 22) <= 5
+        after, right = run.result["after_23"], run.result["right_after_23"]
+        assert (after <= 5 and right >= 28) if centered else (after > 1_500 and right <= 3)
+    assert lenses[0, False].result["after_23"] == 1891 and lenses[0, True].result["after_23"] == 4
+    assert (
+        lenses[0, True].result["right_after_23"] == lenses[2, True].result["right_after_23"] == 28
+    )
+    others = [lenses[number, centered].result["after_23"] for number, centered in [(1, False), (2, False), (1, True), (2, True)]]  # fmt: skip
+    assert others == [3783, 9990, 4, 5]
+    assert lenses[2, True].result["answered"] == 0 and "A: It is" in prompts[2]
+
+# %% [markdown]
+# ## Longer copies
+#
+# In the chapter SmolLM2 copies about two thirds of forty random tokens.
+# Does it copy at any distance?
+# We drew blocks of 5 to 400 tokens, 40 texts of the shortest and 4 of the longest.
+# We drew them twice, once from all 49,152 tokens and once from frequent ones (ids 300 to 2,999, which byte-pair encoding made early).
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "The block has only 5 random tokens and comes for the second time. How much of it is copied rightly, compared with a block of 40?",
+    ["more, since there is less to remember", "about as much", "less"],
+    answer="less",
+    wrong={
+        "more, since there is less to remember": "Attention has nothing to remember, because all tokens are there. How would the model notice, within 5 tokens, that the text repeats itself?",
+        "about as much": "An induction head would do as well at once. But how would the model notice, within 5 tokens, that the text repeats itself?",
+    },
+    why="0.44 instead of 0.77. When the block of 5 comes for the third time, the model copies 0.81 of it.",
+)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+copied = pd.DataFrame(run.config | run.result for run in cu.stored_runs("real_weights", "longer_copies"))  # fmt: skip
+fig, ax = cu.subplots(
+    width=8.2, height=3.0,
+    alt="Share copied rightly over the tokens of a block, from 5 to 400. At the second time frequent tokens rise from 0.5 to 0.85 at 40 and stay above 0.7. Any tokens "
+    "rise to 0.77 and fall to 0.23, with wide ranges. At the third time, dashed, both begin at 0.8; any tokens fall below 0.4 at 200.",
+)  # fmt: skip
+for tokens, color, name in (("frequent", "key", "frequent tokens"), ("all", "query", "any tokens")):
+    rows = copied[copied["tokens"] == tokens].sort_values("block")
+    spread = (rows["second"] - rows["second_least"], rows["second_most"] - rows["second"])
+    shift = 1.03 if tokens == "all" else 0.97
+    ax.errorbar(rows["block"] * shift, rows["second"], yerr=spread, fmt="o-", color=cu.COLORS[color], markersize=4, linewidth=1.5, elinewidth=0.8, label=f"{name}, second time")  # fmt: skip
+    ax.plot(rows["block"] * shift, rows["third"], "s--", color=cu.COLORS[color], markersize=3, linewidth=1, label=f"{name}, third time")  # fmt: skip
+ax.set(xlabel="Tokens in a block", ylabel="Share copied rightly", xscale="log", ylim=(-0.02, 1.02))
+ax.set_xticks(lengths_tried := sorted(copied["block"].unique()), [str(n) for n in lengths_tried])
+ax.minorticks_off()
+ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+fig
+
+# %% [markdown]
+# (The bars go from the worst text to the best one.)
+# With frequent tokens it copies blocks of 400 about as well as blocks of 20, so **the distance alone doesn't stop it**.
+# With tokens drawn from all 49,152, most of which are rare, it falls to a quarter.
+# (It isn't that there are more of them to choose from, since blocks of 200 from 2,700 rare tokens are copied to 0.07.)
+# So before we say "it can't copy that far", we have to ask what it was given to copy.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Frequent tokens are copied to 0.75 at a block of 400, any tokens to 0.23; short blocks are copied better at the third time."
+):
+    second = copied.set_index(["tokens", "block"])["second"]
+    third = copied.set_index(["tokens", "block"])["third"]
+    assert abs(second["frequent", 400] - second["frequent", 20]) < 0.05
+    assert all(second["frequent", n] > 0.72 for n in (20, 40, 100, 200, 400))
+    assert round(second["rare", 200], 2) == 0.07
+    assert second["all", 400] < second["all", 200] < 0.3 < 0.4 < second["all", 100] < 0.45
+    assert round(second["all", 5], 2) == 0.44 and round(second["all", 40], 2) == 0.77
+    assert round(third["all", 5], 2) == 0.81 and third["frequent", 5] > 0.75
+    least = copied.set_index(["tokens", "block"])["second_least"]
+    assert least["frequent", 200] > copied.set_index(["tokens", "block"])["second_most"]["all", 200]
+
+# %% [markdown]
+# ## Silent mistakes
+#
+# How do you know that a loaded model is right?
+# It answers *Paris*, so it must be.
+# Let's make three mistakes that raise no error.
+# The base of the rotary angles is 10,000, which is the default of `cu.GPT`, and not 100,000.
+# The features of queries and keys are turned in *halves* (feature $j$ with $j + d/2$, as in Hugging Face's files), and not as *neighbors* (as in our file).
+# And the $\varepsilon$ of the norms is $10^{-6}$ instead of $10^{-5}$.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+mistakes = {run.config["mistake"]: run for run in cu.stored_runs("real_weights", "silent")}
+called = {
+    "none": "as it should be", "base": "base 10,000", "halves": "halves, not neighbors", "epsilon": "ε of 10⁻⁶",
+}  # fmt: skip
+pd.DataFrame(
+    {
+        called[name]: {
+            "after “The capital of France is”": run.examples[0]["says"].strip(),
+            "with": f"{run.result['paris']:.2f}",
+            "capitals, of 30": int(run.result["capitals"]),
+            "loss on our story": f"{run.result['loss']:.2f}",
+            "a logit moves, at most": f"{run.result['moved']:.2g}",
+        }
+        for name, run in mistakes.items()
+    }
+).T
+
+# %% [markdown]
+# **All four say *Paris*.**
+# With halves 29 of the 30 capitals are right, one more than without the mistake, although the loss on our story has nearly doubled.
+# The base costs 0.15 nats, which nobody notices who doesn't know the right loss.
+# And the wrong $\varepsilon$ costs nothing at all that we could measure, and still a logit moves by 0.035.
+#
+# What finds all three is **parity**, which means that a second implementation reads the same file, and we compare the logits number by number.
+# Hugging Face's transformers read it with their own code, and our logits differ from theirs by less than 0.0001 where the largest are about 40.
+# So a difference of 0.035 would stand out, and `make nightly` compares them each time.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "All three mistakes still say Paris; with halves one more capital is right and the loss is 5.36 instead of 3.00; ε only moves the logits."
+):
+    assert {run.examples[0]["says"] for run in mistakes.values()} == {" Paris"}
+    silent = {name: run.result for name, run in mistakes.items()}
+    assert silent["halves"]["capitals"] == 29 == silent["none"]["capitals"] + 1
+    assert 1.7 < silent["halves"]["loss"] / silent["none"]["loss"] < 1.85
+    assert round(silent["base"]["loss"] - silent["none"]["loss"], 2) == 0.15
+    assert abs(silent["epsilon"]["loss"] - silent["none"]["loss"]) < 0.001
+    assert 0.03 < silent["epsilon"]["moved"] < 0.04 and silent["epsilon"]["capitals"] == 28
+
+# %% [markdown]
+# <details><summary>How sure is this?</summary>
+#
+# All numbers of SmolLM2 are those of this file of four bits.
+# The triples are our own.
+# Fourteen of them, with their free paraphrases, were a first trial, and for the other thirty and for all close paraphrases we knew no cosine when we wrote them.
+# The twelve swapped roles were written by one person in one sitting, and all are short English sentences.
+#
+# In the search the best size of a piece was chosen on the questions themselves, for both sides alike.
+# BM25 has its usual constants, 1.5 and 0.75.
+#
+# The curves of the lens look alike for two other prompts, without `<|endoftext|>` and with *Q: … A: It is*.
+# There the plain lens has the median ranks 3,783 and 9,990 after layer 23, and the centered lens 4 and 5.
+#
+# </details>
+#
+# ## References
+#
+# - Linzen, T. (2016).
+#   [Issues in evaluating semantic spaces using word analogies](https://arxiv.org/abs/1606.07736).
+#   RepEval.
+# - Mikolov, T., Chen, K., Corrado, G. and Dean, J. (2013).
+#   [Efficient estimation of word representations in vector space](https://arxiv.org/abs/1301.3781).
+# - nostalgebraist (2020).
+#   [Interpreting GPT: the logit lens](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens).
+# - Reimers, N. and Gurevych, I. (2019).
+#   [Sentence-BERT: Sentence embeddings using Siamese BERT-networks](https://arxiv.org/abs/1908.10084).
+#   EMNLP.
+# - Robertson, S. and Zaragoza, H. (2009).
+#   [The probabilistic relevance framework: BM25 and beyond](https://doi.org/10.1561/1500000019).
+#   Foundations and Trends in Information Retrieval.
+# - Wang, W. et al. (2020).
+#   [MiniLM: Deep self-attention distillation for task-agnostic compression of pre-trained transformers](https://arxiv.org/abs/2002.10957).
+#   NeurIPS.
