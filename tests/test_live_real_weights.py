@@ -392,3 +392,25 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_page(browser, tmp_path,
             assert page.evaluate("document.documentElement.scrollWidth") <= width, state
             in_theme(page, "dark")
             assert broken_rules(page, CONTRAST, "form") == []
+
+
+@pytest.mark.parametrize("kind", ["question", "layers"])
+def test_on_a_phone_no_state_is_wider_than_the_page(browser, tmp_path, kind):
+    file = write_page(tmp_path, getattr(cu.live, kind)())
+    states = {
+        "question": [
+            f"question={i}&off={key.replace(',', '.')}"
+            for i, asked in enumerate(questions())
+            for key in asked["answers"]
+            if key.isdigit() or key == ",".join(map(str, places(asked, "same")))
+        ],
+        "layers": [
+            f"country={name}&mode={mode}&layer=22"
+            for name in countries()
+            for mode in ("alone", "from")
+        ],
+    }
+    with live_page(browser, file, **CALM | {"viewport": {"width": 360, "height": 740}}) as page:
+        for state in states[kind]:
+            page.goto(f"{file.as_uri()}#live={kind}.0&{state}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, state

@@ -207,7 +207,6 @@ const pairsIn = (text) => text.split(" ").filter(Boolean).map((pair) => pair.spl
 function mount(form) {
   const { field, part, show, write, put } = partsOf(form);
   const questions = JSON.parse(part("data").dataset.questions).map(studied);
-  const label = part("side").nextElementSibling;
   const at = () => Number(field.question.value);
   const gone = () => [...new Set(field.off.value.split(".").filter(Boolean).map(Number))];
   const isSeveral = () => field.several.checked && questions[at()].hasSets;
@@ -235,7 +234,7 @@ function mount(form) {
     answerTo(question, gone()); // or it is refused, before anything is drawn
     const view = { gone: gone(), several: isSeveral(), ...remember(question) };
     if (view.several && !view.gone.every((token) => isWord(question, token))) throw new RangeError("no word");
-    label.hidden = !question.hasSets;
+    field.several.closest("label").hidden = !question.hasSets;
     become(part("prompt"), promptHTML(question, view));
     const said = saidHTML(question, view.gone);
     if (said !== shown) show("said", said); // words that are new come one by one
