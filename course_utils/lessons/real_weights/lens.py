@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from course_utils.data.prose import story_text
 from course_utils.interventions import record_activations
 from course_utils.kit.runs import stored
-from course_utils.lessons.real_weights.facts import COUNTRIES
+from course_utils.lessons.real_weights.experiments import COUNTRIES
 from course_utils.lessons.real_weights.smollm import BASE, SIZES, SmolLM, reference
 
 LAYERS = SIZES["num_layers"]

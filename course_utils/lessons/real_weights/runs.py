@@ -4,7 +4,7 @@ Greedy, without a system prompt. A run is made again by `make nightly`, and its 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,8 @@ from torch import Tensor
 from course_utils.attention import causal_mask
 from course_utils.interventions import intervene, record_activations
 from course_utils.kit.runs import Runs, stored
-from course_utils.lessons.real_weights.facts import CAPITALS, COUNTRIES
+from course_utils.lessons.real_weights import experiments
+from course_utils.lessons.real_weights.experiments import CAPITALS, COUNTRIES
 from course_utils.lessons.real_weights.lens import logit_lens as logit_lens
 from course_utils.lessons.real_weights.lens import longer_copies as longer_copies
 from course_utils.lessons.real_weights.lens import silent as silent
@@ -304,27 +305,48 @@ def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
 # What the page itself computes --------------------------------------------------------------------
 
 
-def of_page(
-    name: str, cases: Sequence[dict], more: Sequence[str] = (), data: Sequence[str] = ()
-) -> Runs:
+def of_page(name: str, cases: Sequence[dict]) -> Runs:
     """The runs of a function that the chapter defines, `name`(lm, …); `known` shows what it gave."""
 
     def run(chapter: SimpleNamespace, **case: Any) -> dict[str, Any]:
         with torch.inference_mode():
-            return {
-                "result": {},
-                "examples": [{"gave": getattr(chapter, name)(reference(), **case)}],
-            }
+            return _gave(getattr(chapter, name)(reference(), **case))
 
     run.__name__ = name
-    return stored(cases=cases, chapter=[name, *more], data=data)(run)
+    return stored(cases=cases, chapter=[name])(run)
+
+
+def of_lesson(experiment: Callable, cases: Sequence[dict], data: Sequence[str] = ()) -> Runs:
+    """The runs of a function of `experiments`."""
+
+    def run(**case: Any) -> dict[str, Any]:
+        with torch.inference_mode():
+            return _gave(experiment(reference(), **case))
+
+    run.__name__ = experiment.__name__
+    return stored(cases=cases, data=data)(run)
+
+
+def _gave(answer: Any) -> dict[str, Any]:
+    return {"result": {}, "examples": [{"gave": _rounded(answer)}]}
+
+
+def _rounded(thing: Any) -> Any:
+    """The same with all its numbers to four digits."""
+    if isinstance(thing, float):
+        return round(thing, 4)
+    if isinstance(thing, list):
+        return [_rounded(each) for each in thing]
+    return {k: _rounded(v) for k, v in thing.items()} if isinstance(thing, dict) else thing
 
 
 next_words = of_page("next_words", [{"text": "The capital of France is"}])
-answer = of_page(
-    "answer", [{"question": q} for q in ("Tell me about attention in transformers.", *QUESTIONS)]
+answer = of_lesson(
+    experiments.answer,
+    [{"question": q} for q in ("Tell me about attention in transformers.", *QUESTIONS)],
 )
-goes_on = of_page("goes_on", [{}], ["TEXTS"])
+simple_questions = of_lesson(experiments.simple_questions, [{}])
+goes_on = of_lesson(experiments.goes_on, [{}])
 without = of_page(
     "without",
     [
@@ -335,9 +357,9 @@ without = of_page(
 in_each_layer = of_page(
     "in_each_layer", [{"country": c} for c in ("Cuba", "Peru", "Kenya", "New Zealand")]
 )
-heads_of_23 = of_page("heads_of_23", [{}])
-induction_scores = of_page("induction_scores", [{"seed": seed} for seed in (0, 1)])
-capitals = of_page("capitals", [{"kind": kind} for kind in COUNTRIES])
+heads_of_23 = of_lesson(experiments.heads_of_23, [{}])
+induction_scores = of_lesson(experiments.induction_scores, [{"seed": seed} for seed in (0, 1)])
+capitals = of_lesson(experiments.capitals, [{"kind": kind} for kind in COUNTRIES])
 
 COPYING = [
     *({"take": "best", "count": count} for count in (0, 1, 2, 4, 8, 16)),
@@ -346,12 +368,8 @@ COPYING = [
 ]
 
 
-@stored(
-    cases=COPYING,
-    chapter=["induction_scores", "without_heads", "repeated"],
-    data=["prose/story.txt"],
-)
-def copying(chapter: SimpleNamespace, *, take: str, count: int, seed: int = 0) -> dict[str, float]:
+@stored(cases=COPYING, data=["prose/story.txt"])
+def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     """What is copied rightly, and the loss on our story, without some heads.
 
     The best by their scores on two draws; as many others of the same layers; or as many others anywhere. "Others" are
@@ -359,26 +377,22 @@ def copying(chapter: SimpleNamespace, *, take: str, count: int, seed: int = 0) -
     """
     lm, draws = reference(), torch.Generator().manual_seed(seed)
     with torch.inference_mode():
-        scores = sum(torch.tensor(chapter.induction_scores(lm, seed=each)) for each in (0, 1))
+        scores = sum(torch.tensor(experiments.induction_scores(lm, seed=each)) for each in (0, 1))
     best = [divmod(i, HEADS) for i in scores.flatten().argsort(descending=True).tolist()]
     heads = best[:count]
     if take == "anywhere":
         rest = best[24:]
         heads = [rest[i] for i in torch.randperm(len(rest), generator=draws)[:count].tolist()]
     if take == "same layers":
-        heads = []
-        for layer, _ in best[:count]:
-            free = [(layer, h) for h in range(HEADS) if (layer, h) not in [*best[:24], *heads]]
-            heads.append(free[int(torch.randint(len(free), (), generator=draws))])
+        heads = experiments.others(best, seed, count)
     with torch.inference_mode():
-        return chapter.without_heads(lm, heads)
+        return experiments.without_heads(lm, heads)
 
 
 EIGHT = [[18, 6], [17, 4], [17, 3], [17, 5], [23, 2], [18, 7], [23, 7], [20, 6]]
 OTHERS = [[18, 4], [17, 6], [17, 7], [17, 0], [23, 6], [18, 3], [23, 4], [20, 1]]
-without_heads = of_page(
-    "without_heads",
+without_heads = of_lesson(
+    experiments.without_heads,
     [{"heads": heads} for heads in ([], EIGHT, OTHERS)],
-    ["repeated"],
     ["prose/story.txt"],
 )

@@ -1,0 +1,175 @@
+"""What *Real weights* asks the model without showing the code: each is a function of the model, for `smollm.known`.
+
+The countries are well known, or their largest city is another, or they are little known, or invented.
+"""
+
+import re
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.cache import record_attention
+from course_utils.interventions import intervene
+from course_utils.lessons.real_weights.smollm import SmolLM, chat, loss_on_story
+
+Heads = list[list[int]]
+"""[layer, head], once for each."""
+
+CAPITALS = {
+    "Japan": "Tokyo", "France": "Paris", "Germany": "Berlin", "Norway": "Oslo", "Italy": "Rome",
+    "Spain": "Madrid", "Portugal": "Lisbon", "Greece": "Athens", "Poland": "Warsaw", "Austria": "Vienna",
+    "Hungary": "Budapest", "Sweden": "Stockholm", "Finland": "Helsinki", "Egypt": "Cairo",
+}  # fmt: skip
+"""Countries of one token."""
+
+INVENTED = (
+    "Valdoria", "Brenzia", "Quorland", "Meridonia", "Tavastan", "Lorvania",
+    "Zembria", "Kandora", "Ulmeria", "Dravania", "Sorbistan", "Halvetia",
+)  # fmt: skip
+
+COUNTRIES: dict[str, dict[str, str]] = {
+    "well known": {
+        **CAPITALS, "Ireland": "Dublin", "Russia": "Moscow", "China": "Beijing", "India": "New Delhi",
+        "Kenya": "Nairobi", "Peru": "Lima", "Cuba": "Havana", "Chile": "Santiago", "Iran": "Tehran",
+        "Thailand": "Bangkok",
+    },
+    "another city is larger": {
+        "Canada": "Ottawa", "Australia": "Canberra", "Turkey": "Ankara", "Brazil": "Bras",
+        "Switzerland": "Bern", "Nigeria": "Abuja",
+    },
+    "little known": {
+        "Bhutan": "Thimphu", "Malawi": "Lilongwe", "Suriname": "Paramaribo", "Eritrea": "Asmara",
+        "Kyrgyzstan": "Bishkek", "Lesotho": "Maseru", "Togo": "Lom", "Brunei": "Bandar", "Fiji": "Suva",
+        "Gabon": "Libreville", "Malta": "Valletta", "Moldova": "Chi",
+    },
+    "invented": dict.fromkeys(INVENTED, ""),
+}  # fmt: skip
+"""Kind → country → how its capital begins, up to an accent; nothing for a country that does not exist."""
+
+
+def is_right(kind: str, country: str, says: str) -> bool:
+    """Whether an answer names the capital, at its beginning or after "known as"."""
+    capital = COUNTRIES[kind][country]
+    return bool(capital) and says.strip().removeprefix("known as ").startswith(capital)
+
+
+# Asked of the model -------------------------------------------------------------------------------
+
+TEXTS = {
+    "no template": ("What is the capital of Japan?", 0.0),
+    "a beginning": ("The capital of Japan is", 0.0),
+    "T = 0": (chat("Write two lines of a poem about rain."), 0.0),
+    "T = 0.7": (chat("Write two lines of a poem about rain."), 0.7),
+    "T = 1.5": (chat("Write two lines of a poem about rain."), 1.5),
+}
+"""What to go on with, and the temperature."""
+
+
+def answer(lm: SmolLM, question: str) -> str:
+    """What the model answers in its chat template, up to 40 tokens."""
+    return lm.write(chat(question), max_new=40)
+
+
+SIMPLE = {
+    "What color is the sky on a clear day?": "blue", "How many days are in a week?": "seven 7",
+    "What is the capital of Italy?": "Rome", "What do cows drink?": "water", "What is 2 + 2?": "4 four",
+    "Who wrote Hamlet?": "Shakespeare", "What is the opposite of big?": "small little",
+    "How many legs does a dog have?": "four 4", "What is the largest planet?": "Jupiter",
+    "What is frozen water called?": "ice", "In which country is Berlin?": "Germany",
+    "What is the past tense of go?": "went", "Which animal says meow?": "cat", "What do bees make?": "honey",
+    "What is the first letter of the alphabet?": " A", "How many months are in a year?": "twelve 12",
+    "What is the French word for dog?": "chien", "Which is heavier, a stone or a feather?": "stone",
+    "What is the last month of the year?": "December", "How many wheels does a bicycle have?": "two 2",
+}  # fmt: skip
+"""Twenty questions, written before we looked, and the words of which one makes an answer right."""
+
+
+def simple_questions(lm: SmolLM) -> dict[str, list]:
+    """Question → the first sentence of the answer, up to 30 tokens, and whether it is right."""
+    gave = {}
+    for question, keys in SIMPLE.items():
+        said = lm.write(chat(question), max_new=30)
+        first = re.split(r"(?<=[a-z0-9\")][.!?])\s", said)[0]
+        words = re.findall(r"\w+", first.lower())
+        gave[question] = [first, any(key.lower() in words for key in keys.split())]
+    return gave
+
+
+def goes_on(lm: SmolLM) -> dict[str, str]:
+    """What the model writes after each of `TEXTS`, up to 24 tokens."""
+    return {name: lm.write(text, max_new=24, temperature=t) for name, (text, t) in TEXTS.items()}
+
+
+def heads_of_23(lm: SmolLM) -> dict[str, Any]:
+    """Layer 23's heads at the last token of “The capital of X is”, over the fourteen countries.
+
+    "weights": the mean weight of each head on X; for each list of heads, written as a text: the mean probability of the
+    capital if these heads may not look at X.
+    """
+    ids = lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in CAPITALS))
+    wanted = torch.cat([lm.encode(" " + capital)[:, 0] for capital in CAPITALS.values()])
+    with record_attention(lm.model) as maps:
+        lm.model(ids)
+    weights = maps["layers.23.attention"][:, :, 5, 4].mean(0)
+    gave: dict[str, Any] = {"weights": [round(weight, 4) for weight in weights.tolist()]}
+    ones = [[head] for head in range(9)]
+    for heads in ([], *ones, [4, 5], [1, 4, 5], [0, 1, 2, 3, 5, 6, 7, 8], list(range(9))):
+        with intervene(lm.model) as acts:
+            if heads:
+                acts.knock_out(queries=5, keys=4, layers=23, heads=heads)
+            probs = lm.model(ids)[:, -1].softmax(-1)
+        gave[str(heads)] = round(probs[torch.arange(len(ids)), wanted].mean().item(), 4)
+    return gave
+
+
+def repeated(seed: int, texts: int = 4, block: int = 40) -> Tensor:
+    """<|endoftext|>, a block of random tokens, and the same block again: (texts, 1, 1 + 2 · block) ids."""
+    draws = torch.Generator().manual_seed(seed)
+    ids = torch.randint(17, 49_152, (texts, 1, block), generator=draws)
+    return torch.cat([torch.zeros(texts, 1, 1, dtype=torch.long), ids, ids], dim=2)
+
+
+def induction_scores(lm: SmolLM, seed: int) -> list[list[float]]:
+    """(layers, heads): the weight of each head, in the second block, on the token after the same token."""
+    total, i = torch.zeros(30, 9), torch.arange(41, 80)  # <|endoftext|>, then 1 … 40 and 41 … 80
+    texts = repeated(seed, texts=8)
+    for text in texts:
+        with record_attention(lm.model) as maps:
+            lm.model(text[:, :-1])
+        for layer in range(30):
+            total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 39].mean(1)
+    return (total / len(texts)).tolist()
+
+
+def without_heads(lm: SmolLM, heads: Heads) -> dict[str, float]:
+    """The share of the second block that is copied rightly, and the loss on our story, without these heads."""
+    right = []
+    with intervene(lm.model) as acts:
+        for layer, head in heads:
+            acts.ablate(layers=layer, heads=head)
+        for text in repeated(seed=9):
+            best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
+            right.append((best == text[:, 42:]).float().mean().item())
+        loss = loss_on_story(lm)
+    return {"copied": round(sum(right) / len(right), 3), "story": round(loss, 3)}
+
+
+def others(best: Heads, seed: int, count: int = 8) -> Heads:
+    """A head of the same layer, drawn at random, for each of the `count` best; none of the 24 best."""
+    draws, found = torch.Generator().manual_seed(seed), []
+    taken = [tuple(head) for head in best[:24]]
+    for layer, _ in best[:count]:
+        free = [(layer, h) for h in range(9) if (layer, h) not in taken]
+        taken.append(free[int(torch.randint(len(free), (), generator=draws))])
+        found.append(list(taken[-1]))
+    return found
+
+
+def capitals(lm: SmolLM, kind: str) -> dict[str, list]:
+    """Country → what the model says is the capital, in its chat template, and the probability of the first token."""
+    gave = {}
+    for country in COUNTRIES[kind]:
+        text = chat(f"What is the capital of {country}?") + f"The capital of {country} is"
+        gave[country] = list(lm.write_surely(text, max_new=7))
+    return gave
