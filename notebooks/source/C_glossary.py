@@ -946,7 +946,7 @@ fig
 #
 # A text in front of a chat, which the user mostly doesn't see and which says how the model is to answer.
 # For example, *You are a helpful assistant.*
-# *Taught in* [It speaks](18_real_weights.ipynb#It-speaks).
+# *Taught in* [What it makes up](18_real_weights.ipynb#What-it-makes-up), where the note says that the chapter's questions have none.
 
 # %% [markdown]
 # ## T

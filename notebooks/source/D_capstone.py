@@ -54,7 +54,8 @@
 # - Forbid a word of the caption in [a diffusion model](17_diffusion.ipynb) in some of the steps only.
 #   In which steps does the word decide what is drawn?
 #   The same number of steps, chosen at random, is the baseline.
-# - Find the layer that looks something up in [a real language model](18_real_weights.ipynb#In-which-layer?), in a sentence of your own such as *The opposite of hot is*.
+# - *Find the layer that …* looks something up in [a real language model](18_real_weights.ipynb#In-which-layer?), in a sentence of your own such as *The opposite of hot is*.
+#   Print its tokens first, so that you forbid the right place.
 #   Write ten versions of it, predict the layer, and forbid the look in one layer at a time.
 #   Is the answer lost in one layer, or do several share the work?
 #   The same look at another word of the sentence is the baseline, and because there is only one model, three sets of versions take the place of the three seeds.
