@@ -213,7 +213,7 @@ best_size.rename(
 ).rename_axis("right section first").round(2)  # fmt: skip
 
 # %% [markdown]
-# **In this course the encoder is nowhere ahead of counting, and on the glossary it is far behind.**
+# **In this course the encoder at its best size is nowhere ahead of counting at its own, and on the glossary it is far behind.**
 # The glossary speaks in the book's own terms, which a count can find.
 # Where somebody avoids these terms the two are level, as far as 28 questions can tell.
 # If we add both scores, each scaled to mean 0 and variance 1, the sum beats either of them on all three kinds of questions, at all four sizes (and nearly always with other settings of BM25 that we tried).
