@@ -4,6 +4,7 @@ import torch
 from mistakes.table import wrong
 from torch import nn
 
+import course_utils
 from course_utils.attention import MultiHeadAttention
 from course_utils.layers import EncoderLayer, FeedForward, SwiGLU
 from course_utils.positions import Rotation
@@ -116,7 +117,10 @@ class my_block:
             nn.Module.__init__(self)
             self.attention = MultiHeadAttention(embed_dim, num_heads)
             self.feed_forward = FeedForward(embed_dim, ffn_dim, activation="gelu")
-            self.attention_norm, self.feed_forward_norm = nn.LayerNorm(embed_dim), nn.LayerNorm(embed_dim)
+            self.attention_norm, self.feed_forward_norm = (
+                nn.LayerNorm(embed_dim),
+                nn.LayerNorm(embed_dim),
+            )
 
     class four_times_as_wide(_Block):
         """Makes the network as wide as chapter 13's."""
@@ -124,6 +128,79 @@ class my_block:
         def __init__(self, embed_dim, *sizes):
             super().__init__(embed_dim, *sizes)
             self.feed_forward = SwiGLU(embed_dim, 4 * embed_dim)
+
+    class by_place(_Block):
+        """Gives num_kv_heads without its name."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            self.attention = MultiHeadAttention(embed_dim, num_heads, num_kv_heads, bias=False)
+
+    class encode_when_made(_Block):
+        """Hands the rotation to the constructor."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            rotation = Rotation(512, embed_dim // num_heads, base=base)
+            self.attention = MultiHeadAttention(
+                embed_dim, num_heads, num_kv_heads=num_kv_heads, bias=False, encode=rotation
+            )
+
+    class x_when_made(_Block):
+        """Makes the rotation before there is an x."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.rotation = Rotation(x.shape[1], self.head_dim, base=self.base)  # noqa: F821
+
+    class heads_first(_Block):
+        """Exchanges the attention's two sizes."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, *sizes):
+            super().__init__(embed_dim, num_heads, num_kv_heads, *sizes)
+            self.attention = MultiHeadAttention(num_heads, embed_dim, num_kv_heads=num_kv_heads)
+
+    class norm_without_bias(_Block):
+        """RMSNorm has no bias to leave out."""
+
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, *sizes)
+            self.attention_norm = nn.RMSNorm(embed_dim, eps=1e-5, bias=False)
+
+    class gated_with_activation(_Block):
+        """Keeps chapter 13's argument of the network."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            self.feed_forward = SwiGLU(embed_dim, ffn_dim, activation="silu")
+
+    class kv_heads(_Block):
+        """Shortens num_kv_heads."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, *sizes):
+            super().__init__(embed_dim, num_heads, num_kv_heads, *sizes)
+            self.attention = MultiHeadAttention(embed_dim, num_heads, kv_heads=num_kv_heads)
+
+    class of_the_package(_Block):
+        """Looks for SwiGLU under cu."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            self.feed_forward = course_utils.SwiGLU(embed_dim, ffn_dim)
+
+    class swiglu_for_an_activation(_Block):
+        """Takes SwiGLU for one."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            self.feed_forward = FeedForward(embed_dim, ffn_dim, activation="swiglu")
+
+    class norm_of_the_network(_Block):
+        """Makes the second norm as wide as the network."""
+
+        def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
+            super().__init__(embed_dim, num_heads, num_kv_heads, ffn_dim, base)
+            self.feed_forward_norm = nn.RMSNorm(ffn_dim, eps=1e-5)
 
     class other_names(_Block):
         """Calls the norms as it likes."""
@@ -155,6 +232,128 @@ class my_block:
 
         def rotation(self, y, cache):
             return Rotation(len(y), self.head_dim, base=self.base)
+
+    class made_once(_Block):
+        """Makes a long rotation in __init__."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.turn = Rotation(512, self.head_dim, base=self.base)
+
+        def rotation(self, y, cache):
+            return self.turn
+
+    class heads_for_columns(_Block):
+        """Takes the number of heads for the size of one."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.attention.num_heads, base=self.base)
+
+    class sizes_exchanged(_Block):
+        """Gives the rotation the size of a head first."""
+
+        def rotation(self, y, cache):
+            return Rotation(self.head_dim, y.shape[1], base=self.base)
+
+    class start_by_place(_Block):
+        """Gives start and base without their names."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.head_dim, 0, self.base)
+
+    class only_the_length(_Block):
+        """Leaves out the size of a head."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], base=self.base)
+
+    class names_head_dim(_Block):
+        """Takes the task's word for an argument's name."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], head_dim=self.head_dim, base=self.base)
+
+    class length_of_a_row(_Block):
+        """Takes the last axis for the length."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[-1], self.head_dim, base=self.base)
+
+    class the_whole_shape(_Block):
+        """Gives the rotation all of the shape."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape, self.head_dim, base=self.base)
+
+    class switched_on(_Block):
+        """Takes encode for a switch."""
+
+        def rotation(self, y, cache):
+            return True
+
+    class rotation_for_a_mask(_Block):
+        """Gives the rotation without its name, where the mask stands."""
+
+        def attend(self, y, cache):
+            return self.attention(y, y, y, self.rotation(y, cache), is_causal=True, cache=cache)
+
+    class the_class_itself(_Block):
+        """Hands over Rotation, and not a rotation."""
+
+        def rotation(self, y, cache):
+            return Rotation
+
+    class turned_beforehand(_Block):
+        """Hands over what a rotation gives."""
+
+        def rotation(self, y, cache):
+            return super().rotation(y, cache)(y)
+
+    class turned_as_wide_as_x(_Block):
+        """The same with a rotation that fits y."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], y.shape[2], base=self.base)(y)
+
+    class always_a_cache(_Block):
+        """Asks for the length of no cache."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.head_dim, start=cache.length, base=self.base)
+
+    class len_of_the_cache(_Block):
+        """Calls len on it."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.head_dim, start=len(cache), base=self.base)
+
+    class base_not_kept(_Block):
+        """Uses an argument of __init__ in forward."""
+
+        def rotation(self, y, cache):
+            return Rotation(y.shape[1], self.head_dim, base=base)  # noqa: F821
+
+    class base_not_set(_Block):
+        """Reads self.base, and never sets it."""
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            del self.base
+
+    class sizes_in_the_call(_Block):
+        """Gives the call what belongs to the making."""
+
+        def attend(self, y, cache):
+            heads = self.attention.num_kv_heads
+            return self.attention(y, y, y, is_causal=True, cache=cache, num_kv_heads=heads)
+
+    class rotation_for_encode(_Block):
+        """Calls the argument rotation."""
+
+        def attend(self, y, cache):
+            return self.attention(
+                y, y, y, is_causal=True, cache=cache, rotation=self.rotation(y, cache)
+            )
 
     class queries_only(_Block):
         """Calls the attention with one input."""
@@ -319,6 +518,21 @@ class my_block:
         def rotation(self, y, cache):
             return Rotation(y.shape[1], self.head_dim, base=self.base)
 
+    class turns_old_and_new(_Block):
+        """Makes angles for the cache's tokens, too."""
+
+        def rotation(self, y, cache):
+            held = 0 if cache is None else cache.length
+            return Rotation(held + y.shape[1], self.head_dim, base=self.base)
+
+    class turns_the_stream(_Block):
+        """Turns y itself, as wide as it is."""
+
+        def attend(self, y, cache):
+            start = 0 if cache is None else cache.length
+            y = Rotation(y.shape[1], y.shape[2], start=start, base=self.base)(y)
+            return self.attention(y, y, y, is_causal=True, cache=cache)
+
     class counts_too_early(_Block):
         """Believes that the cache holds the new tokens already."""
 
@@ -469,6 +683,167 @@ class my_q4_1:
         lambda raw: my_q4_1.half_precision(raw).float(),
     )
 
+    # What raises an error with more than one block
+
+    def as_the_cell_above(raw):
+        """Copies .item() from there."""
+        scale, least = (raw[:, i : i + 2].view(torch.float16).item() for i in (0, 2))
+        return scale * _numbers(raw) + least
+
+    def python_float(raw):
+        """The same by Python's float."""
+        scale, least = (float(raw[:, i : i + 2].view(torch.float16)) for i in (0, 2))
+        return scale * _numbers(raw) + least
+
+    two_bytes_made_float = wrong(
+        "Makes a float of each byte, and has two for d.",
+        lambda raw: raw[:, 0:2].float() * _numbers(raw) + raw[:, 2:4].float(),
+    )
+    two_bytes_to_half = wrong(
+        "The same by .to.",
+        lambda raw: raw[:, 0:2].to(torch.float16) * _numbers(raw) + raw[:, 2:4].to(torch.float16),
+    )
+    first_two_bytes = wrong(
+        "Takes byte 0 for d and byte 1 for m, without a column.",
+        lambda raw: raw[:, 0] * _numbers(raw) + raw[:, 1],
+    )
+
+    def below_each_other(raw):
+        """Joins along the blocks."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4]) + least
+
+    def half_and_half_below(raw):
+        """Computes first, and joins along the blocks afterwards."""
+        scale, least = _ends(raw)
+        return torch.cat([scale * (raw[:, 4:] & 15) + least, scale * (raw[:, 4:] >> 4) + least])
+
+    def no_column(raw):
+        """Views all as float16, and takes the first."""
+        halves = raw.view(torch.float16).float()
+        return halves[:, 0] * _numbers(raw) + halves[:, 1]
+
+    def squeezed(raw):
+        """Squeezes the columns away."""
+        scale, least = _ends(raw)
+        return scale.squeeze() * _numbers(raw) + least.squeeze()
+
+    def no_column_and_below(raw):
+        """Two mistakes at once."""
+        halves = raw.view(torch.float16).float()
+        return halves[:, 0] * torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4]) + halves[:, 1]
+
+    def stacked(raw):
+        """Stacks where it should join."""
+        scale, least = _ends(raw)
+        return scale * torch.stack([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=1) + least
+
+    def stacked_in_pairs(raw):
+        """Stacks along the last axis, and leaves it there."""
+        scale, least = _ends(raw)
+        return scale * torch.stack([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=-1) + least
+
+    def rows_for_bytes(raw):
+        """Slices the blocks, and means the bytes."""
+        scale, least = (raw[i : i + 2].view(torch.float16) for i in (0, 2))
+        return scale * torch.cat([raw[4:] & 15, raw[4:] >> 4]) + least
+
+    straight_to_float32 = wrong(
+        "Views two bytes as 32 bits.",
+        lambda raw: (
+            raw[:, 0:2].view(torch.float32) * _numbers(raw) + raw[:, 2:4].view(torch.float32)
+        ),
+    )
+    one_byte_as_float16 = wrong(
+        "Views one byte as 16 bits.",
+        lambda raw: raw[:, 0:1].view(torch.float16) * _numbers(raw) + raw[:, 1:2],
+    )
+    next_byte = wrong(
+        "Looks for m one byte too early.",
+        lambda raw: (
+            raw[:, 0:2].view(torch.float16) * _numbers(raw) + raw[:, 1:3].view(torch.float16)
+        ),
+    )
+
+    def floats_first(raw):
+        """Takes the halves of floats."""
+        scale, least = _ends(raw)
+        bytes_ = raw[:, 4:].float()
+        return scale * torch.cat([bytes_ & 15, bytes_ >> 4], dim=1) + least
+
+    def unpacked(raw):
+        """Unpacks along the blocks."""
+        scale, least = raw[:, :4].view(torch.float16).float()
+        return scale * _numbers(raw) + least
+
+    def cat_without_a_list(raw):
+        """Gives cat two tensors."""
+        scale, least = _ends(raw)
+        return scale * torch.cat(raw[:, 4:] & 15, raw[:, 4:] >> 4, dim=1) + least
+
+    def a_byte_by_name(raw):
+        """Copies the task's words."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([byte & 15, byte >> 4], dim=1) + least  # noqa: F821
+
+    # What is right in shape
+
+    def too_many_bytes(raw):
+        """Takes m for numbers."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 2:] & 15, raw[:, 2:] >> 4], dim=1) + least
+
+    def minus_the_steps(raw):
+        """Goes down from m."""
+        scale, least = _ends(raw)
+        return least - scale * _numbers(raw)
+
+    the_cell_above = wrong(
+        "Takes d and m of the cell above.", lambda raw: 0.03314 * _numbers(raw) - 0.26514
+    )
+
+    only_d_above = wrong(
+        "Takes d of the cell above.", lambda raw: 0.03314 * _numbers(raw) + _ends(raw)[1]
+    )
+    numbers_alone = wrong("Forgets d and m.", _numbers)
+
+    def four_for_four_bits(raw):
+        """Takes 4 for the mask of four bits."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] & 4, raw[:, 4:] >> 4], dim=1) + least
+
+    def by_fifteen(raw):
+        """Divides by 15."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] % 15, raw[:, 4:] // 15], dim=1) + least
+
+    def third_axis(raw):
+        """Counts the axes from 1."""
+        scale, least = _ends(raw)
+        return scale * torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=2) + least
+
+    def number_by_number(raw):
+        """Fills 32 numbers, though there are several blocks."""
+        (scale, least), n = _ends(raw), torch.zeros(32)
+        for i in range(16):
+            n[i], n[16 + i] = raw[:, 4 + i] & 15, raw[:, 4 + i] >> 4
+        return scale * n + least
+
+    def tensor_of_tensors(raw):
+        """Joins tensors by torch.tensor."""
+        scale, least = _ends(raw)
+        return torch.tensor([scale * (raw[:, 4:] & 15) + least, scale * (raw[:, 4:] >> 4) + least])
+
+    def sum_of_three(raw):
+        """Adds where it should multiply."""
+        scale, least = _ends(raw)
+        return scale + _numbers(raw) + least
+
+    def brain_floats(raw):
+        """Reads bfloat16."""
+        scale, least = _ends(raw, torch.bfloat16)
+        return scale * _numbers(raw) + least
+
     def shifts_in_place(raw):
         """Writes into the file's bytes."""
         scale, least = _ends(raw)
@@ -487,7 +862,10 @@ ON_PAPER = {
 }
 
 ANSWERS = {
-    "two_parts_to_go": ("attention_norm and feed_forward_norm: nothing", "takes the place of `...`"),
+    "two_parts_to_go": (
+        "attention_norm and feed_forward_norm: nothing",
+        "takes the place of `...`",
+    ),
     "without_super": ("has the parameters", "`super().__init__()`"),
     "no_module": ("expected a module", "class MyBlock(nn.Module)"),
     "calls_the_library": ("it uses EncoderLayer", "step by step"),
@@ -500,8 +878,37 @@ ANSWERS = {
     "four_times_as_wide": ("has shape (96, 24), expected (40, 24)", "`ffn_dim`"),
     "other_names": ("too many: norm1.weight", "How are your four parts called"),
     "only_the_parts": ("`forward` gives nothing yet", "end with `return`"),
-    "turns_whole_rows": ("of the shape of x", "of each *head*"),
-    "length_of_the_batch": ("of the shape of x", "`x.shape[1]`"),
+    "by_place": ("takes 3 positional arguments", "`num_kv_heads=num_kv_heads`"),
+    "encode_when_made": ("keyword argument 'encode'", "`encode=` belongs to its call in `forward`"),
+    "x_when_made": ("'x' is not defined", "Only in `forward`"),
+    "heads_first": ("has the parameters", "`embed_dim` first"),
+    "norm_without_bias": ("keyword argument 'bias'", "Only the attention takes `bias=False`"),
+    "gated_with_activation": ("keyword argument 'activation'", "A question mark behind its name"),
+    "kv_heads": ("keyword argument 'kv_heads'", "by name `num_kv_heads=`"),
+    "of_the_package": ("no attribute 'SwiGLU'", "without `cu.`"),
+    "swiglu_for_an_activation": ("is unknown", "Take `SwiGLU`"),
+    "norm_of_the_network": ("has shape (40,), expected (24,)", "features of the stream"),
+    "turns_whole_rows": ("of the shape of x", "24 / 6 = 4, and your rotation turns 24"),
+    "length_of_the_batch": ("of the shape of x", "`len(x)` counts the texts"),
+    "made_once": ("of the shape of x", "5, and your rotation has angles for 512"),
+    "heads_for_columns": ("of the shape of x", "24 / 6 = 4, and your rotation turns 6"),
+    "sizes_exchanged": ("a positive, even size", "Which size comes first in `Rotation`"),
+    "start_by_place": ("takes 3 positional arguments", "`start=` and `base=`"),
+    "only_the_length": ("required positional argument: 'dim'", "Which two sizes"),
+    "names_head_dim": ("keyword argument 'head_dim'", "`start=` and `base=`"),
+    "length_of_a_row": ("of the shape of x", "The last axis holds the features"),
+    "the_whole_shape": ("of the shape of x", "Which two sizes"),
+    "switched_on": ("of the shape of x", "hand it to the attention as `encode=`"),
+    "rotation_for_a_mask": ("attn_mask", "by name `is_causal=`, `cache=` and `encode=`"),
+    "the_class_itself": ("required positional argument: 'dim'", "Make one"),
+    "turned_beforehand": ("of the shape of x", "Hand on the rotation itself"),
+    "turned_as_wide_as_x": ("not callable", "Hand on the rotation itself"),
+    "always_a_cache": ("has no attribute 'length'", "when there is no cache? 0"),
+    "len_of_the_cache": ("has no len", "when there is no cache? 0"),
+    "base_not_kept": ("'base' is not defined", "`self.base = …`"),
+    "base_not_set": ("has no attribute 'base'", "Where is `self.base` set"),
+    "sizes_in_the_call": ("keyword argument 'num_kv_heads'", "To the attention's making"),
+    "rotation_for_encode": ("keyword argument 'rotation'", "`encode=`"),
     "queries_only": ("of the shape of x", "three times the same y"),
     "looks_ahead": ("when a later token changes", "`is_causal`"),
     "norm_after": ("pass unchanged", "add to x itself"),
@@ -521,7 +928,9 @@ ANSWERS = {
     "base_written_down": ("as slowly as `base` says", "Is 100,000 written"),
     "epsilon_forgotten": ("attention_norm, small numbers", "`eps=1e-5`"),
     "epsilon_in_one_norm": ("feed_forward_norm, small numbers", "`eps=1e-5`"),
-    "takes_no_cache": ("on a cache", "Where does a new token stand"),
+    "takes_no_cache": ("on a cache", "`def forward(self, x, cache=None):`"),
+    "turns_old_and_new": ("on a cache", "Only the new tokens are turned"),
+    "turns_the_stream": ("by their positions", "Its *heads*"),
     "forgets_the_cache": ("the cache holds 0 tokens after 6", "`cache=cache`"),
     "begins_again": ("pieces of 3, 2 and 1", "begin at position 0"),
     "counts_too_early": ("on a cache", "`start=cache.length`"),
@@ -549,6 +958,41 @@ ANSWERS = {
     "flat": ("got shape (96,)", "How many rows has raw"),
     "only_the_first_block": ("got shape (1, 32)", "How many rows has raw"),
     "low_halves_only": ("got shape (3, 16)", "How many numbers does a byte hold"),
+    "as_the_cell_above": ("converted to Scalar", "`.item()` needs exactly one"),
+    "python_float": ("gives 32 numbers", "keep d and m as columns"),
+    "two_bytes_made_float": ("gives 32 numbers", "They are *one* float16"),
+    "two_bytes_to_half": ("gives 32 numbers", "They are *one* float16"),
+    "first_two_bytes": ("gives 32 numbers", "Two bytes *together*"),
+    "below_each_other": ("gives 32 numbers", "below each other"),
+    "half_and_half_below": ("got shape (6, 16)", "below each other"),
+    "no_column": ("gives 32 numbers", "Keep d and m as columns"),
+    "squeezed": ("gives 32 numbers", "Keep d and m as columns"),
+    "no_column_and_below": ("gives 32 numbers", "below each other"),
+    "stacked": ("gives 32 numbers", "`torch.stack` makes a third"),
+    "stacked_in_pairs": ("gives 32 numbers", "`torch.stack` makes a third"),
+    "rows_for_bytes": ("gives 32 numbers", "What does the first index"),
+    "straight_to_float32": ("gives 32 numbers", "How many bits are two bytes"),
+    "one_byte_as_float16": ("gives 32 numbers", "Two neighbors"),
+    "next_byte": ("gives 32 numbers", "2 and 3"),
+    "floats_first": ("gives 32 numbers", "make floats later"),
+    "unpacked": ("values to unpack", "Along which axis"),
+    "cat_without_a_list": ("gives 32 numbers", "A *list* of tensors"),
+    "a_byte_by_name": ("'byte' is not defined", "What is `byte`"),
+    "too_many_bytes": ("got shape (3, 36)", "begin with `raw[:, 4:]`"),
+    "minus_the_steps": ("goes up by the scale", "Where does the number 15 lie"),
+    "the_cell_above": ("the least value where all numbers are 0", "reads d and m from `raw`"),
+    "only_d_above": ("goes up by the scale", "What in your function reads d from"),
+    "numbers_alone": (
+        "the least value where all numbers are 0",
+        "What does the number 0 stand for",
+    ),
+    "four_for_four_bits": ("goes up by the scale", "in bits 1111"),
+    "by_fifteen": ("goes up by the scale", "The remainder by 16"),
+    "third_axis": ("Dimension out of range", "along `dim=1`"),
+    "number_by_number": ("gives 32 numbers", "n has 32 numbers for each"),
+    "tensor_of_tensors": ("gives 32 numbers", "join tensors with `torch.cat`"),
+    "sum_of_three": ("the least value where all numbers are 0", "*multiplied*"),
+    "brain_floats": ("the least value where all numbers are 0", "not bfloat16"),
     "first_block_for_all": ("its own scale", "Each block has its own"),
     "half_precision": ("float32", "Before they are multiplied"),
     "half_precision_made_whole": ("float32", "Before they are multiplied"),

@@ -21,6 +21,19 @@ from course_utils.kit.check import (
 )
 from course_utils.kit.on_paper import a_number, on_paper
 from course_utils.layers import EncoderLayer
+from course_utils.lessons.real_weights.errors import (
+    AT_HEADS,
+    BELOW,
+    COLUMNS,
+    SHAPES,
+    STACKED,
+    SWIGLU,
+    WHAT_IT_TAKES,
+    about_bits,
+    about_forward,
+    about_parts,
+    explained,
+)
 from course_utils.positions import Rotation
 
 # A block of SmolLM2 -----------------------------------------------------------------------------
@@ -39,13 +52,10 @@ def _made(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn.Module:
         NotDone: no part of it is made: the class is still the stub.
     """
     try:
-        block = candidate(embed_dim, HEADS, KV_HEADS, WIDTH, base)
+        with explained(about_parts, WHAT_IT_TAKES):
+            block = candidate(embed_dim, HEADS, KV_HEADS, WIDTH, base)
     except NotImplementedError:
         raise NotDone from None
-    except AttributeError as error:
-        if "Module.__init__() call" not in str(error):
-            raise
-        raise Unmet("`super().__init__()` is missing, or comes too late", _SUPER) from None
     expect(isinstance(block, nn.Module), f"got {kind_of(block)}, expected a module", _MODULE)
     open_parts = [name for name, part in vars(block).items() if part is ...]
     if not vars(block).get("_modules") and (open_parts or _gives_nothing(block, embed_dim)):
@@ -66,7 +76,6 @@ def _gives_nothing(block: nn.Module, embed_dim: int) -> bool:
     return answer is None or answer is ...
 
 
-_SUPER = "What does `__init__` of a module do first? It calls `super().__init__()`, which makes room for the parts."
 _MODULE = "What does your class inherit from? Its first line is `class MyBlock(nn.Module):`."
 _OPEN = "Which part takes the place of `...`? The comment beside it says what stood there in *GPT*."
 _OURS = "What does `EncoderLayer.forward` do, step by step? Write these steps."
@@ -94,7 +103,9 @@ def _pair(candidate, embed_dim: int = 24, base: float = 10_000.0) -> tuple[nn.Mo
 
 
 def _answer(block: nn.Module, x: Tensor, *cache: KVCache) -> Tensor:
-    answer = block(x.clone(), *cache)
+    held = cache[0].length if cache else 0
+    with explained(lambda said: about_forward(said, x, HEADS, held)):
+        answer = block(x.clone(), *cache)
     expect(answer is not None and answer is not ..., "`forward` gives nothing yet", _RETURN)
     return expect_shape(answer, tuple(x.shape))
 
@@ -142,13 +153,14 @@ def _(candidate):
         raise Unmet("; ".join(said), _about_names(missing, extra))
     for name, shape in wanted.items():
         reason = f"{name} has shape {mine[name]}, expected {shape}"
-        expect(mine[name] == shape, reason, _FFN if "feed" in name else _KV)
+        hint = _NORM_SIZE if "norm" in name else _FFN if "feed" in name else _KV
+        expect(mine[name] == shape, reason, hint)
 
 
 def _about_names(missing: list[str], extra: list[str]) -> str:
     """The hint for these names; empty where only the names are wrong."""
     if all(any(name.startswith("feed_forward.") for name in names) for names in (missing, extra)):
-        return _SWIGLU
+        return SWIGLU
     for part, hint in (("_norm.bias", _RMS), ("_proj.bias", _BIAS)):
         if any(name.endswith(part) for name in extra):
             return hint
@@ -160,10 +172,10 @@ _TWO_NORMS = (
 )
 _RMS = "Which norm has a bias? LayerNorm has one, but RMSNorm only multiplies, so it has a single weight for a feature."
 _BIAS = "Do SmolLM2's projections add anything? Its file has no biases, so the attention needs `bias=False`."
-_SWIGLU = "Which network has a gate? Take `SwiGLU` in place of `FeedForward`: three matrices, gate, up and down."
 _FFN = (
     "Which widths does your network have? `SwiGLU` takes `embed_dim` and `ffn_dim`, in this order."
 )
+_NORM_SIZE = "How many numbers does a norm multiply? The features of the stream: `nn.RMSNorm(embed_dim, eps=1e-5)`."
 _KV = "How many heads of keys and values are there? Hand on `num_kv_heads`, or there are as many as for the queries."
 
 
@@ -275,6 +287,8 @@ def _(candidate):
     for turned, hint in (("", _TURN), ("queries", _TURN_BOTH), ("keys", _TURN_BOTH)):
         y = _attended(reference, x, reference.attention_norm, encode=_only(turned, rotation))
         slips.append((hint, y + reference.feed_forward(reference.feed_forward_norm(y))))
+    y = _attended(reference, x, lambda x: Rotation(6, 12)(reference.attention_norm(x)))
+    slips.append((AT_HEADS, y + reference.feed_forward(reference.feed_forward_norm(y))))
     _compared(_answer(block, x), expected, "six tokens", slips)
 
 
@@ -381,6 +395,10 @@ LIKELY = {
         "How many matrices does an attention have? Four, and those of keys and values serve only 3 heads of 64."),
     552_960: ("queries, keys and values, without the output",
         "What happens to the heads' results? One more matrix of 576 · 576 mixes them."),
+    663_552: ("the matrices of queries and output",
+        "How many matrices does an attention have? Keys and values have one each, too, of 576 · 192."),
+    442_368: ("four matrices of 576 · 192",
+        "How many heads of queries are there? 9, so the matrices of queries and output are 576 · 576."),
     886_272: ("an attention with biases", "Does anything get added in SmolLM2's attention? Leave the biases out."),
     1_769_472: ("two matrices of 576 · 1,536",
         "How many matrices does SwiGLU have? The gate has one of its own."),
@@ -456,6 +474,7 @@ def _parts(raw: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _q4_1_slips(raw: Tensor) -> Iterator[tuple[str, Tensor]]:
     scale, least, low, high = _parts(raw)
     n = torch.cat([low, high], dim=1)
+    brain = raw[:, :4].clone().view(torch.bfloat16).float()
     whole, other = (part.clone().view(torch.int16).float() for part in (raw[:, :2], raw[:, 2:4]))
     yield _SCALE_FIRST, least * n + scale
     yield _LOW_FIRST, scale * torch.stack([low, high], dim=-1).flatten(1) + least
@@ -465,10 +484,17 @@ def _q4_1_slips(raw: Tensor) -> Iterator[tuple[str, Tensor]]:
     for shifted in (n.float() - 8, n - 8):
         yield _FROM_ZERO, scale * shifted
         yield _FROM_ZERO, scale * shifted + least
+    for half in (raw[:, 4:] & 4, raw[:, 4:] & 16, raw[:, 4:] & 21, raw[:, 4:] % 15):
+        yield _MASK, scale * torch.cat([half, high], dim=1) + least
     yield _ADD, scale * n - least
+    yield _SIGN, least - scale * n
+    yield _PRODUCT, scale + least + n
+    yield _SIXTEEN, brain[:, :1] * n + brain[:, 1:]
     yield _ADD_ALONE, scale * (n + least)
     yield _LEAST, scale * n
     yield _HALF, whole * n + other
+    for second in (1, 2):
+        yield _TOGETHER, raw[:, :1].float() * n + raw[:, second : second + 1]
 
 
 _SCALE_FIRST = (
@@ -477,21 +503,51 @@ _SCALE_FIRST = (
 _LOW_FIRST = "Which number is the first byte's high half? Number 16, not number 1: all low halves come first."
 _HIGH_FIRST = "Which half of a byte comes first? The low halves, `byte & 15`, are numbers 0 to 15."
 _SHIFT = "How large is a high half? It lies between 0 and 15, so shift it down: `byte >> 4`."
+_MASK = "Which number keeps the lowest four bits? 15, in bits 1111, so `byte & 15`. The remainder by 16 is the same."
 _FROM_ZERO = (
     "Which numbers can four bits say? Here 0 to 15, and the least value is added. Q4_0, a format without one, "
     "subtracts 8 instead."
 )
 _ADD = "What is m? It is the least value of the block, so the number 0 stands for m itself: add it."
+_SIGN = "Where does the number 15 lie? Above m, by 15 steps, so d · n is added: d · n + m."
+_PRODUCT = "What happens to d? Each n is *multiplied* by it, and then m is added: d · n + m."
+_SIXTEEN = (
+    "Which floats of 16 bits are d and m? In this file they are `torch.float16`, and not bfloat16."
+)
 _ADD_ALONE = "What is multiplied by d? Only n: each number stands for d · n + m."
 _LEAST = "What does the number 0 stand for? For the least value m, so add it to each d · n."
+_TOGETHER = (
+    "How many bytes is m? Bytes 2 and 3 together are one float of 16 bits, `raw[:, 2:4].view(torch.float16)`, and so "
+    "are bytes 0 and 1, the scale d."
+)
 _HALF = "What do two bytes mean? `view(torch.int16)` reads a whole number. A scale is a float of 16 bits."
 
 
 def _same(candidate, raw: Tensor, what: str) -> None:
     answer = expect_shape(candidate(raw.clone()), (len(raw), 32))
-    slips = ((hint, other.to(answer.dtype)) for hint, other in _q4_1_slips(raw))
     expect(not answer.is_complex(), "got complex numbers, expected real ones")
+    answer = answer if answer.is_floating_point() else answer.float()
+    slips = [(hint, other.to(answer.dtype)) for hint, other in _q4_1_slips(raw)]
+    slips += [(_FIXED.format(parts), answer) for parts in _not_read(candidate, raw)]
     _compared(answer, _decoded(raw).to(answer.dtype), what, slips, atol=1e-3)
+
+
+def _not_read(candidate, raw: Tensor) -> Iterator[str]:
+    """Of d and m, what the answer for these blocks does not depend on."""
+    other = _raw([3.0], [7.0], torch.zeros(1, 32))
+    before = candidate(raw.clone())
+    for parts, first, last in (("d and m", 0, 4), ("m", 2, 4), ("d", 0, 2)):
+        changed = raw.clone()
+        changed[:, first:last] = other[:, first:last]
+        matters = parts != "d" or bool(raw[:, 4:].any())
+        if matters and torch.equal(before, candidate(changed)):
+            yield parts
+
+
+_FIXED = (
+    "What in your function reads {} from `raw`? The answer stays the same for a block with other ones, so don't take "
+    "the numbers of the cell above: read bytes 0 to 3."
+)
 
 
 @my_q4_1.must("gives 32 numbers for each block of 20 bytes")
@@ -500,8 +556,9 @@ def _(candidate):
 
     Join the low halves and the high halves along `dim=1`.
     """
-    raw = _raw([0.5, 0.25, 2.0], [-3.0, 1.0, 0.0], torch.randint(16, (3, 32)))
-    answer = candidate(raw)
+    raw = _raw([0.3, 0.25, 2.0], [-3.2, 1.0, 0.0], torch.randint(16, (3, 32)))
+    with explained(lambda said: about_bits(said, lambda: candidate(raw[:1].clone())), SHAPES):
+        answer = candidate(raw.clone())
     shape = tuple(getattr(answer, "shape", ()))
     expect(
         shape not in _SHAPES, f"got shape {shape}, expected shape (3, 32)", _SHAPES.get(shape, "")
@@ -511,29 +568,31 @@ def _(candidate):
 
 
 _BLOCKS = "How many rows has raw? One for each block, so keep this axis: `raw[:, …]` takes bytes of every block."
+_BYTES = (
+    "Which bytes hold numbers? The first four of a block are d and m, so begin with `raw[:, 4:]`."
+)
 _SHAPES = {
-    (
-        3,
-        40,
-    ): "Which bytes hold numbers? The first four of a block are d and m, so begin with `raw[:, 4:]`.",
-    (1, 32): _BLOCKS,
-    (32,): _BLOCKS,
-    (96,): _BLOCKS,
-}
+    **dict.fromkeys(((3, count) for count in (20, 24, 28, 30, 34, 36, 40)), _BYTES),
+    **dict.fromkeys(((1, 32), (32,), (96,)), _BLOCKS),
+    **dict.fromkeys(((3, 2, 16), (2, 3, 16), (3, 16, 2)), STACKED),
+    (6, 16): BELOW,
+    (3, 3, 32): COLUMNS,
+}  # fmt: skip
+"""Wrong shapes, each with where to look."""
 
 
 @my_q4_1.must("gives the least value where all numbers are 0")
 def _(candidate):
     """How do you read m? Bytes 2 and 3 together are one float of 16 bits: `raw[:, 2:4].view(torch.float16)`."""
-    _same(candidate, _raw([0.5], [-2.25], torch.zeros(1, 32)), "d = 0.5, m = −2.25, every n = 0")
+    _same(candidate, _raw([0.5], [-2.3], torch.zeros(1, 32)), "d = 0.5, m = −2.3, every n = 0")
 
 
 @my_q4_1.must("goes up by the scale from one number to the next")
 def _(candidate):
     """How do you read d? Bytes 0 and 1 together are one float of 16 bits, and each n is multiplied by it."""
     for n in (1, 15):
-        raw = _raw([0.5], [-2.25], torch.full((1, 32), n))
-        _same(candidate, raw, f"d = 0.5, m = −2.25, every n = {n}")
+        raw = _raw([0.5], [-2.3], torch.full((1, 32), n))
+        _same(candidate, raw, f"d = 0.5, m = −2.3, every n = {n}")
 
 
 @my_q4_1.must("has the low halves as numbers 0 to 15, and the high halves as 16 to 31")
@@ -567,7 +626,7 @@ def _(candidate):
 
 
 my_q4_1.must_keep_inputs(
-    lambda: [_raw([0.5], [-2.25], torch.randint(16, (1, 32)))],
+    lambda: [_raw([0.5], [-2.3], torch.randint(16, (1, 32)))],
     "Does a line write into the bytes? `>>=` and `&=` do, and `raw >> 4` makes a new tensor.",
     "the bytes are not changed",
 )
