@@ -66,7 +66,7 @@ def test_marks_and_numbers_of_the_search_follow_from_the_stored_answers(at):
         right = [len(own) - len(key.split(",")) for key in sets if keeps(asked, key)]
         assert found["fewest"] == min(right)
     html = first_state(cu.live.question(asked["question"]))
-    assert f"Without {total - len(places(asked, 'gone'))} of these {total} tokens" in html
+    assert f"For {total - len(places(asked, 'gone'))} of the {total} it still says" in html
     assert html.count('<span class="slot">?</span>') == len(places(asked, "gone"))
     assert ",".join(map(str, places(asked, "same"))) in asked["answers"]
 

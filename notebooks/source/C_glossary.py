@@ -429,7 +429,7 @@ fig
 #
 # A format of files that hold a model's weights, mostly [quantized](#quantization), together with its sizes and its tokenizer.
 # For example, SmolLM2 has 134,515,008 parameters, and its file of four-bit numbers has 98 megabytes.
-# *Taught in* [Numbers of four bits](18_real_weights.ipynb#Numbers-of-four-bits).
+# *Taught in* [Four-bit numbers](18_real_weights.ipynb#Four-bit-numbers).
 #
 # ### <a id="gradient"></a>gradient
 #
@@ -772,7 +772,7 @@ fig
 #
 # The rounding of numbers to a few steps, so each takes 4 or 8 bits instead of 32; each small block of weights has a step of its own.
 # For example, with the least number −0.3 and the step 0.05, the number 0.12 is stored as 8 and read as 0.1.
-# *Taught in* [Numbers of four bits](18_real_weights.ipynb#Numbers-of-four-bits).
+# *Taught in* [Four-bit numbers](18_real_weights.ipynb#Four-bit-numbers).
 #
 # ### <a id="query-key-value"></a>query, key, value
 #

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_utils.cache import record_attention
 from course_utils.interventions import intervene
-from course_utils.lessons.real_weights.smollm import SmolLM, chat, loss_on_story
+from course_utils.lessons.real_weights.smollm import SmolLM, chat, loss_on, loss_on_story
 
 Heads = list[list[int]]
 """[layer, head], once for each."""
@@ -44,6 +44,9 @@ COUNTRIES: dict[str, dict[str, str]] = {
         "Gabon": "Libreville", "Malta": "Valletta", "Moldova": "Chi",
     },
     "invented": dict.fromkeys(INVENTED, ""),
+    "invented, like a real one": dict.fromkeys(
+        ("West Korea", "East Sweden", "North Italy", "Berlinia", "Japania", "Greatland"), ""
+    ),
 }  # fmt: skip
 """Kind → country → how its capital begins, up to an accent; nothing for a country that does not exist."""
 
@@ -54,21 +57,40 @@ def is_right(kind: str, country: str, says: str) -> bool:
     return bool(capital) and says.strip().removeprefix("known as ").startswith(capital)
 
 
+NEWS = (
+    "The town of Ellerby chose a new mayor on Sunday. Marta Quillfeather, who has run the bakery on "
+    "Harbor Street for twenty years, won with 54 percent of the votes. Her rival Tobias Ransgrove, a "
+    "teacher, had led in all the polls. “I did not expect this,” said Quillfeather in front of the "
+    "town hall. Ransgrove congratulated her the same evening. In Ellerby the mayor decides about the "
+    "harbor, and Quillfeather has promised to open it to small boats again. Ransgrove had wanted to "
+    "build houses there. The council of Ellerby meets for the first time under Quillfeather in March, "
+    "and Tobias Ransgrove will be a member of it. Marta Quillfeather says that she will go on baking "
+    "on Saturdays."
+)
+"""A short piece of news of our own, in which invented names come back."""
+
 # Asked of the model -------------------------------------------------------------------------------
 
-TEXTS = {
-    "no template": ("What is the capital of Japan?", 0.0),
-    "a beginning": ("The capital of Japan is", 0.0),
-    "T = 0": (chat("Write two lines of a poem about rain."), 0.0),
-    "T = 0.7": (chat("Write two lines of a poem about rain."), 0.7),
-    "T = 1.5": (chat("Write two lines of a poem about rain."), 1.5),
-}
-"""What to go on with, and the temperature."""
+
+def goes_on(lm: SmolLM) -> dict[str, str]:
+    """What the model writes, up to 24 tokens: without its template, with it, and at three temperatures."""
+    asked, poem = "What is the capital of Japan?", "Write two lines of a poem about rain."
+    beginning = "The capital of Japan is"
+    gave = {
+        f"without the template: {asked}": lm.write(asked, max_new=24),
+        f"without it, and a line break: {asked}⏎": lm.write(asked + "\n", max_new=24),
+        f"with the template: {asked}": lm.write(chat(asked), max_new=24),
+        f"without the template: {beginning}": lm.write(beginning, max_new=24),
+    }
+    for t in (0.0, 0.7, 1.5):
+        said = lm.write(chat(poem), max_new=24, temperature=t)
+        gave[f"with the template, T = {t:g}: {poem}"] = said
+    return gave
 
 
 def answer(lm: SmolLM, question: str) -> str:
-    """What the model answers in its chat template, up to 40 tokens."""
-    return lm.write(chat(question), max_new=40)
+    """What the model answers in its chat template, up to 40 tokens; "…" if it had not ended by then."""
+    return lm.write(chat(question), max_new=40, mark="…")
 
 
 SIMPLE = {
@@ -94,11 +116,6 @@ def simple_questions(lm: SmolLM) -> dict[str, list]:
         words = re.findall(r"\w+", first.lower())
         gave[question] = [first, any(key.lower() in words for key in keys.split())]
     return gave
-
-
-def goes_on(lm: SmolLM) -> dict[str, str]:
-    """What the model writes after each of `TEXTS`, up to 24 tokens."""
-    return {name: lm.write(text, max_new=24, temperature=t) for name, (text, t) in TEXTS.items()}
 
 
 def heads_of_23(lm: SmolLM) -> dict[str, Any]:
@@ -130,20 +147,41 @@ def repeated(seed: int, texts: int = 4, block: int = 40) -> Tensor:
     return torch.cat([torch.zeros(texts, 1, 1, dtype=torch.long), ids, ids], dim=2)
 
 
-def induction_scores(lm: SmolLM, seed: int) -> list[list[float]]:
-    """(layers, heads): the weight of each head, in the second block, on the token after the same token."""
+def induction_scores(lm: SmolLM, seed: int, without: Heads | None = None) -> list[list[float]]:
+    """(layers, heads): the weight of each head, in the second block, on the token after the same token.
+
+    Args:
+        lm: the model.
+        seed: of the eight texts.
+        without: heads that give nothing meanwhile.
+    """
     total, i = torch.zeros(30, 9), torch.arange(41, 80)  # <|endoftext|>, then 1 … 40 and 41 … 80
+    texts = repeated(seed, texts=8)
+    with intervene(lm.model) as acts:
+        for layer, head in without or []:
+            acts.ablate(layers=layer, heads=head)
+        for text in texts:
+            with record_attention(lm.model) as maps:
+                lm.model(text[:, :-1])
+            for layer in range(30):
+                total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 39].mean(1)
+    return (total / len(texts)).tolist()
+
+
+def token_before(lm: SmolLM, seed: int) -> list[list[float]]:
+    """(layers, heads): the weight of each head on the token before, in the second block of eight texts."""
+    total, i = torch.zeros(30, 9), torch.arange(41, 80)
     texts = repeated(seed, texts=8)
     for text in texts:
         with record_attention(lm.model) as maps:
             lm.model(text[:, :-1])
         for layer in range(30):
-            total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 39].mean(1)
+            total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 1].mean(1)
     return (total / len(texts)).tolist()
 
 
 def without_heads(lm: SmolLM, heads: Heads) -> dict[str, float]:
-    """The share of the second block that is copied rightly, and the loss on our story, without these heads."""
+    """The share of the second block that is copied, and the losses on our story and on `NEWS`, without these heads."""
     right = []
     with intervene(lm.model) as acts:
         for layer, head in heads:
@@ -151,8 +189,9 @@ def without_heads(lm: SmolLM, heads: Heads) -> dict[str, float]:
         for text in repeated(seed=9):
             best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
             right.append((best == text[:, 42:]).float().mean().item())
-        loss = loss_on_story(lm)
-    return {"copied": round(sum(right) / len(right), 3), "story": round(loss, 3)}
+        losses = {"story": loss_on_story(lm), "news": loss_on(lm, NEWS)}
+    losses = {name: round(loss, 3) for name, loss in losses.items()}
+    return {"copied": round(sum(right) / len(right), 3), **losses}
 
 
 def others(best: Heads, seed: int, count: int = 8) -> Heads:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.attention import causal_mask
+from course_utils.cache import record_attention
 from course_utils.interventions import intervene, record_activations
 from course_utils.kit.runs import Runs, stored
 from course_utils.lessons.real_weights import experiments
@@ -214,6 +215,75 @@ def countries(*, country: str) -> dict[str, Any]:
     return {"result": result, "examples": [example]}
 
 
+WINDOWS = {
+    "none": [], "0 to 10": range(11), "11 to 22": range(11, 23), "24 to 29": range(24, 30),
+    "all but 23": [layer for layer in range(LAYERS) if layer != 23],
+}  # fmt: skip
+
+
+@stored(cases=[{"layers": name} for name in WINDOWS])
+def several_layers(*, layers: str) -> dict[str, Any]:
+    """“The capital of X is” if *is* may not look at X in several layers at once: right answers, and mean P(capital).
+
+    Over the countries of one token that are answered rightly with nothing forbidden.
+    """
+    lm, right, p = reference(), 0, []
+    for country, capital in CAPITALS.items():
+        ids = lm.encode(f"<|endoftext|>The capital of {country} is")
+        wanted = lm.encode(" " + capital)[0, 0]
+        whole, cut = last_step(lm, ids, [([], []), ([4], WINDOWS[layers])])
+        if whole.argmax() == wanted:
+            right += int(cut.argmax() == wanted)
+            p.append(cut[wanted].item())
+    return {"right": right, "countries": len(p), "p": sum(p) / len(p)}
+
+
+@stored()
+def all_countries() -> dict[str, Any]:
+    """The real countries of our lists, also of several tokens: which layer is lowest, and where an answer is lost."""
+    lm, rows = reference(), []
+    for kind in ("well known", "another city is larger", "little known"):
+        for country, capital in COUNTRIES[kind].items():
+            ids = lm.encode(f"<|endoftext|>The capital of {country} is")
+            wanted = lm.encode(" " + capital)[0, 0]
+            places = range(4, ids.shape[1] - 1)
+            probs = last_step(lm, ids, [([], []), *((places, [layer]) for layer in range(LAYERS))])
+            if probs[0].argmax() == wanted:
+                p, lost = probs[1:, wanted], (probs[1:].argmax(1) != wanted).nonzero().flatten()
+                rows.append(
+                    [country, round(probs[0, wanted].item(), 3), p.argmin().item(), lost.tolist()]
+                )
+    result = {
+        "asked": sum(
+            len(COUNTRIES[kind])
+            for kind in ("well known", "another city is larger", "little known")
+        ),
+        "known": len(rows),
+        "lowest_23": sum(lowest == 23 for _, _, lowest, _ in rows),
+        "lost_23": sum(23 in lost for *_, lost in rows),
+        "lost_elsewhere": sum(layer != 23 for *_, lost in rows for layer in lost),
+    }
+    return {"result": result, "examples": [{"rows": rows}]}
+
+
+@stored()
+def weight_on_country() -> dict[str, Any]:
+    """The weight of each layer at *is* on the country, summed over its heads: mean over the fourteen countries."""
+    lm = reference()
+    ids = lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in CAPITALS))
+    with torch.inference_mode(), record_attention(lm.model) as maps:
+        lm.model(ids)
+    sums = [
+        maps[f"layers.{layer}.attention"][:, :, 5, 4].sum(1).mean().item()
+        for layer in range(LAYERS)
+    ]
+    heaviest = max(range(LAYERS), key=lambda layer: sums[layer])
+    return {
+        "result": {"heaviest": heaviest, "its_weight": sums[heaviest], "of_23": sums[23]},
+        "curves": {"weight": [[layer, round(weight, 3)] for layer, weight in enumerate(sums)]},
+    }
+
+
 # What moves the answer ----------------------------------------------------------------------------
 
 PAIRS = [
@@ -269,23 +339,28 @@ def patching(*, what: str) -> dict[str, Any]:
 # Fewer bits ---------------------------------------------------------------------------------------
 
 BITS = [
-    {"bits": 0, "block": 32},  # as it comes
-    *({"bits": bits, "block": 32} for bits in (4, 3, 2)),
-    *({"bits": bits, "block": 0} for bits in (6, 5, 4)),
+    {"bits": 0, "block": 0},  # as it comes
+    *({"bits": bits, "block": block} for block in (32, 0) for bits in (2, 3, 4, 5, 6)),
 ]
+SHIFT = 16
+"""By so much the borders of our blocks differ from the file's, on whose own blocks four bits would cost nothing."""
 
 
 def quantized(weights: Tensor, bits: int, block: int) -> Tensor:
     """Each block of a row by 2^bits levels from its least to its largest number; `block` 0 is a whole row."""
-    rows = weights.reshape(-1, block or weights.shape[-1])
+    shifted = weights.roll(SHIFT, dims=1)
+    rows = shifted.reshape(-1, block or weights.shape[-1])
     low, high = rows.min(1, keepdim=True).values, rows.max(1, keepdim=True).values
     step = ((high - low) / (2**bits - 1)).clamp(min=1e-12)
-    return (low + step * ((rows - low) / step).round()).view_as(weights)
+    return (low + step * ((rows - low) / step).round()).view_as(weights).roll(-SHIFT, dims=1)
 
 
 @stored(cases=BITS, data=["prose/story.txt"])
 def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
-    """The loss on our story, and what follows “The capital of France is”, with the blocks' matrices rounded again."""
+    """The loss on our story, and what follows “The capital of France is”, with the blocks' matrices rounded again.
+
+    "stored": bits of a number with its share of the scale and of the least number, 16 bits each.
+    """
     lm = reference()
     whole = {n: p for n, p in lm.model.named_parameters() if n.startswith("layers") and p.ndim == 2}
     kept = {name: p.clone() for name, p in whole.items()}
@@ -299,7 +374,10 @@ def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
     finally:
         for name, p in whole.items():
             p.copy_(kept[name])
-    return {"result": {"loss": loss}, "examples": [{"writes": writes}]}
+    numbers = sum(p.numel() for p in whole.values())
+    scales = sum(p.numel() // (block or p.shape[-1]) for p in whole.values())
+    result = {"loss": loss, "stored": bits + 32 * scales / numbers if bits else 5}
+    return {"result": result, "examples": [{"writes": writes}]}
 
 
 # What the page itself computes --------------------------------------------------------------------
@@ -351,20 +429,26 @@ without = of_page(
     "without",
     [
         {"question": "What is the opposite of hot?", "word": word}
-        for word in ("", "hot", "opposite", "the")
+        for word in (None, "hot", "opposite", "the")
     ],
 )
 in_each_layer = of_page(
-    "in_each_layer", [{"country": c} for c in ("Cuba", "Peru", "Kenya", "New Zealand")]
+    "in_each_layer",
+    [{"country": c} for c in ("Cuba", "Peru", "Kenya", "New Zealand", *CAPITALS)],
 )
 heads_of_23 = of_lesson(experiments.heads_of_23, [{}])
-induction_scores = of_lesson(experiments.induction_scores, [{"seed": seed} for seed in (0, 1)])
+induction_scores = of_lesson(
+    experiments.induction_scores,
+    [{"seed": 0}, {"seed": 1}, {"seed": 0, "without": [[16, 0]]}],
+)
+token_before = of_lesson(experiments.token_before, [{"seed": seed} for seed in (0, 1)])
 capitals = of_lesson(experiments.capitals, [{"kind": kind} for kind in COUNTRIES])
 
 COPYING = [
     *({"take": "best", "count": count} for count in (0, 1, 2, 4, 8, 16)),
     *({"take": "same layers", "count": 8, "seed": seed} for seed in range(10)),
-    *({"take": "anywhere", "count": 8, "seed": seed} for seed in range(10)),
+    *({"take": "anywhere", "count": 8, "seed": seed} for seed in range(30)),
+    *({"take": "layer 16", "count": 1, "seed": head} for head in range(9)),
 ]
 
 
@@ -372,8 +456,8 @@ COPYING = [
 def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     """What is copied rightly, and the loss on our story, without some heads.
 
-    The best by their scores on two draws; as many others of the same layers; or as many others anywhere. "Others" are
-    not among the 24 best.
+    The best by their scores on two draws; as many others of the same layers; as many others anywhere; or one head of
+    layer 16, the one that `seed` says. "Others" are not among the 24 best.
     """
     lm, draws = reference(), torch.Generator().manual_seed(seed)
     with torch.inference_mode():
@@ -381,8 +465,10 @@ def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     best = [divmod(i, HEADS) for i in scores.flatten().argsort(descending=True).tolist()]
     heads = best[:count]
     if take == "anywhere":
-        rest = best[24:]
+        rest = sorted(best[24:])
         heads = [rest[i] for i in torch.randperm(len(rest), generator=draws)[:count].tolist()]
+    if take == "layer 16":
+        heads = [[16, seed]]
     if take == "same layers":
         heads = experiments.others(best, seed, count)
     with torch.inference_mode():
@@ -393,6 +479,6 @@ EIGHT = [[18, 6], [17, 4], [17, 3], [17, 5], [23, 2], [18, 7], [23, 7], [20, 6]]
 OTHERS = [[18, 4], [17, 6], [17, 7], [17, 0], [23, 6], [18, 3], [23, 4], [20, 1]]
 without_heads = of_lesson(
     experiments.without_heads,
-    [{"heads": heads} for heads in ([], EIGHT, OTHERS)],
+    [{"heads": heads} for heads in ([], EIGHT, OTHERS, [[16, 0]])],
     ["prose/story.txt"],
 )

@@ -4,6 +4,8 @@ Allal et al. (2025), "SmolLM2: when Smol goes big". The file is fetched by `cu.f
 `known` shows what a run with it gave, so that every cell of the chapter has something to show.
 """
 
+import itertools
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +22,7 @@ from course_utils.cache import KVCache
 from course_utils.data.prose import story_text
 from course_utils.data.registry import cached
 from course_utils.decoding import sample
-from course_utils.kit.runs import stored_runs
+from course_utils.kit.runs import StoredRun, stored_runs
 from course_utils.layers import SwiGLU
 from course_utils.lessons.real_weights.gguf import GGUF
 from course_utils.models.language import GPT
@@ -123,18 +125,50 @@ class SmolLM:
             )
         return torch.tensor(rows)
 
+    def places(self, text: str, word: str) -> list[int]:
+        """The places of the tokens that a word of a text consists of; of all of them, if it comes again.
+
+        Raises:
+            ValueError: the word does not occur.
+        """
+        parts = [self.decode([i]) for i in self.tokenizer.encode(text).ids]
+        ends = list(itertools.accumulate(map(len, parts)))
+        found = [match.span() for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text)]
+        if not found:
+            raise ValueError(f"the word {word!r} does not occur in {text!r}")
+        starts = zip(ends, parts, strict=True)
+        return [
+            place
+            for place, (end, part) in enumerate(starts)
+            if any(end > first and end - len(part) < last for first, last in found)
+        ]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids, marks of the template included."""
         return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=False)
 
-    def write(self, text: str, max_new: int = 30, temperature: float = 0.0, seed: int = 0) -> str:
-        """What the model goes on with, until it ends its turn; greedily by default."""
+    def write(
+        self,
+        text: str,
+        max_new: int = 30,
+        temperature: float = 0.0,
+        seed: int = 0,
+        mark: str = "",
+    ) -> str:
+        """What the model goes on with, until it ends its turn; greedily by default.
+
+        `mark` is put behind a text that had not ended after `max_new` tokens.
+        """
         draws = torch.Generator().manual_seed(seed)
         (new,) = sample(
-            self.model, self.encode(text), max_new=max_new, temperature=temperature, end=END,
+            self.model,
+            self.encode(text),
+            max_new=max_new,
+            temperature=temperature,
+            end=END,
             generator=draws,
-        )  # fmt: skip
-        return self.decode(new)
+        )
+        return self.decode(new) + mark * (len(new) == max_new)
 
     @torch.inference_mode()
     def write_surely(self, text: str, max_new: int = 7) -> tuple[str, float]:
@@ -181,17 +215,21 @@ def known(experiment: Callable[..., Any], lm: SmolLM | None, **case: Any) -> Any
     Args:
         experiment: a function of `lm` and of the case, which returns what JSON can hold.
         lm: the model with its weights, or None.
-        case: the arguments; where they were not recorded, the first recorded case is shown, and a line says so.
+        case: the arguments; where they were not recorded, the case that has most of them is shown, and a line says so.
     """
     if lm is not None:
         with torch.inference_mode():
             return experiment(lm, **case)
     runs = stored_runs("real_weights", experiment.__name__)
-    same = [run for run in runs if run.config == case]
-    run = (same or runs)[0]
+
+    def likeness(run: StoredRun) -> tuple[bool, int]:
+        return run.config == case, sum(run.config.get(key) == case[key] for key in case)
+
+    run = max(runs, key=likeness)
     line = f"Recorded on {run.date}. With the weights, this cell computes it."
-    if not same:
-        asked, shown = (", ".join(f"{v!r}" for v in each.values()) for each in (case, run.config))
+    other = {key: run.config.get(key) for key in case if run.config.get(key) != case[key]}
+    if other:
+        asked, shown = (", ".join(repr(each[key]) for key in other) for each in (case, other))
         line = f"Without the weights there is no answer for {asked}. Here is {shown}, recorded on {run.date}."
     _say_once(line)
     return run.examples[0]["gave"]
@@ -209,12 +247,18 @@ def _say_once(line: str) -> None:
         print(line)
 
 
+def loss_on(lm: SmolLM, text: str) -> float:
+    """The mean loss in nats a token of a text, read behind <|endoftext|>."""
+    return _mean_loss(lm, lm.encode(text)[0])
+
+
 def loss_on_story(lm: SmolLM) -> float:
     """The mean loss in nats a token on the course's story, two rows of 200 tokens; no model of 2024 has read it."""
-    ids = lm.encode(story_text())[0][:400].view(2, 1, 200)
-    losses = []
-    with torch.inference_mode():
-        for row in ids:  # one at a time, for the logits of a row take 40 MB
-            seen = torch.cat([torch.zeros(1, 1, dtype=torch.long), row[:, :-1]], dim=1)
-            losses.append(F.cross_entropy(lm.model(seen).mT, row).item())
-    return sum(losses) / len(losses)
+    first, second = lm.encode(story_text())[0][:400].view(2, 200)
+    return (_mean_loss(lm, first) + _mean_loss(lm, second)) / 2
+
+
+@torch.inference_mode()
+def _mean_loss(lm: SmolLM, ids: Tensor) -> float:
+    seen = torch.cat([torch.zeros(1, dtype=torch.long), ids[:-1]])
+    return F.cross_entropy(lm.model(seen[None])[0], ids).item()

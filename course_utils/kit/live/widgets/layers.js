@@ -50,7 +50,7 @@ const whereText = (mode, layer) => (mode === "alone" ? `in layer ${layer}` : `fr
 function foundText(country, found) {
   const same = found.filter((each) => lowest(each) === lowest(country)).length;
   if (found.length < 2) return "Is it the same layer for another country?";
-  return same === found.length ? `It is the same layer for all ${numberWord(found.length)} countries that you have tried.`
+  return same === found.length ? `It is the same layer for ${found.length === 2 ? "both" : `all ${numberWord(found.length)}`} countries that you have tried.`
     : "It is not the same layer for each country that you have tried.";
 }
 
@@ -60,8 +60,8 @@ function storyHTML(country, mode, layer, found) {
   const word = `<em>${safe(says(country, row))}</em>`;
   if (layer < 0) {
     return isRight(country, row)
-      ? `It may look everywhere, and the likeliest next word is ${word}. In which layer must it look at ${name}? Make a guess before you move.`
-      : `It may look everywhere, and still the likeliest next word is ${word}, and not ${capital}, which has ${p}.`;
+      ? `The word <em>is</em> may look everywhere, and the likeliest next word is ${word}. In which layer must it look at ${name}? Make a guess before you move.`
+      : `The word <em>is</em> may look everywhere, and still the likeliest next word is ${word}, and not ${capital}, which has ${p}.`;
   }
   const without = `Without a look at ${name} ${whereText(mode, layer)},`;
   if (mode === "alone" && layer === lowest(country) && !isRight(country, row)) {

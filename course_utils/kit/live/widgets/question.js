@@ -74,7 +74,7 @@ const namesHTML = (question, gone) => (gone.length > NAMED
 function ruleText({ words }, gone) {
   if (!gone.some((token) => token < words[0])) return "";
   const rule = `No token from the question on may look at ${gone.length > 1 ? "them" : "it"}.`;
-  return gone.length === 1 && gone[0] === 0 ? `${rule} The two tokens between still may.` : rule;
+  return gone.length === 1 && gone[0] === 0 ? `${rule} Only “user” and the line break after it still may.` : rule;
 }
 
 // What is shown ---------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ function searchHTML(question, { gone, tried }) {
   const isAll = gone.length > 1 && keyOf(gone) === keyOf(same);
   const all = isDone && answers[keyOf(same)]
     ? `<p>${button(`data-all="" aria-pressed="${isAll}"`, `Forbid all ${numberWord(same.length)} that change no word, at once`)}</p>` : "";
-  return `<p class="task">Without ${tokens.length - lost.length} of these ${tokens.length} tokens it still says <em>${key}</em>. \
+  return `<p class="task">Forbid one of the tokens. For ${tokens.length - lost.length} of the ${tokens.length} it still says <em>${key}</em>. \
 ${isDone ? `You found the other ${count}.` : `Find the other ${count}.`}</p>
 <p class="slots">${slots.join(" ")}</p>${tried.length ? tallyHTML(question, tried) : "<p>Take one at a time: press a token to forbid it, and press it again to allow it.</p>"}${told}${all}`;
 }
@@ -198,7 +198,7 @@ function html({ questions, at }) {
 <div class="answer"><p class="sentence" data-long="${answerTo(question, []).words.join(" ").length > LONG}" data-part="said">${saidHTML(question, [])}</p><p class="before" data-part="before">${beforeHTML(question, [])}</p>
 <p class="cu-heard" aria-live="polite" data-part="heard">${safe(heardText(question, view))}</p></div>
 <fieldset class="choices"><legend>Another question: the</legend> ${choices.join(" ")}</fieldset></div>
-<p class="cu-live-note">We recorded all answers of SmolLM2 beforehand. It always takes the likeliest token, and you see its first sentence.</p>`;
+<p class="cu-live-note">We recorded all answers of SmolLM2 beforehand. It always takes the likeliest token (greedy decoding), and you see its first sentence.</p>`;
 }
 
 // "0.8 0.7 1.3": pairs of a question and a number.
