@@ -46,6 +46,16 @@ def made(tmp_path_factory) -> tuple[Chapter, str]:
 
 
 @pytest.mark.notebook
+def test_a_notebook_is_made_without_what_its_author_has_fetched(tiny, monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path))
+    source = tiny.source.read_text(encoding="utf-8")
+    cell = "# %%\nfrom course_utils.data.registry import cache_folder\nprint(list(cache_folder().glob('*')))\n"
+    tiny.source.write_text(f"{source}\n{cell}", encoding="utf-8")
+    notebooks.make(tiny)
+    assert "[]\\n" in tiny.ipynb.read_text(encoding="utf-8")
+
+
+@pytest.mark.notebook
 def test_making_a_notebook_twice_changes_no_byte(made):
     chapter, first = made
     notebooks.make(chapter)

@@ -55,6 +55,10 @@ class ThisInterpreter(AsyncKernelManager):
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
+NO_CACHE = ROOT / "_build" / "no-cache"
+"""A folder that holds no large data, so that a notebook comes out the same whatever its author has fetched."""
+
+
 def execute(
     notebook: NotebookNode, *, cwd: Path | str, env: Mapping[str, str] | None = None
 ) -> NotebookNode:
@@ -173,7 +177,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         synced = sync(chapter.source, chapter.ipynb) if is_edited(old) else ""
     notebook = read_source(chapter.source)
     try:
-        execute(notebook, cwd=chapter.ipynb.parent)
+        execute(notebook, cwd=chapter.ipynb.parent, env={"COURSE_CACHE": str(NO_CACHE)})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         reason = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
         raise StudioError(
