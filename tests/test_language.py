@@ -11,7 +11,6 @@ from torch import nn
 from torch.testing import assert_close
 
 from course_utils import positions
-from course_utils.attention import MultiHeadAttention
 from course_utils.data.prose import (
     IGNORE,
     WORD_END,
@@ -25,8 +24,8 @@ from course_utils.data.prose import (
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import next_token_probs, sample
-from course_utils.layers import SwiGLU
 from course_utils.lessons.bert_and_transfer.tasks import Counts
+from course_utils.lessons.real_weights.smollm import Block
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.losses import language_model_loss
 
@@ -80,27 +79,6 @@ def test_rotary_angles_are_computed_once_a_forward_pass(monkeypatch):
         x = layer(x, is_causal=True)
     assert torch.equal(model.output(model.norm(x)), expected)
     assert len(made) == 4
-
-
-class Block(nn.Module):
-    """A block of the Llama family in parts of its own, whose weights have the names of `EncoderLayer`'s."""
-
-    def __init__(self, embed_dim, num_heads, num_kv_heads, ffn_dim, base):
-        super().__init__()
-        self.attention = MultiHeadAttention(
-            embed_dim, num_heads, num_kv_heads=num_kv_heads, bias=False
-        )
-        self.feed_forward = SwiGLU(embed_dim, ffn_dim)
-        self.attention_norm = nn.RMSNorm(embed_dim, eps=1e-5)
-        self.feed_forward_norm = nn.RMSNorm(embed_dim, eps=1e-5)
-        self.head_dim, self.base = embed_dim // num_heads, base
-
-    def forward(self, x, cache=None):
-        start = 0 if cache is None else cache.length
-        rotation = positions.Rotation(x.shape[1], self.head_dim, start=start, base=self.base)
-        y = self.attention_norm(x)
-        x = x + self.attention(y, y, y, is_causal=True, cache=cache, encode=rotation)
-        return x + self.feed_forward(self.feed_forward_norm(x))
 
 
 @pytest.mark.parametrize("base", [10_000.0, 100.0])
