@@ -40,10 +40,9 @@ cu.seed_everything(0)
 cu.live.question()
 
 # %% [markdown]
-# (Why does the model only stammer without the third one? You'll see [below](#It-speaks).)
-#
 # A forbidden token is hidden in all thirty layers.
-# Now let's forbid a single look: in *one* layer the last token, *is*, may not look at the country.
+# Now let's forbid a single look, without the template, in the bare *The capital of Japan is*.
+# In *one* layer the last token, *is*, may not look at the country.
 # This is called **attention knockout** ([Geva et al., 2023](https://arxiv.org/abs/2304.14767)).
 # Make a guess before you move the slider.
 
@@ -217,6 +216,7 @@ cu.equal(mine, package, torch.randint(50, (2, 12)))
 # SmolLM2 has 49,152 tokens, 576 features and 30 blocks.
 # In each block, 9 heads of queries and 3 heads of keys and values have 64 features each, and the network is 1,536 wide.
 # There is no bias anywhere, and the output layer is the embedding.
+# You know the sum from the top of the page, so how does it come about?
 # How many parameters are there in
 #
 # - (a) the attention of a block?
@@ -237,7 +237,7 @@ cu.checks.count_by_hand(count_by_hand)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def count_by_hand_solution():
-    """Keys and values have 3 · 64 = 192 columns; each norm has 576 gains, and one more norm comes at the end."""
+    """Keys and values have 192 columns; norms have 576 gains. (A network without a gate, 4 · 576 wide, has as many.)"""
     attention = 576 * (576 + 192 + 192 + 576)
     network = 3 * 576 * 1536
     block = attention + network + 2 * 576
@@ -310,7 +310,7 @@ cu.predict(
         "53": "Half a byte for each number, that's right. But what else does a block of 32 store?",
         "106": "That would be a byte for each number. How many numbers fit into a byte here?",
     },
-    why="A block of 32 numbers has 20 bytes, 16 for the numbers and 4 for d and m, which makes five bits a number: 106 million · 5 / 8 = 66 million bytes. The embedding, with 8 bits, takes another 30.",
+    why="A block of 32 numbers has 20 bytes, 16 for the numbers and 4 for d and m, which makes five bits a number: 106 million · 5 / 8 = 66 million bytes. The embedding, with 8 bits and a scale for each 32, takes another 30.",
 )
 
 # %% jupyter={"source_hidden": true}
@@ -399,30 +399,38 @@ for name, text in known(experiments.goes_on, lm).items():
 # %% [markdown]
 # Without the template the bare question gets no answer, because the likeliest next token is `<|im_end|>`, and the model closes *your* turn.
 # With a line break or a beginning it says *Tokyo* and goes on and on, and with the template it answers and stops.
+# At a temperature of 0.7 the poem dares more, and at 1.5 it falls apart.
 #
 # Now forbid a word yourself, as in the first screen.
 # No token of the question, which begins at position 3, and none after it may look at this word.
 
 
 # %% tags=["nbval-ignore-output"]
-def without(lm, question, word):
-    """The answer if no token from the question on may look at a word of it."""
+def without(lm, question, words):
+    """The answer if no token from the question on may look at a word of it, for each word."""
     text = chat(question)
-    with cu.intervene(lm.model) as acts:
-        if word:
+    gave = {"": lm.write(text, max_new=20)}
+    for word in words:
+        with cu.intervene(lm.model) as acts:
             acts.knock_out(keys=lm.places(text, word), queries=range(3, 100))
-        return lm.write(text, max_new=20)
+            gave[word] = lm.write(text, max_new=20)
+    return gave
 
 
-question = "What is the opposite of hot?"
-for word in (None, "hot", "opposite", "the"):
-    print(f"{word!s:>10}: {known(without, lm, question=question, word=word)}")
+question, words = "What is the opposite of hot?", ["hot", "opposite", "the"]
+for word, said in known(without, lm, question=question, words=words).items():
+    print(f"{word or '(nothing)':>10}: {said}")
 
 # %% [markdown]
 # And why can't the model speak without the first `<|im_start|>`, which says nothing?
-# A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)**.
-# If *no* token may look at it, not even those before the question, another one takes its place, and the answer is the same.
-# But if it is hidden from the question on, the later tokens have no sink.
+# A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
+# Hidden from the question on, it is too late for another sink.
+# But if *no* token may ever look at it, not even those before the question, another token takes its place.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+asked = cu.stored_runs("real_weights", "questions")[0].examples[0]
+print("hidden from the question on:", asked["answers"]["0"][0], "…")
+print("hidden from all tokens:     ", asked["for_everybody"][0][0])
 
 # %% [markdown]
 # ## In which layer?
@@ -435,7 +443,7 @@ for word in (None, "hot", "opposite", "the"):
 def in_each_layer(lm, country):
     """P(best next token): nothing forbidden, then no look at the country in layer 0, 1, …"""
     ids = lm.encode(f"<|endoftext|>The capital of {country} is")
-    last = ids.shape[1] - 1
+    last = ids.shape[1] - 1  # before it: 0 <|endoftext|>, 1 The, 2 capital, 3 of, 4 … the country
     probs = [lm.model(ids)[0, -1].softmax(-1)]
     for layer in range(30):
         with cu.intervene(lm.model) as acts:
@@ -452,8 +460,8 @@ def in_each_layer(lm, country):
 country = "Cuba"  # try "Cuba" | "Peru" | "Kenya" | "New Zealand"
 own = known(in_each_layer, lm, country=country)
 print(f"{own['country']}:{own['says']} {own['p'][0]:.2f}; in layer 23 forbidden {own['p'][24]:.2f}")
-if not own["says"].strip().istitle():
-    print("This isn't the name of a city, so the picture below says nothing about one.")
+if own["p"][0] < 0.25:
+    print("Here it is unsure, so expect other layers to matter, too.")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -479,10 +487,11 @@ fig
 # **In this sentence the country is looked up in layer 23.**
 # That is so for all 32 countries, of 42, whose capital the model knows here.
 # Any other single layer can be spared for nearly all of them, and only answers of which the model is unsure, such as *Lima* for Peru, tip in other layers as well.
+# (Layer 14 is missed a little, and without the look in 22 or 24 the model is even surer. We don't know why.)
 # As a control, layer 16 puts even more weight on the country than layer 23, summed over its heads, and no country of the picture needs this look.
 #
 # But the other layers can't be spared all at once.
-# If *is* may look at the country in layer 23 *alone*, only six of thirteen answers are right.
+# If *is* may look at the country in layer 23 *alone*, only six of the thirteen gray countries that it knows are answered correctly.
 #
 # Layer 23 has nine heads, so let's forbid the look to one of them at a time, for all fourteen countries, and see beside it how much weight each head puts on the country.
 
@@ -613,23 +622,16 @@ for country, (says, p) in list(made_up.items())[:5]:
 
 # %% [markdown]
 # It answers as if it knew, but does its probability know better?
-# We asked for the capitals of 24 well-known countries, of six countries whose capital isn't their largest city, of twelve little known countries, and of twelve that don't exist.
+# We asked for the capitals of 24 well-known countries, of six countries whose capital isn't their largest city, of twelve little known countries, of twelve that don't exist, and of six more whose invented names are like a real one's.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-answers = {
-    kind: known(experiments.capitals, lm, kind=kind)
-    for kind in experiments.COUNTRIES
-    if kind != "invented"
-}
-answers["invented"] = made_up
-ABOVE, BELOW = (
-    {"Turkey", "Fiji", "Malawi", "Iran", "Switzerland"},
-    {"Australia", "Togo", "Quorland"},
-)
+answers = {kind: known(experiments.capitals, lm, kind=kind) for kind in experiments.COUNTRIES}
+ABOVE = {"Turkey", "Fiji", "Malawi", "Iran", "Switzerland", "West Korea"}
+BELOW = {"Australia", "Togo", "Quorland"}
 fig, ax = cu.subplots(
     width=7.6, height=2.9,
-    alt="Probability of the first token of the answer, a dot for each country in four rows. Well-known countries lie between 0.2 and 1, all right. Of six whose largest city is another "
-    "four are right, and Istanbul has 0.5. Of the little known two are right, and wrong ones go up to 0.5. The invented ones all lie below 0.2.",
+    alt="Probability of the first token of the answer, a mark for each country in five rows. Well-known countries lie between 0.2 and 1, all right. Of six whose largest city is another "
+    "four are right, and Istanbul has 0.5. Of the little known two are right, and wrong ones go up to 0.5. The invented ones all lie below 0.2, and those whose names are like a real one's go up to 0.8.",
 )  # fmt: skip
 for row, (kind, each) in enumerate(answers.items()):
     for country, (says, p) in each.items():
@@ -645,19 +647,23 @@ for row, (kind, each) in enumerate(answers.items()):
         if country in ABOVE | BELOW:
             shift = (0, 7 if country in ABOVE else -14)
             ax.annotate(says.strip(" ."), (p, row), shift, textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
-ax.set_yticks(range(4), ["well known", "capital isn't the\nlargest city", "little known", "invented"])  # fmt: skip
-ax.set(
-    xlabel="Probability of the first token (blue dot: right, red cross: wrong)",
-    xlim=(0, 1),
-    ylim=(3.5, -0.7),
-)
+titles = [
+    "well known",
+    "capital isn't the\nlargest city",
+    "little known",
+    "invented",
+    "invented, like\na real one",
+]
+ax.set_yticks(range(5), titles)
+ax.set(xlabel="Probability of the first token (blue dot: right, red cross: wrong)", xlim=(0, 1), ylim=(4.5, -0.7))  # fmt: skip
 fig
 
 # %% [markdown]
 # All invented countries lie below 0.2, and all well-known ones but Iran, whose answer begins with *known as*, lie above.
-# (That is so for names that are like no other. In *West Korea* the model believes, and gives *Seoul* 0.79.)
-# But *Istanbul* gets 0.53, about as much as the true *Canberra*, and so does *Fakarakala*, a city that doesn't exist.
+# (In *West Korea*, whose name is like a real one's, it believes, and gives *Seoul* 0.79.)
+# But *Istanbul* gets 0.53, about as much as the true *Canberra*, and so does *Fakarakala*, a city that doesn't exist, while *Bern*, which is right, has 0.13.
 # So here **doubt told the invented countries from the well-known ones, and it did not tell true from false**.
+# What it knows also depends on the prompt, because after the bare *The capital of Turkey is* it says *Ankara*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
@@ -835,6 +841,9 @@ cu.quiz("real_weights")
 # %% [markdown]
 # ## References
 #
+# - Ainslie, J. et al. (2023).
+#   [GQA: Training generalized multi-query Transformer models from multi-head checkpoints](https://arxiv.org/abs/2305.13245).
+#   EMNLP.
 # - Allal, L. B. et al. (2025).
 #   [SmolLM2: When smol goes big](https://arxiv.org/abs/2502.02737).
 # - Geva, M., Bastings, J., Filippova, K. and Globerson, A. (2023).

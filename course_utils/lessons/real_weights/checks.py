@@ -417,9 +417,9 @@ LIKELY = {
     162_825_984: ("a model with a matrix of its own for the output, and without its last norm",
         "What does *tied* mean? The output uses the embedding's rows, so they count once. And one norm is missing."),
     106_202_880: ("thirty blocks and nothing else",
-        "What comes before the first block? A row of 576 numbers for each of 49,152 tokens."),
+        "Is it (c)? One block is asked for. Is it (d)? Before the first block come 49,152 rows of 576."),
     106_203_456: ("thirty blocks and the last norm",
-        "What comes before the first block? A row of 576 numbers for each of 49,152 tokens."),
+        "Is it (c)? One block is asked for. Is it (d)? Before the first block come 49,152 rows of 576."),
 }  # fmt: skip
 """Wrong answers, what each counts, and where to look."""
 

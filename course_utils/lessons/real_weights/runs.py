@@ -426,11 +426,7 @@ answer = of_lesson(
 simple_questions = of_lesson(experiments.simple_questions, [{}])
 goes_on = of_lesson(experiments.goes_on, [{}])
 without = of_page(
-    "without",
-    [
-        {"question": "What is the opposite of hot?", "word": word}
-        for word in (None, "hot", "opposite", "the")
-    ],
+    "without", [{"question": "What is the opposite of hot?", "words": ["hot", "opposite", "the"]}]
 )
 in_each_layer = of_page(
     "in_each_layer",
