@@ -436,19 +436,49 @@ print("hidden from all tokens:     ", asked["for_everybody"][0][0])
 # ## In which layer?
 #
 # Now find the layer of the first screen yourself, with a country of your own.
-# In the sentence `<|endoftext|>The capital of X is` we forbid the last token to look at X, in one layer at a time.
+#
+# ### Exercise 4 · Forbid one look
+#
+# *build · 4 minutes*
+#
+# Inside a block `with cu.intervene(model) as acts:` the call `acts.knock_out(queries=…, keys=…, layers=…)` forbids these queries to look at these keys in these layers.
+# Write `my_without_look`, which forbids the *last* token to look at some places in one layer, and gives the probabilities of the next token.
+# `model(ids)` gives the logits, (1, n, vocab_size), and positions count from 0.
 
+
+# %% tags=["exercise", "build"]
+def my_without_look(model, ids, places, layer):
+    """(1, n) ids, a list of places and a layer → (vocab_size,) probabilities."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.my_without_look(my_without_look)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def my_without_look_solution(model, ids, places, layer):
+    """The last of n tokens stands at n − 1."""
+    with cu.intervene(model) as acts:
+        acts.knock_out(queries=ids.shape[1] - 1, keys=places, layers=layer)
+        return model(ids)[0, -1].softmax(-1)
+
+
+cu.checks.my_without_look(my_without_look_solution)
+
+# %% [markdown]
+# In the sentence `<|endoftext|>The capital of X is`, the country begins at position 4.
 
 # %% tags=["nbval-ignore-output"]
+without_look = cu.choose(my_without_look, experiments.without_look)
+
+
 def in_each_layer(lm, country):
     """P(best next token): nothing forbidden, then no look at the country in layer 0, 1, …"""
     ids = lm.encode(f"<|endoftext|>The capital of {country} is")
-    last = ids.shape[1] - 1  # before it: 0 <|endoftext|>, 1 The, 2 capital, 3 of, 4 … the country
+    country_at = list(range(4, ids.shape[1] - 1))
     probs = [lm.model(ids)[0, -1].softmax(-1)]
-    for layer in range(30):
-        with cu.intervene(lm.model) as acts:
-            acts.knock_out(queries=last, keys=range(4, last), layers=layer)
-            probs.append(lm.model(ids)[0, -1].softmax(-1))
+    probs += [without_look(lm.model, ids, country_at, layer) for layer in range(30)]
     best = probs[0].argmax()
     return {
         "country": country,

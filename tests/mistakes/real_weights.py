@@ -852,7 +852,55 @@ ON_PAPER = {
     },
 }
 
+class my_without_look:
+    logits = wrong("Gives logits.",
+        lambda model, ids, places, layer: _looks(model, ids, lambda z: z[0, -1], queries=6, keys=places, layers=layer))
+    of_all_tokens = wrong("Gives a row for each token.",
+        lambda model, ids, places, layer:
+            _looks(model, ids, lambda z: z[0].softmax(-1), queries=6, keys=places, layers=layer))
+    of_the_first_token = wrong("Reads the first token's row.",
+        lambda model, ids, places, layer:
+            _looks(model, ids, lambda z: z[0, 0].softmax(-1), queries=6, keys=places, layers=layer))
+    for_everybody = wrong("Hides the places from all tokens.",
+        lambda model, ids, places, layer: _looks(model, ids, keys=places, layers=layer))
+    in_every_layer = wrong("Hides the places in all layers.",
+        lambda model, ids, places, layer: _looks(model, ids, queries=6, keys=places))
+    at_nothing = wrong("Lets the last token look at nothing in this layer.",
+        lambda model, ids, places, layer: _looks(model, ids, queries=6, layers=layer))
+    exchanged = wrong("Lets the places not look at the last token.",
+        lambda model, ids, places, layer: _looks(model, ids, queries=places, keys=6, layers=layer))
+    first_place = wrong("Hides the first place only.",
+        lambda model, ids, places, layer: _looks(model, ids, queries=6, keys=places[0], layers=layer))
+    counted_back = wrong("Counts the last token as −1.",
+        lambda model, ids, places, layer: _looks(model, ids, queries=-1, keys=places, layers=layer))
+
+    def outside(model, ids, places, layer):
+        """Runs the model after the block."""
+        with course_utils.intervene(model) as acts:
+            acts.knock_out(queries=6, keys=places, layers=layer)
+        return model(ids)[0, -1].softmax(-1)
+
+    def left_open(model, ids, places, layer):
+        """Opens the block by hand and never closes it."""
+        acts = course_utils.intervene(model).__enter__()
+        acts.knock_out(queries=6, keys=places, layers=layer)
+        return model(ids)[0, -1].softmax(-1)
+
+
+def _looks(model, ids, read=lambda z: z[0, -1].softmax(-1), **forbidden):
+    with course_utils.intervene(model) as acts:
+        acts.knock_out(**forbidden)
+        return read(model(ids))
+
+
 ANSWERS = {
+    "logits": ("sum to", "softmax"),
+    "for_everybody": ("no look at [2] in layer 1", "Who asks?"),
+    "in_every_layer": ("no look at [2] in layer 1", "In which layer?"),
+    "at_nothing": ("no look at [2] in layer 1", "At what may it not look?"),
+    "exchanged": ("no look at [2] in layer 1", "the last token is the query"),
+    "first_place": ("no look at [3, 4] in layer 2", "How many places"),
+    "outside": ("no look at [2] in layer 1", "inside the block"),
     "two_parts_to_go": (
         "attention_norm and feed_forward_norm: nothing",
         "takes the place of `...`",

@@ -1,4 +1,4 @@
-"""Checks of *Real weights*: a block that takes SmolLM2's weights, its parameters on paper, numbers of four bits."""
+"""Checks of *Real weights*: a block for SmolLM2's weights, its parameters on paper, four bits, a forbidden look."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.cache import KVCache
+from course_utils.interventions import intervene
 from course_utils.kit.check import (
     Check,
     NotDone,
@@ -34,6 +35,7 @@ from course_utils.lessons.real_weights.errors import (
     about_parts,
     explained,
 )
+from course_utils.models.language import GPT
 from course_utils.positions import Rotation
 
 # A block of SmolLM2 -----------------------------------------------------------------------------
@@ -630,3 +632,88 @@ my_q4_1.must_keep_inputs(
     "Does a line write into the bytes? `>>=` and `&=` do, and `raw >> 4` makes a new tensor.",
     "the bytes are not changed",
 )
+
+# A look in one layer ----------------------------------------------------------------------------
+
+my_without_look = Check("my_without_look")
+
+LENGTH = 7
+
+
+def _asked() -> tuple[GPT, Tensor]:
+    """A small model with clear opinions, and a text of seven tokens."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = GPT(20, embed_dim=16, num_heads=2, num_layers=3, dropout=0.0).eval()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.mul_(3)
+        return model, torch.randint(20, (1, LENGTH))
+
+
+def _without(model: GPT, ids: Tensor, **forbidden) -> Tensor:
+    with torch.no_grad(), intervene(model) as acts:
+        acts.knock_out(**forbidden)
+        return model(ids)[0, -1].softmax(-1)
+
+
+def _of_look(candidate: Callable, places: list[int], layer: int) -> tuple[Tensor, GPT, Tensor]:
+    model, ids = _asked()
+    with torch.no_grad():
+        answer = candidate(model, ids, places, layer)
+    return expect_shape(answer, (20,)), model, ids
+
+
+@my_without_look.must("gives a probability for each token of the vocabulary")
+def _(candidate):
+    """Which row of the logits says what comes next? The one of the last token, `model(ids)[0, -1]`.
+
+    A softmax makes probabilities of it.
+    """
+    answer, _, _ = _of_look(candidate, [2], 1)
+    total = answer.sum().item()
+    expect(
+        abs(total - 1) < 1e-4 and answer.min() >= 0,
+        f"the numbers sum to {total:.2f}, expected 1",
+        "Are these still logits? `softmax(-1)` makes probabilities of them.",
+    )
+
+
+@my_without_look.must("hides the places from the last token in this layer, and from nobody else")
+def _(candidate):
+    """Who may not look, at what, and in which layer? `acts.knock_out(queries=…, keys=…, layers=…)` counts from 0."""
+    for places, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
+        answer, model, ids = _of_look(candidate, places, layer)
+        last = LENGTH - 1
+        right = _without(model, ids, queries=last, keys=places, layers=layer)
+        with torch.no_grad():
+            whole = model(ids)[0, -1].softmax(-1)
+        slips = (
+            (whole,
+             "Is anything forbidden? The model has to run inside the block, and the last token is the query that asks; "
+             "the places are the keys."),
+            (_without(model, ids, keys=places, layers=layer),
+             "Who asks? Without `queries=` no token may look there, and only the last is meant: `ids.shape[1] - 1`."),
+            (_without(model, ids, queries=last, keys=places),
+             "In which layer? Without `layers=` it is forbidden in all of them."),
+            (_without(model, ids, queries=last, keys=places[0], layers=layer),
+             "How many places are there? `keys=` takes the whole list."),
+            (_without(model, ids, queries=last, layers=layer),
+             "At what may it not look? Without `keys=` at nothing at all. Give it the places."),
+        )  # fmt: skip
+        hints = [hint for other, hint in slips if torch.allclose(answer, other, atol=1e-5)]
+        good = torch.allclose(answer, right, atol=1e-5)
+        expect(
+            good,
+            f"no look at {places} in layer {layer}: token 0 has {answer[0]:.3f}, expected {right[0]:.3f}",
+            hints[0] if hints else "",
+        )
+
+
+@my_without_look.must("leaves the model as it was")
+def _(candidate):
+    """How long is the look forbidden? Only inside the block: use `with`, and call nothing by hand."""
+    _, model, ids = _of_look(candidate, [2], 1)
+    with torch.no_grad():
+        after, fresh = model(ids), _asked()[0](ids)
+    expect(torch.equal(after, fresh), "afterwards the model answers otherwise")

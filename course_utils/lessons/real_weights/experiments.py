@@ -4,10 +4,11 @@ The countries are well known, or their largest city is another, or they are litt
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_utils.cache import record_attention
 from course_utils.interventions import intervene
@@ -116,6 +117,13 @@ def simple_questions(lm: SmolLM) -> dict[str, list]:
         words = re.findall(r"\w+", first.lower())
         gave[question] = [first, any(key.lower() in words for key in keys.split())]
     return gave
+
+
+def without_look(model: nn.Module, ids: Tensor, places: Sequence[int], layer: int) -> Tensor:
+    """(vocabulary,) probabilities after (1, n) ids, if the last token may not look at some places in one layer."""
+    with intervene(model) as acts:
+        acts.knock_out(queries=ids.shape[1] - 1, keys=places, layers=layer)
+        return model(ids)[0, -1].softmax(-1)
 
 
 def heads_of_23(lm: SmolLM) -> dict[str, Any]:
