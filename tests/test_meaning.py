@@ -217,12 +217,24 @@ def test_the_plain_lens_is_the_model_after_its_last_layer(writer):
     assert torch.allclose(seen, logits, atol=1e-6)
 
 
-def test_the_centered_lens_sees_nothing_of_what_all_texts_share(writer):
+def test_the_centered_lens_is_the_plain_one_less_what_all_texts_share(writer):
     x = torch.randn(4, 24)
     with torch.inference_mode():
-        before = lens.lens(writer, x, centered=True)
-        after = lens.lens(writer, x + torch.randn(24), centered=True)
-    assert torch.allclose(before, after, atol=1e-5)
+        plain, centered = (lens.lens(writer, x, centered=each) for each in (False, True))
+    assert torch.allclose(centered.mean(0), torch.zeros(40), atol=1e-5)
+    assert torch.allclose(centered[0] - centered[1], plain[0] - plain[1], atol=1e-5)
+
+
+def test_texts_are_matched_by_what_differs_between_them():
+    x = torch.eye(4, 24)
+    same = 3 * x + torch.randn(24)
+    assert lens.matched(x, same) == 4
+    assert lens.matched(x, same.roll(1, dims=0)) == 0
+
+
+def test_preferred_compares_with_what_the_other_texts_want_and_with_nothing_else():
+    logits = torch.tensor([[1.0, 0.0, 9.0], [2.0, 1.0, 9.0]])
+    assert lens.preferred(logits, torch.tensor([0, 1])) == 1
 
 
 @pytest.mark.parametrize("mistake", lens.MISTAKES)

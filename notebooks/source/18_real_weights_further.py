@@ -149,8 +149,8 @@ with cu.guard("The class of this page is the one that the recorded cosines were 
 # %% [markdown]
 # ## King − man + woman, with its controls
 #
-# The most famous sum of word vectors is $\text{king} - \text{man} + \text{woman} \approx \text{queen}$ ([Mikolov et al., 2013](https://arxiv.org/abs/1301.3781)).
-# Let's do it among the 1,170 words of the course's sentences and its story, with MiniLM's vector of each word and, below, with the rows of its embedding.
+# The most famous sum of word vectors is $\text{king} - \text{man} + \text{woman} \approx \text{queen}$ ([Mikolov, Yih and Zweig, 2013](https://aclanthology.org/N13-1090)).
+# Let's do it among 1,170 words, those of the course's sentences, of its story and of these analogies, with MiniLM's vector of each word and, below, with the rows of its embedding.
 # An analogy has three given words (a is *man*, b is *king*, c is *woman*), and we have 32 of them, about families, capitals, verbs and more.
 #
 # We look for the nearest word to b − a + c, among all words and then without the three given ones, as is usually done.
@@ -176,7 +176,7 @@ pd.DataFrame(
 # With the sentence encoder's vectors the nearest word to *king − man + woman* is *king*.
 # *Queen* comes first when the three given words are excluded, and it comes first even if nothing is subtracted.
 # In the table, excluding the given words makes most of the difference, from 3 to 24, and **without any subtraction 19 of 32 are still right**.
-# So the subtraction adds a little, and much of the magic is that the given words may not win ([Linzen, 2016](https://arxiv.org/abs/1606.07736)).
+# In this list the subtraction adds 5 (and 7 with the rows of the embedding), and much of the magic is that the given words may not win ([Linzen, 2016](https://arxiv.org/abs/1606.07736)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -239,57 +239,81 @@ with cu.guard(
 # It computes the logits $\mathbf E\, \mathrm{norm}(\mathbf x)$ with the embedding $\mathbf E$, and reads off the best token.
 #
 # We asked for 30 capitals with *The capital of X is*.
-# The first curve shows, after each layer, the median rank of the right capital among all 49,152 tokens, read at the last token.
-# For the second curve we subtract the mean $\bar{\mathbf x}$ over the 30 prompts and compute $\mathbf E(\mathbf x - \bar{\mathbf x})$, which leaves only what is different from country to country.
+# The upper panel shows the median rank of the right capital among all 49,152 tokens, read at the last token.
+# The *centered* lens subtracts from each logit its mean over the 30 prompts.
+# The lower panel needs no lens.
+# It takes the vectors less their mean, and those of *The currency of X is* less theirs, and counts how many of the 30 have the largest cosine with their own country's.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-prompts = list(dict.fromkeys(r.config["prompt"] for r in cu.stored_runs("real_weights", "logit_lens")))  # fmt: skip
-lenses = {
-    (number, centered): cu.stored_run("real_weights", "logit_lens", prompt=prompt, centered=centered)
-    for number, prompt in enumerate(prompts)
-    for centered in (False, True)
-}  # fmt: skip
-fig, ax = cu.subplots(
-    width=6.6, height=3.0,
-    alt="Median rank of the right capital over the 30 layers, on a log axis. Both curves stay near 20,000 up to layer 22. After layer 23 the centered "
-    "lens falls to 4 and stays there, while the plain lens falls to about 2,000, and then slowly, reaching 1 only after the last layer.",
+lenses = {run.config["prompt"].removeprefix("<|endoftext|>"): run for run in cu.stored_runs("real_weights", "logit_lens")[:5]}  # fmt: skip
+asked = lenses["The capital of {} is"]
+fig, (ax, below) = cu.subplots(
+    2, 1, width=6.6, height=4.2, sharex=True, height_ratios=[3, 1],
+    alt="Above, median ranks over the 30 layers, on a log axis. All curves stay between 7,000 and 31,000 up to layer 22. After layer 23 the centered "
+    "lens reads the country at rank 2 and the capital at 4, while the plain lens gives the capital about 2,000, and then slowly less, reaching 1 only after the last layer. "
+    "Below, the countries that the other prompt tells, 29 or 30 of 30 after every layer.",
 )  # fmt: skip
-for centered, name, look in ((False, "plain lens", "o-"), (True, "centered lens", "s-")):
-    layers, ranks = zip(*lenses[0, centered].curves["rank"], strict=True)
-    color = cu.COLORS["key" if centered else "query"]
-    ax.plot(layers, ranks, look, color=color, markersize=4, label=name)
-ax.axvline(23, color="0.6", linestyle=":", linewidth=1)
-ax.set(xlabel="After layer", ylabel="Median rank", yscale="log", ylim=(4e4, 0.8))
+for what, look, color, name in (
+    ("plain capital", "o-", "query", "capital, plain lens"),
+    ("centered capital", "s-", "key", "capital, centered lens"),
+    ("centered country", "^--", "value", "country, centered lens"),
+):
+    layers, ranks = zip(*asked.curves[what], strict=True)
+    ax.plot(layers, ranks, look, color=cu.COLORS[color], markersize=4, linewidth=1.3, label=name)
+below.plot(
+    *zip(*asked.curves["matched"], strict=True), "o-", color="0.35", markersize=3, linewidth=1
+)
+for each in (ax, below):
+    each.axvline(23, color="0.6", linestyle=":", linewidth=1)
+ax.set(ylabel="Median rank", yscale="log", ylim=(6e4, 0.8))
 ax.set_yticks([1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
-ax.legend(loc="upper left")
+ax.legend(loc="upper left", fontsize=8)
+below.set(xlabel="After layer", ylabel="Countries", ylim=(0, 33), yticks=[0, 15, 30])
+below.set_xticks([0, 5, 10, 15, 20, 23, 29])
 fig
 
 # %% [markdown]
-# Up to layer 22 neither lens reads anything.
-# There is nothing to read yet, since the [chapter's patches](18_real_weights.ipynb#In-which-layer?) showed that up to there the answer hangs on the vector at the country's own place.
-# After layer 23 it hangs on the vector that we read, and a patch of it moves the whole answer.
-# And still the plain lens gives the capital the median rank 1,891, while the centered one gives it 4, and for 28 countries prefers the right capital to the 29 others.
-# So **an empty lens doesn't mean that there is nothing to see**: what all prompts have in common can cover what differs.
-#
-# The centered lens even reads what is not going to be said.
-# After *Q: What is the capital of X? A: It is* the next token is never the capital, and yet after layer 23 the lens prefers the right one for 28 countries.
+# Up to layer 22 both lenses are empty, and yet the vector tells the country.
+# (By the [chapter's patches](18_real_weights.ipynb#In-which-layer?) the answer doesn't hang on it yet.)
+# After layer 23 the plain lens gives the capital the median rank 1,891, and the centered one 4, because what all prompts have in common covered what differs.
+# Does the centered lens read the answer, then?
+# Let's ask about other things than capitals.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+rows = {
+    "The capital of X is": asked.result,
+    "The currency of X is": lenses["The currency of {} is"].result,
+    "The food in X is": lenses["The food in {} is"].result,
+}
+read = {f"{text} (after layer 23)": [gave[f"centered {what}"] for what in ("capital", "right capital", "country")] for text, gave in rows.items()}  # fmt: skip
+bare = cu.stored_run("real_weights", "bare_rows").result
+read["X alone, its row of the embedding"] = [bare[what] for what in ("capital", "right capital", "country")]  # fmt: skip
+columns = ["capital's rank", "capital before the 29 others", "country's rank"]
+pd.DataFrame.from_dict(read, orient="index", columns=columns).astype(int)
+
+# %% [markdown]
+# The capital is read where nobody asks for it, and even in the country's bare row of the embedding, before any layer.
+# So the lens reads the country and what is near it in the embedding.
+# **An empty lens doesn't mean that nothing is there, and a full one doesn't show what is asked or used.**
+# For that we have to intervene, as the chapter does.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Up to layer 22 neither lens reads the capital; after layer 23 the centered one does, and the plain one doesn't, in three prompts."
+    "Up to layer 22 both lenses are empty while the vector tells the country; after layer 23 the centered lens reads country and capital, whatever is asked."
 ):
-    for (_, centered), run in lenses.items():
-        assert min(rank for layer, rank in run.curves["rank"] if layer <= 22) > 5_000
-        assert max(right for layer, right in run.curves["right"] if layer <= 22) <= 5
-        after, right = run.result["after_23"], run.result["right_after_23"]
-        assert (after <= 5 and right >= 28) if centered else (after > 1_500 and right <= 3)
-    assert lenses[0, False].result["after_23"] == 1891 and lenses[0, True].result["after_23"] == 4
-    assert (
-        lenses[0, True].result["right_after_23"] == lenses[2, True].result["right_after_23"] == 28
-    )
-    others = [lenses[number, centered].result["after_23"] for number, centered in [(1, False), (2, False), (1, True), (2, True)]]  # fmt: skip
-    assert others == [3783, 9990, 4, 5]
-    assert lenses[2, True].result["answered"] == 0 and "A: It is" in prompts[2]
+    assert len(lenses) == 5
+    for text, run in lenses.items():
+        empty = [rank for what in ("plain capital", "centered capital", "centered country") for layer, rank in run.curves[what] if layer <= 22]  # fmt: skip
+        assert min(empty) > 5_000 and run.result["centered country"] == 2
+        assert run.result["plain capital"] > 1_500 and run.result["centered right country"] == 30
+        assert run.result["answered"] == (28 if text.startswith("The capital") else 0)
+    assert min(count for _, count in asked.curves["matched"]) == 29
+    assert asked.result["plain capital"] == 1891
+    kept = [run.result[f"centered {what}"] for run in lenses.values() for what in ("capital", "right capital")]  # fmt: skip
+    assert kept == [4, 28, 5, 28, 7, 28, 14, 25, 5, 28]
+    assert list(read.values())[-1] == [6, 26, 1]
+    told = [[count for layer, count in run.curves["matched"] if layer <= 22] for run in lenses.values()]  # fmt: skip
+    assert [(min(each), max(each)) for each in told] == [(29, 30), (28, 30), (24, 30), (26, 30), (11, 29)]  # fmt: skip
 
 # %% [markdown]
 # ## Longer copies
@@ -335,7 +359,7 @@ fig
 # (The bars go from the worst text to the best one.)
 # With frequent tokens it copies blocks of 400 about as well as blocks of 20, so **the distance alone doesn't stop it**.
 # With tokens drawn from all 49,152, most of which are rare, it falls to a quarter.
-# (The number of tokens is not the reason, because blocks of 200 from only 2,700 rare tokens are copied to 0.07.)
+# Rarity and length act together, because 2,700 rare tokens alone are copied to 0.57 in blocks of 40 and to 0.07 in blocks of 200.
 # So before we say "it can't copy that far", we have to ask what it was given to copy.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -346,7 +370,7 @@ with cu.guard(
     third = copied.set_index(["tokens", "block"])["third"]
     assert abs(second["frequent", 400] - second["frequent", 20]) < 0.05
     assert all(second["frequent", n] > 0.72 for n in (20, 40, 100, 200, 400))
-    assert round(second["rare", 200], 2) == 0.07
+    assert round(second["rare", 200], 2) == 0.07 and round(second["rare", 40], 2) == 0.57
     assert second["all", 400] < second["all", 200] < 0.3 < 0.4 < second["all", 100] < 0.45
     assert round(second["all", 5], 2) == 0.44 and round(second["all", 40], 2) == 0.77
     assert round(third["all", 5], 2) == 0.81 and third["frequent", 5] > 0.75
@@ -358,43 +382,59 @@ with cu.guard(
 #
 # The file has four bits for most numbers.
 # Would fewer do?
-# We rounded the blocks' matrices again, in blocks of 32 or with one scale for a whole row, and measured the loss on our short story, which the model can't have read.
+# We rounded the blocks' matrices again, in blocks of 32 or of 192 or with one scale for a whole row, and measured how much the loss grows on our short story, which the model can't have read.
 # The horizontal axis counts all bits that are stored, so a number of four bits takes five in a block of 32, because $d$ and $m$ are shared by only 32 numbers.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("real_weights", "fewer_bits")
+own = runs[0].result["loss"]  # of the file as it comes
 fig, ax = cu.subplots(
-    width=6.4, height=2.8,
-    alt="Loss on our story over the stored bits per weight. In blocks of 32 it is 12.5 with three stored bits, 4.5 with four, 3.4 with five and 3.2 with six and more. With one "
-    "scale for a row it is 18.6 with two, 10.1 with three, 3.9 with four, 3.4 with five and 3.2 with six. A dashed line at 10.8 is a uniform guess, a dotted one at 3.16 the file itself.",
+    width=6.4, height=3.0,
+    alt="How much the loss on our story grows over the stored bits per weight, on a log axis. In blocks of 32 by 9.3 nats with three bits, 1.4 with four, 0.24 with five, 0.05 with six and 0.02 with seven. "
+    "In blocks of 192 by 2.8 with 3.2, 0.44 with 4.2, 0.06 with 5.2 and 0.02 with 6.2. With one scale for a row by 6.9 with three, 0.74 with four, 0.20 with five and 0.04 with six. A uniform guess is at 7.6, and with about two bits both are worse.",
 )  # fmt: skip
-for block, color, name in ((32, "key", "blocks of 32"), (0, "query", "a whole row")):
-    points = sorted((r.result["stored"], r.result["loss"]) for r in runs
+looks = ((32, "o-", "key", "blocks of 32"), (192, "s-", "value", "blocks of 192"), (0, "^-", "query", "a whole row"))  # fmt: skip
+for block, look, color, name in looks:
+    points = sorted((r.result["stored"], r.result["loss"] - own) for r in runs
                     if r.config["bits"] and r.config["block"] == block)  # fmt: skip
-    ax.plot(*zip(*points, strict=True), "o-", color=cu.COLORS[color], label=name)
+    ax.plot(*zip(*points, strict=True), look, color=cu.COLORS[color], markersize=5, label=name)
 uniform = torch.tensor(49_152.0).log().item()
-for loss, style, name in ((uniform, "--", "a uniform guess"), (runs[0].result["loss"], ":", "as it comes")):  # fmt: skip
-    ax.axhline(loss, color="0.5", linestyle=style, linewidth=1)
-    ax.text(7.1, loss, name, va="center", fontsize=8)
-ax.set(xlabel="Stored bits per weight", ylabel="Loss (nats per token)", ylim=(0, 13), xlim=(2.9, 7.05), xticks=[3, 4, 5, 6, 7])  # fmt: skip
-ax.legend(title="One scale for", loc="upper right", bbox_to_anchor=(1, 0.8))
+ax.axhline(uniform - own, color="0.5", linestyle="--", linewidth=1)
+ax.text(7.1, uniform - own, "a uniform guess", va="bottom", ha="right", fontsize=8)
+ax.set(xlabel="Stored bits per weight", ylabel="Loss above the file's (nats)", yscale="log", xlim=(1.9, 7.15), xticks=range(2, 8))  # fmt: skip
+ax.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
+ax.legend(title="One scale for", loc="lower left")
 fig
 
 # %% [markdown]
-# With five bits per weight the loss is 0.2 higher, and with three the model is about as bad as a uniform guess or worse.
-# **How the bits are spent matters less here than how many there are.**
-# With sixteen levels for each number, blocks of 32 have a loss of 3.4 and whole rows 3.9, but the row can spend the saved bit on 32 levels, and then it is as good.
+# **How the bits are spent can be worth most of a bit.**
+# Blocks of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and blocks of 32 need six for it.
+# With about three bits they have 6.0, where the others are about as bad as a uniform guess.
+# In a block of 32 a whole bit per number goes into $d$ and $m$, and in a block of 192 only a sixth.
+# A row saves the sixth as well, but its one scale has to fit its largest number.
 # (Of course the file was already rounded once, in blocks with other borders than ours.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "With the same stored bits, a row is at least as good as blocks of 32; five bits cost 0.2 to 0.3, and three are no better than a uniform guess."
+    "Blocks of 192 have a lower loss than rows and blocks of 32 with about as many stored bits, and with five what blocks of 32 have with six."
 ):
     loss = {(r.config["bits"], r.config["block"]): r.result["loss"] for r in runs}
-    whole = loss[0, 0]
-    assert all(loss[bits + 1, 0] < loss[bits, 32] for bits in (2, 3, 4, 5))
-    assert 0.15 < loss[5, 0] - whole < loss[4, 32] - whole < 0.3 and loss[6, 0] - whole < 0.05
-    assert min(loss[2, 32], loss[3, 0] + 1) > uniform and loss[4, 0] - loss[4, 32] > 0.4
+    stored = {(r.config["bits"], r.config["block"]): r.result["stored"] for r in runs}
+    for bits in (2, 3, 4):
+        assert loss[bits + 1, 192] < loss[bits + 1, 0] - 0.1 < loss[bits, 32]
+        assert stored[bits + 1, 192] - stored[bits + 1, 0] < stored[bits + 1, 192] - stored[bits, 32] < 0.17  # fmt: skip
+    assert abs(loss[5, 192] - loss[5, 32]) < 0.02 and round(loss[5, 192], 2) == 3.22
+    assert round(own, 2) == 3.16
+    assert [round(loss[case], 1) for case in ((4, 192), (3, 32), (4, 0), (3, 192))] == [3.6, 4.5, 3.9, 6.0]  # fmt: skip
+    assert min(loss[2, 32], loss[3, 0] + 1) > uniform
+    for bits in (
+        4,
+        5,
+    ):  # at half a bit; the logs are halfway and a third of the way between two points
+        more = {key: loss[key] - own for key in loss if key[0]}
+        half = (more[bits - 1, 32] * more[bits, 32]) ** 0.5
+        third = more[bits, 192] ** (2 / 3) * more[bits + 1, 192] ** (1 / 3)
+        assert third < more[bits, 64] < half
 
 # %% [markdown]
 # ## Silent mistakes
@@ -427,6 +467,8 @@ pd.DataFrame(
 # %% [markdown]
 # **All four say *Paris*.**
 # (The loss is the one on the first 600 tokens of the story; the chapter takes 400 of them.)
+# So one prompt is no test.
+# (A chat about Japan finds one of the three, since with halves the whole answer is *The capital of Japan.*)
 # With halves 29 of the 30 capitals are right, one more than without the mistake, although the loss on our story has nearly doubled.
 # The base costs 0.15 nats, and nobody who doesn't know the right loss would notice.
 # And the wrong $\varepsilon$ costs nothing at all that we could measure, and still a logit moves by 0.035.
@@ -440,6 +482,9 @@ with cu.guard(
     "All three mistakes still say Paris; with halves one more capital is right and the loss is 5.36 instead of 3.00; ε only moves the logits."
 ):
     assert {run.examples[0]["says"] for run in mistakes.values()} == {" Paris"}
+    asked_for = {name: run.examples[0]["asked"] for name, run in mistakes.items()}
+    assert asked_for.pop("halves") == "The capital of Japan."
+    assert set(asked_for.values()) == {"The capital of Japan is Tokyo."}
     silent = {name: run.result for name, run in mistakes.items()}
     assert silent["halves"]["capitals"] == 29 == silent["none"]["capitals"] + 1
     assert 1.7 < silent["halves"]["loss"] / silent["none"]["loss"] < 1.85
@@ -455,11 +500,13 @@ with cu.guard(
 # Fourteen of them, with their free paraphrases, were a first trial, and for the other thirty and for all close paraphrases we knew no cosine when we wrote them.
 # The twelve swapped roles were written by one person in one sitting, and all are short English sentences.
 #
+# With blocks of 64 the loss lies between those of 32 and of 192, at 4.5 stored bits and at 5.5.
+#
 # In the search the best size of a piece was chosen on the questions themselves, for both sides alike.
 # BM25 has its usual constants, 1.5 and 0.75.
 #
-# The curves of the lens look alike for two other prompts, without `<|endoftext|>` and with *Q: … A: It is*.
-# There the plain lens has the median ranks 3,783 and 9,990 after layer 23, and the centered lens 4 and 5.
+# The curves of the lens look alike for *The people of X are* and for *Q: What is the capital of X? A: It is*, where the centered lens gives the capital the ranks 7 and 5 after layer 23.
+# Compared with *The capital of X is*, the first tells 24 to 30 countries up to layer 22, and the second, which is less like it, 11 to 29.
 #
 # </details>
 #
@@ -468,8 +515,9 @@ with cu.guard(
 # - Linzen, T. (2016).
 #   [Issues in evaluating semantic spaces using word analogies](https://arxiv.org/abs/1606.07736).
 #   RepEval.
-# - Mikolov, T., Chen, K., Corrado, G. and Dean, J. (2013).
-#   [Efficient estimation of word representations in vector space](https://arxiv.org/abs/1301.3781).
+# - Mikolov, T., Yih, W. and Zweig, G. (2013).
+#   [Linguistic regularities in continuous space word representations](https://aclanthology.org/N13-1090).
+#   NAACL.
 # - nostalgebraist (2020).
 #   [Interpreting GPT: the logit lens](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens).
 # - Reimers, N. and Gurevych, I. (2019).

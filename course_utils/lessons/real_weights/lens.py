@@ -12,14 +12,17 @@ from course_utils.data.prose import story_text
 from course_utils.interventions import record_activations
 from course_utils.kit.runs import stored
 from course_utils.lessons.real_weights.experiments import COUNTRIES
-from course_utils.lessons.real_weights.smollm import BASE, SIZES, SmolLM, reference
+from course_utils.lessons.real_weights.smollm import BASE, SIZES, SmolLM, chat, reference
 
 LAYERS = SIZES["num_layers"]
 CAPITALS = COUNTRIES["well known"] | COUNTRIES["another city is larger"]
 PROMPTS = (
     "<|endoftext|>The capital of {} is",
-    "The capital of {} is",
+    "<|endoftext|>The currency of {} is",
+    "<|endoftext|>The people of {} are",
+    "<|endoftext|>The food in {} is",
     "<|endoftext|>Q: What is the capital of {}? A: It is",
+    "The capital of {} is",
 )
 
 
@@ -40,39 +43,80 @@ def rank(scores: Tensor, wanted: Tensor) -> Tensor:
 def lens(lm: SmolLM, x: Tensor, *, centered: bool = False) -> Tensor:
     """Logits (texts, vocabulary) that a stream (texts, embed_dim) would give if no layer came after it.
 
-    nostalgebraist (2020), "Interpreting GPT: the logit lens". If it is centered, the mean over the texts is subtracted
-    instead of the last norm.
+    nostalgebraist (2020), "Interpreting GPT: the logit lens". If it is centered, each logit's mean over the texts is
+    subtracted.
     """
-    return lm.model.output(x - x.mean(0) if centered else lm.model.norm(x))
+    logits = lm.model.output(lm.model.norm(x))
+    return logits - logits.mean(0) if centered else logits
 
 
-@stored(
-    cases=[
-        {"prompt": prompt, "centered": centered} for prompt in PROMPTS for centered in (False, True)
-    ]
-)
-def logit_lens(*, prompt: str, centered: bool) -> dict[str, Any]:
-    """The median rank of the right capital after each layer, at the last token; and how many countries it is right for.
+def streams(lm: SmolLM, prompt: str) -> Tensor:
+    """(layers, countries, embed_dim): the residual stream after each layer, at the last token of a prompt."""
+    ids, _ = _capitals(lm, prompt)
+    with torch.inference_mode(), record_activations(lm.model) as run:
+        lm.model(ids)
+    return torch.stack([run[f"layers.{layer}.residual"][:, -1] for layer in range(LAYERS)])
 
-    "right": of the capitals, the right one has the largest logit.
+
+def matched(x: Tensor, y: Tensor) -> int:
+    """How many rows of x (texts, embed_dim) have the largest cosine with y's row of the same number.
+
+    Of both, the mean over the texts is subtracted first.
+    """
+    x, y = (F.normalize(each - each.mean(0), dim=-1) for each in (x, y))
+    return int(((x @ y.T).argmax(1) == torch.arange(len(x))).sum())
+
+
+def preferred(logits: Tensor, wanted: Tensor) -> int:
+    """In how many rows the wanted token (rows,) has the largest logit of all the tokens that some row wants."""
+    names = wanted.unique()
+    return int((names[logits[:, names].argmax(-1)] == wanted).sum())
+
+
+def read(lm: SmolLM, x: Tensor, *, centered: bool) -> dict[str, float]:
+    """What a lens reads in streams (countries, embed_dim): the capital, and the country itself.
+
+    Of both the median rank, and for how many countries the right one is `preferred`.
+    """
+    logits = lens(lm, x, centered=centered)
+    _, capital = _capitals(lm, PROMPTS[0])
+    names = {"capital": capital, "country": countries(lm)}
+    seen = {name: rank(logits, token).median().item() for name, token in names.items()}
+    return seen | {f"right {name}": preferred(logits, token) for name, token in names.items()}
+
+
+def countries(lm: SmolLM) -> Tensor:
+    """The token of each country."""
+    return lm.encode(*(" " + country for country in CAPITALS))[:, 0]
+
+
+@stored(cases=[{"prompt": prompt, "other": PROMPTS[prompt == PROMPTS[0]]} for prompt in PROMPTS])
+def logit_lens(*, prompt: str, other: str) -> dict[str, Any]:
+    """What both lenses `read` after each layer at the last token, and how many countries another prompt tells.
+
+    "matched": countries whose vector is nearest to that of the same country in the other prompt.
     """
     lm = reference()
     ids, wanted = _capitals(lm, prompt)
-    with torch.inference_mode(), record_activations(lm.model) as run:
-        said = lm.model(ids)[:, -1].argmax(-1)
-    ranks, right = [], []
-    names = wanted.unique()
-    for layer in range(LAYERS):
-        with torch.inference_mode():
-            logits = lens(lm, run[f"layers.{layer}.residual"][:, -1], centered=centered)
-        ranks.append([layer, rank(logits, wanted).median().item()])
-        right.append([layer, (names[logits[:, names].argmax(-1)] == wanted).sum().item()])
-    result = {"answered": (said == wanted).sum().item(), "countries": len(wanted)}
-    result |= {f"after_{layer}": ranks[layer][1] for layer in (22, 23, 28)}
-    return {
-        "result": result | {"right_after_23": right[23][1]},
-        "curves": {"rank": ranks, "right": right},
-    }
+    x, y = streams(lm, prompt), streams(lm, other)
+    curves: dict[str, list] = {"matched": []}
+    with torch.inference_mode():
+        answered = int((lm.model(ids)[:, -1].argmax(-1) == wanted).sum())
+        for layer in range(LAYERS):
+            curves["matched"].append([layer, matched(x[layer], y[layer])])
+            for name, centered in (("plain", False), ("centered", True)):
+                for what, value in read(lm, x[layer], centered=centered).items():
+                    curves.setdefault(f"{name} {what}", []).append([layer, value])
+    after = {name: curve[23][1] for name, curve in curves.items()}
+    return {"result": {"answered": answered, **after}, "curves": curves}
+
+
+@stored()
+def bare_rows() -> dict[str, float]:
+    """What the centered lens `read`s in the countries' rows of the embedding, before any layer."""
+    lm = reference()
+    with torch.inference_mode():
+        return read(lm, lm.model.embedding(countries(lm)), centered=True)
 
 
 # Longer copies ------------------------------------------------------------------------------------
@@ -154,7 +198,10 @@ def mistaken(lm: SmolLM, mistake: str) -> Iterator[None]:
 
 @stored(cases=[{"mistake": mistake} for mistake in MISTAKES], data=["prose/story.txt"])
 def silent(*, mistake: str) -> dict[str, Any]:
-    """What a mistake does to Paris, to thirty capitals, to the loss on our story, and to the logits there."""
+    """What a mistake does to Paris, to thirty capitals, to the loss on our story, and to the logits there.
+
+    "asked": the first line of the answer to a question in the chat template.
+    """
     lm = reference()
     story = torch.cat(
         [torch.zeros(1, 1, dtype=torch.long), lm.encode(story_text())[:, :600]], dim=1
@@ -166,6 +213,7 @@ def silent(*, mistake: str) -> dict[str, Any]:
         with mistaken(lm, mistake):
             logits, last = lm.model(story[:, :-1]), lm.model(ids)[:, -1]
             first = lm.model(lm.encode("The capital of France is"))[0, -1].softmax(-1)
+            asked = lm.write(chat("What is the capital of Japan?"), max_new=10)
     return {
         "result": {
             "paris": first[paris].item(),
@@ -174,5 +222,5 @@ def silent(*, mistake: str) -> dict[str, Any]:
             "moved": (logits - right).abs().max().item(),
             "largest": right.abs().max().item(),
         },
-        "examples": [{"says": lm.decode([first.argmax()])}],
+        "examples": [{"says": lm.decode([first.argmax()]), "asked": asked.strip().split("\n")[0]}],
     }

@@ -17,6 +17,7 @@ from course_utils.interventions import intervene, record_activations
 from course_utils.kit.runs import Runs, stored
 from course_utils.lessons.real_weights import experiments
 from course_utils.lessons.real_weights.experiments import CAPITALS, COUNTRIES
+from course_utils.lessons.real_weights.lens import bare_rows as bare_rows
 from course_utils.lessons.real_weights.lens import logit_lens as logit_lens
 from course_utils.lessons.real_weights.lens import longer_copies as longer_copies
 from course_utils.lessons.real_weights.lens import silent as silent
@@ -340,7 +341,7 @@ def patching(*, what: str) -> dict[str, Any]:
 
 BITS = [
     {"bits": 0, "block": 0},  # as it comes
-    *({"bits": bits, "block": block} for block in (32, 0) for bits in (2, 3, 4, 5, 6)),
+    *({"bits": bits, "block": block} for block in (32, 64, 192, 0) for bits in (2, 3, 4, 5, 6)),
 ]
 SHIFT = 16
 """By so much the borders of our blocks differ from the file's, on whose own blocks four bits would cost nothing."""
