@@ -200,6 +200,19 @@ def test_writing_is_repeatable_and_greedy_by_default(small):
     )
 
 
+def test_a_word_of_several_tokens_has_all_their_places_and_parts_of_others_have_none(small):
+    lm = filled(small[1])
+    texts = [lm.decode([i]) for i in lm.tokenizer.encode("he said the").ids]
+    assert "".join(texts[place] for place in lm.places("he said the", "said")).strip() == "said"
+    with pytest.raises(ValueError, match="'sai' does not occur"):
+        lm.places("he said the", "sai")
+
+
+def test_a_text_that_was_cut_ends_in_the_mark(small):
+    lm = filled(small[1])
+    assert lm.write("the", max_new=3, mark="…").endswith("…")
+
+
 def test_the_block_is_the_packages_layer():
     cu.seed_everything(0)
     ours = smollm.Block(32, 4, 2, 64, base=1e5)
@@ -238,6 +251,16 @@ def test_without_the_weights_another_case_is_named_and_shown(capsys):
     assert known(in_each_layer, None, country="Atlantis")["country"] == "Cuba"
     said = capsys.readouterr().out
     assert "no answer for 'Atlantis'" in said and "'Cuba'" in said
+
+
+def without(lm, question, words):
+    raise AssertionError("there are no weights")
+
+
+def test_without_the_weights_the_case_that_is_most_alike_is_shown(capsys):
+    said = known(without, None, question="What is the opposite of hot?", words=["hot"])
+    assert said["hot"].startswith("The opposite of")
+    assert "no answer for ['hot']" in capsys.readouterr().out
 
 
 def test_the_page_asks_for_nothing_that_was_not_recorded():

@@ -424,7 +424,7 @@ for word, said in known(without, lm, question=question, words=words).items():
 # %% [markdown]
 # And why can't the model speak without the first `<|im_start|>`, which says nothing?
 # A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
-# Hidden from the question on, it is too late for another sink.
+# Hidden from the question on, it is too late for a good new one.
 # But if *no* token may ever look at it, not even those before the question, another token takes its place.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -543,7 +543,7 @@ right.set(xlabel="Head that may not look", ylabel="Mean P(capital)", ylim=(0, 1)
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head that is clearly missed when it alone may not look.
+# Head 4 puts nearly all of its weight on the country, and it is the only head without whose look the probability halves.
 # Without heads 4 and 5 together only 0.08 is left.
 # Head 1 puts 0.77 of its weight there, and while head 4 looks, hardly anything happens without head 1.
 # So once more, **a weight shows where a head looks, and not what is needed**.
@@ -572,6 +572,8 @@ fig
 # %% [markdown]
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on at the last position.
 # **What carries it over is the attention of layer 23**, whose output alone moves the answer 0.99 of the way, on average over six pairs in both directions.
+# And what do the earlier looks of *is* bring?
+# Nothing that the answer needs from *this* country, because up to layer 22 the vector at *is* can come from the run of another one, and hardly anything moves.
 #
 # In another sentence, is it another layer?
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
@@ -613,7 +615,7 @@ cu.predict(
     answer="no copying, and the story hardly changes",
     wrong={
         "some copying, and the story hardly changes": "The other heads put little weight on the right place. Can they do the work of these eight?",
-        "no copying, and the story's loss rises a lot": "The story repeats names, so this is a good thought. But how many of its tokens can only be known by copying?",
+        "no copying, and the story's loss rises a lot": "A text may well need copying, so this is a good thought. But how many tokens of our story can only be known by copying?",
         "hardly anything changes": "That would be so if many heads did the same. In the map only a few are dark.",
     },
     why="These eight heads are needed for copying, and our story hardly repeats anything that can't be guessed otherwise. Texts that do repeat things miss the heads, as you will see.",
@@ -629,14 +631,16 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 
 # %% [markdown]
 # **Without these eight heads of 270 nothing is copied anymore.**
-# The loss on our story hardly changes, but on a piece of news, in which names come back, it rises by 0.8.
+# The loss on our story hardly changes, but on a piece of news, in which invented names come back, it rises by 0.8.
 # Eight other heads of the same layers, as a control, cost only a little of the copying, and hardly anything on the news.
+# Taken away one at a time, some of the eight are missed and some are not, and head 17.4, the second best in the map, leaves copying as it was.
 #
 # But how can a head find the token *after* an earlier one?
 # The key of that token has to say what stood before it, so a head of an earlier layer must have written it there.
 # Head 16.0 is such a **previous-token head**, with 0.90 of its weight on the token before.
-# Without this one head only a tenth is copied, as the last row shows, and the weights of the three best heads of layer 17 on the right place fall from 0.6 and more to 0.03 and less.
-# So **copying takes two steps here**, one in layer 16 and one in a later layer.
+# Without this one head only a tenth is copied, as the last row shows, and the weights of the three best heads of layer 17 on the right place fall from about 0.7 to 0.03 and less.
+# So **copying takes at least two steps here**, one in layer 16 and one in a later layer.
+# (Heads 0.5 and 1.3 are missed as much as 16.0, and we don't know what they do.)
 #
 # ## What it makes up
 #
@@ -689,7 +693,7 @@ ax.set(xlabel="Probability of the first token (blue dot: right, red cross: wrong
 fig
 
 # %% [markdown]
-# All invented countries lie below 0.2, and all well-known ones but Iran, whose answer begins with *known as*, lie above.
+# All twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3, while all well-known ones but Iran, whose answer begins with *known as*, lie above.
 # (In *West Korea*, whose name is like a real one's, it believes, and gives *Seoul* 0.79.)
 # But *Istanbul* gets 0.53, about as much as the true *Canberra*, and so does *Fakarakala*, a city that doesn't exist, while *Bern*, which is right, has 0.13.
 # So here **doubt told the invented countries from the well-known ones, and it did not tell true from false**.
@@ -703,13 +707,14 @@ Markdown(
     "It was asked without a system prompt, which most programs put in front to say who the assistant is.\n"
     "- **The layer.** The gray lines are fourteen countries of one token; for Egypt the model says *Alexandria* here. Of the 13 · 29 answers with another layer forbidden one is wrong, Poland's without layer 22. "
     "Of the 32 known countries of our lists 37 of 928 such answers are wrong, nearly all of them of seven countries with a probability below 0.5. "
-    "In the chat template the answer has named the country once more before it says *is*; there both places have to be forbidden.\n"
+    "In the chat template the answer has named the country once more before it says *is*; there both places have to be forbidden. "
+    "Layer 23 is the lowest for 12 and 14 of 14 countries in *The capital city of X is* and *The largest city of X is*, for 6 in *People in X speak*, and for 1 and 0 in *The language spoken in X is* and *The currency of X is*.\n"
     "- **Patching.** Six pairs in both directions; the attention of layer 23 moved between 0.92 and 1.07 of the way, each other layer at most 0.16.\n"
     "- **Copying.** The best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others. "
     "Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and cost the news at most 0.15. "
     "Thirty draws of eight heads anywhere left between 0.02 and 0.77, three of them less than 0.3, since some take what the induction heads read. "
-    "Of the nine heads of layer 16, each taken away alone, only head 0 is missed.\n"
-    "- **What it makes up.** One form of the question; all lists but the names like real ones were written before we looked.\n"
+    "Of the nine heads of layer 16, each taken away alone, only head 0 is missed, and of the eight best heads 18.6 leaves 0.42, 17.3 0.49 and 17.4 and 17.5 what it was.\n"
+    "- **What it makes up.** One form of the question; all lists but the names like real ones were written before we looked. Of the forty more invented names seven came above 0.2, up to 0.28, and five of the twelve little known countries lie below 0.2.\n"
     "\n\n</details>"
 )
 
@@ -805,9 +810,11 @@ with cu.guard(
 with cu.guard(
     "Of the heads of layer 16 only head 0 is missed by copying, and without it the heads of layer 17 look elsewhere."
 ):
-    of_16 = [
-        run.result["copied"] for run in cu.stored_runs("real_weights", "copying", take="layer 16")
-    ]
+    alone = {
+        divmod(run.config["seed"], 9): run.result["copied"]
+        for run in cu.stored_runs("real_weights", "copying", take="alone")
+    }
+    of_16 = [alone[16, head] for head in range(9)]
     assert of_16[0] < 0.12 and min(of_16[1:]) > 0.58
     whole, without_16 = (
         torch.tensor(run.examples[0]["gave"])
@@ -818,8 +825,29 @@ with cu.guard(
     assert (
         min(whole[head] for head in three) > 0.55 and max(without_16[head] for head in three) < 0.04
     )
+    assert max(alone[0, 5], alone[1, 3]) < 0.15 and alone[17, 4] > 0.6 > alone[17, 3] > alone[18, 6]
     (before, _) = cu.stored_runs("real_weights", "token_before")
     assert torch.tensor(before.examples[0]["gave"]).argmax() == 16 * 9
+
+with cu.guard("Of 30 capitals it names 28 with the mark in front, and 20 without."):
+    right = [run.result["right"] for run in cu.stored_runs("real_weights", "thirty_capitals")]
+    assert right == [28, 20]
+
+with cu.guard(
+    "In other sentences about cities layer 23 is the lowest, too, and in others it isn't."
+):
+    sentences = cu.stored_runs("real_weights", "other_sentences")
+    assert [run.result["lowest_23"] for run in sentences] == [12, 14, 0, 1, 6]
+
+with cu.guard("Forty more invented names lie below 0.3, seven of them above 0.2."):
+    (more,) = cu.stored_runs("real_weights", "first_words")
+    values = more.examples[0]["gave"].values()
+    assert len(values) == 40 and max(values) < 0.3 and sum(p > 0.2 for p in values) == 7
+
+with cu.guard("Ten draws of eight other heads cost the news at most 0.15."):
+    (none,) = cu.stored_runs("real_weights", "copying", take="best", count=0)
+    draws = cu.stored_runs("real_weights", "copying", take="same layers")
+    assert len(draws) == 10 and max(r.result["news"] for r in draws) - none.result["news"] < 0.155
 
 with cu.guard("The news misses the eight heads by 0.8 nats, and eight others not at all."):
     (whole_run, eight_out, others_out, _) = (
@@ -856,9 +884,9 @@ with cu.guard(
 # - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights, stored here in blocks of four-bit numbers.
 # - A chat is one long text in a format with special tokens, and the model goes on with it.
 # - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw by forbidding the look and by exchanging activations.
-# - To copy random tokens this model needs a head that looks at the token before, and eight later ones that find what came next.
-#   Our story hardly misses them, and a text in which names come back does.
-# - A probability below 0.2 was a warning here, though *Bern* had less, and one above 0.5 was no proof.
+# - Without one head that looks at the token before, or without eight later ones together, this model doesn't copy random tokens.
+#   Our story hardly misses them, and a text in which invented names come back does.
+# - A probability below 0.3 was a warning here, though *Bern* had less, and one above 0.5 was no proof.
 #
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.

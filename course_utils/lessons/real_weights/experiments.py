@@ -29,6 +29,14 @@ INVENTED = (
     "Zembria", "Kandora", "Ulmeria", "Dravania", "Sorbistan", "Halvetia",
 )  # fmt: skip
 
+MORE_INVENTED = (
+    "Albaria", "Brovania", "Cestoria", "Dorvinia", "Elmania", "Faroland", "Gestovia", "Harmonia", "Istania", "Jorvia",
+    "Kelmoria", "Lusania", "Marovia", "Nerania", "Oltavia", "Pendoria", "Quintania", "Rovaria", "Selgaria", "Tormania",
+    "Ulvania", "Vestoria", "Wendaria", "Xandia", "Yorvania", "Zelmaria", "Baltora", "Corvania", "Drenovia", "Estolia",
+    "Filmoria", "Granovia", "Hestia", "Illmaria", "Jastania", "Kordavia", "Lendoria", "Montavia", "Norvaria", "Orlavia",
+)  # fmt: skip
+"""Forty names more, for a second look."""
+
 COUNTRIES: dict[str, dict[str, str]] = {
     "well known": {
         **CAPITALS, "Ireland": "Dublin", "Russia": "Moscow", "China": "Beijing", "India": "New Delhi",
@@ -211,6 +219,15 @@ def others(best: Heads, seed: int, count: int = 8) -> Heads:
         taken.append(free[int(torch.randint(len(free), (), generator=draws))])
         found.append(list(taken[-1]))
     return found
+
+
+def first_words(lm: SmolLM) -> dict[str, float]:
+    """`MORE_INVENTED` → the probability of the first token of the capital."""
+    gave = {}
+    for country in MORE_INVENTED:
+        text = chat(f"What is the capital of {country}?") + f"The capital of {country} is"
+        gave[country] = lm.model(lm.encode(text))[0, -1].softmax(-1).max().item()
+    return gave
 
 
 def capitals(lm: SmolLM, kind: str) -> dict[str, list]:

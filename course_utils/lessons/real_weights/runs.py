@@ -267,6 +267,46 @@ def all_countries() -> dict[str, Any]:
     return {"result": result, "examples": [{"rows": rows}]}
 
 
+SENTENCES = (
+    "The capital city of {} is",
+    "The largest city of {} is",
+    "The currency of {} is",
+    "The language spoken in {} is",
+    "People in {} speak",
+)
+
+
+@stored(cases=[{"sentence": sentence} for sentence in SENTENCES])
+def other_sentences(*, sentence: str) -> dict[str, Any]:
+    """In which layer the last token most needs its look at the country, in another sentence, over fourteen countries.
+
+    "lowest_23": for how many it is layer 23. "kept": the share of P(best token) that is left without it, on average.
+    """
+    lm, lowest, kept = reference(), 0, []
+    for country in CAPITALS:
+        ids = lm.encode("<|endoftext|>" + sentence.format(country))
+        place = lm.encode("<|endoftext|>" + sentence.partition("{")[0].rstrip()).shape[1]
+        probs = last_step(lm, ids, [([], []), *(([place], [layer]) for layer in range(LAYERS))])
+        p = probs[:, probs[0].argmax()]
+        lowest += int(p[1:].argmin() == 23)
+        kept.append((p[24] / p[0]).item())
+    return {"lowest_23": lowest, "kept": sum(kept) / len(kept), "countries": len(kept)}
+
+
+@stored(cases=[{"front": front} for front in ("<|endoftext|>", "")])
+def thirty_capitals(*, front: str) -> dict[str, float]:
+    """Right answers after “The capital of X is” with something in front, by the first token of the capital."""
+    lm, right, asked = reference(), 0, COUNTRIES["well known"] | COUNTRIES["another city is larger"]
+    for country, capital in asked.items():
+        ids, wanted = (
+            lm.encode(f"{front}The capital of {country} is"),
+            lm.encode(" " + capital)[0, 0],
+        )
+        with torch.inference_mode():
+            right += int(lm.model(ids)[0, -1].argmax() == wanted)
+    return {"right": right, "asked": len(asked)}
+
+
 @stored()
 def weight_on_country() -> dict[str, Any]:
     """The weight of each layer at *is* on the country, summed over its heads: mean over the fourteen countries."""
@@ -439,13 +479,17 @@ induction_scores = of_lesson(
     [{"seed": 0}, {"seed": 1}, {"seed": 0, "without": [[16, 0]]}],
 )
 token_before = of_lesson(experiments.token_before, [{"seed": seed} for seed in (0, 1)])
+first_words = of_lesson(experiments.first_words, [{}])
 capitals = of_lesson(experiments.capitals, [{"kind": kind} for kind in COUNTRIES])
 
+ALONE = [(16, head) for head in range(9)]
+ALONE += [(18, 6), (17, 4), (17, 3), (17, 5), (23, 2), (18, 7), (23, 7), (20, 6)]
+ALONE += [(0, 5), (1, 3), (11, 1)]
 COPYING = [
     *({"take": "best", "count": count} for count in (0, 1, 2, 4, 8, 16)),
     *({"take": "same layers", "count": 8, "seed": seed} for seed in range(10)),
     *({"take": "anywhere", "count": 8, "seed": seed} for seed in range(30)),
-    *({"take": "layer 16", "count": 1, "seed": head} for head in range(9)),
+    *({"take": "alone", "count": 1, "seed": 9 * layer + head} for layer, head in ALONE),
 ]
 
 
@@ -453,8 +497,8 @@ COPYING = [
 def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     """What is copied rightly, and the loss on our story, without some heads.
 
-    The best by their scores on two draws; as many others of the same layers; as many others anywhere; or one head of
-    layer 16, the one that `seed` says. "Others" are not among the 24 best.
+    The best by their scores on two draws; as many others of the same layers; as many others anywhere; or the one
+    head 9 · layer + head that `seed` says. "Others" are not among the 24 best.
     """
     lm, draws = reference(), torch.Generator().manual_seed(seed)
     with torch.inference_mode():
@@ -464,8 +508,8 @@ def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     if take == "anywhere":
         rest = sorted(best[24:])
         heads = [rest[i] for i in torch.randperm(len(rest), generator=draws)[:count].tolist()]
-    if take == "layer 16":
-        heads = [[16, seed]]
+    if take == "alone":
+        heads = [divmod(seed, HEADS)]
     if take == "same layers":
         heads = experiments.others(best, seed, count)
     with torch.inference_mode():
