@@ -158,9 +158,11 @@ def test_the_search_ends_with_the_last_token_and_forbids_all_the_others_at_once(
         expect(all_at_once).to_have_attribute("aria-pressed", "true")
         text = asked["answers"][",".join(map(str, same))][0]
         assert said(page) == text and "Tokyo" not in text
+        expect(side).to_contain_text("but not all thirteen together")
         expect(part(page, "before")).to_contain_text("without thirteen of the 16 tokens")
         all_at_once.click()
         assert said(page) == asked["answers"][""][0]
+        expect(side).not_to_contain_text("but not all thirteen together")
 
 
 def test_several_words_are_forbidden_at_once_down_to_the_fewest(open_widget):

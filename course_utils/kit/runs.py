@@ -219,7 +219,7 @@ class Runs:
             datetime.date.today().isoformat(),
             torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
             torch.get_num_threads(),
-            round(time.perf_counter() - began, 1),
+            max(0.1, round(time.perf_counter() - began, 1)),
             self.digest(),
             list(outcome.get("examples", [])),
         )

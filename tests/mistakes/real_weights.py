@@ -895,6 +895,7 @@ def _looks(model, ids, read=lambda z: z[0, -1].softmax(-1), **forbidden):
 
 ANSWERS = {
     "logits": ("sum to", "softmax"),
+    "counted_back": ("numbers counted from 0", "At which position stands"),
     "for_everybody": ("no look at [2] in layer 1", "Who asks?"),
     "in_every_layer": ("no look at [2] in layer 1", "In which layer?"),
     "at_nothing": ("no look at [2] in layer 1", "At what may it not look?"),

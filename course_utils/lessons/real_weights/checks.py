@@ -659,9 +659,15 @@ def _without(model: GPT, ids: Tensor, **forbidden) -> Tensor:
 
 def _of_look(candidate: Callable, places: list[int], layer: int) -> tuple[Tensor, GPT, Tensor]:
     model, ids = _asked()
-    with torch.no_grad():
+    with torch.no_grad(), explained(_about_look):
         answer = candidate(model, ids, places, layer)
     return expect_shape(answer, (20,)), model, ids
+
+
+def _about_look(said: str) -> str:
+    """A hint for a position that is counted from the end."""
+    last = "At which position stands the last of n tokens, counted from 0? At n − 1: `ids.shape[1] - 1`."
+    return last if "counted from 0" in said else ""
 
 
 @my_without_look.must("gives a probability for each token of the vocabulary")

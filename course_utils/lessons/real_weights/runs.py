@@ -267,30 +267,49 @@ def all_countries() -> dict[str, Any]:
     return {"result": result, "examples": [{"rows": rows}]}
 
 
-SENTENCES = (
-    "The capital city of {} is",
-    "The largest city of {} is",
-    "The currency of {} is",
-    "The language spoken in {} is",
-    "People in {} speak",
-)
+LANGUAGES = {
+    "Japan": "Japanese", "France": "French", "Germany": "German", "Norway": "Norwegian", "Italy": "Italian",
+    "Spain": "Spanish", "Portugal": "Portuguese", "Greece": "Greek", "Poland": "Polish", "Austria": "German",
+    "Hungary": "Hungarian", "Sweden": "Swedish", "Finland": "Finnish", "Egypt": "Arabic",
+}  # fmt: skip
+SENTENCES: dict[str, dict[str, str]] = {
+    "The capital city of {} is": CAPITALS,
+    "The language spoken in {} is": LANGUAGES,
+    "People in {} speak": LANGUAGES,
+}
+"""Sentence → country → the word that is followed, however likely others are."""
 
 
 @stored(cases=[{"sentence": sentence} for sentence in SENTENCES])
 def other_sentences(*, sentence: str) -> dict[str, Any]:
     """In which layer the last token most needs its look at the country, in another sentence, over fourteen countries.
 
-    "lowest_23": for how many it is layer 23. "kept": the share of P(best token) that is left without it, on average.
+    "lowest_23": for how many it is layer 23. "kept": the share of the word's probability that is left without it, mean.
     """
     lm, lowest, kept = reference(), 0, []
-    for country in CAPITALS:
+    for country, word in SENTENCES[sentence].items():
         ids = lm.encode("<|endoftext|>" + sentence.format(country))
         place = lm.encode("<|endoftext|>" + sentence.partition("{")[0].rstrip()).shape[1]
         probs = last_step(lm, ids, [([], []), *(([place], [layer]) for layer in range(LAYERS))])
-        p = probs[:, probs[0].argmax()]
+        p = probs[:, lm.encode(" " + word)[0, 0]]
         lowest += int(p[1:].argmin() == 23)
         kept.append((p[24] / p[0]).item())
     return {"lowest_23": lowest, "kept": sum(kept) / len(kept), "countries": len(kept)}
+
+
+@stored(cases=[{"block": block} for block in ("first", "second", "both")])
+def look_before(*, block: str) -> dict[str, float]:
+    """What is copied if head 16.0 may not look at the token before, in one block of the random tokens or in both."""
+    lm, right = reference(), []
+    places = {"first": range(1, 41), "second": range(41, 81), "both": range(1, 81)}[block]
+    with torch.inference_mode(), intervene(lm.model) as acts:
+        for place in places:
+            if place < 80:
+                acts.knock_out(layers=16, heads=0, queries=place, keys=place - 1)
+        for text in experiments.repeated(seed=9):
+            best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
+            right.append((best == text[:, 42:]).float().mean().item())
+    return {"copied": sum(right) / len(right)}
 
 
 @stored(cases=[{"front": front} for front in ("<|endoftext|>", "")])

@@ -74,7 +74,7 @@ const namesHTML = (question, gone) => (gone.length > NAMED
 function ruleText({ words }, gone) {
   if (!gone.some((token) => token < words[0])) return "";
   const rule = `No token from the question on may look at ${gone.length > 1 ? "them" : "it"}.`;
-  return gone.length === 1 && gone[0] === 0 ? `${rule} Only “user” and the line break after it still may.` : rule;
+  return gone.length === 1 && gone[0] === 0 ? `${rule} Only “user” and the line break after it may still look at it.` : rule;
 }
 
 // What is shown ---------------------------------------------------------------------------------
@@ -158,9 +158,11 @@ function searchHTML(question, { gone, tried }) {
   const isAll = gone.length > 1 && keyOf(gone) === keyOf(same);
   const all = isDone && answers[keyOf(same)]
     ? `<p>${button(`data-all="" aria-pressed="${isAll}"`, `Forbid all ${numberWord(same.length)} that change no word, at once`)}</p>` : "";
+  const together = isAll && !says(question, gone)
+    ? `<p>Each of the ${numberWord(same.length)} can be spared alone, but not all ${numberWord(same.length)} together.</p>` : "";
   return `<p class="task">Forbid one of the tokens. For ${tokens.length - lost.length} of the ${tokens.length} it still says <em>${key}</em>. \
 ${isDone ? `You found the other ${count}.` : `Find the other ${count}.`}</p>
-<p class="slots">${slots.join(" ")}</p>${tried.length ? tallyHTML(question, tried) : "<p>Take one at a time: press a token to forbid it, and press it again to allow it.</p>"}${told}${all}`;
+<p class="slots">${slots.join(" ")}</p>${tried.length ? tallyHTML(question, tried) : "<p>Take one at a time: press a token to forbid it, and press it again to allow it.</p>"}${told}${all}${together}`;
 }
 
 function leftText({ words, ...question }, gone) {
