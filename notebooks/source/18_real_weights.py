@@ -650,7 +650,7 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 #
 # ## What it makes up
 #
-# What does the model say about a country that doesn't exist, does it *hallucinate*?
+# What does the model say about a country that doesn't exist? Does it *hallucinate*?
 # We begin its answer in the chat template, *The capital of Valdoria is*, and let it go on.
 
 
@@ -660,7 +660,7 @@ for country, (says, p) in list(made_up.items())[:5]:
     print(f"{country:>10}:{says}  ({p:.2f})")
 
 # %% [markdown]
-# It answers as if it knew, but does its probability know better?
+# The model answers as if it knew, but does its probability know better?
 # We asked for the capitals of 24 well-known countries, of six countries whose capital isn't their largest city, of twelve little known countries, of twelve that don't exist, and of six more whose invented names are like a real one's.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -699,7 +699,7 @@ fig
 
 # %% [markdown]
 # All twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3, while all well-known ones but Iran, whose answer begins with *known as*, lie above.
-# (It takes *West Korea* for a real country and says *Seoul* with 0.79.)
+# (The model takes *West Korea* for a real country and says *Seoul* with 0.79.)
 # But for Turkey it says *Istanbul* with 0.53, about as much as the correct *Canberra* for Australia, and for Fiji *Fakarakala*, which doesn't exist, with 0.53 for its first piece, while the correct *Bern* for Switzerland gets 0.13.
 # So here **doubt told the invented countries from nearly all well-known ones, and it told true from false only in part**.
 # Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.

@@ -327,7 +327,7 @@ with cu.guard(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The block has only 5 random tokens and comes for the second time. How much of it is copied rightly, compared with a block of 40?",
+    "The block has only 5 random tokens and comes for the second time. How much of it is copied correctly, compared with a block of 40?",
     ["more, since there is less to remember", "about as much", "less"],
     answer="less",
     wrong={
@@ -383,7 +383,7 @@ with cu.guard(
 #
 # The file has four bits for most numbers.
 # Would fewer do?
-# We rounded the blocks' matrices again, in blocks of 32 or of 192 or with one scale for a whole row, and measured how much the loss grows on our short story, which the model can't have read.
+# We rounded the layers' matrices again, in blocks of 32 or of 192 or with one scale for a whole row, and measured how much the loss grows on our short story, which the model can't have read.
 # The horizontal axis counts all bits that are stored, so a number of four bits takes five in a block of 32, because $d$ and $m$ are shared by only 32 numbers.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -408,10 +408,10 @@ ax.legend(title="One scale for", loc="lower left")
 fig
 
 # %% [markdown]
-# **With larger groups the same loss costs almost a bit less per number.**
-# Groups of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and groups of 32 need six bits for it.
-# With about three stored bits groups of 192 reach 6.0, where the others are about as bad as a uniform guess.
-# In a group of 32 a whole bit per number goes into $d$ and $m$, and in a group of 192 only a sixth.
+# **In larger blocks the same loss costs almost a bit less per number.**
+# Blocks of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and blocks of 32 need six bits for it.
+# With about three stored bits blocks of 192 reach 6.0, where the others are about as bad as a uniform guess.
+# In a block of 32 a whole bit per number goes into $d$ and $m$, and in a block of 192 only a sixth.
 # A row saves the sixth as well, but its one scale has to fit its largest number.
 # (Of course the file was already rounded once, in blocks with other borders than ours.)
 
