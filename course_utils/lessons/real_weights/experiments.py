@@ -171,43 +171,45 @@ def induction_scores(lm: SmolLM, seed: int, without: Heads | None = None) -> lis
         seed: of the eight texts.
         without: heads that give nothing meanwhile.
     """
-    total, i = torch.zeros(30, 9), torch.arange(41, 80)  # <|endoftext|>, then 1 … 40 and 41 … 80
-    texts = repeated(seed, texts=8)
     with intervene(lm.model) as acts:
         for layer, head in without or []:
             acts.ablate(layers=layer, heads=head)
-        for text in texts:
-            with record_attention(lm.model) as maps:
-                lm.model(text[:, :-1])
-            for layer in range(30):
-                total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 39].mean(1)
-    return (total / len(texts)).tolist()
+        return _weight_back(lm, seed, 39)
 
 
 def token_before(lm: SmolLM, seed: int) -> list[list[float]]:
     """(layers, heads): the weight of each head on the token before, in the second block of eight texts."""
-    total, i = torch.zeros(30, 9), torch.arange(41, 80)
+    return _weight_back(lm, seed, 1)
+
+
+def _weight_back(lm: SmolLM, seed: int, back: int) -> list[list[float]]:
+    """(layers, heads): the mean weight, in the second block of eight texts, on the token so many places back."""
+    total, i = torch.zeros(30, 9), torch.arange(41, 80)  # <|endoftext|>, then 1 … 40 and 41 … 80
     texts = repeated(seed, texts=8)
     for text in texts:
         with record_attention(lm.model) as maps:
             lm.model(text[:, :-1])
         for layer in range(30):
-            total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - 1].mean(1)
+            total[layer] += maps[f"layers.{layer}.attention"][0, :, i, i - back].mean(1)
     return (total / len(texts)).tolist()
+
+
+def copied(lm: SmolLM) -> float:
+    """The share of the second block that is copied, in four texts."""
+    right = []
+    for text in repeated(seed=9):
+        best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
+        right.append((best == text[:, 42:]).float().mean().item())
+    return sum(right) / len(right)
 
 
 def without_heads(lm: SmolLM, heads: Heads) -> dict[str, float]:
     """The share of the second block that is copied, and the losses on our story and on `NEWS`, without these heads."""
-    right = []
     with intervene(lm.model) as acts:
         for layer, head in heads:
             acts.ablate(layers=layer, heads=head)
-        for text in repeated(seed=9):
-            best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
-            right.append((best == text[:, 42:]).float().mean().item())
-        losses = {"story": loss_on_story(lm), "news": loss_on(lm, NEWS)}
-    losses = {name: round(loss, 3) for name, loss in losses.items()}
-    return {"copied": round(sum(right) / len(right), 3), **losses}
+        gave = {"copied": copied(lm), "story": loss_on_story(lm), "news": loss_on(lm, NEWS)}
+    return {name: round(value, 3) for name, value in gave.items()}
 
 
 def others(best: Heads, seed: int, count: int = 8) -> Heads:

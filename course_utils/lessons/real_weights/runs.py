@@ -5,6 +5,7 @@ Greedy, without a system prompt. A run is made again by `make nightly`, and its 
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -300,16 +301,12 @@ def other_sentences(*, sentence: str) -> dict[str, Any]:
 @stored(cases=[{"block": block} for block in ("first", "second", "both")])
 def look_before(*, block: str) -> dict[str, float]:
     """What is copied if head 16.0 may not look at the token before, in one block of the random tokens or in both."""
-    lm, right = reference(), []
-    places = {"first": range(1, 41), "second": range(41, 81), "both": range(1, 81)}[block]
+    lm = reference()
+    places = {"first": range(1, 41), "second": range(41, 80), "both": range(1, 80)}[block]
     with torch.inference_mode(), intervene(lm.model) as acts:
         for place in places:
-            if place < 80:
-                acts.knock_out(layers=16, heads=0, queries=place, keys=place - 1)
-        for text in experiments.repeated(seed=9):
-            best = lm.model(text[:, :-1])[:, 41:].argmax(-1)
-            right.append((best == text[:, 42:]).float().mean().item())
-    return {"copied": sum(right) / len(right)}
+            acts.knock_out(layers=16, heads=0, queries=place, keys=place - 1)
+        return {"copied": experiments.copied(lm)}
 
 
 @stored(cases=[{"front": front} for front in ("<|endoftext|>", "")])
@@ -512,6 +509,16 @@ COPYING = [
 ]
 
 
+@cache
+def ranked() -> list[tuple[int, int]]:
+    """All heads, (layer, head), by their induction scores on two draws, the highest first."""
+    with torch.inference_mode():
+        scores = sum(
+            torch.tensor(experiments.induction_scores(reference(), seed)) for seed in (0, 1)
+        )
+    return [divmod(i, HEADS) for i in scores.flatten().argsort(descending=True).tolist()]
+
+
 @stored(cases=COPYING, data=["prose/story.txt"])
 def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     """What is copied rightly, and the loss on our story, without some heads.
@@ -520,9 +527,7 @@ def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     head 9 · layer + head that `seed` says. "Others" are not among the 24 best.
     """
     lm, draws = reference(), torch.Generator().manual_seed(seed)
-    with torch.inference_mode():
-        scores = sum(torch.tensor(experiments.induction_scores(lm, seed=each)) for each in (0, 1))
-    best = [divmod(i, HEADS) for i in scores.flatten().argsort(descending=True).tolist()]
+    best = ranked()
     heads = best[:count]
     if take == "anywhere":
         rest = sorted(best[24:])
