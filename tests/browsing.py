@@ -130,6 +130,19 @@ def run_all(page) -> None:
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
 
 
+def come_back(page: Page, remembers: str) -> Page:
+    """The same address in a new tab, as soon as it shows `remembers` (a selector): what the first tab has stored.
+
+    The first tab stays open: a busy browser hands on late what is stored, and from a tab that is gone not at all.
+    """
+    other = page.context.new_page()
+    other.goto(page.url)
+    while not other.locator(remembers).count():  # until the test's own limit
+        other.wait_for_timeout(500)
+        other.reload()
+    return other
+
+
 @contextmanager
 def opened(browser, address: str, **options) -> Iterator[Page]:
     """A page of the book that must ask no other host and report no error by the end."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from browsing import come_back
 from playwright.sync_api import expect
 from tiny_book import book
 
@@ -18,8 +19,8 @@ from course_utils.studio.paths import legs, onward, spans
 COURSE = load(files=False).whole
 WHOLE = CourseMap(COURSE)
 QUIZ = """<form class=course-quiz data-kind=quiz><fieldset><label><input type=radio>three</label></fieldset></form>
-<script>document.querySelector("form input").checked = Boolean(sessionStorage.answered);
-document.querySelector("form").addEventListener("change", () => { sessionStorage.answered = true; });</script>"""
+<script>document.querySelector("form input").checked = Boolean(localStorage.answered);
+document.querySelector("form").addEventListener("change", () => { localStorage.answered = true; });</script>"""
 COVER = "<div hidden><h1>To print</h1></div><article><h1>Cover</h1></article><a class=cu-start href=''>Start</a>"
 WAY = """[[path]]
 title = "Seeing"
@@ -60,16 +61,6 @@ def test_each_part_has_a_line_and_parts_beside_each_other_have_different_colors(
     assert len(colors) == len(many.parts) and all(a != b for a, b in pairwise(colors))
 
 
-def reload_until(page, state: str) -> None:
-    """Reload a page until its map shows this state: another process writes the storage, and takes its time."""
-    for _ in range(20):
-        page.reload()
-        if page.locator(f'[data-state="{state}"]').count():
-            return
-        page.wait_for_timeout(500)
-    raise AssertionError(page.locator("[data-state]").all())
-
-
 FIRST = "start_here/one_word"
 
 
@@ -106,7 +97,8 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
         f"<body>{COVER}{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>{QUIZ}"
         f"<style>svg {{ width: 100% }}</style>{next_cards(onward(COURSE, COURSE.chapters[1]))}<script>{script}</script>"
     )
-    page = browser.new_page(viewport={"width": width, "height": 800})
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
     page.goto(file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     crossing = page.locator(".cu-map-lines > li > ol > li").evaluate_all(
@@ -135,7 +127,8 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     assert state.count() == 0
     page.locator("#take-aways").scroll_into_view_if_needed()
     page.wait_for_function("localStorage.getItem('cu-progress')")
-    reload_until(page, "begun")  # a question waits
+    page = come_back(page, "[data-state=begun]")  # a question waits
+    state, onwards = page.locator("[data-state]"), page.locator(".cu-next:visible small")
     expect(state).to_have_attribute("data-number", "01")
     expect(page.get_by_role("button", name="To GPT")).to_have_attribute("aria-pressed", "true")
     expect(onwards).to_have_text("Next: 03 · To GPT")
@@ -143,7 +136,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     expect(page.locator("article h1 + p")).to_contain_text("Welcome back. Go on with 01")
     expect(page.locator("[data-here]")).to_have_attribute("data-number", "01")
     page.get_by_label("three").check()
-    reload_until(page, "done")
+    page = come_back(page, "[data-state=done]")
     page.get_by_role("button", name="Forget").click()
     page.wait_for_function("!localStorage.getItem('cu-way')")
-    page.close()
+    context.close()

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from browsing import html_page
+from browsing import come_back, html_page
 from playwright.sync_api import Page, expect
 
 import course_utils as cu
@@ -180,7 +180,8 @@ RESULT = OUTPUT.format('narrow wins<form data-explorer="width" data-address="wid
 @pytest.fixture
 def chapter(browser, tmp_path):
     """A page of the book with a prediction, opened at an address."""
-    page = browser.new_page()
+    context = browser.new_context()
+    page = context.new_page()
 
     def open_page(address: str = "", html: str = SECTION) -> Page:
         html = html.format(OUTPUT.format(shown(CHOICE)), RESULT)
@@ -189,7 +190,7 @@ def chapter(browser, tmp_path):
         return page
 
     yield open_page
-    page.close()
+    context.close()
 
 
 def expect_answers(page: Page, visible: bool) -> None:
@@ -207,15 +208,12 @@ def test_all_that_tells_is_veiled_until_the_reader_answers_and_an_answer_is_reme
     for text in ("Now watch.", "Later"):
         expect(page.get_by_text(text)).to_be_visible()
     page.get_by_role("button", name=press).click()
-    said = page.locator(".said")
     for _ in range(2):
+        said = page.locator(".said")
         expect_answers(page, visible=True)
         expect(said).to_contain_text("averages" if press == "wide" else "narrow.")
         expect(page.get_by_role("button", name="middle")).to_have_count(int(press == "Show me"))
-        page.reload()
-        while not said.text_content():  # another process writes the storage, and takes its time
-            page.wait_for_timeout(500)
-            page.reload()
+        page = come_back(page, ".said:not(:empty)")
 
 
 @pytest.mark.parametrize(
