@@ -126,6 +126,6 @@ def private_write(path: str | os.PathLike) -> Iterator[Path]:
         yield part
 
 
-def leads() -> bool:
-    """Whether this process writes: the first one of those that `torchrun` started, or the only one."""
+def is_first_process() -> bool:
+    """Whether this process prints and writes files: the first of those that `torchrun` started, or the only one."""
     return os.environ.get("RANK", "0") == "0"

@@ -34,7 +34,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from course_utils.files import LESSONS, ROOT, atomic_write, leads, locked
+from course_utils.files import LESSONS, ROOT, atomic_write, is_first_process, locked
 from course_utils.kit.digest import SOURCES, Node, Sources, digest_of, needed
 from course_utils.kit.tuned import at_best_rate, crossed
 
@@ -331,7 +331,7 @@ def write(slug: str, *new: StoredRun) -> None:
 
     Several processes may do so at a time; of those that train together the first does.
     """
-    if not leads():
+    if not is_first_process():
         return
     cases = [(runs.name, key(case)) for runs in declared(slug).values() for case in runs.cases]
     order = {case: place for place, case in enumerate(cases)}

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from course_utils.files import ROOT, leads
+from course_utils.files import ROOT, is_first_process
 from course_utils.kit import runs
 from course_utils.kit.digest import SOURCES, Sources
 from course_utils.kit.runs import Runs
@@ -157,7 +157,7 @@ def _gpu(chapters: Sequence[Chapter]) -> int:
         for slug, cases in missing.items()
         for declaration, case in cases
     ]
-    if leads():
+    if is_first_process():
         minutes = sum(declaration.minutes for cases in missing.values() for declaration, _ in cases)
         head = (
             f"{len(lines)} runs at full size, about {minutes:.0f} minutes on a GPU of a data center"
@@ -167,7 +167,11 @@ def _gpu(chapters: Sequence[Chapter]) -> int:
         print("There is no GPU here, so nothing is trained.", file=sys.stderr)
         return 1
     for slug in (slug for slug, cases in missing.items() if cases):
-        runs.make(slug, lambda line: print(f"  {line}", flush=True) if leads() else None, gpu=True)
+        runs.make(
+            slug,
+            lambda line: print(f"  {line}", flush=True) if is_first_process() else None,
+            gpu=True,
+        )
     return 0
 
 

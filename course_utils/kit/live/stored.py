@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_utils.files import ROOT, atomic_write, leads, locked
+from course_utils.files import ROOT, atomic_write, is_first_process, locked
 
 MODELS = ROOT / "data" / "models"
 SCALES = ".scales"
@@ -103,7 +103,7 @@ def save_model(
     about |= {"bits": bits} if bits < 16 else {}
     about |= {"same": same} if same else {}
     path = (folder or MODELS) / f"{name}.npz"
-    if not leads():
+    if not is_first_process():
         return path
     with atomic_write(path) as part, part.open("wb") as file:
         np.savez_compressed(file, about=np.array(json.dumps(about, ensure_ascii=False)), **arrays)
