@@ -17,7 +17,7 @@ BIN := .venv/bin
 ENV := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test nightly quick lint book serve handout grade notebooks runs gpu
+.PHONY: help lab test nightly quick lint book serve handout notebooks runs gpu
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -52,9 +52,6 @@ serve: $(ENV) ## show the built book on a local address
 
 handout: $(ENV) ## write the notebooks without solutions and outputs into _build/handout; FOR=nbgrader or FOR=otter for exercises that these tools grade
 	$(BIN)/python -m course_utils.studio handout $(if $(FOR),--for $(FOR))
-
-grade: $(ENV) ## see how far everybody got: SUBMISSIONS=dir gives _build/grades/marks.csv; CHAPTER=02 for one
-	@$(if $(SUBMISSIONS),,echo "Name the folder: make grade SUBMISSIONS=dir" >&2; exit 1;) $(BIN)/python -m course_utils.studio grade "$(SUBMISSIONS)" $(if $(CHAPTER),--chapter $(CHAPTER))
 
 notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)

@@ -4,7 +4,6 @@ run [CHAPTER …]     execute sources into clean notebooks, and say how long the
 sync [CHAPTER …]    bring an edit made in Lab to its source, or of a source to its notebook
 check               hold the committed notebooks against their sources and the rules
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
-grade DIR           how far everybody got, from a folder of submissions: marks.csv and texts
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT, for a learning platform
 lab                 open JupyterLab on the start page
@@ -24,7 +23,6 @@ from course_utils.studio import StudioError, manifest, tables
 
 FURTHER = {
     "lab": "course_utils.studio.lab",
-    "grade": "course_utils.studio.grade",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
 }
