@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.arguments import check_positive
+from course_utils.kit.training_loop import take_steps
 from course_utils.lessons.bert_and_transfer.tasks import Labeled
 from course_utils.lessons.gpt.training import rate
 from course_utils.models.language import LanguageModel, SentenceClassifier
@@ -100,19 +101,26 @@ def fine_tune(
     watch: Labeled | None = None,
 ) -> list[list[float]]:
     """Train what is trainable; points [step, accuracy on `watch`], eight of them."""
-    generator, curve = torch.Generator().manual_seed(seed), []
+    generator = torch.Generator().manual_seed(seed)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr, (0.9, 0.99), weight_decay=0.01, fused=True)
-    for step in range(steps):
+    optimizer = torch.optim.AdamW(trained, betas=(0.9, 0.99), weight_decay=0.01, fused=True)
+    curve: list[list[float]] = []
+
+    def loss() -> Tensor:
         rows = torch.randint(len(data.labels), (BATCH,), generator=generator)
         longest = data.lengths[rows].max()
         logits = model(data.ids[rows, :longest], data.lengths[rows])
-        loss = F.cross_entropy(logits, data.labels[rows])
-        optimizer.param_groups[0]["lr"] = lr * rate(step, steps, 30)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        if watch and (step + 1) % (steps // 8) == 0:
-            curve.append([step + 1, round(accuracy(model, watch), 4)])
+        return F.cross_entropy(logits, data.labels[rows])
+
+    def after_step(step: int, value: float) -> None:
+        if watch and step % (steps // 8) == 0:
+            curve.append([step, round(accuracy(model, watch), 4)])
+
+    take_steps(
+        optimizer,
+        loss,
+        steps=steps,
+        rate=lambda step: lr * rate(step - 1, steps, 30),
+        after_step=after_step,
+    )
     return curve

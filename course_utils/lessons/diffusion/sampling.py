@@ -13,6 +13,7 @@ from course_utils.attention import merge_heads, split_heads
 from course_utils.data.images import load_fashion_mnist
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.live import load_model
+from course_utils.kit.training_loop import take_steps
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import Diffusion, cosine_schedule
 from course_utils.train.schedules import warmup_decay
@@ -66,15 +67,11 @@ def train(
         seed: of the batches.
     """
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=RATE, betas=(0.9, 0.99))
-    rate = warmup_decay(20, steps)
-    for step in range(1, steps + 1):
-        optimizer.param_groups[0]["lr"] = RATE * rate(step)
-        value = loss(generator)
-        optimizer.zero_grad()
-        value.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
+    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
+    schedule = warmup_decay(20, steps)
+    take_steps(
+        optimizer, lambda: loss(generator), steps=steps, rate=lambda step: RATE * schedule(step)
+    )
 
 
 def seconds_per_step(first: Callable[[], object], second: Callable[[], object]) -> dict[str, float]:

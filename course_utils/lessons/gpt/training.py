@@ -1,4 +1,4 @@
-"""The training loop of *GPT*, as the chapter writes it, and what its exercises build."""
+"""The training of *GPT*, with the numbers of the loop that the chapter writes, and what its exercises build."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.decoding import next_token_probs
+from course_utils.kit.training_loop import take_steps
 from course_utils.runtime import evaluating
 
 
@@ -50,23 +51,24 @@ def train(
         batch: draws tokens and targets, with the generator that it is given.
         steps, lr, warmup: how many steps, the largest rate, and the steps until it is reached.
         seed: of the batches.
-        watch: called before each step and after the last with the step and the last loss (NaN at first).
+        watch: called before the first step (with 0 and NaN) and after each with its number and loss.
     """
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.99), weight_decay=0.1)
-    loss = torch.tensor(math.nan)
-    for step in range(steps):
-        if watch:
-            watch(step, loss.item())
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.99), weight_decay=0.1)
+
+    def loss() -> Tensor:
         tokens, targets = batch(generator)
-        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
-        optimizer.param_groups[0]["lr"] = lr * rate(step, steps, warmup)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+
     if watch:
-        watch(steps, loss.item())
+        watch(0, math.nan)
+    take_steps(
+        optimizer,
+        loss,
+        steps=steps,
+        rate=lambda step: lr * rate(step - 1, steps, warmup),
+        after_step=watch,
+    )
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
-"""The training loop of *Vision transformers*, as the chapter writes it, for the runs that are made beforehand."""
+"""The training of *Vision transformers*, with the numbers of the loop that the chapter writes, for stored runs."""
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
+from course_utils.kit.training_loop import take_steps
 from course_utils.metrics import accuracy
 from course_utils.models.vision import ViT
 from course_utils.runtime import evaluating
@@ -50,25 +52,28 @@ def train(
         How many steps were made.
     """
     loader = ImageLoader(images, batch_size=BATCH, seed=seed)
+    batches = itertools.chain.from_iterable(itertools.repeat(loader))
     total = steps or (epochs or 1) * len(loader)
-    optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=DECAY, fused=True)
-    step = epoch = 0
-    while step < total:
-        losses: list[float] = []
-        for batch in loader:
-            if step == total:
-                break
-            rise, fall = (step + 1) / (WARMUP * total), (1 + math.cos(math.pi * step / total)) / 2
-            optimizer.param_groups[0]["lr"] = lr * min(rise, 1.0) * fall
-            loss = F.cross_entropy(model(batch.images), batch.labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-            step += 1
-        epoch += 1
-        if after_epoch:
-            after_epoch(epoch, sum(losses) / len(losses))
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=DECAY, fused=True)
+    losses: list[float] = []
+
+    def loss() -> Tensor:
+        batch = next(batches)
+        return F.cross_entropy(model(batch.images), batch.labels)
+
+    def rate(step: int) -> float:
+        rise = step / (WARMUP * total)
+        fall = (1 + math.cos(math.pi * (step - 1) / total)) / 2
+        return lr * min(rise, 1.0) * fall
+
+    def after_step(step: int, value: float) -> None:
+        losses.append(value)
+        if len(losses) == len(loader):
+            if after_epoch:
+                after_epoch(step // len(loader), sum(losses) / len(losses))
+            losses.clear()
+
+    take_steps(optimizer, loss, steps=total, rate=rate, clip_norm=None, after_step=after_step)
     return total
 
 
