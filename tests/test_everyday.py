@@ -38,15 +38,15 @@ def stored_pieces() -> everyday.Pieces:
     ],
 )
 def test_sentences_that_say_the_same_are_one(source, other):
-    assert everyday.bare(source.split()) == everyday.bare(other.split())
+    assert everyday.without_marks(source.split()) == everyday.without_marks(other.split())
 
 
 def test_nothing_is_trained_on_that_is_held_out(archive):  # noqa: F811
     lines = list(sentences(600))
     archive([*lines, *(line.replace(".", "!", 1) for line in lines), "I won.\tGagné.", "A.\tB."])
     data = everyday.everyday_split(40, seed=0)
-    held_out = {everyday.bare(source) for source in data.references}
-    read = {everyday.bare(pair.source) for pair in data.train}
+    held_out = {everyday.without_marks(source) for source in data.references}
+    read = {everyday.without_marks(pair.source) for pair in data.train}
     assert not held_out & read and {"i won", "a"} <= read
     assert len(data.validation) == len(data.test) == 40
     assert Pair(("she", "lost", "."), ("elle", "a", "perdu", ".")) in data.train
@@ -60,7 +60,7 @@ def test_epochs_are_parts_of_passes_and_are_resumed_in_the_middle():
     pieces = everyday.Pieces.learned([pair.source for pair in pairs], size=60)
 
     def loader(steps):
-        return everyday.Typed(pairs, pieces, batch_size=4, steps=steps, seed=0)
+        return everyday.Portions(everyday.TypedPairs(pairs, pieces, batch_size=4, seed=0), steps)
 
     def texts(batches):
         return [batch.source.tolist() for batch in batches]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -70,8 +71,8 @@ CONTRACTIONS = [
 ]  # fmt: skip
 
 
-def bare(source: Sequence[str]) -> str:
-    """A sentence without its final marks and contractions: what two sentences share that say the same."""
+def without_marks(source: Sequence[str]) -> str:
+    """The text of a sentence without final marks and contractions, the same for sentences that say the same."""
     words = list(source)
     while len(words) > 1 and words[-1] in FINAL_MARKS:
         words.pop()
@@ -82,58 +83,50 @@ def bare(source: Sequence[str]) -> str:
 
 
 def everyday_split(num_held_out: int, *, seed: int) -> Split:
-    """Of Tatoeba, sources held out for validation and as many for the test; all else, and our own, to train on.
+    """Tatoeba's short pairs, with `num_held_out` sources for validation and as many for the test.
 
-    No sentence to train on is, but for a final mark or a contraction, one that is held out.
+    The rest and the course's own pairs are to train on, except for those that differ from a held-out sentence only by a
+    final mark or a contraction.
     """
     data = split(load_tatoeba("fr", max_tokens=MAX_TOKENS), num_held_out=num_held_out, seed=seed)
     ours = [p for p in load_sentences("fr") if max(map(len, (p.source, p.target))) <= MAX_TOKENS]
-    hidden = set(map(bare, data.references))
+    hidden = set(map(without_marks, data.references))
     pairs = dict.fromkeys([*data.train, *ours])
-    return replace(data, train=[pair for pair in pairs if bare(pair.source) not in hidden])
+    return replace(data, train=[pair for pair in pairs if without_marks(pair.source) not in hidden])
 
 
 def as_typed(pair: Pair, chance: random.Random) -> Pair:
     """A pair as somebody might type its source: perhaps with other names, without final mark or apostrophes."""
-    source, target = list(pair.source), list(pair.target)
-    for name_in_data, others in NAMES.items():
-        if name_in_data in source and name_in_data in target and chance.random() < OTHER_NAME:
-            name = chance.choice(others.split())
-            before = target[target.index(name_in_data) - 1] if target.index(name_in_data) else ""
-            if name[0] in "aeiou" and (before == "de" or before.endswith("que")):
-                continue  # French would write d'anna
-            source = [name if word == name_in_data else word for word in source]
-            target = [name if word == name_in_data else word for word in target]
+    for name, others in NAMES.items():
+        if name in pair.source and name in pair.target and chance.random() < OTHER_NAME:
+            pair = renamed(pair, name, chance.choice(others.split()))
+    source = list(pair.source)
     if len(source) > 1 and source[-1] in FINAL_MARKS and chance.random() < NO_MARK:
         source.pop()
     if chance.random() < NO_APOSTROPHE:
         source = [word.replace("'", "") or word for word in source]
-    return Pair(tuple(source), tuple(target))
+    return Pair(tuple(source), pair.target)
 
 
-class Typed(PairLoader):
-    """Batches of pairs as they might be typed, otherwise in each pass; handed out `steps` at a time, for an epoch."""
+def renamed(pair: Pair, old: str, new: str) -> Pair:
+    """A pair with another name, or the same pair where French would change the word before it (d'anna)."""
+    place = pair.target.index(old)
+    before = pair.target[place - 1] if place else ""
+    if new[0] in "aeiou" and (before == "de" or before.endswith("que")):
+        return pair
+    source, target = (
+        tuple(new if word == old else word for word in words)
+        for words in (pair.source, pair.target)
+    )
+    return Pair(source, target)
 
-    def __init__(
-        self, pairs: Sequence[Pair], pieces: Pieces, *, batch_size: int, steps: int, seed: int
-    ):
+
+class TypedPairs(PairLoader):
+    """Batches of pairs as they might be typed, drawn anew in each pass."""
+
+    def __init__(self, pairs: Sequence[Pair], pieces: Pieces, *, batch_size: int, seed: int):
         super().__init__(pairs, pieces, pieces, batch_size=batch_size, seed=seed)
-        self._pieces, self._steps = pieces, steps
-
-    def __len__(self) -> int:
-        return self._steps
-
-    def __iter__(self) -> Iterator[Batch]:
-        state = self.state_dict()
-        done = state["pass"] * super().__len__() + state["position"]
-        for _ in range(self._steps - done % self._steps):
-            while (batch := next(self._pass, None)) is None:
-                self._pass = super().__iter__()
-            yield batch
-
-    def _go_to(self, number: int, position: int) -> None:
-        super()._go_to(number, position)
-        self._pass: Iterator[Batch] = iter(())
+        self._pieces = pieces
 
     def _batch(self, rows: list[int], generator: torch.Generator) -> Batch:
         chance = random.Random(int(torch.randint(2**31, (), generator=generator)))
@@ -141,8 +134,51 @@ class Typed(PairLoader):
         return batch_of(typed, (self._pieces, self._pieces))
 
 
+class Portions:
+    """The batches of a loader, `size` at a time: epochs that are shorter or longer than its passes.
+
+    A pass goes on in the next portion, and a new one begins where it ends. After `load_state_dict` the first portion is
+    the rest of the one that was interrupted.
+    """
+
+    def __init__(self, loader: PairLoader, size: int):
+        self.loader, self.size = loader, size
+        self.restart()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Batch]:
+        while self._handed_out < self.size:
+            batch = next(self._pass, None)
+            if batch is None:
+                self._pass = iter(self.loader)
+            else:
+                self._handed_out += 1
+                yield batch
+        self._handed_out = 0
+
+    def restart(self) -> None:
+        """Begin anew: the next portion is the first one again."""
+        self.loader.restart()
+        self._begin(0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far loader and portion have come, for a checkpoint."""
+        return {"loader": self.loader.state_dict(), "handed_out": self._handed_out}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where other portions of such a loader were."""
+        self.loader.load_state_dict(state["loader"])
+        self._begin(state["handed_out"])
+
+    def _begin(self, handed_out: int) -> None:
+        self._handed_out = handed_out
+        self._pass: Iterator[Batch] = iter(())
+
+
 def new_model(pieces: Pieces, seed: int) -> Transformer:
-    """A word is read in English, read in French and said by one vector."""
+    """An untrained Transformer whose two embeddings and output layer share one table."""
     seed_everything(seed)
     model = Transformer(len(pieces), len(pieces), **SHAPE)
     model.source_embedding.weight = model.output.weight = model.target_embedding.weight
@@ -150,7 +186,7 @@ def new_model(pieces: Pieces, seed: int) -> Transformer:
 
 
 def rate(step: int) -> float:
-    """In each round it rises, stays and falls to nothing."""
+    """The schedule's factor at a step: in each of ROUNDS it rises, stays and falls to 0."""
     for epochs, falling in ROUNDS:
         steps = epochs * STEPS
         if step <= steps:
@@ -162,7 +198,7 @@ def rate(step: int) -> float:
 def fit(
     model: nn.Module, data: Split, pieces: Pieces, seed: int, checkpoint: Path | None
 ) -> History:
-    """Train; the model has the weights of the epoch with the best validation loss.
+    """Train a model, and leave it with the weights of the epoch with the best validation loss.
 
     Raises:
         KeyboardInterrupt: it was interrupted; `checkpoint` has what there is.
@@ -178,7 +214,7 @@ def fit(
         quiet=True,
     ).fit(
         model,
-        Typed(data.train, pieces, batch_size=BATCH, steps=STEPS, seed=seed),
+        Portions(TypedPairs(data.train, pieces, batch_size=BATCH, seed=seed), STEPS),
         PairLoader(data.validation, pieces, pieces, shuffle=False),
         resume=checkpoint is not None,
     )
@@ -195,9 +231,10 @@ def scores(lines: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str
 
 
 def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
-    """Store the model for pages, and what they tell of it; its scores on the test, with rounded weights.
+    """Store the model with its weights rounded, and the texts that pages show about it.
 
-    Beside them those of looking the nearest sentence up.
+    Returns:
+        BLEU and exact share on the test part, of the rounded model and of looking up the nearest sentence.
     """
     sizes = {"source_size": len(pieces), "target_size": len(pieces)}
     vocabularies = {
@@ -229,17 +266,17 @@ def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
 
 
 def asked_by_visitors(model: nn.Module, data: Split, pieces: Pieces) -> list[dict]:
-    """Sentences of visitors, written before any answer: what it says, and whether their English was trained on."""
+    """Visitors' sentences, with the model's translation and whether the sentence was trained on."""
     lines = data_path("translation/visitors.txt").read_text(encoding="utf-8").splitlines()
-    sources = {bare(pair.source) for pair in data.train}
+    sources = {without_marks(pair.source) for pair in data.train}
     return [
-        {"sentence": line, "said": translation, "read": bare(tokenize(line)) in sources}
+        {"sentence": line, "said": translation, "read": without_marks(tokenize(line)) in sources}
         for line, translation in zip(lines, translate(model, lines, pieces, pieces), strict=True)
     ]
 
 
 def examples_of(translations: Sequence[str], data: Split) -> list[dict]:
-    """Two sentences of the test that it translates as somebody did, and one that it does not."""
+    """Two test sentences whose translation is one of the references, and one whose translation is not."""
     every = [
         {
             "sentence": " ".join(pair.source),
@@ -256,7 +293,7 @@ def examples_of(translations: Sequence[str], data: Split) -> list[dict]:
 
 @stored(cases=[{"seed": 0}], data=["translation/sentences.tsv", "translation/visitors.txt"])
 def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
-    """The translator of everyday sentences: it is saved as the live model; curves of its training, and its scores."""
+    """Training of the translator of everyday sentences, which is saved as the live model: curves and scores."""
     data = everyday_split(HELD_OUT, seed=seed)
     sides = (side for pair in data.train for side in (pair.source, pair.target))
     pieces = Pieces.learned(sides, size=PIECES)
