@@ -84,15 +84,6 @@ def test_the_manifest_gives_the_course_and_its_notebooks_in_order(book):
     assert pooling.source == path.parent / "notebooks" / "source" / "02_pooling.py"
 
 
-def test_a_chapter_may_have_several_further_pages_and_all_belong_to_it(book):
-    titles = 'further = ["More keys", "Still more keys"]'
-    course = load(book('further = "More keys"', titles), files=False)
-    first, second = course.notebooks[2:4]
-    assert (first.notebook, second.notebook) == ("01_keys_further", "01_keys_further_2")
-    assert (second.title, second.kind, second.core) == ("Still more keys", "further", "01_keys")
-    assert course.after(second).notebook == "02_pooling"
-
-
 STOPS = '["00_start", { chapter = "01_keys", sections = ["Widths"] }]'
 MISTAKES = {
     "syntax": ('title = "Keys"', 'title = "Keys', "not valid TOML: .*line 24"),

@@ -46,7 +46,7 @@ class Chapter:
         part: the title of its part; empty if it belongs to none.
         prerequisites: the stems of the chapters that it needs.
         gpu: whether it has runs at full size, for `make gpu`.
-        further: the titles of its further pages; their files are named ``…_further``, ``…_further_2`` and so on.
+        further: the title of its further page, whose file is named ``…_further``; empty if it has none.
         kind: "chapter", "further" or "appendix".
     """
 
@@ -55,7 +55,7 @@ class Chapter:
     part: str = ""
     prerequisites: tuple[str, ...] = ()
     gpu: bool = False
-    further: tuple[str, ...] = ()
+    further: str = ""
     kind: str = "chapter"
     root: Path = field(default=ROOT, repr=False)
 
@@ -67,7 +67,7 @@ class Chapter:
     @property
     def core(self) -> str:
         """The stem of the chapter; of a further page that of the chapter it belongs to."""
-        return re.sub(r"_further(_\d)?$", "", self.notebook)
+        return self.notebook.removesuffix("_further")
 
     @property
     def slug(self) -> str:
@@ -109,11 +109,11 @@ class Chapter:
         return "".join(asked(cell.source) for cell in self.page.notebook.cells[:1])
 
     def pages(self) -> "Iterator[Chapter]":
-        """The chapter, and its further pages after it."""
+        """The chapter, and its further page after it."""
         yield self
-        for place, title in enumerate(self.further, start=1):
-            stem = f"{self.notebook}_further{f'_{place}' if place > 1 else ''}"
-            changes = {"title": title, "prerequisites": (self.notebook,), "further": ()}
+        if self.further:
+            changes = {"title": self.further, "prerequisites": (self.notebook,), "further": ""}
+            stem = f"{self.notebook}_further"
             yield replace(self, notebook=stem, kind="further", gpu=False, **changes)
 
 
@@ -279,7 +279,7 @@ def _manifest(path: Path, table: dict[str, Any]) -> Manifest:
     root = path.resolve().parent
     course = {key: value for key, value in table["course"].items() if key != "chapters"}
     chapters = (
-        entry | {name: _tuple(entry.get(name, ())) for name in ("prerequisites", "further")}
+        entry | {"prerequisites": tuple(entry.get("prerequisites", ()))}
         for entry in table["chapter"]
     )
     return Manifest(
@@ -292,10 +292,6 @@ def _manifest(path: Path, table: dict[str, Any]) -> Manifest:
         paths=tuple(map(_path, table.get("path", ()))),
         path=path,
     )
-
-
-def _tuple(texts: str | Iterable[str]) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def _path(entry: dict[str, Any]) -> LearningPath:

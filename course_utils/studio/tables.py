@@ -75,7 +75,7 @@ def _mark(chapter: Chapter, passed: Mapping[str, str]) -> str:
 
 
 def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:
-    """How many exercises of a chapter and its further pages passed, and how many there are."""
+    """How many exercises of a chapter and its further page passed, and how many there are."""
     texts = [
         page.source.read_text(encoding="utf-8") for page in chapter.pages() if page.source.is_file()
     ]

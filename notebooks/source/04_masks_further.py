@@ -417,7 +417,7 @@ pd.DataFrame(hiding, index=heads).round(2)
 # But the first query gives about four of its six shares to four words that aren't there, because the scores of an untrained layer are near 0.
 # Without a bias this only shrinks the answer, by just that weight, because the values of zeroed words are 0 as well.
 # With a bias it also turns the answer.
-# (For a trained model, the further page of [Training transformers](12_training_transformers_further_2.ipynb#A-first-generation) measures what zeroed *padding* costs, which is next to nothing in BLEU there.)
+# ([A lecture's translator](12_training_transformers_further.ipynb#A-first-generation) is built so.)
 #
 # That code has two methods `apply_mask`, and one of them cuts `x[:, :, :length]`, where the other one cuts the words.
 # For a tensor (batch, words, features) it keeps the first *features* of all words.

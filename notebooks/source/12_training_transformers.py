@@ -714,7 +714,7 @@ with cu.guard(
 # - Save checkpoints, choose by validation, and score only the chosen one on the test.
 #
 # Next: [GPT](13_gpt.ipynb).
-# Two further pages have [optimizers and precision](12_training_transformers_further.ipynb) and [a first generation](12_training_transformers_further_2.ipynb), a lecture's own translator rebuilt.
+# The further page, [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb), also rebuilds a lecture's own translator.
 #
 # ## Quiz
 

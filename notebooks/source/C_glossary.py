@@ -698,7 +698,7 @@ fig
 #
 # The failure of a model that has learned its training data by heart: it does well on them, and badly on new data.
 # For example, a training loss of 0.01 and a validation loss of 2 are a sign of it.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What twenty sentences show](12_training_transformers_further_2.ipynb#What-twenty-sentences-show).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What twenty sentences show](12_training_transformers_further.ipynb#What-twenty-sentences-show).
 
 # %% [markdown]
 # ## P
@@ -757,7 +757,7 @@ fig
 #
 # The two places where a Transformer can normalize: after each sum, as in 2017, or before each sublayer.
 # For example, post-norm computes norm(x + f(x)), and pre-norm x + f(norm(x)).
-# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further.ipynb#Two-orders-of-norm).
 #
 # ### <a id="prompt"></a>prompt
 #
@@ -819,7 +819,7 @@ fig
 #
 # A token's vector on its way through the layers: it begins as the embedding, and each sublayer adds its output to it.
 # For example, after two blocks of two sublayers each, it is the sum of the embedding and four outputs.
-# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further_2.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
+# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further.ipynb#Two-orders-of-norm), [GPT in one class](13_gpt.ipynb#GPT-in-one-class).
 #
 # ### <a id="rmsnorm"></a>RMSNorm
 #

@@ -1,4 +1,4 @@
-"""Variants of the Transformer that are compared: a first generation with its shortcuts, and both orders of norm.
+"""Two Transformers that are compared with the chapter's: a first generation, and both orders of norm.
 
 The first generation has the simplifications that the transformer lecture of Kak (2025) prints: heads on slices of the
 embedding without a matrix behind them, scaled after the softmax; unknown words set to zero instead of masked, and in
@@ -11,7 +11,6 @@ The orders of norm are compared on English–Spanish pairs of Tatoeba, from the 
 each: a small training. Their seconds are no comparison: other work on the same cores slowed them unequally.
 """
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,20 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.attention import MultiHeadAttention, causal_mask, masked_softmax
 from course_utils.data.text import EOS
 from course_utils.data.translation import Pair, load_tatoeba, split_by_source
-from course_utils.figures import Picture
 from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_run
-from course_utils.layers import DecoderLayer
 from course_utils.lessons.sequence_to_sequence.real import (
     MIN_FREQ,
     curves_of,
     fitted,
     readable,
-    said,
     score,
-    show_by_epoch,
 )
 from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of
 from course_utils.models.transformer import Transformer
@@ -107,32 +101,21 @@ class FirstEncoderLayer(nn.Module):
 class FirstDecoderLayer(nn.Module):
     """Self-attention with a residual, cross-attention without one, the network with one.
 
-    With `feature_mask`, of an input in which `known` words are known, the first `known` *features* of all tokens are
-    kept, as the printed layer does.
+    Of an input in which `known` words are known, the first `known` *features* of all tokens are kept, as the printed
+    layer does.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        length: int,
-        *,
-        feature_mask: bool,
-        flat_attention: bool,
-    ):
+    def __init__(self, embed_dim: int, num_heads: int, length: int, *, flat_attention: bool):
         super().__init__()
         read_at_once = length if flat_attention else 1
         self.attention = SlicedHeads(embed_dim, num_heads, length=read_at_once)
         self.cross_attention = SlicedHeads(embed_dim, num_heads, length=length)
         self.feed_forward = FlatFeedForward(embed_dim, length)
         self.norms = nn.ModuleList(nn.LayerNorm(embed_dim) for _ in range(3))
-        self.feature_mask = feature_mask
 
     def forward(self, x: Tensor, memory: Tensor, known: Tensor) -> Tensor:
         """(batch, length, embed_dim), memory alike, known (batch,) → like x."""
-        if self.feature_mask:
-            feature_mask = torch.arange(x.shape[-1], device=x.device) < known[:, None, None]
-            x = x * feature_mask
+        x = x * (torch.arange(x.shape[-1], device=x.device) < known[:, None, None])
         x = self.norms[0](x + self.attention(x, x))
         x = self.norms[1](self.cross_attention(x, memory))
         return self.norms[2](x + self.feed_forward(x))
@@ -153,7 +136,6 @@ class FirstGeneration(nn.Module):
         source_size, target_size: numbers of tokens in the two vocabularies.
         embed_dim, num_heads, num_layers: as there.
         length: tokens of every sentence: shorter ones are filled with padding, and longer ones cannot be read.
-        feature_mask: as in `FirstDecoderLayer`.
         flat_attention: whether the heads of self-attention read the whole sentence as one vector, too, as in the
             lecture; those of the cross-attention always do.
     """
@@ -167,7 +149,6 @@ class FirstGeneration(nn.Module):
         num_heads: int = 4,
         num_layers: int = 2,
         length: int = 12,
-        feature_mask: bool = True,
         flat_attention: bool = False,
     ):
         super().__init__()
@@ -179,9 +160,9 @@ class FirstGeneration(nn.Module):
             FirstEncoderLayer(embed_dim, num_heads, length, flat_attention=flat_attention)
             for _ in range(num_layers)
         )
-        options = {"feature_mask": feature_mask, "flat_attention": flat_attention}
         self.decoder = nn.ModuleList(
-            FirstDecoderLayer(embed_dim, num_heads, length, **options) for _ in range(num_layers)
+            FirstDecoderLayer(embed_dim, num_heads, length, flat_attention=flat_attention)
+            for _ in range(num_layers)
         )
         self.output = nn.Linear(embed_dim, target_size)
 
@@ -234,102 +215,6 @@ class FirstGeneration(nn.Module):
         return self.output(self.decode(state.words, state.memory, known))
 
 
-# Shortcuts, put into a Transformer one at a time --------------------------------------------------
-
-
-class ScaledAfterSoftmax(MultiHeadAttention):
-    """softmax(q·k) / √head_dim: the weights of a row sum to 1/√head_dim, and long queries saturate."""
-
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool
-    ) -> Tensor:
-        """In each head: (batch, heads, queries, head_dim)."""
-        if is_causal:  # the queries are the last of the keys
-            attn_mask = causal_mask(k.shape[-2], device=q.device)[-q.shape[-2] :]
-        weights = masked_softmax(q @ k.transpose(-2, -1), attn_mask)
-        self.note(lambda: weights)
-        return weights @ v / math.sqrt(q.shape[-1])
-
-
-class ZeroedMask(MultiHeadAttention):
-    """What is masked is set to zero before the projections, and takes part in the softmax.
-
-    Only a mask that is the same for all queries, such as padding, can be had so.
-    """
-
-    def forward(self, queries, keys, values, attn_mask=None, **options):
-        """As `MultiHeadAttention.forward`."""
-        if attn_mask is not None and attn_mask.ndim == 4:  # padding: (batch, 1, 1, keys)
-            real, attn_mask = attn_mask[:, 0, 0, :, None], None
-            if keys is not None:
-                keys, values = keys * real, values * real
-        return super().forward(queries, keys, values, attn_mask, **options)
-
-
-class Sliced(nn.Linear):
-    """A projection that is block-diagonal: head i reads slice i of the embedding and nothing else."""
-
-    def __init__(self, embed_dim: int, num_heads: int):
-        super().__init__(embed_dim, embed_dim)
-        self.num_heads, size = num_heads, embed_dim // num_heads
-        bound = 1 / math.sqrt(size)
-        self.weight = nn.Parameter(torch.empty(num_heads, size, size).uniform_(-bound, bound))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, embed_dim) → (…, embed_dim)."""
-        return F.linear(x, torch.block_diag(*self.weight), self.bias)
-
-
-class WithoutShortcut(DecoderLayer):
-    """Around the cross-attention norm(f(x)) where norm(x + f(x)) should be."""
-
-    def forward(self, x, memory, attn_mask=None, memory_mask=None, *, is_causal=False, cache=None):
-        """As `DecoderLayer.forward`, with the norm after the sum."""
-        seen, source = (cache.target, cache.source) if cache else (None, None)
-        attended = self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=seen)
-        x = self.self_attention_norm(x + self.dropout(attended))
-        new = memory if source is None or source.length == 0 else None
-        read = self.cross_attention(x, new, new, memory_mask, cache=source)
-        x = self.cross_attention_norm(read)
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
-
-
-REMADE = {"scaled after softmax": ScaledAfterSoftmax, "zeroed mask": ZeroedMask}
-SHORTCUTS = ("sliced heads", *REMADE, "no residual around cross")
-
-
-def take_shortcut(model: Transformer, shortcut: str) -> Transformer:
-    """The same model, changed in place, with one of `SHORTCUTS` in every layer."""
-    if shortcut == "no residual around cross":
-        for layer in model.decoder:
-            layer.__class__ = WithoutShortcut
-    for layer in [*model.encoder, *model.decoder]:
-        for name, child in list(layer.named_children()):
-            if not isinstance(child, MultiHeadAttention):
-                continue
-            if shortcut == "sliced heads":
-                _slice(child)
-            elif shortcut in REMADE:
-                setattr(layer, name, _remade(child, REMADE[shortcut]))
-    return model
-
-
-def _slice(attention: MultiHeadAttention) -> None:
-    """Sliced projections in place of the three, and none at the end."""
-    for name in ("query_proj", "key_proj", "value_proj"):
-        embed_dim = getattr(attention, name).in_features
-        setattr(attention, name, Sliced(embed_dim, attention.num_heads))
-    attention.out_proj = nn.Identity()
-
-
-def _remade(attention: MultiHeadAttention, kind: type[MultiHeadAttention]) -> MultiHeadAttention:
-    """Another kind of attention with the same sizes and weights."""
-    embed_dim = attention.query_proj.in_features
-    replacement = kind(embed_dim, attention.num_heads, dropout=attention.dropout)
-    replacement.load_state_dict(attention.state_dict())
-    return replacement
-
-
 # Both orders of norm on real sentences ------------------------------------------------------------
 
 MAX_TOKENS = 8  # of either side, punctuation included
@@ -337,12 +222,11 @@ TRAIN = 20_000  # pairs
 HELD_OUT = 500  # source sentences for validation, and as many for the test
 SHAPE = {"embed_dim": 256, "num_heads": 4, "ffn_dim": 512, "num_layers": 4, "dropout": 0.1}
 EPOCHS, BATCH, RATE, WARMUP = 6, 128, 1e-3, 200
-SHOWN = 6  # sentences of the test whose translations are kept
 
 
 @stored(cases=[{"norm_first": norm_first, "seed": 0} for norm_first in (False, True)])
 def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None) -> dict:
-    """English to Spanish: losses and BLEU by epoch, scores of the last epoch, and sentences to look at.
+    """English to Spanish: losses and BLEU by epoch, and scores of the last epoch.
 
     Nothing is chosen by a score; the rate falls to 0 at the end, and the last weights are kept.
     """
@@ -372,7 +256,7 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
         checkpoint=checkpoint,
         quiet=True,
     )
-    last, known = rows[-1], [p for p in test if all(word in vocabularies[0] for word in p.source)]
+    last = rows[-1]
     result = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": last["step"],
@@ -386,7 +270,6 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
     return {
         "result": result,
         "curves": curves_of(rows, "train_loss", "val_loss", "bleu"),
-        "examples": said(model, known, vocabularies, SHOWN, max_len=2 * MAX_TOKENS),
     }
 
 
@@ -396,10 +279,3 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
 def real_run(*, norm_first: bool) -> StoredRun:
     """The stored run of one of the two orders."""
     return stored_run("training_transformers", "real_spanish", norm_first=norm_first)
-
-
-def show_real_curves() -> Picture:
-    """Loss and BLEU of both orders by epoch."""
-    return show_by_epoch(
-        {"norm after": real_run(norm_first=False), "norm before": real_run(norm_first=True)}
-    )
