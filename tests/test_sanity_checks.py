@@ -79,9 +79,6 @@ def test_a_sound_model_has_no_question_mark(capsys, batch):
     assert questions(found) == []
     assert found["parameters"] == f"✓ parameters       {PARAMETERS:,} as counted by hand"
     assert f"a uniform guess among 30 has {math.log(30):.2f}" in found["first loss"]
-    few = lines(capsys, Model(), batch, loss, choices=9)  # whose loss may be twice that of a guess
-    assert not questions(few)
-    assert found["padding"].endswith("does not count")
     assert found["target"].endswith("not in the input at its place")
     assert "all 7 parts" in found["what learns"]
 
@@ -102,32 +99,11 @@ def test_an_unregistered_parameter_is_missing_from_the_count(capsys, batch):
     assert f"so {16 * 16 + 16:,} fewer here: is each part an attribute" in found["parameters"]
 
 
-def test_padding_in_the_loss_is_noticed(capsys, batch):
-    def over_padding(model, batch):
-        logits = model(batch.target_in)
-        total = F.cross_entropy(logits.mT, batch.target_out, reduction="sum")
-        return total, batch.target_out.numel()
-
-    model = Model()
-    with torch.no_grad():
-        model.output.bias[0] += 1  # padding is soon the likeliest
-    found = lines(capsys, model, batch, over_padding)
-    assert questions(found) == ["padding"]
-    assert "does the loss count it" in found["padding"]
-
-
-def test_a_forgotten_shift_is_noticed_in_the_batch_and_in_the_loss(capsys, batch):
+def test_a_forgotten_shift_is_noticed(capsys, batch):
     same = replace(batch, target_out=batch.target_in)
     found = lines(capsys, Model(), same, loss)
     assert questions(found) == ["target"]
     assert "100% of it stands in the input" in found["target"]
-
-    def unshifted(model, batch):
-        return loss(model, replace(batch, target_out=batch.target_in))
-
-    found = lines(capsys, Model(), batch, unshifted)
-    assert questions(found) == ["target"]
-    assert "another target_out gives the same loss" in found["target"]
 
 
 @pytest.mark.parametrize("how", ["frozen", "detached"])
@@ -144,9 +120,9 @@ def test_a_layer_that_does_not_learn_is_named(capsys, batch, how):
 
 
 @pytest.mark.parametrize(
-    ("larger", "lr", "line"), [(1, 1e-5, "by heart"), (1, 0.3, "update"), (50, 0.01, "first loss")]
+    ("larger", "lr", "line"), [(1, 1e-5, "by heart"), (50, 0.01, "first loss")]
 )
-def test_a_model_that_is_sure_before_it_learned_or_a_wrong_rate_is_noticed(
+def test_a_model_that_is_sure_before_it_learned_or_a_rate_that_is_too_low_is_noticed(
     capsys, batch, larger, lr, line
 ):
     model = Model()
@@ -179,5 +155,5 @@ def test_the_courses_own_batches_and_losses_have_no_question_mark(capsys):
     gpt = cu.GPT(40, num_layers=1, embed_dim=16, num_heads=2, max_len=32, dropout=0.0)
     found = lines(capsys, gpt, objective, language_model_loss(), lr=3e-3)
     assert questions(found) == []
-    assert {"padding", "target"} <= set(found)
+    assert list(found) == ["parameters", "first loss", "target", "by heart", "what learns"]
     assert "a uniform guess among 40 has 3.69" in found["first loss"]
