@@ -10,8 +10,9 @@ importing only from those before it.
     positions    sinusoidal, learned, rotary and relative positions
     arguments    checks of what attention is given
     cache        KVCache, record_attention
+    masks        padding and causal masks, the masked softmax
     fused        PyTorch's fused operator, for any mask
-    attention    masks, masked softmax, scoring functions, multi-head attention
+    attention    scoring functions, multi-head attention
     interventions  forbid a look, take a part away, exchange it for that of another run
     layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise
@@ -45,8 +46,9 @@ _ROOMS = {
     "kit.drawings": "Arrow Box Cells Circle Drawing Note",
     "pooling": "best_width kernel_weights nadaraya_watson",
     "positions": "LearnedPositions SinusoidalPositions",
-    "attention": "AdditiveAttention MultiHeadAttention causal_mask masked_softmax merge_heads "
-    "padding_mask scaled_dot_product_attention split_heads",
+    "masks": "causal_mask masked_softmax padding_mask",
+    "attention": "AdditiveAttention MultiHeadAttention merge_heads scaled_dot_product_attention "
+    "split_heads",
     "cache": "record_attention",
     "interventions": "intervene",
     "layers": "EncoderLayer FeedForward",

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 
-def require_tensor(name: str, value: object) -> None:
-    """Raise TypeError unless the value is a tensor."""
+def require_tensor(name: str, value: object) -> Tensor:
+    """The value; raise TypeError unless it is a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} is a {type(value).__name__}; a torch.Tensor is needed")
+    return value
 
 
 def refuse_text(name: str, value: object, wanted: str) -> None:
@@ -33,47 +34,12 @@ def require_floating(name: str, tensor: Tensor) -> None:
         )
 
 
-def refuse_vectors(name: str, tensor: Any, size: int) -> None:
-    """Say that this is no tensor (…, length, size)."""
-    require_tensor(name, tensor)
-    raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, {size}) is needed")
-
-
-def can_be_read(tensor: Tensor) -> bool:
-    """Whether a check can read the tensor's values without waiting for a device.
-
-    There are none to read while a graph is traced (`torch.compile`, `torch.export`), or under
-    `torch.vmap`, where each sample has values of its own.
-    """
-    if torch.compiler.is_compiling() or not tensor.is_cpu:
-        return False
-    try:
-        bool(tensor.any())
-    except RuntimeError:
-        return False
-    return True
-
-
-def check_lengths(valid_lens: Tensor, length: int) -> None:
-    """Raise unless these are whole numbers from 0 to `length`, (batch,) or (batch, queries).
-
-    The values are checked where they `can_be_read`.
-    """
-    require_tensor("valid_lens", valid_lens)
-    if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
-        raise TypeError(f"valid_lens has dtype {valid_lens.dtype}; an integer dtype is needed")
-    if valid_lens.ndim not in (1, 2):
-        raise ValueError(
-            f"valid_lens has shape {tuple(valid_lens.shape)}; (batch,) or (batch, queries) is needed"
-        )
-    if not can_be_read(valid_lens) or valid_lens.numel() == 0:
-        return
-    if valid_lens.min() < 0:
-        raise ValueError(f"valid_lens contains {valid_lens.min()}; a length is at least 0")
-    if valid_lens.max() > length:
-        raise ValueError(
-            f"valid_lens contains {valid_lens.max()}, longer than the sequence: length={length}"
-        )
+def checked_vectors(name: str, tensor: object, size: int) -> Tensor:
+    """The tensor; raise TypeError or ValueError unless it holds vectors of this size, (…, length, size)."""
+    if isinstance(tensor, Tensor) and tensor.ndim >= 2 and tensor.shape[-1] == size:
+        return tensor
+    shape = tuple(require_tensor(name, tensor).shape)
+    raise ValueError(f"{name} has shape {shape}; (…, {name}, {size}) is needed")
 
 
 def check_positive(**numbers: int) -> None:
@@ -147,64 +113,3 @@ def check_keys_values(keys: Tensor, values: Tensor) -> None:
             f"keys have shape {tuple(keys.shape)}, values {tuple(values.shape)}; "
             "each key needs one value"
         )
-
-
-def fit_mask(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool = False) -> Tensor:
-    """The mask for scores of this shape, without its head axis where the scores have none.
-
-    Raises:
-        TypeError: the mask is not a boolean tensor.
-        ValueError: it does not broadcast to the scores, or comes together with `is_causal`.
-    """
-    if is_causal:
-        raise ValueError(
-            "attn_mask and is_causal=True are both given; one is needed "
-            "(attn_mask & causal_mask(length) permits what both permit)"
-        )
-    require_tensor("attn_mask", attn_mask)
-    if attn_mask.dtype != torch.bool:
-        raise TypeError(
-            f"attn_mask has dtype {attn_mask.dtype}; a boolean mask is needed, True = may attend"
-        )
-    mask = attn_mask
-    if mask.ndim == 4 and len(shape) == 3 and mask.shape[1] == 1:
-        mask = mask.squeeze(1)
-    try:
-        mask.expand(shape)
-    except RuntimeError:
-        per_sequence = len(shape) > 2 and mask.shape == (shape[0], shape[-1])
-        hint = f"; for (batch, keys) write attn_mask[:{', None' * (len(shape) - 2)}]"
-        raise ValueError(
-            f"attn_mask has shape {tuple(attn_mask.shape)}, which does not broadcast to the "
-            f"scores' shape {tuple(shape)}{hint if per_sequence else ''}"
-        ) from None
-    return mask
-
-
-def mask_for_heads(attn_mask: Tensor, shape: torch.Size, *, is_causal: bool) -> Tensor:
-    """`fit_mask` for several heads, which could read some masks in two ways.
-
-    With two axes that is so where there are as many queries as rows in the batch, but for a causal mask.
-    Which mask it is, is checked where it `can_be_read`.
-    """
-    if isinstance(attn_mask, Tensor) and attn_mask.ndim == 3:
-        raise ValueError(
-            f"attn_mask has shape {tuple(attn_mask.shape)}, which can be read in two ways: for "
-            "(batch, queries, keys) write attn_mask[:, None], for (heads, queries, keys) "
-            "attn_mask[None]"
-        )
-    mask = fit_mask(attn_mask, shape, is_causal=is_causal)
-    if mask.ndim != 2 or torch.compiler.is_compiling():  # in a graph the batch may have any size
-        return mask
-    if shape[0] == len(mask) > 1 and can_be_read(mask) and not _looks_back(mask):
-        raise ValueError(
-            f"attn_mask has shape {tuple(mask.shape)}, which can be read in two ways, as there are as "
-            "many queries as rows in the batch: for (queries, keys) write attn_mask[None, None], for "
-            "(batch, keys) attn_mask[:, None, None]"
-        )
-    return mask
-
-
-def _looks_back(mask: Tensor) -> bool:
-    """Whether a mask (queries, keys) is causal, the queries being the last of the keys."""
-    return torch.equal(mask, torch.ones_like(mask).tril(mask.shape[1] - mask.shape[0]))

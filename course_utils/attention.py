@@ -1,80 +1,20 @@
-"""Attention: masks, masked softmax, scoring functions, and several heads side by side.
+"""Attention: scaled dot products, additive attention, and several heads side by side.
 
-A mask is boolean and True means *may attend*, the convention of
-`torch.nn.functional.scaled_dot_product_attention`; masks broadcast to (batch, heads, queries, keys).
-A query with no permitted key gets zeros, and finite gradients. Nothing is changed in place. Taught in
-*Scoring functions* (scores), *Masks* and *Multi-head attention* (heads).
+Vectors are the rows of matrices, masks those of `masks` (True = may attend). A query with no permitted key
+gets zeros, and finite gradients. Taught in *Scoring functions* (scores), *Masks* and *Multi-head attention*.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils import arguments, fused
+from course_utils.arguments import checked_vectors
 from course_utils.cache import Attention, KVCache
-
-
-def padding_mask(valid_lens: Tensor, length: int) -> Tensor:
-    """Let each sequence, or each query, attend to its first `valid_lens` keys.
-
-    Args:
-        valid_lens: whole numbers between 0 and `length`; (batch,) gives one length per sequence,
-            (batch, queries) one per query. The values are checked on a CPU only, since elsewhere the
-            check would wait for the device, and not under `torch.vmap` or while a graph is traced.
-        length: number of keys after padding.
-
-    Returns:
-        Boolean mask, (batch, 1, 1, length) or (batch, 1, queries, length).
-
-    Raises:
-        TypeError: `valid_lens` is not an integer tensor.
-        ValueError: `valid_lens` has another number of axes, or a length below 0 or above `length`.
-    """
-    arguments.check_lengths(valid_lens, length)
-    mask = torch.arange(length, device=valid_lens.device) < valid_lens.unsqueeze(-1)
-    return mask[:, None, None, :] if valid_lens.ndim == 1 else mask[:, None, :, :]
-
-
-def causal_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
-    """Let position i attend to positions 0 … i: boolean (length, length), lower triangle True.
-
-    Raises:
-        ValueError: `length` is negative.
-    """
-    if length < 0:
-        raise ValueError(f"length={length}; a length is at least 0")
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
-
-
-def masked_softmax(scores: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-    """Softmax over the keys (the last axis) that a mask permits; a row without any gives zeros.
-
-    Args:
-        scores: (…, queries, keys), floating point.
-        attn_mask: boolean, True = may attend, broadcastable to `scores`. Scores without a head
-            axis, (batch, queries, keys), take masks with a head axis of size 1 as well.
-
-    Returns:
-        Weights like `scores`. Each row sums to 1, or to 0 where no key is permitted. As in PyTorch, a row
-        whose permitted scores are all −inf is NaN, so forbid keys by the mask and not by their scores.
-
-    Raises:
-        TypeError: the scores are no floating-point tensor, or the mask is not boolean.
-        ValueError: the mask does not broadcast to the scores.
-    """
-    arguments.require_floating("scores", scores)
-    if attn_mask is None:
-        return scores.softmax(dim=-1)
-    forbidden = ~arguments.fit_mask(attn_mask, scores.shape)
-    empty = forbidden.all(dim=-1, keepdim=True)
-    # The softmax of a row of −inf only is NaN, so an empty row is filled with zeros before the
-    # softmax and cleared after it.
-    filled = scores.masked_fill(forbidden, -math.inf).masked_fill(empty, 0.0)
-    return filled.softmax(dim=-1).masked_fill(forbidden, 0.0)
+from course_utils.masks import causal_mask, fit_mask, fit_mask_to_heads, masked_softmax
 
 
 def dot_product_weights(
@@ -84,12 +24,9 @@ def dot_product_weights(
     *,
     scale: float | None = None,
 ) -> Tensor:
-    """Weights of scaled dot-product attention, softmax(q·k · scale), for looking at.
+    """Weights of scaled dot-product attention, softmax(q·k · scale), to look at: (…, queries, keys).
 
-    Arguments and errors are those of `scaled_dot_product_attention`.
-
-    Returns:
-        (…, queries, keys).
+    Arguments and errors are those of `scaled_dot_product_attention`, which computes no weights of its own.
     """
     arguments.scores_shape(queries, keys)
     scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
@@ -106,7 +43,7 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     scale: float | None = None,
 ) -> Tensor:
-    """Average the values with weights softmax(q·k / √dim), by PyTorch's fused operator.
+    """Averages of the values with weights softmax(q·k / √dim), by PyTorch's fused operator.
 
     Vaswani et al. (2017), "Attention is all you need", section 3.2.1.
 
@@ -118,8 +55,8 @@ def scaled_dot_product_attention(
             point and of one dtype.
         attn_mask: boolean, True = may attend, broadcastable to (…, queries, keys), such as (keys,).
             Inputs without a head axis take masks with a head axis of size 1 as well.
-        is_causal: the queries are the last of the keys, and each attends up to its own place: what
-            `causal_mask` does, sooner and with less memory. Instead of `attn_mask`.
+        is_causal: mask with `causal_mask`, the queries being the last of the keys, but faster and with
+            less memory; instead of `attn_mask`.
         dropout_p: probability with which a weight is dropped; give 0 outside training.
         scale: factor on the scores; 1/√dim by default.
 
@@ -137,7 +74,7 @@ def scaled_dot_product_attention(
     shape = arguments.scores_shape(queries, keys)
     arguments.check_keys_values(keys, values)
     if attn_mask is not None:
-        attn_mask = arguments.fit_mask(attn_mask, shape, is_causal=is_causal)
+        attn_mask = fit_mask(attn_mask, shape)
     options: dict[str, Any] = {"is_causal": is_causal, "dropout_p": dropout_p, "scale": scale}
     if queries.ndim == keys.ndim == values.ndim == 3:
         # Without a head axis PyTorch would fall back to a kernel that keeps all scores in memory.
@@ -181,8 +118,8 @@ class AdditiveAttention(Attention):
 
         `projected_keys`: `key_proj(keys)`, where many queries that come one by one share it.
         """
-        _check_size("queries", queries, self.query_proj.in_features)
-        _check_size("keys", keys, self.key_proj.in_features)
+        checked_vectors("queries", queries, self.query_proj.in_features)
+        checked_vectors("keys", keys, self.key_proj.in_features)
         projected_keys = self.key_proj(keys) if projected_keys is None else projected_keys
         # (…, queries, 1, hidden) + (…, 1, keys, hidden)
         added = self.query_proj(queries).unsqueeze(-2) + projected_keys.unsqueeze(-3)
@@ -209,11 +146,6 @@ class AdditiveAttention(Attention):
         return self.dropout(weights) @ values
 
 
-def _check_size(name: str, tensor: Tensor | None, size: int) -> None:
-    if not isinstance(tensor, Tensor) or tensor.ndim < 2 or tensor.shape[-1] != size:
-        arguments.refuse_vectors(name, tensor, size)
-
-
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(batch, length, embed_dim) → (batch, heads, length, embed_dim / heads).
 
@@ -223,38 +155,6 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     if num_heads < 1 or x.shape[-1] % num_heads:
         raise ValueError(f"embed_dim={x.shape[-1]} is not divisible by num_heads={num_heads}")
     return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
-
-
-def _joining_pays(x: Tensor) -> bool:
-    """A GPU takes longer to start three small products than to compute a large one; a CPU does not."""
-    return not x.is_cpu
-
-
-def _is_plain(layer: nn.Module) -> bool:
-    """Whether this is a linear layer without hooks, which a product of our own would pass by."""
-    hooked = (
-        layer._forward_pre_hooks
-        or layer._forward_hooks
-        or layer._backward_pre_hooks
-        or layer._backward_hooks
-    )
-    return type(layer) is nn.Linear and not hooked
-
-
-def _can_be_joined(layers: Sequence[nn.Linear]) -> bool:
-    """Whether one product can stand for these layers: all are plain, and all have a bias or none has."""
-    return all(map(_is_plain, layers)) and len({layer.bias is None for layer in layers}) == 1
-
-
-def _joined(layers: Sequence[nn.Linear], cache: KVCache | None) -> tuple[Tensor, Tensor | None]:
-    """Weight and bias of linear layers one below the other."""
-    if cache is not None and cache.joined is not None:
-        return cache.joined
-    weight = torch.cat([layer.weight for layer in layers])
-    bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
-    if cache is not None and not torch.is_grad_enabled():
-        cache.joined = weight, bias
-    return weight, bias
 
 
 def merge_heads(x: Tensor) -> Tensor:
@@ -346,28 +246,13 @@ class MultiHeadAttention(Attention):
 
         Raises:
             TypeError: an argument is no tensor, or the mask is not boolean.
-            ValueError: a shape does not fit, or a mask can be read in two ways.
+            ValueError: a shape does not fit, a mask has three axes, or it comes with `is_causal`.
         """
         q, k, v = self.project(queries, keys, values, cache=cache, encode=encode)
         if attn_mask is not None:
-            shape = torch.Size((*q.shape[:-1], k.shape[-2]))
-            attn_mask = arguments.mask_for_heads(attn_mask, shape, is_causal=is_causal)
-        return self.out_proj(merge_heads(self.attend(q, k, v, attn_mask, is_causal=is_causal)))
-
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool
-    ) -> Tensor:
-        """softmax(q kᵀ / √head_dim) v in each head: (batch, heads, queries, head_dim)."""
-        group = self.num_heads // self.num_kv_heads
-
-        def weights() -> Tensor:
-            mask = fused.look_back(q, k) if is_causal else attn_mask
-            return dot_product_weights(q, k.repeat_interleave(group, dim=1), mask)
-
-        self.note(weights)
-        dropout_p = self.dropout if self.training else 0.0
-        options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
-        return fused.attend(q, k, v, attn_mask, is_causal=is_causal, **options)
+            attn_mask = fit_mask_to_heads(attn_mask, torch.Size((*q.shape[:-1], k.shape[-2])))
+        heads = self.attend(q, k, v, attn_mask, is_causal=is_causal)
+        return self.out_proj(merge_heads(heads))
 
     def project(
         self,
@@ -378,38 +263,47 @@ class MultiHeadAttention(Attention):
         cache: KVCache | None,
         encode: Callable[[Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of each head, with their positions, and with those of the cache.
+        """q W_Q, k W_K and v W_V in each head, turned to their positions, and with those of the cache.
 
-        (batch, heads, queries, head_dim), and twice (batch, num_kv_heads, keys, head_dim).
+        Arguments as in `forward`.
+
+        Returns:
+            (batch, num_heads, queries, head_dim), and twice (batch, num_kv_heads, keys, head_dim).
         """
-        _check_size("queries", queries, self.query_proj.in_features)
+        queries = checked_vectors("queries", queries, self.query_proj.in_features)
         if cache is not None and keys is None and values is None:
-            (q,) = self._heads(queries, self.query_proj)
+            q = split_heads(self.query_proj(queries), self.num_heads)
             return q if encode is None else encode(q), cache.keys, cache.values
-        _check_size("keys", keys, self.key_proj.in_features)
-        _check_size("values", values, self.value_proj.in_features)
-        if queries is keys is values:
-            layers = (self.query_proj, self.key_proj, self.value_proj)
-            q, k, v = self._heads(queries, *layers, cache=cache)
-        else:
-            (q,) = self._heads(queries, self.query_proj)
-            if keys is values:
-                k, v = self._heads(keys, self.key_proj, self.value_proj)
-            else:
-                (k,), (v,) = self._heads(keys, self.key_proj), self._heads(values, self.value_proj)
+        keys = checked_vectors("keys", keys, self.key_proj.in_features)
+        values = checked_vectors("values", values, self.value_proj.in_features)
+        layers = [self.query_proj, self.key_proj, self.value_proj]
+        q, k, v = fused.project([queries, keys, values], layers)
+        q = split_heads(q, self.num_heads)
+        k, v = split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
         if encode is not None:
             q, k = encode(q), encode(k)
         return q, *((k, v) if cache is None else cache.append(k, v))
 
-    def _heads(self, x: Any, *layers: nn.Linear, cache: KVCache | None = None) -> list[Tensor]:
-        """What each of these layers makes of the same x, in heads: (batch, heads, length, head_dim).
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
+        """softmax(q kᵀ / √head_dim) v in each head.
 
-        On a GPU it is one product with their weights joined, which a `cache` keeps for the next token.
+        Args:
+            q: (batch, num_heads, queries, head_dim).
+            k, v: (batch, num_kv_heads, keys, head_dim).
+            attn_mask, is_causal: as in `scaled_dot_product_attention`.
+
+        Returns:
+            (batch, num_heads, queries, head_dim).
         """
-        if len(layers) > 1 and _joining_pays(x) and _can_be_joined(layers):
-            together = F.linear(x, *_joined(layers, cache)).unflatten(-1, (-1, self.head_dim))
-            sizes = [layer.out_features // self.head_dim for layer in layers]
-            parts = together.split(sizes, dim=-2)
-        else:
-            parts = [layer(x).unflatten(-1, (-1, self.head_dim)) for layer in layers]
-        return [part.transpose(-3, -2) for part in parts]
+        queries, keys, group = q.shape[-2], k.shape[-2], self.num_heads // self.num_kv_heads
+
+        def weights() -> Tensor:
+            mask = causal_mask(keys, queries=queries, device=q.device) if is_causal else attn_mask
+            return dot_product_weights(q, k.repeat_interleave(group, dim=1), mask)
+
+        self.note(weights)
+        dropout_p = self.dropout if self.training else 0.0
+        options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
+        return fused.attend(q, k, v, attn_mask, is_causal=is_causal, **options)

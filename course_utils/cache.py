@@ -21,12 +21,10 @@ class KVCache:
 
     Attributes:
         length: number of tokens so far.
-        joined: on a GPU, weight and bias of the attention's projections, joined once for all steps.
     """
 
     def __init__(self) -> None:
         self.length = 0
-        self.joined: tuple[Tensor, Tensor | None] | None = None
         self._stored: tuple[Tensor, Tensor] | None = None
 
     @property

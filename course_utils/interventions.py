@@ -23,8 +23,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.attention import causal_mask, merge_heads, split_heads
+from course_utils.attention import merge_heads, split_heads
 from course_utils.cache import looking
+from course_utils.masks import causal_mask
 from course_utils.stream import Numbers, Stream, chosen_among, listed
 
 Run = Mapping[str, Tensor]
@@ -184,7 +185,7 @@ class Interventions(Hooks):
         seen = _marked("keys", keys, looked_at, name, 0, whole)
         allowed = ~(heads[:, None, None] & asks[:, None] & seen).to(x.device)
         if given.get("is_causal"):  # the queries are the last of the keys
-            allowed = allowed & causal_mask(looked_at, device=x.device)[looked_at - asking :]
+            allowed = allowed & causal_mask(looked_at, queries=asking, device=x.device)
             given["is_causal"] = False
         allowed = allowed[None] if hasattr(self.attentions[name], "num_heads") else allowed[0]
         mask = given.get("attn_mask")

@@ -19,15 +19,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import course_utils as cu
-from course_utils import attention
-from course_utils.arguments import mask_for_heads
-from course_utils.attention import (
-    MultiHeadAttention,
-    causal_mask,
-    dot_product_weights,
-    split_heads,
-)
+from course_utils import fused
+from course_utils.attention import MultiHeadAttention, dot_product_weights, split_heads
 from course_utils.cache import KVCache
+from course_utils.masks import causal_mask, fit_mask_to_heads
 
 TOLERANCE = {
     torch.float16: {"atol": 4e-3, "rtol": 4e-3},
@@ -183,7 +178,7 @@ def test_padding_mask_takes_one_length_per_query():
 
 def test_masks_on_another_device_are_not_waited_for():
     mask = causal_mask(3, device="meta")  # reading a value would fail
-    assert mask_for_heads(mask, torch.Size((3, 2, 3, 3)), is_causal=False) is mask and mask.is_meta
+    assert fit_mask_to_heads(mask, torch.Size((3, 2, 3, 3))) is mask and mask.is_meta
     lengths = torch.empty(3, dtype=torch.long, device="meta")
     mask, x = cu.padding_mask(lengths, 5), torch.empty(3, 2, 5, 4, device="meta")
     assert mask.shape == (3, 1, 1, 5)
@@ -239,22 +234,28 @@ def test_projections_joined_for_a_gpu_give_what_separate_ones_give(monkeypatch, 
     monkeypatch.setattr(F, "linear", linear := Mock(wraps=F.linear))
     outputs = []
     for products in (8, 5):
-        monkeypatch.setattr(attention, "_joining_pays", lambda _, joins=products == 5: joins)
+        monkeypatch.setattr(fused, "_joining_pays", lambda _, joins=products == 5: joins)
         linear.reset_mock()
         outputs.append(module(x, x, x, is_causal=True) + module(x, memory, memory))
         assert linear.call_count == products
     same_gradients(*outputs, [x, memory, *module.parameters()])
-    with torch.no_grad():
-        linear.reset_mock()
-        cache = KVCache()
-        tokens = [module(t, t, t, cache=cache) for t in x.split(1, dim=1)]
-        assert linear.call_count == 2 * len(tokens)
-        torch.testing.assert_close(torch.cat(tokens, 1), module(x, x, x, is_causal=True))
+
+
+@pytest.mark.parametrize(("device", "training"), [("cpu", True), ("meta", False), ("meta", True)])
+def test_projections_are_joined_on_a_gpu_while_gradients_are_recorded(
+    monkeypatch, device, training
+):
+    with torch.device(device):
+        module, x = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
+    monkeypatch.setattr(F, "linear", linear := Mock(wraps=F.linear))
+    with torch.set_grad_enabled(training):
+        module(x, x, x)
+    assert linear.call_count == (2 if device == "meta" and training else 4)
 
 
 @pytest.mark.parametrize("hook", ["forward_hook", "forward_pre_hook", "full_backward_hook"])
 def test_a_projection_with_a_hook_or_another_in_its_stead_is_called(monkeypatch, hook):
-    monkeypatch.setattr(attention, "_joining_pays", lambda _: True)
+    monkeypatch.setattr(fused, "_joining_pays", lambda _: True)
     module, x, calls = MultiHeadAttention(12, 3), torch.randn(2, 5, 12, requires_grad=True), []
     getattr(module.key_proj, f"register_{hook}")(lambda *_: calls.append(hook))
     module(x, x, x).sum().backward()
@@ -270,8 +271,15 @@ def test_a_projection_without_a_bias_beside_others_is_not_joined(monkeypatch, wi
     module, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
     setattr(module, without, nn.Linear(12, 12, bias=False))
     separate = module(x, x, x)
-    monkeypatch.setattr(attention, "_joining_pays", lambda _: True)
+    monkeypatch.setattr(fused, "_joining_pays", lambda _: True)
     assert torch.equal(module(x, x, x), separate)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 4, 5])
+def test_a_mask_of_two_axes_is_queries_by_keys_at_every_batch_size(batch):
+    module, x = MultiHeadAttention(12, 3), torch.randn(batch, 4, 12)
+    mask = torch.tensor([[1, 0, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]]).bool()
+    assert torch.equal(module(x, x, x, mask), module(x, x, x, mask[None, None]))
 
 
 def test_heads_are_split_and_merged_without_loss():
@@ -367,8 +375,8 @@ def test_recording_a_model_without_attention_says_so():
 X = torch.randn(2, 3, 4)
 
 
-def heads(mask, **options):
-    return cu.MultiHeadAttention(4, 2)(X, X, X, mask, **options)
+def heads(mask):
+    return cu.MultiHeadAttention(4, 2)(X, X, X, mask)
 
 
 @pytest.mark.parametrize(
@@ -404,9 +412,8 @@ def heads(mask, **options):
         (lambda: cu.scaled_dot_product_attention(X, X, X, cu.causal_mask(3), is_causal=True), ValueError, "attn_mask and is_causal=True are both given"),
         (lambda: cu.scaled_dot_product_attention(X, X[:, :2], X[:, :2], torch.ones(2, 2).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None\]"),
         (lambda: heads(torch.ones(2, 3, 3).bool()), ValueError, r"for \(batch, queries, keys\) write attn_mask\[:, None\], for \(heads, queries, keys\) attn_mask\[None\]"),
-        (lambda: cu.MultiHeadAttention(4, 4)(*3 * [X[:, :2]], torch.ones(2, 2).bool()), ValueError, r"for \(queries, keys\) write attn_mask\[None, None\], for \(batch, keys\) attn_mask\[:, None, None\]"),
-        (lambda: cu.MultiHeadAttention(4, 2)(X[:, :2], X, X, torch.ones(2, 3).bool()), ValueError, "can be read in two ways"),
-        (lambda: cu.scaled_dot_product_attention(X, X[:, :2], X[:, :2], is_causal=True), ValueError, "is_causal=True with 3 queries and only 2 keys"),
+        (lambda: heads(torch.ones(2, 3).bool()), ValueError, r"for \(batch, keys\) write attn_mask\[:, None, None\]"),
+        (lambda: cu.scaled_dot_product_attention(X, X[:, :2], X[:, :2], is_causal=True), ValueError, "3 queries and only 2 keys"),
         (lambda: cu.MultiHeadAttention(4, 2)(X, None, None), TypeError, "keys is a NoneType; a torch.Tensor"),
         (lambda: cu.MultiHeadAttention(4, 2)(X, None, None, cache=KVCache()), ValueError, "the cache is empty"),
         (lambda: cu.MultiHeadAttention(4, 2, key_dim=3)(X, X, X), ValueError, r"keys has shape \(2, 3, 4\); \(…, keys, 3\)"),

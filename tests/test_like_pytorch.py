@@ -15,16 +15,12 @@ from torch import nn
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils import attention
-from course_utils.attention import (
-    MultiHeadAttention,
-    causal_mask,
-    dot_product_weights,
-    padding_mask,
-)
+from course_utils import fused
+from course_utils.attention import MultiHeadAttention, dot_product_weights
 from course_utils.cache import record_attention
 from course_utils.data.images import ImageBatch
 from course_utils.layers import DecoderLayer, EncoderLayer
+from course_utils.masks import causal_mask, padding_mask
 from course_utils.models.diffusion import CrossAttention, PixelAttention, UNet
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
@@ -355,7 +351,7 @@ def autocast(model, *args):
 
 
 def joined(model, *args):
-    with mock.patch.object(attention, "_joining_pays", return_value=True):
+    with mock.patch.object(fused, "_joining_pays", return_value=True):
         return model(*args)
 
 

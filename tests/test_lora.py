@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import course_utils as cu
-from course_utils import attention
+from course_utils import fused
 from course_utils.cache import KVCache
 from course_utils.lessons.bert_and_transfer.tuning import LORA_AT, LoRA, classifier
 from course_utils.models.language import BERT, GPT
@@ -84,7 +84,7 @@ def test_a_rank_of_zero_is_refused():
 
 @pytest.fixture(params=[False, True], ids=["separate", "joined as on a GPU"])
 def joining(request, monkeypatch):
-    monkeypatch.setattr(attention, "_joining_pays", lambda _: request.param)
+    monkeypatch.setattr(fused, "_joining_pays", lambda _: request.param)
 
 
 @pytest.mark.usefixtures("joining")

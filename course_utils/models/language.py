@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.arguments import check_positive
-from course_utils.attention import padding_mask
 from course_utils.cache import KVCache
 from course_utils.layers import EncoderLayer, make_norm
+from course_utils.masks import padding_mask
 from course_utils.positions import Rotation
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from course_utils.attention import AdditiveAttention, padding_mask
+from course_utils.attention import AdditiveAttention
+from course_utils.masks import padding_mask
 
 
 @dataclass

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from course_utils.attention import padding_mask
 from course_utils.layers import DecoderLayer, EncoderLayer, LayerCache
+from course_utils.masks import padding_mask
 from course_utils.positions import SinusoidalPositions
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from mistakes.table import wrong
 
-from course_utils import attention
+from course_utils import masks
 
 
 class my_mask:
@@ -28,7 +28,7 @@ class my_mask:
     first_sentence = wrong("Only the words with the number 1.",
         lambda numbers: _right(numbers) & (numbers == 1)[:, None, :])
     by_the_package = wrong("The course's function.",
-        lambda numbers: _same(numbers) & (numbers > 0)[:, None, :] & attention.causal_mask(numbers.shape[-1]))
+        lambda numbers: _same(numbers) & (numbers > 0)[:, None, :] & masks.causal_mask(numbers.shape[-1]))
 
     without_brackets = wrong("`&` binds more tightly than `==`.",
         lambda numbers: numbers[:, :, None] == numbers[:, None, :] & _triangle(numbers))
@@ -80,7 +80,7 @@ class fixed_masked_softmax:
     minus_twenty = wrong("-20 is lower than these scores, not than all.", lambda *given: _filled(*given, -20.0))
     minus_twelve = wrong("Low enough for the example, and for nothing else.", lambda *given: _filled(*given, -12.0))
     minus_five = wrong("Not even low enough for the example.", lambda *given: _filled(*given, -5.0))
-    borrowed = wrong("Wraps the package's own.", lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
+    borrowed = wrong("Wraps the package's own.", lambda scores, attn_mask: masks.masked_softmax(scores, attn_mask))
     renormalizes_with_epsilon = wrong("1e-9 in the denominator: zeros where there should be weights.",
         lambda *given: (w := _afterwards(*given)) / (w.sum(dim=-1, keepdim=True) + 1e-9))
     clamps_the_sum = wrong("No 0/0, and no weights either, where the forbidden score is far above.",
@@ -114,7 +114,7 @@ class my_masked_softmax:
     hides_nan = wrong("Replaces each NaN after the softmax, also those that a broken model made.",
         lambda *given: _filled(*given).nan_to_num())
     from_its_own_module = wrong("The course's function by another name.",
-        lambda scores, attn_mask: attention.masked_softmax(scores, attn_mask))
+        lambda scores, attn_mask: masks.masked_softmax(scores, attn_mask))
 
     a_billion = wrong("-1e9 is lower than most scores, not than all.",
         lambda scores, attn_mask: _filled(scores, attn_mask, -1e9).nan_to_num() * attn_mask)

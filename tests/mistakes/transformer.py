@@ -3,9 +3,9 @@
 import torch
 from mistakes.table import wrong
 
-from course_utils.attention import causal_mask
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.transformer import blocks
+from course_utils.masks import causal_mask
 
 
 def _three(block, x, memory, attn_mask, memory_mask, *, order=(0, 1, 2), around=(0, 1, 2)):

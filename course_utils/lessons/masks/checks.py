@@ -6,7 +6,6 @@ import re
 import torch
 from torch import Tensor
 
-from course_utils.attention import masked_softmax
 from course_utils.kit.check import (
     Check,
     Unmet,
@@ -18,6 +17,7 @@ from course_utils.kit.check import (
     expect_shape,
 )
 from course_utils.lessons.masks import clinic
+from course_utils.masks import masked_softmax
 
 # Several sentences in a row -----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.attention import causal_mask, masked_softmax
+from course_utils.masks import causal_mask, masked_softmax
 from course_utils.runtime import own_random_numbers
 
 PAD, LENGTH, STEPS, RATE, NOISE = 10, 24, 300, 0.005, 0.3

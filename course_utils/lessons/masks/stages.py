@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import torch
 
-from course_utils.attention import causal_mask, masked_softmax, padding_mask
 from course_utils.kit.drawings.canvas import Canvas
+from course_utils.masks import causal_mask, masked_softmax, padding_mask
 
 WORDS = ["birds", "sing", "well", "<pad>"]
 SING = 1

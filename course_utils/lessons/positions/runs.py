@@ -6,9 +6,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from course_utils.attention import causal_mask, masked_softmax
 from course_utils.kit.runs import stored
 from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPER
+from course_utils.masks import causal_mask, masked_softmax
 
 RATES = (0.002, 0.005, 0.015)
 OFFSET_SIDES = [

@@ -20,11 +20,11 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.attention import padding_mask
 from course_utils.data.prose import load_english, load_story
 from course_utils.data.registry import cached
 from course_utils.kit.runs import stored, stored_runs
 from course_utils.layers import EncoderLayer
+from course_utils.masks import padding_mask
 
 # MiniLM -------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.attention import causal_mask
 from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
 from course_utils.kit.on_paper import on_paper
+from course_utils.masks import causal_mask
 from course_utils.positions import sinusoidal_table
 
 # Self-attention ---------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 
 import torch
 
-from course_utils.attention import causal_mask, masked_softmax
 from course_utils.kit.drawings.canvas import Canvas
+from course_utils.masks import causal_mask, masked_softmax
 
 WORDS = ["Anna", "sold", "her", "old", "car"]
 FEATURES = ["person", "thing", "action", "quality"]

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from course_utils.attention import causal_mask, padding_mask
 from course_utils.layers import DecoderLayer, Residual
+from course_utils.masks import causal_mask, padding_mask
 
 
 def three_sublayers(

@@ -6,11 +6,11 @@ from itertools import permutations
 import torch
 from torch import Tensor
 
-from course_utils.attention import causal_mask, padding_mask
 from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
 from course_utils.kit.on_paper import on_paper
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.transformer.blocks import around_sublayers
+from course_utils.masks import causal_mask, padding_mask
 
 
 def _decoder(*, norm_first: bool = True):
