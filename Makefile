@@ -56,7 +56,7 @@ handout: $(ENV) ## write the notebooks without solutions and outputs into _build
 notebooks: $(ENV) ## execute notebooks/source into notebooks, and say how long each is; CHAPTER=02 for one
 	$(BIN)/python -m course_utils.studio run $(CHAPTER)
 
-runs: $(ENV) ## make the stored runs that are missing or stale; CHAPTER=12 for one
+runs: $(ENV) ## make the stored runs that are missing; CHAPTER=12 for one
 	$(BIN)/python -m course_utils.studio.runs $(CHAPTER)
 
 gpu: $(ENV) ## train the runs at full size on a GPU, and store what they give; CHAPTER=13 for one

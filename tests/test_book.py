@@ -15,6 +15,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import course_utils as cu
 from course_utils.figures.picture import image_tag
+from course_utils.files import ROOT
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.rich_text import marked
 from course_utils.studio import StudioError, manifest, pairs
@@ -231,10 +233,10 @@ def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkey
     assert 'data-explorer="first_slider"' in output.data["text/html"]
     assert output.data.keys() == {"text/html"}
 
-    monkeypatch.setattr(widgets.engine.Explorer, "page", lambda explorer: pytest.fail("made twice"))
+    monkeypatch.setattr(Explorer, "page", lambda explorer: pytest.fail("made twice"))
     again = widgets.explorer_html("first_slider", values, tmp_path)
     assert again == output.data["text/html"]
-    monkeypatch.setattr(widgets, "digest_of", lambda statements: "of other code")
+    monkeypatch.setattr(widgets, "STUDIO", ROOT)  # as if all code were other
     with pytest.raises(pytest.fail.Exception, match="made twice"):
         widgets.explorer_html("first_slider", values, tmp_path)
 

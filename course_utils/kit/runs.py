@@ -7,15 +7,15 @@ curves, result, date, machine, threads and seconds. A lesson declares its runs i
     @stored(
         cases=[{"seed": seed} for seed in range(3)],
         chapter=["new_model", "fit"],
-        data=["translation/grammar_es.tsv"],
     )
     def training(chapter, *, seed, checkpoint):
         model = chapter.new_model(seed)
         …
         return {"result": {"bleu": 0.93}, "curves": {"loss": [[100, 2.1], [200, 1.4]]}}
 
-and a chapter shows them: `cu.stored_runs("training_transformers", "small_training")`. A digest of the code and
-the data that a run depends on makes a stale one fail a test (`kit.digest`).
+and a chapter shows them: `cu.stored_runs("training_transformers", "small_training")`. A test fails where a declared
+case is not stored, or was stored by an earlier version of its function. A change of code that changes the numbers
+raises `version`.
 """
 
 import datetime
@@ -23,19 +23,17 @@ import hashlib
 import inspect
 import json
 import platform
-import random
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from course_utils.files import LESSONS, ROOT, atomic_write, is_first_process, locked
-from course_utils.kit.digest import SOURCES, Node, Sources, digest_of, needed
+from course_utils.kit.needed import needed
 from course_utils.kit.tuned import at_best_rate, crossed
 
 RUNS = ROOT / "data" / "runs"
@@ -56,7 +54,7 @@ class StoredRun:
         machine: model of the GPU or of the CPU.
         threads: of the CPU.
         seconds: how long it took.
-        digest: of the code and the data that it depends on.
+        version: of the function, as it was declared then.
     """
 
     name: str
@@ -67,7 +65,7 @@ class StoredRun:
     machine: str = ""
     threads: int = 0
     seconds: float = 0.0
-    digest: str = ""
+    version: int = 1
     examples: list[dict[str, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -153,7 +151,7 @@ class Runs:
             shows is saved by the function itself (`live.save_model`).
         cases: the keyword arguments of each run; of a comparison, its sides.
         chapter: names that the chapter defines; the function's first argument has them as attributes.
-        data: the files of the folder data/ that it reads.
+        version: a number to raise when the function, or what it calls, is changed so that its results change.
         small: a run takes some seconds; the tests make one of them again.
         minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
         quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
@@ -163,7 +161,7 @@ class Runs:
     function: Callable[..., Mapping]
     cases: tuple[dict, ...]
     chapter: Sequence[str] = ()
-    data: Sequence[str] = ()
+    version: int = 1
     small: bool = False
     minutes: float = 0
     quick: Mapping = field(default_factory=dict)
@@ -178,28 +176,6 @@ class Runs:
     def slug(self) -> str:
         """The chapter that declares it."""
         return self.function.__module__.split(".")[-2]
-
-    def digest(self) -> str:
-        """Of the function, the code of chapter and package that it uses, and the files that it reads."""
-        return digest_of(self.statements(SOURCES))
-
-    def statements(self, sources: Sources) -> set[tuple[str, str]]:
-        """(file's name, text) of all that the runs depend on; of a file of data/ its SHA-256.
-
-        Raises:
-            ValueError: the function or a name of the chapter is not there.
-        """
-        code = {(path.stem, sources.text(path, index)) for path, index in self.nodes(sources)}
-        return code | {(name, sources.sha256(name)) for name in self.data}
-
-    def nodes(self, sources: Sources) -> set[Node]:
-        """The statements of the course that the runs depend on, by their places."""
-        own = sources.root / Path(inspect.getfile(self.function)).relative_to(ROOT)
-        listed = own.with_name("runs.py")  # which names it, whatever file of the lesson has it
-        nodes = sources.nodes(listed if listed.is_file() else own, [self.name])
-        if self.chapter:
-            nodes |= sources.nodes(source(self.slug, sources.root), self.chapter)
-        return nodes
 
     def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
         """Run one case; what it gives is not stored yet."""
@@ -220,7 +196,7 @@ class Runs:
             torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
             torch.get_num_threads(),
             max(0.1, round(time.perf_counter() - began, 1)),
-            self.digest(),
+            self.version,
             list(outcome.get("examples", [])),
         )
 
@@ -279,15 +255,14 @@ def source(slug: str, root: Path = ROOT) -> Path:
 
 
 def missing(slug: str, *, gpu: bool = False) -> list[tuple[Runs, dict]]:
-    """The declared cases of a lesson that are not stored, or stale; those for a GPU, or those for any machine."""
-    fresh = {(run.name, key(run.config), run.digest) for run in read(slug)}
-    stale = []
-    for runs in declared(slug).values():
-        if bool(runs.minutes) is gpu:
-            now = runs.digest()
-            cases = [case for case in runs.cases if (runs.name, key(case), now) not in fresh]
-            stale += [(runs, case) for case in cases]
-    return stale
+    """The declared cases of a lesson that are not stored in this version; either those for a GPU, or all others."""
+    there = {(run.name, key(run.config), run.version) for run in read(slug)}
+    return [
+        (runs, case)
+        for runs in declared(slug).values()
+        for case in runs.cases
+        if bool(runs.minutes) is gpu and (runs.name, key(case), runs.version) not in there
+    ]
 
 
 def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) -> None:
@@ -298,32 +273,11 @@ def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) ->
     """
     for runs, case in missing(slug, gpu=gpu):
         of_case = hashlib.sha256(key(case).encode()).hexdigest()[:8]
-        place = CHECKPOINTS / slug / f"{runs.name}-{runs.digest()}-{of_case}.pt"
+        place = CHECKPOINTS / slug / f"{runs.name}-{runs.version}-{of_case}.pt"
         run = runs.make(case, checkpoint=place)
         write(slug, run)
         place.unlink(missing_ok=True)
         say(f"{case}: {run}")
-
-
-def confirm(slug: str) -> None:
-    """After a change that should change no number: make one stale case of each function again.
-
-    If it comes out exactly as it is stored, the function's other cases count as fresh, too; otherwise
-    they stay stale, and `make` makes them. Needs the machine that made them: others round differently.
-    """
-    before = {(run.name, key(run.config)): run for run in read(slug)}
-    for name, runs in declared(slug).items():
-        stale = [key(case) for other, case in missing(slug) if other.name == name]
-        known = [before[name, case] for case in stale if (name, case) in before]
-        if not known:
-            continue
-        run = random.choice(known)
-        again = runs.make(run.config)
-        parts = attrgetter("result", "curves", "examples")
-        same = parts(again) == parts(run)
-        print(f"{name} {run.config}: {'as stored' if same else 'not as stored'}")
-        if same:
-            write(slug, *(replace(other, digest=again.digest) for other in known))
 
 
 def write(slug: str, *new: StoredRun) -> None:

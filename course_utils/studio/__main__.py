@@ -8,7 +8,7 @@ slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT, for a learning platform
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
-runs                make the stored runs that are missing or stale
+runs                make the stored runs that are missing
 book                build the book, or serve it
 """
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.digest import dependencies
 from course_utils.kit.exercises import Exercise, exercises, text_of
+from course_utils.kit.needed import dependencies
 from course_utils.studio import StudioError
 from course_utils.studio.handout import make_room, template
 from course_utils.studio.links import LINK

@@ -271,7 +271,7 @@ pd.DataFrame(counted).T
 # %% [markdown]
 # Three runs at full size were made on a GPU, an NVIDIA H200, and all others on one thread of a processor.
 # The time is that of the clock, mostly with other work on the same machine (of a run that was interrupted, since then), and compares nothing; where a chapter compares times, it says how they were measured.
-# `make runs CHAPTER=13` makes those of a chapter that are missing or stale.
+# `make runs CHAPTER=13` makes those of a chapter that are missing.
 #
 # ## References
 #

@@ -155,7 +155,7 @@ SHAPE = {"embed_dim": 64, "hidden_dim": 64}
 RECIPE = {"rate": 0.009, "warmup": 50, "passes": 9}  # the chapter's
 
 
-@stored(cases=[{"seed": 0}], data=["translation/grammar_fr.tsv", "translation/sentences.tsv"])
+@stored(cases=[{"seed": 0}])
 def live_translator(*, seed: int) -> dict:
     """The translator beside the Transformer in the live alignments; it is saved as the live model."""
     world = larger_world()

@@ -38,7 +38,6 @@ from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import warmup_decay
 from course_utils.train.trainer import Trainer
 
-DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 PASSES = {"attention": 18, "fixed": 27}
 """Passes through the training data: about as many seconds for each kind."""
 SEEN = (0, 1, 2, 4, 8)
@@ -64,7 +63,6 @@ FIXED = {"kind": "fixed", "order": "French"}
         *crossed([FIXED], (0.002, 0.004, 0.008), range(3)),
         *crossed([BACKWARDS], (0.004,), range(3)),
     ],
-    data=DATA,
 )
 def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
     """A translator to French in this order: what it gets right, and with attention its alignments."""
@@ -85,7 +83,6 @@ def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
         )
         for seed in range(3)
     ],
-    data=DATA,
 )
 def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict:
     """A negation whose other half was left out before this word: how probable the word is then."""
@@ -102,9 +99,7 @@ def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict:
     return {"result": result}
 
 
-@stored(
-    cases=[{"order": order} for order in ("alphabetical", "shuffled")], seeds=range(3), data=DATA
-)
+@stored(cases=[{"order": order} for order in ("alphabetical", "shuffled")], seeds=range(3))
 def other_orders(*, order: str, seed: int) -> dict:
     """The translator with attention, its French in the order of the alphabet or shuffled anew in each sentence."""
     world = world_in(order)
@@ -112,7 +107,7 @@ def other_orders(*, order: str, seed: int) -> dict:
     return {"result": {"aer": _rate(_maps(model, world), world.test)}}
 
 
-@stored(cases=[{"order": order} for order in ("backwards", "French")], data=DATA)
+@stored(cases=[{"order": order} for order in ("backwards", "French")])
 def learning(*, order: str) -> dict:
     """How one translator learns to align: `SHOWN` and the error rate of all sentences after the passes `SEEN`."""
     world, examples, result = world_in(order), [], {}

@@ -13,7 +13,6 @@ from course_utils.kit.live import load_model, network_of, packed, save_model, wr
 from course_utils.kit.runs import stored
 from course_utils.lessons.bert_and_transfer import tasks
 from course_utils.lessons.bert_and_transfer.tasks import (
-    DATA,
     Labeled,
     few,
     hidden,
@@ -116,7 +115,6 @@ def strangest(model: LanguageModel, data: Labeled) -> Tensor:
 @stored(
     cases=[{"reader": name, "seed": seed} for seed in (0, 2) for name in ("BERT", "GPT")],
     chapter=["train", "hide", "best_threshold"],
-    data=DATA,
 )
 def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
     """A reader of both sides, and one of the left only; those of seed 0 are live.
@@ -168,7 +166,6 @@ def sorted_out(
 @stored(
     cases=[{"reader": name, "seed": seed} for name in ("BERT", "GPT") for seed in SEEDS],
     chapter=["strangeness", "best_threshold"],
-    data=[*DATA, "models/bert.npz", "models/gpt_left.npz"],
 )
 def asked(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
     """What the live readers know of order when they are asked as they were trained; the seed draws the labels."""
@@ -179,7 +176,7 @@ def asked(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
 
 @stored(
     cases=[{"side": side, "seed": seed} for seed in SEEDS for side in ("each", "left")],
-    chapter=["best_threshold"], data=DATA,
+    chapter=["best_threshold"],
 )  # fmt: skip
 def counted(chapter: SimpleNamespace, *, side: str, seed: int) -> dict:
     """The same with counts: the gap after gap with two tokens on each side, or a sentence from the left."""
@@ -218,7 +215,6 @@ FINE_TUNED = [
         for seed in (SEEDS if name != "autoencoder" else SEEDS[:1])
     ],
     chapter=["train", "hide"],
-    data=[*DATA, "models/bert.npz", "models/gpt_left.npz"],
 )
 def transfer(
     chapter: SimpleNamespace, *, beginning: str, method: str, labels: int, rate: float, seed: int
@@ -237,7 +233,7 @@ def transfer(
     return {"result": result}
 
 
-@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
+@stored(cases=[{"seed": seed} for seed in SEEDS])
 def longer(*, seed: int) -> dict:
     """From scratch with four times the steps of the others: does it still learn?"""
     data, (val, test) = few(1000, seed), order_task()
@@ -247,7 +243,7 @@ def longer(*, seed: int) -> dict:
     return {"result": {"order 1000": accuracy(model, test)}, "curves": {"val": curve}}
 
 
-@stored(cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS], data=DATA)
+@stored(cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS])
 def exchanged(*, variant: str, seed: int) -> dict:
     """The GPT of the chapter before with one part exchanged, or all: its held-out loss, trained as there."""
     stream, unread = streams()

@@ -21,7 +21,6 @@ from course_utils.lessons.gpt.ngrams import discounts
 VOCAB = 512  # tokens
 POOL, VAL, TEST = 1500, 250, 750  # sentences to be labeled, to choose with, and to measure with
 SHORTEST = 5  # tokens of a sentence in a task, the last mark included
-DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from course_utils.lessons.diffusion.sampling import (
     some,
     train,
 )
-from course_utils.lessons.vision_transformers.runs import DATA
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import Diffusion
 
@@ -39,7 +38,7 @@ def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
     return (network(diffusion().add_noise(images, t, noise), t, labels) - noise).square().mean()
 
 
-@stored(cases=[{"steps": 1500, "seed": 0}], data=DATA)
+@stored(cases=[{"steps": 1500, "seed": 0}])
 def garments(*, steps: int, seed: int) -> dict:
     """The chapter's network at 14 × 14, trained ten times as long: the live model."""
     config = {"widths": [16, 32], "attention": [False, True], "num_classes": 11}
@@ -56,7 +55,7 @@ def garments(*, steps: int, seed: int) -> dict:
 # Two garments for two words -----------------------------------------------------------------------
 
 
-@stored(cases=[{"steps": 600}], rates=(3e-3, 8e-3, 2e-2, 5e-2), seeds=SEEDS, data=DATA[2:])
+@stored(cases=[{"steps": 600}], rates=(3e-3, 8e-3, 2e-2, 5e-2), seeds=SEEDS)
 def rates_for_words(*, rate: float, steps: int, seed: int) -> dict:
     """Short trainings of the network of the first screen: the held-out loss."""
     torch.manual_seed(seed)
@@ -67,7 +66,6 @@ def rates_for_words(*, rate: float, steps: int, seed: int) -> dict:
 
 @stored(
     cases=[{"lr": 8e-3, "steps": 6_400, "seed": 0}],
-    data=[*DATA[2:], "models/vit.npz"],
 )
 def garments_for_words(*, lr: float, steps: int, seed: int, checkpoint: Path | None = None) -> dict:
     """The network of the first screen, trained on pairs from the 60,000, and what the page shows of it."""
@@ -88,7 +86,6 @@ def garments_for_words(*, lr: float, steps: int, seed: int, checkpoint: Path | N
         for scale in (1.0, words.SCALE)
         for seed in SEEDS
     ],
-    data=["models/words_unet.npz", "models/vit.npz"],
 )
 def forbidding(*, count: int, scale: float, seed: int) -> dict:
     """Random captions, each word forbidden from several steps on: what becomes of its half, and where pixels look."""
@@ -102,7 +99,6 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
         for scale in (words.SCALE, 1.0)
         for seed in SEEDS
     ],
-    data=["models/words_unet.npz", "models/vit.npz"],
 )
 def asking_late(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding`, but each word is missing at first, and asked only from a step on: what becomes of its half."""
@@ -111,7 +107,6 @@ def asking_late(*, count: int, scale: float, seed: int) -> dict:
 
 @stored(
     cases=[{"count": 24, "scale": words.SCALE, "seed": seed} for seed in SEEDS],
-    data=["models/words_unet.npz", "models/vit.npz"],
 )
 def without_words(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding` and `asking_late`, but both words are missing together: what becomes of the halves."""
@@ -123,7 +118,6 @@ def without_words(*, count: int, scale: float, seed: int) -> dict:
            ("both", "attention", "norm", "deep", "neither", "alone", "aligned")]
     + [{"kind": kind, "steps": 1200, "seed": seed} for seed in SEEDS
        for kind in ("both", "norm", "deep", "alone", "aligned")],
-    data=DATA,
 )  # fmt: skip
 def copying(*, kind: str, steps: int, seed: int) -> dict:
     """A garment that stands clean on the left is to be found in noise on the right: losses, and drawn garments."""
@@ -153,7 +147,6 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
     cases=[
         {"kind": kind, "steps": 300, "seed": seed} for seed in SEEDS for kind in copies.CAPTIONS
     ],
-    data=DATA,
 )
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
     """Two garments and a caption of two words, told in five ways: losses, and how many drawn garments are as named."""
@@ -180,7 +173,6 @@ def large_loss(network: UNet, generator: torch.Generator) -> Tensor:
 @stored(
     cases=[{"attends": attends, "steps": steps, "seed": seed} for seed in SEEDS
            for attends, steps in ((False, 150), (True, 150), (False, 225))],
-    data=DATA,
 )  # fmt: skip
 def full_size(*, attends: bool, steps: int, seed: int) -> dict:
     """28 × 28, with attention at 14 × 14 and 7 × 7 or without: held-out loss on 1,000 pictures."""
@@ -191,7 +183,7 @@ def full_size(*, attends: bool, steps: int, seed: int) -> dict:
     return {"result": {"loss": errors.mean().item()}}
 
 
-@stored(cases=[{"seed": 0}], data=DATA)
+@stored(cases=[{"seed": 0}])
 def full_size_seconds(*, seed: int) -> dict:
     """CPU seconds of a training step at 28 × 28 without and with attention, in turns."""
 
@@ -208,7 +200,6 @@ def full_size_seconds(*, seed: int) -> dict:
            for eta in (1.0, 0.0) for number in (5, 10, 20, 50) for seed in SEEDS]
     + [{"eta": 1.0, "num_steps": 20, "scale": scale, "seed": seed}
        for scale in (0.0, 2.0, 4.0) for seed in SEEDS],
-    data=[*DATA, "models/clothes_unet.npz"],
 )  # fmt: skip
 def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
     """Garments drawn by the live model in few steps, with fresh noise (eta 1) or without, guided or not."""
@@ -219,7 +210,6 @@ def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
 
 @stored(
     cases=[{"eta": eta, "num_steps": 20, "seed": seed} for eta in (1.0, 0.0) for seed in SEEDS],
-    data=[*DATA, "models/clothes_unet.npz"],
     small=True,
 )
 def begun_later(*, eta: float, num_steps: int, seed: int) -> dict:

@@ -171,7 +171,6 @@ def own_parts(name: str, alphabet: str) -> tuple[Tensor, Tensor]:
             ("argparse", "Shakespeare", 3e-3, 1000),
         )
     ],
-    data=["prose/story.txt"],
 )
 def own_texts(*, text: str, start: str, lr: float, steps: int) -> dict:
     """Loss on the last tenth of a text, with a GPT that has the chapter's size and is kept at its best.
@@ -197,7 +196,6 @@ def own_texts(*, text: str, start: str, lr: float, steps: int) -> dict:
     cases=[
         {"text": text, "before": before} for text in OWN for before in ("nothing", "Shakespeare")
     ],
-    data=["prose/story.txt"],
 )
 def own_texts_counted(*, text: str, before: str) -> dict:
     """The least loss of counting on the same characters, in a text alone or after Shakespeare's plays."""
@@ -210,7 +208,7 @@ def own_texts_counted(*, text: str, before: str) -> dict:
     return {"result": {"Kneser–Ney": min(losses)}}
 
 
-@stored(cases=[{"text": text} for text in ("story", "topics")], data=["prose/story.txt"])
+@stored(cases=[{"text": text} for text in ("story", "topics")])
 def own_texts_mixed(*, text: str) -> dict:
     """The least loss of two tables of counts, the text's own and Shakespeare's, with their probabilities mixed.
 
@@ -263,7 +261,6 @@ def reader(*, steps: int, seed: int) -> dict:
         for rate in rates
         for seed in range(3)
     ],
-    data=["models/gpt_plays.npz", "prose/story.txt"],
 )
 def own_texts_in_pieces(*, text: str, start: str, steps: int, rate: float, seed: int) -> dict:
     """Loss a letter on the last tenth of a text, at the best step, of a GPT that reads pieces of words.

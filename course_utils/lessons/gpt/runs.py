@@ -29,7 +29,6 @@ from course_utils.models.language import GPT
 SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
 RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)  # of the comparison of heads
-DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 EARLIER = (0, 100)  # steps after which the writer is stored, too
 WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
 COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH}
@@ -123,7 +122,6 @@ def rung(name: str, vocab_size: int, embed_dim: int, max_len: int) -> nn.Module:
         for seed in SEEDS
         for parts in PARTS
     ],
-    data=DATA,
     small=True,
 )
 def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
@@ -139,7 +137,6 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     cases=[{"parts": parts, "steps": STEPS} for parts in ("one head", "four heads")],
     rates=RATES,
     seeds=SEEDS,
-    data=DATA,
     small=True,
 )
 def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
@@ -155,7 +152,6 @@ def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
         for width in WIDTHS
     ]
     + [{"width": 64, "share": 16, "steps": STEPS // 2, "lr": RATE, "seed": seed} for seed in SEEDS],
-    data=DATA,
     small=True,
 )
 def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -> dict:
@@ -176,7 +172,7 @@ def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -
     return {"result": losses | {"parameters": parameters, "tokens": len(stream)}}
 
 
-@stored(cases=[{"share": share} for share in SHARES], data=DATA, small=True)
+@stored(cases=[{"share": share} for share in SHARES], small=True)
 def counted_better(*, share: int) -> dict:
     """Held-out losses of n-grams that were counted in the first part of the text, smoothed as Kneser and Ney do."""
     stream, unread = streams()
@@ -186,7 +182,7 @@ def counted_better(*, share: int) -> dict:
     return {"result": result | {"tokens": len(stream)}}
 
 
-@stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS[:2]], data=DATA)
+@stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS[:2]])
 def longer(*, steps: int, seed: int) -> dict:
     """The chapter's training of its GPT on the characters of the sentences, with three times as many steps."""
     texts = ["".join(text + "\n" for text in part) for part in sentences()]
@@ -204,7 +200,7 @@ def longer(*, steps: int, seed: int) -> dict:
     return {"result": {"loss": curve[-1][1]}, "curves": {"held_out": curve}}
 
 
-@stored(cases=[{"steps": 3 * STEPS, "seed": 0}], data=DATA)
+@stored(cases=[{"steps": 3 * STEPS, "seed": 0}])
 def writer(*, steps: int, seed: int) -> dict:
     """The chapter's GPT after three times as many steps: the live model, with its subwords; and what it was earlier."""
     stream, unread = streams()

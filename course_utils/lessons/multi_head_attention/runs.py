@@ -178,7 +178,7 @@ SHOWN = ("i'm very well , thank you .", "do you want to come with me ?")
 """Sentences whose maps and translations are kept."""
 
 
-@stored(cases=[{"sentences": 400}], data=["translation/sentences.tsv", "models/everyday_fr.npz"])
+@stored(cases=[{"sentences": 400}])
 def translator_heads(*, sentences: int) -> dict:
     """Of each head in the decoder's self-attention: weights by kind, loss by zero and by mean, some maps.
 

@@ -196,7 +196,7 @@ def mistaken(lm: SmolLM, mistake: str) -> Iterator[None]:
             p.data = data
 
 
-@stored(cases=[{"mistake": mistake} for mistake in MISTAKES], data=["prose/story.txt"])
+@stored(cases=[{"mistake": mistake} for mistake in MISTAKES])
 def silent(*, mistake: str) -> dict[str, Any]:
     """What a mistake does to Paris, to thirty capitals, to the loss on our story, and to the logits there.
 

@@ -324,9 +324,6 @@ foot feet tooth teeth, write writer paint painter, possible impossible happy unh
 """a is to b as c is to d; the first twelve are the usual ones, the others were chosen before looking."""
 
 
-TEXTS = ["translation/grammar_fr.tsv", "translation/sentences.tsv", "prose/story.txt"]
-
-
 def vocabulary() -> list[str]:
     """The words of the course's English sentences and of its story, and those of the analogies, each once."""
     texts = " ".join([*load_english(), *load_story()])
@@ -334,7 +331,7 @@ def vocabulary() -> list[str]:
     return list(dict.fromkeys(every))
 
 
-@stored(cases=[{"vectors": vectors} for vectors in ("sentence", "word")], data=TEXTS)
+@stored(cases=[{"vectors": vectors} for vectors in ("sentence", "word")])
 def analogies(*, vectors: str) -> dict[str, Any]:
     """How often d is the nearest word to b − a + c: of all, without a, b, c, without subtracting a, and to c alone."""
     every = vocabulary()

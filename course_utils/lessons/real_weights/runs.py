@@ -412,7 +412,7 @@ def quantized(weights: Tensor, bits: int, block: int) -> Tensor:
     return (low + step * ((rows - low) / step).round()).view_as(weights).roll(-SHIFT, dims=1)
 
 
-@stored(cases=BITS, data=["prose/story.txt"])
+@stored(cases=BITS)
 def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
     """The loss on our story, and what follows “The capital of France is”, with the blocks' matrices rounded again.
 
@@ -451,7 +451,7 @@ def of_page(name: str, cases: Sequence[dict]) -> Runs:
     return stored(cases=cases, chapter=[name])(run)
 
 
-def of_lesson(experiment: Callable, cases: Sequence[dict], data: Sequence[str] = ()) -> Runs:
+def of_lesson(experiment: Callable, cases: Sequence[dict]) -> Runs:
     """The runs of a function of `experiments`."""
 
     def run(**case: Any) -> dict[str, Any]:
@@ -459,7 +459,7 @@ def of_lesson(experiment: Callable, cases: Sequence[dict], data: Sequence[str] =
             return _gave(experiment(reference(), **case))
 
     run.__name__ = experiment.__name__
-    return stored(cases=cases, data=data)(run)
+    return stored(cases=cases)(run)
 
 
 def _gave(answer: Any) -> dict[str, Any]:
@@ -519,7 +519,7 @@ def ranked() -> list[tuple[int, int]]:
     return [divmod(i, HEADS) for i in scores.flatten().argsort(descending=True).tolist()]
 
 
-@stored(cases=COPYING, data=["prose/story.txt"])
+@stored(cases=COPYING)
 def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     """What is copied rightly, and the loss on our story, without some heads.
 
@@ -545,5 +545,4 @@ OTHERS = [[18, 4], [17, 6], [17, 7], [17, 0], [23, 6], [18, 3], [23, 4], [20, 1]
 without_heads = of_lesson(
     experiments.without_heads,
     [{"heads": heads} for heads in ([], EIGHT, OTHERS, [[16, 0]])],
-    ["prose/story.txt"],
 )

@@ -87,7 +87,6 @@ def _new_copier(chapter, room: int, seed: int) -> torch.nn.Module:
 @stored(
     cases=[*crossed([BLIND], (0.009,), SEEDS), *crossed(WIDTHS, (0.002, 0.004, 0.009), SEEDS)],
     chapter=["Translator", "masked_loss", "train", "world"],
-    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
 )
 def fixed_context(
     chapter, *, hidden_dim: int, passes: int, source: bool, rate: float, seed: int

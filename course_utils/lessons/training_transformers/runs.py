@@ -43,7 +43,6 @@ RATE, WARMUP, HALF = 6e-3, 50, 112
 FEW, PASSES = 300, 24  # pairs, and how often each is read
 SEEDS = (0, 1, 2)
 WATCHED = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 56, 72, 88, 112)
-DATA = ["translation/grammar_es.tsv"]
 
 
 def cases() -> list[dict]:
@@ -73,7 +72,7 @@ def rate(step: int, warmup: int) -> float:
     return min(1.0, step / max(warmup, 1), (fall / step) ** 0.5)
 
 
-@stored(cases=cases(), data=["translation/grammar_es.tsv"], small=True)
+@stored(cases=cases(), small=True)
 def small_training(
     *,
     norm_first: bool,
@@ -138,7 +137,6 @@ def on_held_out_tokens(model: Transformer, batches: PairLoader) -> dict[str, flo
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world"],
-    data=DATA,
     small=True,
 )
 def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
@@ -162,7 +160,6 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world"],
-    data=DATA,
     small=True,
 )
 def gradients(chapter, *, warmup: int, seed: int) -> dict:
@@ -209,7 +206,6 @@ def gradients(chapter, *, warmup: int, seed: int) -> dict:
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world", "with_another_english", "loss_on"],
-    data=DATA,
 )
 def other_english(chapter, *, warmup: int, seed: int) -> dict:
     """112 steps with the norm after; then the validation loss with the right English, and with another sentence's."""
@@ -224,7 +220,6 @@ def other_english(chapter, *, warmup: int, seed: int) -> dict:
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world"],
-    data=DATA,
     small=True,
 )
 def one_batch(chapter, *, warmup: int, seed: int) -> dict:
@@ -243,7 +238,7 @@ PER_BLEU, SHOWN = 28, 12
 """Steps between two scores; validation sentences whose translations are stored."""
 
 
-@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA)
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
 def broken(chapter, *, seed: int) -> dict:
     """A training with a warm-up whose rate jumps to 0.03 at step 168, and what helps from step 224 on.
 
@@ -298,7 +293,7 @@ def broken(chapter, *, seed: int) -> dict:
     return {"result": result, "curves": curves, "examples": examples}
 
 
-@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA)
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
 def broken_early(chapter, *, seed: int) -> dict:
     """A training with a warm-up whose rate jumps at step 56: BLEU then, and at step 196 for three high rates."""
     world, model = chapter.world, chapter.new_model(False, seed)
@@ -313,7 +308,7 @@ def broken_early(chapter, *, seed: int) -> dict:
     return {"result": result}
 
 
-@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA)
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
 def four_times_as_long(chapter, *, seed: int) -> dict:
     """The training that fails, with 1,120 steps."""
     world, model = chapter.world, chapter.new_model(False, seed)
@@ -326,7 +321,6 @@ def four_times_as_long(chapter, *, seed: int) -> dict:
 @stored(
     seeds=SEEDS,
     chapter=["new_model", "train", "exchange", "world", "with_another_english", "loss_on"],
-    data=DATA,
 )
 def second_try(chapter, *, seed: int) -> dict:
     """112 steps of the training that fails; a part made anew; 224 steps that begin with a warm-up.
@@ -355,7 +349,6 @@ def second_try(chapter, *, seed: int) -> dict:
 @stored(
     cases=[{"adam": adam, "seed": seed} for seed in SEEDS for adam in ("filled", "radam")],
     chapter=["new_model", "train", "world"],
-    data=DATA,
 )
 def other_adam(chapter, *, adam: str, seed: int) -> dict:
     """The training that fails, 112 steps, with averages of Adam that have seen 50 batches before, or with RAdam."""
@@ -370,7 +363,7 @@ def other_adam(chapter, *, adam: str, seed: int) -> dict:
     return {"result": result, "curves": {"loss": points(losses)}}
 
 
-@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], data=DATA, small=True)
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], small=True)
 def first_step_filled(chapter, *, seed: int) -> dict:
     """With averages filled by 50 batches: how far the first step moves a weight on average, in rates."""
     world, model = chapter.world, chapter.new_model(False, seed)
@@ -391,7 +384,6 @@ def first_step_filled(chapter, *, seed: int) -> dict:
         )
         for lr in rates
     ],
-    data=DATA,
 )
 def generations(*, kind: str, lr: float, seed: int) -> dict:
     """Both models, equally wide and deep, on 300 pairs: 20 sentences that were read, 20 that were not."""
@@ -430,7 +422,6 @@ def generations(*, kind: str, lr: float, seed: int) -> dict:
         for seed in SEEDS
         for words, pairs in ((200, 3000), (1000, 3000), (1000, 15_000))
     ],
-    data=DATA,
 )
 def vocabulary(*, words: int, pairs: int, seed: int) -> dict:
     """510 steps on so many pairs in the commonest English words: BLEU on unseen sentences in them, and on any unseen.

@@ -85,7 +85,6 @@ def inputs_at_rates(*, kind: str, rate: float, seed: int) -> dict:
         for seed in SEEDS
     ],
     chapter=["Transformer", "WholeTransformer"],
-    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
 )  # fmt: skip
 def own_class(chapter, *, kind: str, large_rows: bool, seed: int) -> dict:
     """One of the chapter's two classes in training, and beside it the package's with the same weights at the start.
@@ -125,7 +124,6 @@ def own_class(chapter, *, kind: str, large_rows: bool, seed: int) -> dict:
         for seed in SEEDS
     ],
     chapter=["Transformer"],
-    data=["translation/grammar_fr.tsv", "translation/sentences.tsv"],
 )
 def rows_and_parts(
     chapter, *, rows: str, positions: float, parts: float, rate: float, seed: int
@@ -154,7 +152,6 @@ def rows_and_parts(
 
 @stored(
     cases=[{"sentences": 200}],
-    data=["translation/sentences.tsv", "models/everyday_fr.npz"],
 )
 def everyday_worth(*, sentences: int) -> dict:
     """The course's larger translator: each part's bar, the share of sentences that change without it, the BLEU lost.

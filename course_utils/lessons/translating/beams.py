@@ -281,7 +281,7 @@ SHAPE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 64, "num_layers": 2, "norm_
 RATE, WARMUP, PASSES = 0.007, 60, 2
 
 
-@stored(cases=[{"seed": 0}], data=["translation/grammar_fr.tsv", "translation/sentences.tsv"])
+@stored(cases=[{"seed": 0}])
 def translator_checkpoints(*, seed: int) -> dict:
     """The live translator at some steps of its training, and the held-out losses there.
 

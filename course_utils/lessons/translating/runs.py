@@ -28,11 +28,10 @@ from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import inverse_sqrt
 from course_utils.train.trainer import Trainer
 
-DATA = ["translation/grammar_fr.tsv", "translation/sentences.tsv"]
 PARTS = ["new_model", "train", "score", "world", "vocabularies"]
 
 
-@stored(rates=(0.0035, 0.007, 0.014), seeds=range(3), chapter=PARTS, data=DATA)
+@stored(rates=(0.0035, 0.007, 0.014), seeds=range(3), chapter=PARTS)
 def translator(chapter, *, rate: float, seed: int) -> dict:
     """The chapter's Transformer: losses, greedy translations, alignment error rates, and the articles' two roads."""
     model = chapter.new_model(seed)
@@ -58,7 +57,7 @@ def translator(chapter, *, rate: float, seed: int) -> dict:
     return {"result": result, "curves": curves_of(rows, "val_loss")}
 
 
-@stored(cases=[{"epochs": 18, "rate": 0.007}], seeds=range(3), chapter=PARTS, data=DATA)
+@stored(cases=[{"epochs": 18, "rate": 0.007}], seeds=range(3), chapter=PARTS)
 def translator_for_longer(chapter, *, epochs: int, rate: float, seed: int) -> dict:
     """The chapter's Transformer with more epochs: losses, and the shares of exact translations."""
     model = chapter.new_model(seed)
@@ -110,7 +109,7 @@ def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **opti
 SCORES = ("parameters", "train_loss", "val_loss", "bleu", "exact", "exact_5", "exact_10")
 
 
-@stored(cases=[{"epochs": 9}], rates=(0.0045, 0.009, 0.018), seeds=range(3), data=DATA)
+@stored(cases=[{"epochs": 9}], rates=(0.0045, 0.009, 0.018), seeds=range(3))
 def recurrent(*, epochs: int, rate: float, seed: int) -> dict:
     """The recurrent translator with attention, for as many epochs as the chapter's: losses and scores of the test."""
     world = small_world("fr")

@@ -40,15 +40,6 @@ IMAGES = (500, 1000, 2500, 9000)
 TRIED = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 RATES = {"ViT": 3e-3, "CNN": 3e-2}  # the best of `rates`
 MEMORY = SIZE | {"image_size": 56, "patch_size": 14, "num_classes": 16, "num_layers": 1}
-DATA = [
-    f"fashion_mnist/{name}.gz"
-    for name in (
-        "train-images-idx3-ubyte",
-        "train-labels-idx1-ubyte",
-        "t10k-images-idx3-ubyte",
-        "t10k-labels-idx1-ubyte",
-    )
-]
 
 
 def network(name: str, seed: int) -> torch.nn.Module:
@@ -61,7 +52,6 @@ def network(name: str, seed: int) -> torch.nn.Module:
 
 @stored(
     cases=[{"name": name, "lr": lr, "seed": 0} for name in RATES for lr in TRIED],
-    data=DATA,
     small=True,
 )
 def rates(*, name: str, lr: float, seed: int) -> dict:
@@ -74,7 +64,6 @@ def rates(*, name: str, lr: float, seed: int) -> dict:
 
 @stored(
     cases=[{"kind": kind, "epochs": LONGER, "seed": seed} for kind in KINDS for seed in SEEDS],
-    data=DATA,
 )
 def longer(*, kind: str, epochs: int, seed: int) -> dict:
     """More passes, for the chapter's model and with one change; the first kind is stored as live models.
@@ -108,7 +97,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     return {"result": result, "curves": curves, "examples": examples}
 
 
-@stored(cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)], data=DATA)
+@stored(cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)])
 def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     """The same training with larger and with smaller patches, once; stored for the explorer."""
     images, _, test = parts()
@@ -128,7 +117,6 @@ def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
         for name in RATES
         for seed in SEEDS
     ],
-    data=DATA,
 )
 def amount(*, name: str, images: int, budget: str, seed: int) -> dict:
     """Test accuracy after learning from so many pictures: 5 epochs, or 400 steps, for both networks alike."""
@@ -163,7 +151,6 @@ def rival(name: str, seed: int) -> torch.nn.Module:
     rates=TRIED[:4],
     seeds=SEEDS,
     chapter=["ViT", "passes", "train"],
-    data=DATA,
 )
 def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
     """Five epochs at four rates, for the chapter's ViT and for networks without attention."""
@@ -182,7 +169,6 @@ def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
     rates=TRIED[:3],
     seeds=SEEDS,
     chapter=["ViT", "passes", "train"],
-    data=DATA,
 )
 def rivals_later(chapter, *, name: str, epochs: int, rate: float, seed: int) -> dict:
     """Fifteen epochs at three rates, for the chapter's ViT with and without attention."""
@@ -213,7 +199,6 @@ class ByHiddenLayer(torch.nn.Sequential):
     rates=TRIED[:3],
     seeds=SEEDS,
     chapter=["Memory", "train"],
-    data=DATA,
 )
 def remembered(chapter, *, kind: str, rate: float, seed: int) -> dict:
     """Share of the cards whose twin is found after 1,500 boards of 32, and with the look at the twin forbidden."""
@@ -251,7 +236,7 @@ class RowsAndColumns(torch.nn.Module):
         return x + torch.nn.functional.pad(places, (0, 0, 1, 0))
 
 
-@stored(cases=[{"seed": seed} for seed in SEEDS], data=DATA)
+@stored(cases=[{"seed": seed} for seed in SEEDS])
 def two_dimensions(*, seed: int) -> dict:
     """Five epochs, as `longer`, with a vector for each row and one for each column."""
     images, _, test = parts()
@@ -261,7 +246,7 @@ def two_dimensions(*, seed: int) -> dict:
     return {"result": {"test": share_right(model, test)}}
 
 
-@stored(cases=[{"row": row} for row in GARMENTS], data=DATA)
+@stored(cases=[{"row": row} for row in GARMENTS])
 def fewest(*, row: int) -> dict:
     """The fewest patches of a test picture that the stored ViT has to lose until it says another class.
 
@@ -281,7 +266,6 @@ def fewest(*, row: int) -> dict:
         for name in ("linear", "hidden layer")
         for seed in SEEDS
     ],
-    data=DATA,
 )
 def rivals_by_amount(*, name: str, images: int, lr: float, seed: int) -> dict:
     """Test accuracy after 400 steps with so many pictures, for networks that know nothing of neighbors."""

@@ -7,7 +7,6 @@ explorer's frames, one for each position of its controls, made once and cached.
 
 import ast
 import hashlib
-import inspect
 import json
 import re
 from pathlib import Path
@@ -15,16 +14,15 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 import course_utils as cu
-from course_utils.files import ROOT, atomic_write
-from course_utils.kit import explorer as engine
+from course_utils.files import PACKAGE, ROOT, atomic_write
 from course_utils.kit import live
-from course_utils.kit.digest import SOURCES, digest_of
 from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import KINDS, Live, classic
 from course_utils.kit.page import asset
 from course_utils.studio.first_states import first_state, widget_of
 
 FOLDER = "live"
+CODE, STUDIO = (".py", ".js", ".css"), PACKAGE / "studio"
 
 
 def show_widgets(cells: list[NotebookNode], cache: Path | None = None) -> None:
@@ -90,15 +88,12 @@ def explorer_html(name: str, values: dict, cache: Path) -> str:
 
 
 def _digest(name: str, values: dict) -> str:
-    """Of an explorer's values, its statements (the kit's among them), its data, and of all that draws it."""
-    statements = SOURCES.statements(Path(inspect.getfile(getattr(cu.explore, name))), [name])
-    digest = hashlib.sha256(f"{name} {sorted(values.items())} {digest_of(statements)}".encode())
-    folders = {
-        ROOT / "course_utils" / "figures": "*.py",
-        Path(engine.__file__).parent: "explorer.*",
-    }
-    for folder, pattern in (folders | {ROOT / "data" / "runs": "*.json"}).items():
-        for file in sorted(folder.glob(pattern)):
-            digest.update(file.read_bytes())
+    """Of an explorer's values, and of all code and data that it may be drawn with."""
+    digest = hashlib.sha256(f"{name} {sorted(values.items())}".encode())
+    code = [
+        file for file in PACKAGE.rglob("*.*") if file.suffix in CODE and STUDIO not in file.parents
+    ]
+    for file in sorted([*code, *(ROOT / "data" / "runs").glob("*.json")]):
+        digest.update(file.read_bytes())
     digest.update((ROOT / "data" / "SHA256SUMS").read_bytes())
     return digest.hexdigest()[:16]
