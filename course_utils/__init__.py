@@ -1,36 +1,37 @@
-"""The one package behind the course: `import course_utils as cu`.
+"""The course's package: `import course_utils as cu`.
 
-Four shelves, by who opens them. The *library* is read by students: plain PyTorch, a page a subject, each
-importing only from those before it.
+It has four shelves. The *library* is what students read: plain PyTorch, a file a subject, each importing only from
+those before it.
 
-    files        where the course's files are, writing whole or not at all
-    runtime      seeds, the device, a model's mode
-    figures      functions from arrays to a picture with an alt text
+    arguments    checks of arguments, with messages that say what is needed
+    files        the course's folders, files that are written whole or not at all
+    runtime      seeds, the device, training and eval mode
+    figures      pictures of arrays, each with an alt text
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
     positions    sinusoidal, learned, rotary and relative positions
-    arguments    checks of what attention is given
-    cache        KVCache, record_attention
+    cache        keys and values while decoding, recorded attention weights
     masks        padding and causal masks, the masked softmax
     fused        PyTorch's fused operator, for any mask
-    attention    scoring functions, multi-head attention
-    interventions  forbid a look, take a part away, exchange it for that of another run
-    layers       the blocks: feed-forward, residual with its norm, encoder and decoder layers
+    attention    scaled dot-product, additive and multi-head attention
+    stream       hooks on the residual stream of a model
+    interventions  attention knockout, ablation, activation patching
+    layers       the blocks of Transformers: feed-forward, residual, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise
-    data         drawn from formulas, read from the folder data/, or fetched (data sets, weights of real models)
+    data         data sets: generated, read from the folder data/, or downloaded; weights of real models
     train        losses, schedules, checkpoints, history, the Trainer
-    decoding     greedy, beam search, sampling
-    metrics      BLEU, accuracy, multiplications
+    decoding     greedy and beam search, sampling
+    metrics      BLEU, accuracy, counted multiplications
 
 The *kit* is what lessons are made with: checks, questions, explorers, drawings, live models, stored runs. The
-*lessons* hold what belongs to a chapter, one folder each, named by its slug. The *studio* makes the notebooks, the
-book and the handout.
+*lessons* hold what belongs to one chapter, in a folder with its slug. The *studio* makes the notebooks, the book and
+the handout.
 
-`cu` has the names that two chapters or more use. Each is imported when it is first asked for, so that
-`import course_utils.attention` loads the library's modules before it and nothing else. What one chapter needs, it
-imports from its own place.
+`cu` offers the names that two chapters or more use, and imports each when it is first asked for, so that
+`import course_utils.attention` loads the modules it needs and no others. What only one chapter needs is imported from
+its module.
 
-A terminal whose encoding lacks a letter (Windows' cp1252, for instance) gets the nearest one that it has, so that no
-report is lost to a check mark: "+" for ✓ and "x" for ✗.
+Importing the package also makes printing safe: in a terminal whose encoding lacks a letter, such as Windows' cp1252,
+the nearest ASCII is printed, "+" for ✓ and "x" for ✗, where Python would raise UnicodeEncodeError.
 """
 
 import codecs as _codecs
@@ -40,7 +41,7 @@ import unicodedata as _unicodedata
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-_ROOMS = {
+_EXPORTS = {  # module → the names it gives to `cu`
     "runtime": "seed_everything",
     "figures": "COLORS heatmap show_curves show_heatmaps show_images subplots",
     "kit.drawings": "Arrow Box Cells Circle Drawing Note",
@@ -78,18 +79,18 @@ _ROOMS = {
     "kit.runs": "stored_run stored_runs",
     "kit.stages": "stages",
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = {"live": "kit.live"}  # not a name in a room, but a room
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names.split()}
+_PACKAGES = {"live": "kit.live"}
 
-__all__ = sorted([*_ROOM_OF, *_MODULES])
+__all__ = sorted([*_MODULE_OF, *_PACKAGES])
 
 
 def __getattr__(name: str) -> _Any:
-    """A name of a room, imported when it is first asked for."""
-    if name in _MODULES:
-        value = _import_module(f"{__name__}.{_MODULES[name]}")
-    elif name in _ROOM_OF:
-        value = getattr(_import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    """A name in `__all__`, imported when it is first asked for."""
+    if name in _PACKAGES:
+        value = _import_module(f"{__name__}.{_PACKAGES[name]}")
+    elif name in _MODULE_OF:
+        value = getattr(_import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
@@ -107,7 +108,7 @@ _NEAREST = {
 
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:
-    """What to write for letters that an encoding lacks: ASCII that looks like them, or a question mark."""
+    """ASCII for letters that an encoding lacks, and where to go on: an error handler of `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = ""

@@ -1,4 +1,4 @@
-"""The package: what `cu` offers, what an import loads, and the order of the rooms."""
+"""The package: what `cu` offers, what an import loads, and the order of its modules."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def test_every_name_of_cu_is_there_and_others_are_not():
     assert not hasattr(cu, "atention")
 
 
-def test_each_room_imports_only_from_the_rooms_before_it(capsys):
+def test_each_module_imports_only_from_those_before_it(capsys):
     broken = cli.lint_imports(config_filename=str(ROOT / ".importlinter"), no_cache=True)
     assert not broken, capsys.readouterr().out
 
