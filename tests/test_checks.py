@@ -25,10 +25,10 @@ from browsing import CONTRAST, html_page
 from playwright.sync_api import expect as see
 
 import course_utils as cu
-from course_utils.kit import check as check_module
+from course_utils.kit import candidate as candidate_module
 from course_utils.kit import exercises
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     expect,
     expect_close,
     expect_equal,
@@ -41,7 +41,7 @@ from course_utils.kit.check import (
     unchanged,
 )
 from course_utils.kit.on_paper import on_paper
-from course_utils.kit.registry import Registry
+from course_utils.kit.registry import Registry, named_checks
 from course_utils.pooling import leave_one_out
 from course_utils.studio import manifest
 
@@ -133,9 +133,22 @@ def test_each_check_belongs_to_exactly_one_exercise():
     assert sorted(exercise.cells.name for exercise in EXERCISES) == dir(cu.checks)
 
 
-def test_a_check_is_called_what_its_variable_is():
-    """Its stub, its saved answers and the calls in its messages are found by this name."""
-    assert [getattr(cu.checks, name).name for name in dir(cu.checks)] == dir(cu.checks)
+def test_a_check_has_the_name_of_its_variable_and_the_chapter_of_its_file():
+    """Its stub, its saved answers and the calls in its messages are found by them."""
+    lesson = types.ModuleType("course_utils.lessons.a_chapter.checks")
+    lesson.my_part, lesson.on_paper, lesson.SIZE = Check(), PAPER, 3
+    assert named_checks("a_chapter", lesson) == {"my_part": lesson.my_part, "on_paper": PAPER}
+    assert (lesson.my_part.name, lesson.my_part.exercise) == ("my_part", "a_chapter/my_part")
+    assert PAPER.exercise == "a_chapter/on_paper"
+    exercise = {name: getattr(cu.checks, name).exercise for name in dir(cu.checks)}
+    assert exercise["loo_residuals"] == "kernel_regression/loo_residuals"
+    assert [path.partition("/")[2] for path in exercise.values()] == list(exercise)
+
+
+def test_a_check_outside_of_a_lesson_saves_nothing(monkeypatch):
+    for name in ("save_answer", "record_pass"):
+        monkeypatch.setattr(f"course_utils.kit.check.{name}", lambda *_, **__: pytest.fail("saved"))
+    assert FIVE(lambda: 5).passed and not FIVE.exercise
 
 
 @each_exercise
@@ -212,7 +225,7 @@ def test_a_wrong_answer_on_paper_is_found_at_its_letter(exercise):
 def test_each_property_catches_a_seeded_mistake(exercise):
     """Tried alone: a property that no mistake fails proves nothing."""
     for prop in exercise.check.properties:
-        alone = Check("alone")
+        alone = Check()
         alone.must(prop.sentence, hint=prop.hints)(prop.test)
         mistakes = _mistakes(exercise.chapter)[exercise.cells.name]
         assert not all(alone(m).passed for m in mistakes), f"no mistake fails “{prop.sentence}”"
@@ -267,7 +280,15 @@ def test_sentences_and_hints_read_well_in_a_report(name):
 
 # The engine -------------------------------------------------------------------------------------
 
-FIVE = Check("five")
+
+def _check(name: str, **options) -> Check:
+    """A new check that goes by a name, as the registry gives it one."""
+    check = Check(**options)
+    check.name = name
+    return check
+
+
+FIVE = _check("five")
 
 
 @FIVE.must("it can be called", hint="write a function")
@@ -312,7 +333,7 @@ def test_reports_in_words(candidate, report):
 
 
 def test_the_hints_of_a_property_are_the_paragraphs_of_its_docstring():
-    check = Check("docstring")
+    check = Check()
 
     @check.must("it gives 5")
     def _(candidate):
@@ -327,12 +348,12 @@ def test_the_hints_of_a_property_are_the_paragraphs_of_its_docstring():
     with pytest.raises(ValueError, match="'it gives 6' has no hint; write it as"):
         check.must("it gives 6")(lambda candidate: None)
     with pytest.raises(ValueError, match="has no properties"):
-        Check("empty")(lambda: 5)
+        Check()(lambda: 5)
 
 
 def _alone(count: int) -> Check:
     """A check of as many answers that stand alone: each is its place."""
-    check = Check("answers", judge_all=True)
+    check = _check("answers", judge_all=True)
     for place in range(count):
         check.must(f"({place})", hint="count")(
             lambda candidate, place=place: expect(candidate()[place] == place, "it is not")
@@ -351,7 +372,7 @@ def test_answers_that_stand_alone_are_all_judged_and_count_for_a_point_each():
 
 
 def test_an_endless_loop_after_a_first_miss_ends_the_check_and_not_the_caller(monkeypatch):
-    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    monkeypatch.setattr(candidate_module, "TIME_LIMIT", 0.3)
     calls = iter([[7, 1], [7, 1], None])
 
     def mine():
@@ -370,7 +391,7 @@ def test_a_mark_is_the_report_without_a_word_and_the_same_object_is_judged_once(
         return 7
 
     for name in ("save_answer", "record_pass"):
-        monkeypatch.setattr(check_module.progress, name, lambda *_, **__: pytest.fail("saved"))
+        monkeypatch.setattr(f"course_utils.kit.check.{name}", lambda *_, **__: pytest.fail("saved"))
     calls, hint = [], FIVE.hint()
     with warnings.catch_warnings(record=True) as caught:
         report, count = FIVE.mark(chatty), len(calls)
@@ -382,8 +403,6 @@ def test_a_mark_is_the_report_without_a_word_and_the_same_object_is_judged_once(
 
 
 PAPER = on_paper(
-    "paper",
-    "course_utils.lessons.a_chapter.checks",
     {"a": (9, "the square", "three times three?"), "b": (0.5, "the half", "of which number?")},
 )
 
@@ -410,7 +429,7 @@ PAPER = on_paper(
 def test_answers_on_paper_are_numbers_in_a_list_an_array_or_a_tensor(answers, results, reason):
     report = PAPER(lambda: answers)
     assert (report.results, report.reason) == (results, reason)
-    assert PAPER.exercise == "a_chapter/paper" and report.done == bool(results)
+    assert report.done == bool(results)
 
 
 @pytest.mark.parametrize(
@@ -421,12 +440,20 @@ def test_answers_on_paper_are_numbers_in_a_list_an_array_or_a_tensor(answers, re
         ("return [1.0, 1.0, 1.0]", "should the function return"),
     ],
 )
-def test_a_slip_gets_a_hint_of_its_own_not_the_subject_s(body, hint):
-    check = Check("ones")
-    check.must("all are one", hint="which number is one?")(
-        lambda candidate: expect_shape(candidate(), (3,))
-    )
-    assert hint in check(_cell(f"def mine():\n    {body}")).hint
+def test_a_slip_gets_a_general_hint_before_the_subject_s_unless_the_test_has_one(body, hint):
+    def has_three(candidate):
+        try:
+            expect_shape(candidate(), (3,))
+        except Exception as error:
+            error.hint = own
+            raise
+
+    check, mine = Check(), _cell(f"def mine():\n    {body}")
+    check.must("there are three", hint="How many are there?")(has_three)
+    own = ""
+    assert hint in check(mine).hint and check(mine).hints[1:] == ("How many are there?",)
+    own = "Is it a tensor of three?"
+    assert check(mine).hints == (own, "How many are there?")
 
 
 @pytest.mark.parametrize(
@@ -485,7 +512,7 @@ def test_only_lines_of_the_learner_are_shown_and_one_without_source_by_its_numbe
 
 
 def test_an_exception_in_the_test_is_said_to_come_from_the_result():
-    total = Check("total")
+    total = Check()
     total.must("it is 1", hint="what did you return?")(lambda candidate: candidate().sum())
     report = total(_cell("def mine():\n    return [1]"))
     assert report.reason.startswith("the result cannot be used: AttributeError: 'list' object has")
@@ -521,7 +548,7 @@ def test_the_random_numbers_of_a_gpu_are_kept():
     ],
 )
 def test_what_a_task_forbids_is_refused_by_name_however_it_is_called(borrowed, name):
-    check = Check("mine", forbids=["softmax", "leave_one_out"])
+    check = Check(forbids=["softmax", "leave_one_out"])
     check.must("it runs", hint="Does it?")(lambda candidate: candidate(torch.ones(3)))
     assert check(torch.exp).passed
     assert check(borrowed).reason.startswith(f"it calls {name}")
@@ -615,13 +642,12 @@ def test_a_gradient_that_does_not_arrive_or_is_another_is_noticed(candidate, off
 
 
 def test_a_lesson_asks_in_a_line_for_unchanged_inputs_and_for_gradients():
-    check = Check("double")
+    check = Check()
     check.must_keep_inputs(lambda: [torch.ones(3)], "Is it in place?")
     check.must_pass_gradients(lambda x: 2 * x, lambda: {"x": torch.ones(3)}, "Is it detached?")
     assert check(lambda x: x + x).passed
     assert check(lambda x: x.mul_(2)).hint == "Is it in place?"
     assert check(lambda x: 2 * x.detach()).reason == "no gradient reaches the x"
-    assert {prop.test.__module__ for prop in check.properties} == {__name__}
 
 
 # `cu.checks` ------------------------------------------------------------------------------------
@@ -642,7 +668,7 @@ def test_an_unknown_name_suggests_close_ones(collection, name, said):
 
 def test_no_two_lessons_offer_one_name():
     assert dir(cu.checks) and dir(cu.explore)  # raises if two lessons share a name
-    twice = Registry("cu.checks", "checks", lambda module: {"softmax": module})
+    twice = Registry("cu.checks", "checks", lambda _, module: {"softmax": module})
     with pytest.raises(ValueError, match="defines 'softmax'; so does another lesson"):
         dir(twice)
 
@@ -653,7 +679,7 @@ def test_no_two_lessons_offer_one_name():
 @pytest.fixture
 def stepwise():
     """A check with hints in steps; it is new for each test, since it counts them."""
-    check = Check("five")
+    check = _check("five")
     check.must("it is a number", hint="What do you return?")(
         lambda f: expect(isinstance(f(), int), "no number")
     )
@@ -696,7 +722,7 @@ def test_hints_begin_anew_with_another_property_and_end_with_passing(stepwise):
 
 
 def test_a_hint_for_just_this_mistake_comes_before_those_of_the_property():
-    check = Check("two")
+    check = Check()
     check.must("it is 2", hint="Count.")(lambda f: expect(f() == 2, "it is 1", "Once more?"))
     assert "Hint 1 of 2: Once more?" in repr(check(lambda: 1))
     assert repr(check.hint()).endswith("Hint 1 of 2: Once more?\n  Hint 2 of 2: Count.")
@@ -708,9 +734,9 @@ ENDLESS = "def mine():\n    while True:\n        try:\n            x = 1\n      
 @pytest.mark.parametrize("by_timer", [True, False])
 def test_an_endless_loop_ends_with_the_learner_s_line(monkeypatch, by_timer):
     """Without a timer (on Windows) each line looks at the time."""
-    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    monkeypatch.setattr(candidate_module, "TIME_LIMIT", 0.3)
     if not by_timer:
-        monkeypatch.delattr(check_module.signal, "setitimer")
+        monkeypatch.delattr(candidate_module.signal, "setitimer")
     report = FIVE(_cell(ENDLESS))
     assert report.done
     assert report.held == 0
@@ -722,14 +748,14 @@ def test_an_endless_loop_ends_with_the_learner_s_line(monkeypatch, by_timer):
 
 
 def test_an_endless_loop_ends_in_a_thread_too(monkeypatch):
-    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    monkeypatch.setattr(candidate_module, "TIME_LIMIT", 0.3)
     with ThreadPoolExecutor(1) as pool:
         report = pool.submit(FIVE, _cell(ENDLESS)).result()
     assert report.reason.startswith("still running after")
 
 
 def test_waiting_is_not_computing_and_the_timer_is_put_back(monkeypatch):
-    monkeypatch.setattr(check_module, "TIME_LIMIT", 0.3)
+    monkeypatch.setattr(candidate_module, "TIME_LIMIT", 0.3)
     before = signal.getsignal(signal.SIGVTALRM)
     assert FIVE(_cell("import time\ndef mine():\n    time.sleep(0.5)\n    return 5")).passed
     assert signal.getsignal(signal.SIGVTALRM) is before

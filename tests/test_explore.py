@@ -16,7 +16,8 @@ from PIL import Image
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.kit.explorer import MAX_FRAMES, Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import MAX_FRAMES, Explorer
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.painting import Layers
 from course_utils.studio.book import widgets

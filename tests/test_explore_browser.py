@@ -7,8 +7,9 @@ from playwright.sync_api import Page, expect
 
 import course_utils as cu
 from course_utils.figures import image_tag
-from course_utils.kit.explorer import Choice, Explorer, Slider, Toggle
-from course_utils.kit.page import asset, form
+from course_utils.kit.assets import asset
+from course_utils.kit.controls import Choice, Slider, Toggle
+from course_utils.kit.explorer import Explorer
 
 
 class Values:
@@ -107,8 +108,7 @@ def still(name: str) -> tuple[str, Explorer]:
     explorer = getattr(cu.explore, name)()
     png, alt = explorer.frame()
     source = re.search('src="([^"]*)"', image_tag(png, alt, *explorer.size))[1]
-    width, height = explorer.size
-    text = form(explorer, {"width": width, "height": height, "src": source, "alt": alt})
+    text = explorer.form().html(alt, src=source)
     script = asset("explorer.js") + "; connect(document.querySelector('form'), () => {});"
     script = f"(() => {{{script}}})();"  # as a page of the book has it: the next one declares its names again
     return (
@@ -122,7 +122,7 @@ def still(name: str) -> tuple[str, Explorer]:
 @pytest.mark.parametrize("name", dir(cu.explore))
 def test_on_a_phone_panels_stand_one_below_the_other_with_legible_labels(phone: Page, name: str):
     text, explorer = still(name)
-    cuts, least = explorer.parts["cuts"], explorer.parts["least"]
+    cuts, least = explorer.form().cuts, explorer.form().least_scale
     smallest = 10 / least  # pixels, in the picture as it is drawn
     phone.set_content(text)
     room = phone.locator(".cu-stage").evaluate("stage => stage.getBoundingClientRect().width")
@@ -160,7 +160,7 @@ KERNEL = """({form, answers}) => {
 @pytest.mark.smoke
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_kernel_that_is_gone_is_named_within_seconds(browser, answers):
-    shown = form(explorer(1), {"width": 4, "height": 1, "alt": ""})
+    shown = explorer(1).form().html("")
     page = browser.new_page()
     page.add_script_tag(content=asset("explorer.js"))
     page.evaluate(KERNEL, {"form": shown, "answers": answers})

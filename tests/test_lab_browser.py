@@ -23,7 +23,8 @@ from course_utils.studio import manifest
 
 COURSE = "import course_utils as cu\ncu.explore.kernel_width()"
 MADE = """
-from course_utils.kit.explorer import Choice, Explorer, Slider, Toggle
+from course_utils.kit.controls import Choice, Slider, Toggle
+from course_utils.kit.explorer import Explorer
 
 class Number:
     def __init__(self):

@@ -14,7 +14,7 @@ from torch import nn
 
 import course_utils as cu
 from course_utils.files import ROOT, home
-from course_utils.kit import exercises, progress
+from course_utils.kit import answers, exercises, passed, progress
 from course_utils.studio import manifest
 
 STUB = 'def loo_residuals(weights, values):\n    """(n, n), (n,) → (n,)."""\n    ...'
@@ -29,15 +29,15 @@ def reader(monkeypatch, tmp_path):
     """A reader with an empty record; the file is given."""
     monkeypatch.delenv("COURSE_STRICT", raising=False)
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    monkeypatch.setattr(progress, "_session", {})
+    monkeypatch.setattr(passed, "_session", {})
     monkeypatch.setattr(progress, "left_out", set)  # whatever book.toml chooses
     monkeypatch.chdir(tmp_path)
-    return tmp_path / progress.FILE
+    return tmp_path / passed.FILE
 
 
 def restart(monkeypatch):
     """As a new kernel: only the file remembers."""
-    monkeypatch.setattr(progress, "_session", {})
+    monkeypatch.setattr(passed, "_session", {})
 
 
 def cell(code: str):
@@ -67,10 +67,10 @@ class MyBlock(nn.Module):
 
 
 def test_what_passed_is_kept_with_its_day_and_without_the_code(reader, monkeypatch):
-    progress.record_pass(EXERCISE, one())
+    passed.record_pass(EXERCISE, one())
     assert "secret text" not in reader.read_text()
     restart(monkeypatch)
-    entry = progress.passed_exercises()[EXERCISE]
+    entry = passed.passed_exercises()[EXERCISE]
     assert set(entry) == {"day", "name", "code"} and len(entry["day"]) == 10
 
 
@@ -79,10 +79,10 @@ def test_what_passed_is_kept_with_its_day_and_without_the_code(reader, monkeypat
 )
 def test_a_file_that_is_no_record_counts_as_empty_and_is_replaced(reader, monkeypatch, content):
     reader.write_text(content, encoding="latin-1")
-    assert progress.passed_exercises() == {}
-    progress.record_pass(EXERCISE, one())
+    assert passed.passed_exercises() == {}
+    passed.record_pass(EXERCISE, one())
     restart(monkeypatch)
-    assert list(progress.passed_exercises()) == [EXERCISE]
+    assert list(passed.passed_exercises()) == [EXERCISE]
 
 
 def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
@@ -91,10 +91,10 @@ def test_where_nothing_can_be_written_the_session_remembers_and_says_so_once(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "file" / "home"))
     for _ in range(2):
-        progress.record_pass(EXERCISE, one())
+        passed.record_pass(EXERCISE, one())
     (line,) = capsys.readouterr().out.splitlines()
     assert "until this session ends" in line and str(tmp_path / "file") in line
-    assert list(progress.passed_exercises()) == [EXERCISE]
+    assert list(passed.passed_exercises()) == [EXERCISE]
     assert cu.progress().headline.startswith("1 of ")
 
 
@@ -104,19 +104,19 @@ def test_what_passed_is_kept_on_a_drive_without_locks(reader, monkeypatch, capsy
         raise OSError(errno.ENOLCK, "no locks here")
 
     monkeypatch.setattr("fcntl.flock", no_lock)
-    progress.record_pass(EXERCISE, one())
+    passed.record_pass(EXERCISE, one())
     restart(monkeypatch)
-    assert list(progress.passed_exercises()) == [EXERCISE] and not capsys.readouterr().out
+    assert list(passed.passed_exercises()) == [EXERCISE] and not capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_kernels_that_write_at_the_same_time_lose_nothing(reader):
     script = """
 import sys
-from course_utils.kit import progress
-progress.PATIENCE = 600
+from course_utils.kit import passed
+passed.PATIENCE = 600
 def mine(): pass
-for i in range(20): progress.record_pass(f'kernel_regression/{sys.argv[1]}{i}', mine)
+for i in range(20): passed.record_pass(f'kernel_regression/{sys.argv[1]}{i}', mine)
 """
     environ = {key: value for key, value in os.environ.items() if key != "COURSE_STRICT"}
     command = [sys.executable, "-c", script]
@@ -126,19 +126,19 @@ for i in range(20): progress.record_pass(f'kernel_regression/{sys.argv[1]}{i}', 
 
 
 def test_solutions_and_the_courses_own_are_not_the_readers(reader):
-    progress.record_pass(EXERCISE, cell("def weights_solution(): return 1"))
-    progress.record_pass(EXERCISE, cu.kernel_weights)
-    progress.record_pass(EXERCISE, cu.MultiHeadAttention)
-    assert progress.passed_exercises() == {} and not reader.exists()
+    passed.record_pass(EXERCISE, cell("def weights_solution(): return 1"))
+    passed.record_pass(EXERCISE, cu.kernel_weights)
+    passed.record_pass(EXERCISE, cu.MultiHeadAttention)
+    assert passed.passed_exercises() == {} and not reader.exists()
 
 
 def test_under_strictness_nothing_is_read_written_or_taken(reader, monkeypatch, capsys, tmp_path):
     mine = cell(BLOCK)
-    progress.record_pass(EXERCISE, mine)
+    passed.record_pass(EXERCISE, mine)
     before = reader.read_text()
     monkeypatch.setenv("COURSE_STRICT", "1")
-    progress.record_pass("kernel_regression/other", mine)
-    assert progress.passed_exercises() == {} and reader.read_text() == before
+    passed.record_pass("kernel_regression/other", mine)
+    assert passed.passed_exercises() == {} and reader.read_text() == before
     assert cu.choose(mine, cu.FeedForward) is cu.FeedForward
     assert capsys.readouterr().out == "FeedForward: the course's\n"
     assert cu.progress(export=True).headline.startswith("0 of ")
@@ -158,7 +158,7 @@ def kernel(monkeypatch, home: Path):
         patched.delenv("COURSE_STRICT")
         patched.setenv("COURSE_HOME", str(home))
         patched.setenv("IPYTHONDIR", str(home / "ipython"))
-        patched.setattr("course_utils.kit.progress._session", {})
+        patched.setattr("course_utils.kit.passed._session", {})
         (home / "ipython").mkdir(mode=0o700, parents=True, exist_ok=True)
         InteractiveShell.clear_instance()
         shell = InteractiveShell.instance(config=Config(HistoryManager={"hist_file": ":memory:"}))
@@ -217,14 +217,14 @@ def test_what_is_kept_is_the_readers_alone(run, tmp_path):
 
 def test_of_an_exercise_the_newest_answers_and_the_newest_that_passed_are_kept(run):
     run(ANSWER, CHECK)
-    for number in range(2 * progress.MAX_ANSWERS):
+    for number in range(2 * answers.MAX_ANSWERS):
         run(f"{WRONG}  # {number}", CHECK)
-    all_ = progress.saved_answers(EXERCISE)
+    all_ = answers.saved_answers(EXERCISE)
     assert [one.text[-1] for one in all_[:-1]] == list("98765") and all_[-1].text == ANSWER
     run(f"{WRONG}  # 7", CHECK, CHECK)
-    assert [one.text[-1] for one in progress.saved_answers(EXERCISE)[:-1]] == list("79865")
-    run(f"{WRONG}  # {'long' * progress.LONGEST}", CHECK)
-    assert [one.text[-1] for one in progress.saved_answers(EXERCISE)[:-1]] == list("79865")
+    assert [one.text[-1] for one in answers.saved_answers(EXERCISE)[:-1]] == list("79865")
+    run(f"{WRONG}  # {'long' * answers.LONGEST}", CHECK)
+    assert [one.text[-1] for one in answers.saved_answers(EXERCISE)[:-1]] == list("79865")
 
 
 def test_solutions_the_courses_own_and_strict_runs_keep_nothing(run, monkeypatch, tmp_path):
@@ -236,7 +236,7 @@ def test_solutions_the_courses_own_and_strict_runs_keep_nothing(run, monkeypatch
     with monkeypatch.context() as strictly:
         strictly.setenv("COURSE_STRICT", "1")
         run(ANSWER, CHECK)
-        assert progress.saved_answers(EXERCISE) == ()
+        assert answers.saved_answers(EXERCISE) == ()
     assert not (tmp_path / "home" / "answers").exists()
 
 
@@ -252,7 +252,7 @@ def test_starting_over_makes_the_cell_the_stub_and_keeps_the_answer(run, monkeyp
     ((stub, replaced),) = became
     assert stub == exercises.stub("loo_residuals") and replaced
     assert stub.startswith("def loo_residuals(") and stub.endswith("...")
-    texts = {one.text for one in progress.saved_answers(EXERCISE)}
+    texts = {one.text for one in answers.saved_answers(EXERCISE)}
     assert texts and texts <= {ANSWER, f"# mine\n{ANSWER}"}
 
 
@@ -263,14 +263,13 @@ def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkep
         type(run.shell), "set_next_input", lambda self, _, replace=False: became.append(replace)
     )
     if unkept == ANSWER:  # as with a full disk
-        monkeypatch.setattr(progress, "private_write", lambda _: (_ for _ in ()).throw(OSError))
+        monkeypatch.setattr(answers, "private_write", lambda _: (_ for _ in ()).throw(OSError))
     run(f"{unkept}\ncu.checks.loo_residuals.start_over()")
     assert became == [False]
 
 
 def test_every_exercise_has_its_stub_in_the_repository():
-    names = {check.name for check in (getattr(cu.checks, name) for name in dir(cu.checks))}
-    assert {name for name in names if name.isidentifier()} <= set(exercises.of_the_repository())
+    assert set(dir(cu.checks)) <= set(exercises.of_the_repository())
 
 
 @contextmanager
@@ -323,7 +322,7 @@ def test_the_readers_home_is_where_the_system_or_a_variable_says(monkeypatch, tm
 
 def test_what_has_passed_is_taken_in_this_session_and_in_the_next(reader, monkeypatch, capsys):
     mine = cell(BLOCK)
-    progress.record_pass(EXERCISE, mine)
+    passed.record_pass(EXERCISE, mine)
     assert cu.choose(mine, cu.FeedForward) is mine
     restart(monkeypatch)
     again = cell(
@@ -350,7 +349,7 @@ def test_without_a_passed_check_it_is_the_courses_and_says_why(reader, capsys):
     "change", [("x + 1", "x + 2"), ('"c"', '"d"'), ("(nn.Module)", "(object)")]
 )
 def test_what_was_changed_since_it_passed_has_to_pass_again(reader, capsys, change):
-    progress.record_pass(EXERCISE, cell(BLOCK))
+    passed.record_pass(EXERCISE, cell(BLOCK))
     assert cu.choose(cell(BLOCK.replace(*change)), cu.FeedForward) is cu.FeedForward
     assert "MyBlock was changed since it passed: run its check again" in capsys.readouterr().out
 
@@ -383,8 +382,8 @@ def test_the_table_lists_every_exercise_once_in_the_order_of_the_book(reader):
 
 
 def test_an_export_holds_names_and_days_only(reader, tmp_path, monkeypatch, capsys):
-    progress.record_pass(EXERCISE, one())
-    progress.record_pass("masks/gone", one())  # an exercise that no longer exists disturbs nobody
+    passed.record_pass(EXERCISE, one())
+    passed.record_pass("masks/gone", one())  # an exercise that no longer exists disturbs nobody
     cu.progress(export=True)
     content = json.loads((tmp_path / "my_progress.json").read_text())
     assert content["passed"] == {"Kernel regression": {"loo_residuals": content["day"]}}

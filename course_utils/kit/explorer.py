@@ -1,4 +1,4 @@
-"""What an explorer is: a picture that is drawn once, a function that updates it, and controls.
+"""Explorers: a picture that is drawn once, a function that updates it, and controls.
 
     class Bump:
         def __init__(self):
@@ -11,24 +11,24 @@
 
     Explorer("bump", Bump, {"width": Slider([0.5, 1, 2], 1, label="Width σ")})
 
-On the last line of a cell an explorer is live in JupyterLab (`panel`), and its first picture where no
-widgets are; the book asks for a page of frames (`page`). `draw` is pure: the same
-values give the same pixels, whatever was drawn before.
+On the last line of a cell an explorer is live in JupyterLab (`panel`), and shows its first picture where there are
+no widgets; the book asks for a page of frames (`page`). `draw` is pure: the same values give the same pixels,
+whatever was drawn before.
 """
 
 import io
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from PIL import Image
 
 from course_utils.figures import Picture, image_tag
-from course_utils.kit.page import form, frames_page, shared_colors
-from course_utils.kit.painting import Layers, cuts, least_scale
-from course_utils.kit.release import asleep
+from course_utils.kit.controls import Control
+from course_utils.kit.page import Form, frames_page, shared_colors
+from course_utils.kit.painting import Layers
+from course_utils.kit.release import note_without_widgets
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -37,95 +37,6 @@ SHARPNESS = 2
 """Pixels that are drawn in each direction for one that is displayed."""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-# Controls ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Control:
-    """One value out of a few: `values` in order, the `value` to start from, and what to call it.
-
-    Attributes:
-        kind: how the form shows it: "slider", "choice" or "toggle".
-        values: a sequence, or a dict from what to show to its value; afterwards a tuple of values.
-        value: one of them.
-        label: the name that stands beside the control.
-        texts: what to show for each value.
-
-    Raises:
-        ValueError: another start, two values that read the same, or no label.
-    """
-
-    kind: ClassVar[str] = "slider"
-    values: Sequence[Hashable] | Mapping[str, Hashable]
-    value: Hashable
-    label: str
-
-    def __post_init__(self):
-        """Check the arguments and make plain tuples of them."""
-        named = self.values if isinstance(self.values, Mapping) else None
-        values = tuple(map(_plain, named.values() if named else self.values))
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "value", self.check("value", _plain(self.value)))
-        object.__setattr__(self, "texts", tuple(named or map(self.text, values)))
-        if len(set(self.texts)) < len(values):
-            raise ValueError(
-                f"{self.label!r}: {list(self.texts)} shows two values by the same text"
-            )
-        if not self.label.strip():
-            raise ValueError(f"label={self.label!r} is empty; name what is controlled")
-
-    def text(self, value: Hashable) -> str:
-        """What to show for `value`."""
-        return str(value)
-
-    def check(self, name: str, value: Hashable) -> Hashable:
-        """The control's own copy of `value`.
-
-        Raises:
-            ValueError: it is not among the values.
-        """
-        for known in self.values:
-            if known == value and isinstance(known, bool) == isinstance(value, bool):
-                return known
-        raise ValueError(f"{name}={value!r} is not among the values {list(self.values)}")
-
-
-@dataclass(frozen=True)
-class Slider(Control):
-    """Values in order along a line. `format` writes each one, as in `"{:.2f}"`."""
-
-    format: str = "{}"
-
-    def text(self, value: Hashable) -> str:
-        """The value in the slider's format."""
-        return self.format.format(value)
-
-
-@dataclass(frozen=True)
-class Choice(Control):
-    """One of several options: a list of values, or a dict from what to show to its value."""
-
-    kind = "choice"
-
-
-class Toggle(Control):
-    """Off or on."""
-
-    kind = "toggle"
-
-    def __init__(self, value: bool, label: str):
-        """`value` is where it starts."""
-        super().__init__({"off": False, "on": True}, value, label)
-
-
-def _plain(value):
-    """A Python number for a NumPy or torch scalar: `repr` then reads the same everywhere."""
-    return value.item() if hasattr(value, "item") else value
-
-
-# The explorer -----------------------------------------------------------------------------------
 
 
 class Scene(Protocol):
@@ -169,7 +80,6 @@ class Explorer:
         self.values = {key: control.value for key, control in self.controls.items()}
         self._new_scene = scene
         self._drawn: tuple[Layers, Scene] | None = None  # made once and updated from then on
-        self.parts: dict = {}  # how the picture may be cut, as `form` takes it
         self._panel = None  # the live controls, made when first shown
         self.frame()
 
@@ -233,11 +143,23 @@ class Explorer:
             _draw(scene, {key: control.value for key, control in self.controls.items()})
             scene.picture.canvas.draw()
             scene.picture.set_layout_engine("none")
-            self.parts = {"cuts": cuts(scene.picture), "least": least_scale(scene.picture)}
             self._drawn = Layers(scene.picture, SHARPNESS), scene
         return self._drawn
 
     # Showing
+
+    def form(self) -> Form:
+        """Its form, with the controls where they stand."""
+        layers, _ = self._scene()
+        return Form(
+            self.name,
+            self.controls,
+            self.positions,
+            self.caption,
+            layers.size,
+            layers.cuts,
+            layers.least_scale,
+        )
 
     def panel(self):
         """The live controls with their picture: a widget for JupyterLab."""
@@ -246,9 +168,7 @@ class Explorer:
             from course_utils.kit.panel import Panel
 
             png, alt = self.frame()
-            image = {"width": self.size[0], "height": self.size[1], "alt": alt}
-            text = form(self, image)
-            self._panel = Panel(text, self.positions, (png, alt), self._move)
+            self._panel = Panel(self.form().html(alt), self.positions, (png, alt), self._move)
         return self._panel
 
     def _move(self, positions: list[int]) -> None:
@@ -259,7 +179,7 @@ class Explorer:
         """The same controls over pre-rendered frames: HTML that needs no kernel and no network."""
         every = list(self.combinations())
         some = [self._paint(values)[0] for values in every[:: math.ceil(len(every) / 8)]]
-        return frames_page(self, map(self._paint, every), shared_colors(some))
+        return frames_page(self.form(), map(self._paint, every), shared_colors(some))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
@@ -267,7 +187,9 @@ class Explorer:
         try:
             live = self.panel()._repr_mimebundle_()
         except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
-            return data | {"text/html": asleep("This picture") + data["text/html"]}, {}
+            return data | {
+                "text/html": note_without_widgets("This picture") + data["text/html"]
+            }, {}
         live, about = live if isinstance(live, tuple) else (live, {})
         return data | {VIEW: live[VIEW]}, about
 

@@ -1,6 +1,6 @@
 """Checks of answers that a reader works out on paper, each judged alone.
 
-gaps = on_paper("gaps", __name__, {"a": (9, "what a longer query gives", "which score grows?"), …})
+gaps = on_paper({"a": (9, "what a longer query gives", "which score grows?"), …})
 gaps(lambda: [9, 1.5])   # a Report: right or wrong for each letter
 """
 
@@ -9,17 +9,19 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
-from course_utils.kit.check import Check, NotDone, WrongKind, expect, kind_of
+from course_utils.kit.candidate import NotDone
+from course_utils.kit.check import Check
+from course_utils.kit.expect import WrongKind, expect, kind_of
 
 Asked = tuple[Any, str, *tuple[str, ...]]
 """The right answer; what it is, as it reads after "(a)"; the hint, or several, step by step."""
 
-WITHIN = 0.02
-"""How far a number may be off, unless `within` says otherwise."""
+TOLERANCE = 0.02
+"""Difference from the right number that is still right, unless `within` says otherwise."""
 
 
-def a_number(answer: Any) -> float:
-    """The number that was answered: an int, a float, a fraction, or an array of one entry.
+def read_number(answer: Any) -> float:
+    """The number in an answer: an int, a float, a fraction, or an array of one entry.
 
     Raises:
         WrongKind: if it is none.
@@ -31,23 +33,19 @@ def a_number(answer: Any) -> float:
 
 
 def on_paper(
-    name: str,
-    module: str,
     asked: Mapping[str, Asked],
     *,
-    read: Callable[[Any], Any] = a_number,
-    within: float = WITHIN,
+    read: Callable[[Any], Any] = read_number,
+    within: float = TOLERANCE,
 ) -> Check:
     """A check of a function that takes nothing and gives a list of answers, one for each letter.
 
     Args:
-        name: of the check.
-        module: `__name__` of the lesson's checks.
-        asked: letter → what is right, in words, and the hint.
+        asked: letter → the right answer, what it is in words, and its hints.
         read: brings one answer into the form of the right one; raises Unmet where it cannot.
         within: how far a number may be off.
     """
-    check = Check(name, judge_all=True)
+    check = Check(judge_all=True)
 
     def add(place: int, letter: str, right: Any, what: str, hints: list[str]) -> None:
         def test(candidate: Callable[[], Any]) -> None:
@@ -58,7 +56,6 @@ def on_paper(
             good = abs(answer - right) < within if number else answer == right
             expect(good, f"your answer to ({letter}) is {_shown(answer)}")
 
-        test.__module__ = module  # the chapter in which a pass is noted
         check.must(f"({letter}) {what}", hint=hints)(test)
 
     for place, (letter, (right, what, *hints)) in enumerate(asked.items()):

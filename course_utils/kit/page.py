@@ -1,4 +1,4 @@
-"""The HTML of an explorer: its form, in JupyterLab and in the book, and the book's pre-rendered frames.
+"""The HTML of an explorer: its form, for JupyterLab and the book, and the book's pre-rendered frames.
 
 A page carries one background, the most usual pixels of all frames, and for each frame only the pixels that
 differ from it, as lossless WebP in colors that all frames share. The axes are thus stored once. Without
@@ -10,75 +10,79 @@ import html
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
 
 from course_utils.figures.picture import with_palette
-from course_utils.figures.style import tokens_css
-
-if TYPE_CHECKING:
-    from course_utils.kit.explorer import Control, Explorer
+from course_utils.kit.assets import asset
+from course_utils.kit.controls import Control
 
 MAX_BYTES = 1_150_000
-"""Of one explorer in a page, at twice the displayed resolution: as much as three photographs."""
+"""Largest size of an explorer in a page, at twice the displayed resolution: as much as three photographs."""
 
 NUM_COLORS = 96
-"""Of all frames together. Lines with their soft edges, and one scale of a map, need no more; it saves a quarter."""
+"""Number of colors of all frames together. Smooth lines and one color scale need no more; it saves a quarter."""
 
 MARGIN = 4
 """Pixels by which a layer reaches beyond what differs: where a browser makes it a third as large, no other frame shines
 through at its edges."""
 
 MAX_RADIOS = 5
-"""Up to so many options stand side by side; more go into a list to choose from."""
-
-
-@cache
-def asset(name: str) -> str:
-    """The text of a style sheet, with the colors that it uses, or of a script that stands beside this file."""
-    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
-    return tokens_css() + text if name.endswith(".css") else text
+"""Number of options that stand side by side; more go into a list to choose from."""
 
 
 # The form ---------------------------------------------------------------------------------------
 
 
-def form(
-    explorer: "Explorer",
-    image: Mapping[str, object],
-    *,
-    background: str = "none",
-    more: str = "",
-) -> str:
-    """An explorer's controls where they stand, its picture, and what is said about it.
+@dataclass(frozen=True)
+class Form:
+    """An explorer as an HTML form: its controls, its picture, and below it what is seen.
 
-    Args:
-        explorer: its `parts` say where a page that is too narrow may cut the picture.
-        image: attributes of the picture: `src` (there may be none yet), `width`, `height` and `alt`.
-        background: what the picture lies over, as CSS.
-        more: HTML at the end of the form.
+    Attributes:
+        name: the explorer's.
+        controls: argument of `draw` → its control.
+        positions: for each control the index of its value.
+        caption: one line over the controls, if there is one.
+        size: width and height of the picture as it is displayed, in pixels.
+        cuts: where a page that is too narrow may cut the picture, x in pixels.
+        least_scale: the scale below which its letters are too small to read.
     """
-    intro = f"<p>{html.escape(explorer.caption)}</p>" if explorer.caption else ""
-    controls = "".join(
-        map(_control, explorer.controls, explorer.controls.values(), explorer.positions)
-    )
-    picture = " ".join(f'{key}="{html.escape(str(value))}"' for key, value in image.items())
-    name, parts = explorer.name, explorer.parts
-    return f"""<form class="cu-explorer" data-explorer="{name}" aria-label="{name.replace("_", " ")}" \
-autocomplete="off">
+
+    name: str
+    controls: Mapping[str, Control]
+    positions: Sequence[int]
+    caption: str | None
+    size: tuple[int, int]
+    cuts: Sequence[int]
+    least_scale: float
+
+    def html(self, alt: str, *, src: str = "", background: str = "none", more: str = "") -> str:
+        """The form as HTML.
+
+        Args:
+            alt: the alt text of the picture, which also stands below it.
+            src: the address of the picture; empty where a script brings it.
+            background: what the picture lies over, as CSS.
+            more: HTML at the end of the form.
+        """
+        intro = f"<p>{html.escape(self.caption)}</p>" if self.caption else ""
+        controls = "".join(map(_control, self.controls, self.controls.values(), self.positions))
+        width, height = self.size
+        source = f'src="{src}" ' if src else ""
+        return f"""<form class="cu-explorer" data-explorer="{self.name}" \
+aria-label="{self.name.replace("_", " ")}" autocomplete="off">
 {intro}<div class="cu-controls">{controls}</div>
-<div class="cu-stage" data-cuts="{list(parts["cuts"])}" data-least="{parts["least"]}" \
-style="max-width: {image["width"]}px; background-image: {background}"><img {picture}></div>
+<div class="cu-stage" data-cuts="{list(self.cuts)}" data-least="{self.least_scale}" \
+style="max-width: {width}px; background-image: {background}">\
+<img {source}width="{width}" height="{height}" alt="{html.escape(alt)}"></div>
 <div class="cu-alert" role="alert" hidden></div>
-<div class="cu-caption" aria-live="polite">{html.escape(str(image["alt"]))}</div>
+<div class="cu-caption" aria-live="polite">{html.escape(alt)}</div>
 {more}</form>"""
 
 
-def _control(key: str, control: "Control", position: int) -> str:
+def _control(key: str, control: Control, position: int) -> str:
     """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
     label, count = html.escape(control.label), len(control.values)
     named = f'<span class="cu-label">{label}</span>'
@@ -113,13 +117,11 @@ def _control(key: str, control: "Control", position: int) -> str:
 # The book ---------------------------------------------------------------------------------------
 
 
-def frames_page(
-    explorer: "Explorer", frames: Iterable[tuple[Image.Image, str]], colors: np.ndarray
-) -> str:
+def frames_page(form: Form, frames: Iterable[tuple[Image.Image, str]], colors: np.ndarray) -> str:
     """The form over frames that are all there: HTML that needs no kernel and no network.
 
     Args:
-        explorer: whose frames they are.
+        form: the explorer's.
         frames: RGB picture and alt text for each combination of values; the last control changes fastest.
         colors: (colors, 3), those that the page's pictures are shown in.
 
@@ -133,14 +135,12 @@ def frames_page(
         alts.append(alt)
     background, layers = _layers(pictures, colors)
     every = [{"alt": alt, "webp": _webp(layer)} for alt, layer in zip(alts, layers, strict=True)]
-    sizes = [len(control.values) for control in explorer.controls.values()]
-    start = every[int(np.ravel_multi_index(explorer.positions, sizes))]
-    source = f"data:image/webp;base64,{start['webp']}"
-    width, height = explorer.size
+    sizes = [len(control.values) for control in form.controls.values()]
+    start = every[int(np.ravel_multi_index(form.positions, sizes))]
     data = json.dumps(every, ensure_ascii=False).replace("<", r"\u003c")
-    text = form(
-        explorer,
-        {"src": source, "width": width, "height": height, "alt": start["alt"]},
+    text = form.html(
+        start["alt"],
+        src=f"data:image/webp;base64,{start['webp']}",
         background=f"url(data:image/webp;base64,{_webp(background)})",
         more=f"""<style>{asset("explorer.css")}</style>
 <script type="application/json">{data}</script>
@@ -149,7 +149,7 @@ def frames_page(
     )
     if (size := len(text.encode())) > MAX_BYTES:
         raise ValueError(
-            f"{explorer.name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
+            f"{form.name} takes {size // 1000} KB in a page, with {len(every)} frames; at most "
             f"{MAX_BYTES // 1000} KB are allowed: give fewer values, or a smaller or plainer picture"
         )
     return text
@@ -174,7 +174,12 @@ def _nearest(colors: np.ndarray) -> np.ndarray:
 def _layers(
     frames: list[np.ndarray], colors: np.ndarray
 ) -> tuple[np.ndarray, Iterator[np.ndarray]]:
-    """What `frames`, (height, width) indices of colors, have in common, (height, width, 3), and what to lay over it."""
+    """The background that frames share, (height, width, 3), and for each frame the pixels that differ, RGBA.
+
+    Args:
+        frames: indices of colors, (height, width) each.
+        colors: (colors, 3).
+    """
     middle = len(frames) // 2
     background = np.partition(np.stack(frames), middle, axis=0)[middle]  # the median in brightness
 

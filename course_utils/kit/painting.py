@@ -1,8 +1,7 @@
-"""Drawing a picture again quickly: what stands still is drawn once, what moves over it each time.
+"""Fast drawing of a picture that changes: what stands still is drawn once, and what moves is drawn over it each time.
 
-Three quarters of the time that matplotlib needs for a figure go into ticks and labels, which hardly
-ever change. matplotlib marks every artist that was changed since it was drawn as *stale*; this is all
-that is needed to find out what moves.
+matplotlib spends three quarters of its time on ticks and labels, which hardly ever change. It marks each artist that
+was changed since it was drawn as *stale*, and so tells us what moves.
 """
 
 import itertools
@@ -21,15 +20,22 @@ LEGIBLE = 10
 
 
 class Layers:
-    """A picture in two layers. `paint` gives the same pixels as drawing it whole.
+    """A picture in two layers, the still and the moving one. `paint` gives the same pixels as drawing it whole.
 
     Args:
-        picture: its layout is found.
+        picture: a picture that was drawn, so that its layout is known.
         sharpness: pixels that are drawn in each direction for one that is displayed.
+
+    Attributes:
+        size: width and height of the picture as it is displayed, in pixels.
+        cuts: where a narrow page may cut the picture into parts that stand one below the other: x in displayed
+            pixels, both edges included.
+        least_scale: the scale at which the smallest letters are `LEGIBLE` pixels high, two digits, at most 1.
     """
 
     def __init__(self, picture: Picture, sharpness: float = 1):
         self.size = picture.canvas.get_width_height()
+        self.cuts, self.least_scale = _cuts(picture), _least_scale(picture)
         picture.set_dpi(sharpness * picture.dpi)
         self.picture = picture
         self._moving: set[Artist] = set()
@@ -58,7 +64,7 @@ class Layers:
         self._limits = self._axis_limits()
 
     def _upper(self) -> list[Artist]:
-        """What moves, and what lies above it in the same axes, from bottom to top."""
+        """The artists that move, and those above them in the same axes, from bottom to top."""
         upper = []
         for axes in filter(Axes.get_visible, self.picture.axes):
             ordered = sorted(_children(axes), key=Artist.get_zorder)
@@ -91,8 +97,7 @@ def _children(axes: Axes) -> list[Artist]:
     return [artist for artist in axes.get_children() if artist is not axes.patch]
 
 
-def cuts(picture: Picture) -> list[int]:
-    """Where a picture may be cut into parts that stand one below the other: x in pixels, both edges included."""
+def _cuts(picture: Picture) -> list[int]:
     spans: list[list[float]] = []
     boxes = {axes: axes.get_tightbbox() or axes.bbox for axes in picture.axes}
     for axes, box in sorted(boxes.items(), key=lambda pair: pair[1].x0):
@@ -104,11 +109,8 @@ def cuts(picture: Picture) -> list[int]:
     return [0, *between, picture.canvas.get_width_height()[0]]
 
 
-def least_scale(picture: Picture) -> float:
-    """The scale at which the smallest letters of a picture are `LEGIBLE` pixels high, two digits.
-
-    At most 1, since no page shows a picture larger than it is: with letters below `LEGIBLE` it would be cut everywhere.
-    """
+def _least_scale(picture: Picture) -> float:
+    """At most 1: no page shows a picture larger than it is, and a larger scale would cut it on every screen."""
     written = (text for text in picture.findobj(Text) if text.get_text() and text.get_visible())
     smallest = min((text.get_fontsize() for text in written), default=10)
     return min(round(LEGIBLE / (smallest * picture.dpi / 72), 2), 1.0)

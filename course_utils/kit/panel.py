@@ -5,7 +5,7 @@ from collections.abc import Callable
 import anywidget
 from traitlets import Dict, Int, List, Unicode
 
-from course_utils.kit.page import asset
+from course_utils.kit.assets import asset
 
 Frame = tuple[bytes, str]
 """PNG bytes and alt text."""

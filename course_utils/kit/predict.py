@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.kit.page import asset
+from course_utils.kit.assets import asset
 from course_utils.kit.rich_text import attribute, marked
 
 HANDLE = "Drag to your guess"

@@ -17,9 +17,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
+from course_utils.kit.assets import asset
 from course_utils.kit.contents import following, titles
 from course_utils.kit.contents import slug as slug_of
-from course_utils.kit.page import asset
 from course_utils.kit.rich_text import attribute, marked, quiz_file
 
 RECALLED = 2

@@ -1,4 +1,8 @@
-"""What all lessons offer in files of one name: their checks and their explorers, reached by name."""
+"""Checks and explorers of all lessons, reached by name: `cu.checks.my_mask`, `cu.explore.kernel_width`.
+
+A name is that of the variable in the lesson's `checks.py`, or of the function in its `explorer.py`. The files are
+imported when a name is first asked for.
+"""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -11,18 +15,16 @@ from course_utils.kit.check import Check
 
 
 class Registry:
-    """What all lessons offer in files of one name: `cu.checks.my_mask`, `cu.explore.kernel_width`.
-
-    The files are imported when a name is first asked for.
+    """Attributes that all lessons offer in files of one name.
 
     Args:
         name: how notebooks reach it, for messages.
         file: the file's name in a lesson's folder, without `.py`.
-        offered: a module → what it offers, by name.
+        offered: the chapter's slug and the imported file → what it offers, by name.
     """
 
     def __init__(
-        self, name: str, file: str, offered: Callable[[ModuleType], Mapping[str, Any]]
+        self, name: str, file: str, offered: Callable[[str, ModuleType], Mapping[str, Any]]
     ) -> None:
         self._name, self._file, self._offered = name, file, offered
         self._known: dict[str, Any] = {}
@@ -36,8 +38,9 @@ class Registry:
         if not self._known:
             values: dict[str, Any] = {}
             for path in sorted(LESSONS.glob(f"*/{self._file}.py")):
-                module = import_module(f"course_utils.lessons.{path.parent.name}.{self._file}")
-                for name, value in self._offered(module).items():
+                slug = path.parent.name
+                module = import_module(f"course_utils.lessons.{slug}.{self._file}")
+                for name, value in self._offered(slug, module).items():
                     if name in values:
                         raise ValueError(
                             f"{module.__name__} defines {name!r}; so does another lesson"
@@ -62,13 +65,17 @@ class Registry:
         return sorted(self._all())
 
 
-def _checks(module: ModuleType) -> dict[str, Check]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, Check)}
+def named_checks(chapter: str, module: ModuleType) -> dict[str, Check]:
+    """The checks of a lesson by the names of their variables; each is told its name and its chapter."""
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Check)}
+    for name, check in found.items():
+        check.name, check.chapter = name, chapter
+    return found
 
 
-def _listed(module: ModuleType) -> dict[str, Any]:
+def _listed(_: str, module: ModuleType) -> dict[str, Any]:
     return {name: getattr(module, name) for name in module.__all__}
 
 
-checks = Registry("cu.checks", "checks", _checks)
+checks = Registry("cu.checks", "checks", named_checks)
 explore = Registry("cu.explore", "explorer", _listed)

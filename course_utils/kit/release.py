@@ -1,4 +1,4 @@
-"""Where a notebook and the package meet: the release of each, and the book that both belong to."""
+"""The release of the package and of a notebook, and what a notebook says where it lacks widgets."""
 
 import contextlib
 import html
@@ -16,7 +16,7 @@ def release() -> str:
 
 
 def meet(made_with: str) -> None:
-    """Say so where the package is of another release than the notebook, and let Colab show widgets.
+    """Print a warning if package and notebook are of different releases, and let Colab show widgets.
 
     Args:
         made_with: the release that the notebook was handed out with.
@@ -32,11 +32,11 @@ def meet(made_with: str) -> None:
         )
 
 
-def asleep(what: str) -> str:
-    """HTML that says why something does not move where a notebook has no widgets, and where it does.
+def note_without_widgets(what: str) -> str:
+    """A note in HTML: this stands still because the notebook has no widgets, and it moves in the book.
 
     Args:
-        what: what it is, "This picture" for instance.
+        what: the subject of the sentence, such as "This picture".
     """
     book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["course"].get("url", "")
     name = f'<a href="{html.escape(book)}">book</a>' if book else "book"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from course_utils.files import LESSONS
+from course_utils.kit.assets import asset
 from course_utils.kit.drawings.canvas import Canvas
-from course_utils.kit.page import asset
 from course_utils.kit.rich_text import marked
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT, atomic_write
-from course_utils.kit import progress
+from course_utils.kit.passed import passed_exercises
 from course_utils.studio import StudioError, kernel, manifest, tables
 from course_utils.studio.handout import template
 from course_utils.studio.manifest import Manifest
@@ -58,7 +58,7 @@ def is_root() -> bool:
 
 def start_page(course: Manifest) -> str:
     """What Lab shows first, in Markdown: where to go on, the map with what is solved, and the ways through it."""
-    passed = {exercise: entry["day"] for exercise, entry in progress.passed_exercises().items()}
+    passed = {exercise: entry["day"] for exercise, entry in passed_exercises().items()}
     return template(
         "start.md",
         title=course.title,

@@ -13,9 +13,9 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
+from course_utils.kit.assets import asset
 from course_utils.kit.explorer import VIEW
 from course_utils.kit.live.stored import bundle, script
-from course_utils.kit.page import asset
 
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
 """What a saved notebook shows above a widget that no kernel and no script has woken."""

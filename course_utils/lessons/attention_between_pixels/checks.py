@@ -3,14 +3,8 @@
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention, unfold
 
-from course_utils.kit.check import (
-    Check,
-    Unmet,
-    expect,
-    expect_close,
-    expect_shape,
-    expect_unchanged,
-)
+from course_utils.kit.check import Check
+from course_utils.kit.expect import Unmet, expect, expect_close, expect_shape, expect_unchanged
 from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.attention_between_pixels import pixels
 
@@ -18,7 +12,7 @@ SMALL = 1e-4  # differences that are rounding
 
 # Non-local means ----------------------------------------------------------------------------------
 
-non_local_means = Check("non_local_means", forbids=["non_local_means"])
+non_local_means = Check(forbids=["non_local_means"])
 
 
 def _mistaken(pictures, *, padding="replicate", axis=-1):
@@ -133,31 +127,29 @@ def _(candidate):
 
 # Pixels on paper ----------------------------------------------------------------------------------
 
-predicted_pixels = on_paper(
-    "predicted_pixels", __name__, {
-        "a": (13, "the number of the token",
-             "The line runs through row after row. How many pixels are in the rows before this one? Then count on "
-             "in its own row, from 0.",
-             "Rows 0 and 1 have ten pixels."),
-        "b": (3, "how many pixels have numbers in token 0 of the view",
-             "In memory channel 0 comes first, whole. Which pixels do the first three numbers belong to? Count the "
-             "different ones."),
-        "c": (3, "how many rows of the view change",
-             "How far apart are the numbers of one pixel in memory? Find the row of three in which each of them is.",
-             "They are 20 apart, so no two can be in one row of three."),
-        "d": (468, "the number of parameters",
-             "How many output channels are there, 12 or 36? There is a weight for each pair of an input and an "
-             "output channel, and a bias for each output."),
-        "e": (1, "how many pixels that do not touch it",
-             "Row 1 has five columns. Which pixel follows its last one in the line? See whether it touches (1, 4).",
-             "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?"),
-    },
-)  # fmt: skip
+predicted_pixels = on_paper({
+    "a": (13, "the number of the token",
+         "The line runs through row after row. How many pixels are in the rows before this one? Then count on "
+         "in its own row, from 0.",
+         "Rows 0 and 1 have ten pixels."),
+    "b": (3, "how many pixels have numbers in token 0 of the view",
+         "In memory channel 0 comes first, whole. Which pixels do the first three numbers belong to? Count the "
+         "different ones."),
+    "c": (3, "how many rows of the view change",
+         "How far apart are the numbers of one pixel in memory? Find the row of three in which each of them is.",
+         "They are 20 apart, so no two can be in one row of three."),
+    "d": (468, "the number of parameters",
+         "How many output channels are there, 12 or 36? There is a weight for each pair of an input and an "
+         "output channel, and a bias for each output."),
+    "e": (1, "how many pixels that do not touch it",
+         "Row 1 has five columns. Which pixel follows its last one in the line? See whether it touches (1, 4).",
+         "The neighbors in the line are (1, 3) and (2, 0). Which of the two touches (1, 4)?"),
+})  # fmt: skip
 
 
 # Heads of a line of pixels: find the bug ------------------------------------------------------------
 
-fixed_heads = Check("fixed_heads")
+fixed_heads = Check()
 
 
 def _joined(qkv, num_heads):

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.lessons.attention_between_pixels.pixels import clothes
 
 __all__ = ["likeness"]

@@ -5,8 +5,8 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     expect,
     expect_close,
     expect_same_gradients,
@@ -19,7 +19,7 @@ from course_utils.lessons.bahdanau_attention.alignment import attend
 
 # One context ------------------------------------------------------------------------------------
 
-my_context = Check("my_context")
+my_context = Check()
 
 
 def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
@@ -159,7 +159,7 @@ my_context.must_keep_inputs(
 
 # The encoder's states of a batch ----------------------------------------------------------------
 
-fixed_memory = Check("fixed_memory")
+fixed_memory = Check()
 
 
 def _encoder() -> nn.GRU:
@@ -226,7 +226,7 @@ def _(candidate):
 
 # An order of one's own --------------------------------------------------------------------------
 
-my_order = Check("my_order")
+my_order = Check()
 
 SENTENCES = tuple(
     text.split()

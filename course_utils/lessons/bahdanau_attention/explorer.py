@@ -8,7 +8,8 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from course_utils.figures import COLORS, Picture, heatmap, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import stored_run
 from course_utils.lessons.bahdanau_attention.alignment import (
     SHOWN,

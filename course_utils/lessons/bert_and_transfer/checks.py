@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     WrongKind,
     expect,
@@ -16,7 +16,7 @@ from course_utils.kit.check import (
 
 # Masking: find the bug --------------------------------------------------------------------------
 
-fixed_masking = Check("fixed_masking")
+fixed_masking = Check()
 
 MASK, SIZE = 4, 500
 
@@ -128,7 +128,7 @@ def _(candidate):
 
 # A LoRA layer -----------------------------------------------------------------------------------
 
-my_lora = Check("my_lora", forbids=["LoRA.__init__"])
+my_lora = Check(forbids=["LoRA.__init__"])
 
 
 NO_SUPER = "What is the first line of your `__init__`? `super().__init__()` comes before all layers and parameters."

@@ -2,34 +2,33 @@
 
 import torch
 
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_shape, expect_unchanged
 from course_utils.kit.on_paper import on_paper
 from course_utils.lessons.diffusion import sampling
 
 # Noise on paper ---------------------------------------------------------------------------------
 
-noised_on_paper = on_paper(
-    "noised_on_paper", __name__, {
-        "a": (0.4, "the mean of the pixel after the first step",
-             "By what does the first step multiply the pixel? Its noise has mean 0 and doesn't count.",
-             "The factor √(1 − 0.75) is 0.5."),
-        "b": (0.2, "the mean after the second step",
-             "By what does the second step multiply what the first one left? By the same number."),
-        "c": (0.9375, "the variance after the second step",
-             "What becomes of the variance of the first step's noise? It is multiplied by the square of 0.5, and "
-             "new noise is added.",
-             "It is 0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂."),
-        "d": (0.0625, "ᾱ₂, the share of the picture's variance that is left",
-             "What is 1 − β in each of the two steps? Multiply."),
-        "e": (-0.8, "the guess x̂₀",
-             "Which equation holds x₀ and the noise? Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
-             "It is (1 − 0.866 · ε) / 0.5, with ε = 1.617."),
-    }, within=0.011,
-)  # fmt: skip
+noised_on_paper = on_paper({
+    "a": (0.4, "the mean of the pixel after the first step",
+         "By what does the first step multiply the pixel? Its noise has mean 0 and doesn't count.",
+         "The factor √(1 − 0.75) is 0.5."),
+    "b": (0.2, "the mean after the second step",
+         "By what does the second step multiply what the first one left? By the same number."),
+    "c": (0.9375, "the variance after the second step",
+         "What becomes of the variance of the first step's noise? It is multiplied by the square of 0.5, and "
+         "new noise is added.",
+         "It is 0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂."),
+    "d": (0.0625, "ᾱ₂, the share of the picture's variance that is left",
+         "What is 1 − β in each of the two steps? Multiply."),
+    "e": (-0.8, "the guess x̂₀",
+         "Which equation holds x₀ and the noise? Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
+         "It is (1 − 0.866 · ε) / 0.5, with ε = 1.617."),
+}, within=0.011)  # fmt: skip
 
 # Find the bug: noise for a batch ----------------------------------------------------------------
 
-fixed_noisy = Check("fixed_noisy")
+fixed_noisy = Check()
 
 LEVELS = torch.tensor([1.0, 0.8, 0.5, 0.1])
 
@@ -104,7 +103,7 @@ def _(candidate):
 
 # A step back ------------------------------------------------------------------------------------
 
-my_step_back = Check("my_step_back")
+my_step_back = Check()
 
 
 _BELONGS = "The guess is cut. Does the old noise still belong to it? Compute it anew from x and the cut guess."
@@ -177,7 +176,7 @@ my_step_back.must_keep_inputs(
 
 # Attention to words -----------------------------------------------------------------------------
 
-attend_to_words = Check("attend_to_words")
+attend_to_words = Check()
 
 
 _SCALE = "By what do you divide the scores? A head has only a part of the channels, so it should be the root of these."

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.decoding import next_token_probs
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     WrongKind,
     expect,
@@ -15,12 +15,12 @@ from course_utils.kit.check import (
     expect_sums_to_one,
     expect_tensors,
 )
-from course_utils.kit.on_paper import a_number, on_paper
+from course_utils.kit.on_paper import on_paper, read_number
 from course_utils.models.language import GPT
 
 # Encoding ---------------------------------------------------------------------------------------
 
-encode_word = Check("encode_word")
+encode_word = Check()
 
 MERGES = [("a", "y"), ("ay", "␣"), ("p", "l"), ("s", "t"), ("pl", "ay␣"), ("l", "ay␣")]
 
@@ -88,7 +88,7 @@ encode_word.must_keep_inputs(
 
 def _two_decimals(answer):
     """A number; one of the right answers, rounded to one decimal, is told apart from a wrong one."""
-    number = a_number(answer)
+    number = read_number(answer)
     expect(
         number not in (0.2, 0.3, 0.6),
         f"{number} has one decimal",
@@ -97,26 +97,24 @@ def _two_decimals(answer):
     return number
 
 
-counted_on_paper = on_paper(
-    "counted_on_paper", __name__, {
-        "a": (0.25, "P₁(b)",
-             "Did you count how often b occurs? Count in how many *different* pairs it comes second.",
-             "The different pairs are ab, ba, ac and ca, and one of the four ends in b."),
-        "b": (7 / 12, "P₂(b | a)",
-             "What does each count after an a give up, and how many counts are there? Nothing follows the last a.",
-             "Here c(ab) = 2, c(a) = 3 and u(a) = 2, and P₁(b) is your answer to (a)."),
-        "c": (1 / 6, "P₂(a | a)",
-             "What is left of the formula if c(sw) is 0? A count of 0 gives nothing up, and P₁ gets its part.",
-             "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
-        "d": (33, "the perplexity of a model that knows nothing",
-             "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
-    }, read=_two_decimals, within=0.0051,
-)  # fmt: skip
+counted_on_paper = on_paper({
+    "a": (0.25, "P₁(b)",
+         "Did you count how often b occurs? Count in how many *different* pairs it comes second.",
+         "The different pairs are ab, ba, ac and ca, and one of the four ends in b."),
+    "b": (7 / 12, "P₂(b | a)",
+         "What does each count after an a give up, and how many counts are there? Nothing follows the last a.",
+         "Here c(ab) = 2, c(a) = 3 and u(a) = 2, and P₁(b) is your answer to (a)."),
+    "c": (1 / 6, "P₂(a | a)",
+         "What is left of the formula if c(sw) is 0? A count of 0 gives nothing up, and P₁ gets its part.",
+         "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
+    "d": (33, "the perplexity of a model that knows nothing",
+         "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
+}, read=_two_decimals, within=0.0051)  # fmt: skip
 
 
 # Windows: find the bug --------------------------------------------------------------------------
 
-fixed_windows = Check("fixed_windows")
+fixed_windows = Check()
 
 
 PLUS_ONE = "In `torch.arange(1000)` the next token is t + 1. Which token comes next in a text? Take it from `stream`."
@@ -193,7 +191,7 @@ def _(candidate):
 
 # Writing on a cache -----------------------------------------------------------------------------
 
-my_generate = Check("my_generate")
+my_generate = Check()
 
 VOCAB = 11
 
@@ -342,7 +340,7 @@ def _(candidate):
 
 # The nucleus ------------------------------------------------------------------------------------
 
-nucleus_probs = Check("nucleus_probs")
+nucleus_probs = Check()
 
 PROBS = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     expect,
     expect_close,
@@ -23,7 +23,7 @@ def _line(n: int) -> Tensor:
 
 # Leave one out --------------------------------------------------------------------------------------
 
-my_leave_one_out = Check("my_leave_one_out", forbids=["leave_one_out", "leave_one_out_error"])
+my_leave_one_out = Check(forbids=["leave_one_out", "leave_one_out_error"])
 
 
 def _data() -> tuple[Tensor, Tensor]:
@@ -176,7 +176,7 @@ my_leave_one_out.must_keep_inputs(
 
 # Residuals without a loop -----------------------------------------------------------------------
 
-loo_residuals = Check("loo_residuals")
+loo_residuals = Check()
 
 
 @loo_residuals.must("gives the residuals of the three-point example")
@@ -221,7 +221,7 @@ def _(candidate):
 
 # A column among rows: find the bug ------------------------------------------------------------------
 
-fixed_loss = Check("fixed_loss", forbids=["leave_one_out_error"])
+fixed_loss = Check(forbids=["leave_one_out_error"])
 
 
 @fixed_loss.must("returns one number, as a tensor")
@@ -266,7 +266,7 @@ def _(candidate):
 
 # Points of one's own ---------------------------------------------------------------------------------
 
-own_points = Check("own_points")
+own_points = Check()
 WIDTH = 0.43
 """Of the bell that the chapter's network finds."""
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from course_utils.data.regression import noisy_sine
 from course_utils.figures import COLORS, heatmap, subplots, to_numpy
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.pooling import kernel_weights, leave_one_out_error
 
 __all__ = ["kernel_width"]

@@ -6,8 +6,8 @@ import re
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     WrongKind,
     expect,
@@ -22,7 +22,7 @@ from course_utils.masks import masked_softmax
 # Several sentences in a row -----------------------------------------------------------------------
 
 _NUMBERS = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 2], [1, 2, 2, 0]])
-my_mask = Check("my_mask", forbids=["causal_mask", "padding_mask"])
+my_mask = Check(forbids=["causal_mask", "padding_mask"])
 
 
 @my_mask.must("returns a boolean mask of shape (batch, queries, keys)")
@@ -227,7 +227,7 @@ KEPT_HINT = (
 
 # … with a bug to find
 
-fixed_masked_softmax = Check("fixed_masked_softmax", forbids=["masked_softmax"])
+fixed_masked_softmax = Check(forbids=["masked_softmax"])
 fixed_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 
@@ -263,7 +263,7 @@ fixed_masked_softmax.must(
 
 # … that passes everything
 
-my_masked_softmax = Check("my_masked_softmax", forbids=["masked_softmax"])
+my_masked_softmax = Check(forbids=["masked_softmax"])
 my_masked_softmax.must(RUNS, hint=RUNS_HINT)(_gives_weights)
 my_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 my_masked_softmax.must("lets the mask broadcast to the scores", hint=BROADCAST_HINT)(
@@ -352,7 +352,7 @@ def _name(text: str) -> str:
     return name
 
 
-diagnosis = Check("diagnosis", forbids=["mistake_of"])
+diagnosis = Check(forbids=["mistake_of"])
 
 
 @diagnosis.must("names a patient's number and one of the seven mistakes")

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.lessons.scoring_functions.explorer import cell_texts, short
 
 __all__ = ["masked_scores"]

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from course_utils.attention import MultiHeadAttention, merge_heads, split_heads
-from course_utils.kit.check import Check, Unmet, expect, expect_close, expect_equal, expect_shape
+from course_utils.kit.check import Check
+from course_utils.kit.expect import Unmet, expect, expect_close, expect_equal, expect_shape
 
 # Joining the heads ----------------------------------------------------------------------------------
 
-join_heads = Check("join_heads")
+join_heads = Check()
 
 
 _COPIES = (
@@ -80,7 +81,7 @@ join_heads.must_pass_gradients(
 
 # A layer without one head: find the bug -------------------------------------------------------------
 
-fixed_without_head = Check("fixed_without_head")
+fixed_without_head = Check()
 
 _NO_GRAD = "Do you change the weights inside `with torch.no_grad():`? The lines above do, because autograd asks for it."
 _ROWS = "The `weight` of a linear layer is transposed. So do its rows belong to what goes in, or to what comes out?"

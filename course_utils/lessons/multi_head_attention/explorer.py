@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from textwrap import fill
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Choice, Explorer
+from course_utils.kit.controls import Choice
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import StoredRun, stored_run
 from course_utils.lessons.multi_head_attention.runs import HEADS, KINDS, LAYERS
 

@@ -2,16 +2,16 @@
 
 import torch
 
-from course_utils.kit.check import (
-    Check,
-    NothingReturned,
+from course_utils.kit.candidate import NothingReturned
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     expect,
     expect_close,
     expect_equal,
     expect_same_gradients,
     expect_shape,
 )
-from course_utils.kit.on_paper import a_number, on_paper
+from course_utils.kit.on_paper import on_paper, read_number
 from course_utils.kit.tracing import calls
 from course_utils.lessons.positions.rotary import slowed, turn
 from course_utils.positions import sinusoidal_table
@@ -21,7 +21,7 @@ from course_utils.positions import sinusoidal_table
 
 def _perhaps_to_round(answer):
     """A number; (d) asks for a whole one."""
-    number = a_number(answer)
+    number = read_number(answer)
     expect(
         not 628.02 < number < 628.5,
         f"your answer to (d) is {number:g}, which is right",
@@ -30,26 +30,23 @@ def _perhaps_to_round(answer):
     return number
 
 
-predicted_products = on_paper(
-    "predicted_products", __name__, {
-        "a": (2, "the product of p₇ with itself",
-             "What is sin² a + cos² a, for any a? Each pair contributes that."),
-        "b": (1.5403, "the product of p₀ and p₁",
-             "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain? Add them.",
-             "They are cos 1 = 0.540 and cos 0.01, which is nearly 1."),
-        "c": (1.5403, "the product of p₅ and p₆",
-             "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
-             "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?"),
-        "d": (628, "the period of the slow pair, as a whole number",
-             "By which angle does this pair turn from one position to the next? A full turn is 2π, so divide, and "
-             "round to a whole number."),
-    },
-    read=_perhaps_to_round,
-)  # fmt: skip
+predicted_products = on_paper({
+    "a": (2, "the product of p₇ with itself",
+         "What is sin² a + cos² a, for any a? Each pair contributes that."),
+    "b": (1.5403, "the product of p₀ and p₁",
+         "With p₀ = (0, 1, 0, 1), which two entries of p₁ remain? Add them.",
+         "They are cos 1 = 0.540 and cos 0.01, which is nearly 1."),
+    "c": (1.5403, "the product of p₅ and p₆",
+         "Use cos(a − b) = cos a cos b + sin a sin b. What are a and b in the first pair?",
+         "Each pair contributes the cosine of the difference of its two angles. How far apart are 5 and 6?"),
+    "d": (628, "the period of the slow pair, as a whole number",
+         "By which angle does this pair turn from one position to the next? A full turn is 2π, so divide, and "
+         "round to a whole number."),
+}, read=_perhaps_to_round)  # fmt: skip
 
 # Rotary encoding --------------------------------------------------------------------------------
 
-my_rotate = Check("my_rotate")
+my_rotate = Check()
 
 
 def _frequency(dim, base=10_000.0):
@@ -160,7 +157,7 @@ def _(candidate):
 
 # Slow pairs made slower ---------------------------------------------------------------------------
 
-my_slowed = Check("my_slowed")
+my_slowed = Check()
 
 _PERIOD = (
     "What do you compare with `length`? A slow pair has a long period, and the period is 2π/ω."
@@ -222,7 +219,7 @@ my_slowed.must_keep_inputs(
 
 # Positions added to a batch: find the bug ---------------------------------------------------------
 
-fixed_add = Check("fixed_add")
+fixed_add = Check()
 
 
 def _batch(batch: int = 4, length: int = 6, dim: int = 8):

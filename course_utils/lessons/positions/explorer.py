@@ -15,7 +15,8 @@ import torch
 from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import StoredRun, stored_runs
 from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, turn
 from course_utils.positions import sinusoidal_table

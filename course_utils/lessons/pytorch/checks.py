@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     WrongKind,
     expect,
     expect_close,
@@ -16,7 +16,7 @@ from course_utils.kit.on_paper import on_paper
 
 # Equal weights ----------------------------------------------------------------------------------
 
-average_weights = Check("average_weights")
+average_weights = Check()
 
 
 @average_weights.must("returns one weight for each pair, of shape (queries, keys)")
@@ -59,31 +59,29 @@ def _a_shape(answer: Any) -> tuple | str:
     return answer
 
 
-six_shapes = on_paper(
-    "six_shapes", __name__, {
-        "a": ((5, 5), "the shape of the sum of (5, 1) and (5,)",
-             "Write the two shapes one below the other, flush right. What is above the 5 of (5,)?",
-             "The missing axis counts as 1, so we have (5, 1) and (1, 5). In each place the 1 is repeated."),
-        "b": ((4, 2, 3), "the shape that three axes and two give",
-             "Compare from the right: 3 with 3, then 1 with 2. What happens to the 4, which has no partner?"),
-        "c": ("error", "what (2, 3) times (2,) gives",
-             "Compare from the right. Is one of the first two sizes that meet a 1? If not, they have to be equal."),
-        "d": ((4,), "the shape of an entry along the first axis",
-             "A number as an index takes one entry out of its axis. Which axes are left?",
-             "One axis is left, the last. We write a shape with one axis with a comma, as (9,)."),
-        "e": ((1, 6, 1), "the shape with two new axes",
-             "`None` adds an axis of size 1 exactly where we write it. Where are the two here, before or after the old "
-             "axis?"),
-        "f": ((7, 5, 4), "the shape of each with each",
-             "With the new axis the first tensor has the shape (7, 1, 4). What do you get if you compare this with (5, "
-             "4) from the right?",
-             "It is 4 with 4, then 1 with 5, then 7 with nothing. A 1 is repeated, and a missing axis counts as 1."),
-    }, read=_a_shape,
-)  # fmt: skip
+six_shapes = on_paper({
+    "a": ((5, 5), "the shape of the sum of (5, 1) and (5,)",
+         "Write the two shapes one below the other, flush right. What is above the 5 of (5,)?",
+         "The missing axis counts as 1, so we have (5, 1) and (1, 5). In each place the 1 is repeated."),
+    "b": ((4, 2, 3), "the shape that three axes and two give",
+         "Compare from the right: 3 with 3, then 1 with 2. What happens to the 4, which has no partner?"),
+    "c": ("error", "what (2, 3) times (2,) gives",
+         "Compare from the right. Is one of the first two sizes that meet a 1? If not, they have to be equal."),
+    "d": ((4,), "the shape of an entry along the first axis",
+         "A number as an index takes one entry out of its axis. Which axes are left?",
+         "One axis is left, the last. We write a shape with one axis with a comma, as (9,)."),
+    "e": ((1, 6, 1), "the shape with two new axes",
+         "`None` adds an axis of size 1 exactly where we write it. Where are the two here, before or after the old "
+         "axis?"),
+    "f": ((7, 5, 4), "the shape of each with each",
+         "With the new axis the first tensor has the shape (7, 1, 4). What do you get if you compare this with (5, "
+         "4) from the right?",
+         "It is 4 with 4, then 1 with 5, then 7 with nothing. A 1 is repeated, and a missing axis counts as 1."),
+}, read=_a_shape)  # fmt: skip
 
 # Nearness: find the bug -------------------------------------------------------------------------
 
-nearness_weights = Check("nearness_weights")
+nearness_weights = Check()
 
 
 @nearness_weights.must("returns a matrix of shape (length, length)")

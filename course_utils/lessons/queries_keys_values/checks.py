@@ -10,8 +10,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     WrongKind,
     expect,
@@ -21,7 +21,7 @@ from course_utils.kit.check import (
     expect_shape,
     kind_of,
 )
-from course_utils.kit.on_paper import a_number, on_paper
+from course_utils.kit.on_paper import on_paper, read_number
 from course_utils.kit.tracing import Shapes
 from course_utils.lessons.queries_keys_values import walks
 
@@ -30,31 +30,29 @@ from course_utils.lessons.queries_keys_values import walks
 
 def _weight(answer: Any) -> float:
     """A share of 1, which some write in percent."""
-    share = a_number(answer)
+    share = read_number(answer)
     if share > 1:
         raise WrongKind(f"got {share:g}, expected a share of 1; write 12.5 % as 0.125 or 1 / 8")
     return share
 
 
-predicted_weights = on_paper(
-    "predicted_weights", __name__, {
-        "a": (1 / 8, "the weight of the first key as it is",
-             "Which of the three exponentials belongs to the first key? Divide it by the sum of all three."),
-        "b": (2 / 9, "its weight with a higher score",
-             "What is the first exponential now? The sum changes with it, so add all three again."),
-        "c": (1 / 30, "its weight after doubling",
-             "What is exp(2 ln 5)? It isn't 2 · 5: twice a logarithm is the logarithm of the square."),
-        "d": (1 / 16, "its weight among four keys",
-             "What is the fourth exponential? Add it to the sum that we had in (a)."),
-        "e": (1 / 3, "its weight at a huge temperature",
-             "What is a score divided by a huge number? Nearly 0 for all three, so compare their exponentials."),
-    }, read=_weight, within=0.006,
-)  # fmt: skip
+predicted_weights = on_paper({
+    "a": (1 / 8, "the weight of the first key as it is",
+         "Which of the three exponentials belongs to the first key? Divide it by the sum of all three."),
+    "b": (2 / 9, "its weight with a higher score",
+         "What is the first exponential now? The sum changes with it, so add all three again."),
+    "c": (1 / 30, "its weight after doubling",
+         "What is exp(2 ln 5)? It isn't 2 · 5: twice a logarithm is the logarithm of the square."),
+    "d": (1 / 16, "its weight among four keys",
+         "What is the fourth exponential? Add it to the sum that we had in (a)."),
+    "e": (1 / 3, "its weight at a huge temperature",
+         "What is a score divided by a huge number? Nearly 0 for all three, so compare their exponentials."),
+}, read=_weight, within=0.006)  # fmt: skip
 
 
 # One step of the walk -----------------------------------------------------------------------------
 
-one_step = Check("one_step")
+one_step = Check()
 
 
 def _ask(queries):
@@ -174,7 +172,7 @@ def _(candidate):
 
 # A table of one's own -----------------------------------------------------------------------------
 
-my_table = Check("my_table")
+my_table = Check()
 
 
 def _table(candidate):
@@ -297,7 +295,7 @@ SOFTMAXES = (
     "scaled_dot_product_attention",
 )  # fmt: skip
 
-safe_softmax = Check("safe_softmax", forbids=SOFTMAXES)
+safe_softmax = Check(forbids=SOFTMAXES)
 
 
 @safe_softmax.must("turns a matrix of scores into a matrix of weights of the same shape")
@@ -370,7 +368,7 @@ def _(candidate):
 
 # Soft top-k -------------------------------------------------------------------------------------
 
-soft_top_k = Check("soft_top_k")
+soft_top_k = Check()
 
 
 @soft_top_k.must("gives each row exactly k weights that are not 0")
@@ -444,7 +442,7 @@ def _(candidate):
 
 # Attend or nothing ------------------------------------------------------------------------------
 
-attend_or_nothing = Check("attend_or_nothing")
+attend_or_nothing = Check()
 
 
 @attend_or_nothing.must("gives each query an answer as long as a value")

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from course_utils.cache import KVCache
 from course_utils.interventions import intervene
-from course_utils.kit.check import (
-    Check,
-    NotDone,
+from course_utils.kit.candidate import NotDone
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     expect,
     expect_close,
@@ -20,7 +20,7 @@ from course_utils.kit.check import (
     expect_unchanged,
     kind_of,
 )
-from course_utils.kit.on_paper import a_number, on_paper
+from course_utils.kit.on_paper import on_paper, read_number
 from course_utils.layers import EncoderLayer
 from course_utils.lessons.real_weights.errors import (
     AT_HEADS,
@@ -40,7 +40,7 @@ from course_utils.positions import Rotation
 
 # A block of SmolLM2 -----------------------------------------------------------------------------
 
-my_block = Check("my_block")
+my_block = Check()
 
 HEADS, KV_HEADS, WIDTH = 6, 2, 40
 Slips = Iterable[tuple[str, Tensor]]
@@ -428,31 +428,29 @@ LIKELY = {
 
 def _count(answer) -> float:
     """A number; likely wrong answers get a hint of their own."""
-    number = a_number(answer)
+    number = read_number(answer)
     what, hint = LIKELY.get(number, ("", ""))
     expect(not what, f"{number:,.0f} counts {what}", hint)
     return number
 
 
-count_by_hand = on_paper(
-    "count_by_hand", __name__, {
-        "a": (884_736, "the attention of one block",
-              "Which sizes do the four matrices have? Queries and output 576 · 576, keys and values 576 · (3 · 64).",
-              "It is 2 · 576 · 576 + 2 · 576 · 192."),
-        "b": (2_654_208, "the network of one block",
-              "How many matrices does SwiGLU have, and how large are they? Gate and up widen, and down narrows."),
-        "c": (3_540_096, "a whole block with its two norms",
-              "What is there besides (a) and (b)? Two norms, with a number for each feature."),
-        "d": (134_515_008, "the whole model",
-              "What is there besides thirty blocks? Look before the first one, and after the last one.",
-              "It is 30 times (c), 49,152 rows of 576, and 576 more. The output has the embedding's rows."),
-    }, read=_count, within=0.5,
-)  # fmt: skip
+count_by_hand = on_paper({
+    "a": (884_736, "the attention of one block",
+          "Which sizes do the four matrices have? Queries and output 576 · 576, keys and values 576 · (3 · 64).",
+          "It is 2 · 576 · 576 + 2 · 576 · 192."),
+    "b": (2_654_208, "the network of one block",
+          "How many matrices does SwiGLU have, and how large are they? Gate and up widen, and down narrows."),
+    "c": (3_540_096, "a whole block with its two norms",
+          "What is there besides (a) and (b)? Two norms, with a number for each feature."),
+    "d": (134_515_008, "the whole model",
+          "What is there besides thirty blocks? Look before the first one, and after the last one.",
+          "It is 30 times (c), 49,152 rows of 576, and 576 more. The output has the embedding's rows."),
+}, read=_count, within=0.5)  # fmt: skip
 
 
 # Numbers of four bits ---------------------------------------------------------------------------
 
-my_q4_1 = Check("my_q4_1")
+my_q4_1 = Check()
 
 
 def _raw(scales: list[float], leasts: list[float], numbers: Tensor) -> Tensor:
@@ -635,7 +633,7 @@ my_q4_1.must_keep_inputs(
 
 # A look in one layer ----------------------------------------------------------------------------
 
-my_without_look = Check("my_without_look")
+my_without_look = Check()
 
 LENGTH = 7
 

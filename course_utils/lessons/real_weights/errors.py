@@ -6,8 +6,6 @@ from contextlib import contextmanager, suppress
 
 from torch import Tensor
 
-from course_utils.kit.check import Unmet
-
 SIZES = re.compile(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) .*dimension (\d)")
 """PyTorch's words for two tensors that do not broadcast."""
 
@@ -17,9 +15,8 @@ def explained(about: Callable[[str], str], otherwise: str = "") -> Iterator[None
     """Give an error that the block raises the hint `about(its message)`, or else `otherwise`."""
     try:
         yield
-    except (AttributeError, NameError) as error:  # these have a general hint, which comes first
-        if hint := about(str(error)):
-            raise Unmet(f"{type(error).__name__}: {error}", hint) from error
+    except (AttributeError, NameError) as error:  # the kit has a general hint for others of these
+        vars(error)["hint"] = about(str(error))
         raise
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         vars(error)["hint"] = about(str(error)) or otherwise

@@ -6,8 +6,8 @@ from numbers import Integral
 import torch
 
 from course_utils.attention import scaled_dot_product_attention
-from course_utils.kit.check import (
-    Check,
+from course_utils.kit.check import Check
+from course_utils.kit.expect import (
     Unmet,
     WrongKind,
     expect,
@@ -24,7 +24,7 @@ from course_utils.pooling import kernel_weights
 
 # A guest for each dish --------------------------------------------------------------------------
 
-my_guests = Check("my_guests")
+my_guests = Check()
 DISHES = {
     "pancake": (1, 0, 0),
     "chili": (-1, 2, 0),
@@ -105,9 +105,7 @@ def _(candidate):
 
 # The four steps ---------------------------------------------------------------------------------
 
-my_attention = Check(
-    "my_attention", forbids=["scaled_dot_product_attention", "dot_product_weights"]
-)
+my_attention = Check(forbids=["scaled_dot_product_attention", "dot_product_weights"])
 
 
 @my_attention.must("gives each query an answer of the size of a value")
@@ -160,7 +158,7 @@ my_attention.must_keep_inputs(
 
 # One's own list ---------------------------------------------------------------------------------
 
-my_answer = Check("my_answer")
+my_answer = Check()
 OWN = {"moon": 5, "cat": 8, "kite": 2, "tree": 0}
 
 
@@ -247,7 +245,7 @@ def _(candidate):
 
 # Gaussian weights by one matrix product ---------------------------------------------------------
 
-fixed_gaussian_weights = Check("fixed_gaussian_weights", forbids=["gaussian_weights"])
+fixed_gaussian_weights = Check(forbids=["gaussian_weights"])
 
 
 @fixed_gaussian_weights.must("gives each query weights that sum to 1")
@@ -321,9 +319,7 @@ fixed_gaussian_weights.must_pass_gradients(
 
 # Additive scores --------------------------------------------------------------------------------
 
-my_additive_scores = Check(
-    "my_additive_scores", forbids=["additive_scores", "AdditiveAttention.scores"]
-)
+my_additive_scores = Check(forbids=["additive_scores", "AdditiveAttention.scores"])
 
 
 def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:

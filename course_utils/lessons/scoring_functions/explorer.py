@@ -8,7 +8,8 @@ from matplotlib.text import Text
 from torch import Tensor
 
 from course_utils.figures import COLORS, heatmap, subplots
-from course_utils.kit.explorer import Explorer, Slider, Toggle
+from course_utils.kit.controls import Slider, Toggle
+from course_utils.kit.explorer import Explorer
 from course_utils.lessons.scoring_functions.trainings import (
     EVERY,
     GUESS,

@@ -8,14 +8,15 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_shape
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_equal, expect_shape
 from course_utils.kit.on_paper import on_paper
 from course_utils.masks import causal_mask
 from course_utils.positions import sinusoidal_table
 
 # Self-attention ---------------------------------------------------------------------------------
 
-self_attention = Check("self_attention", forbids=["scaled_dot_product_attention"])
+self_attention = Check(forbids=["scaled_dot_product_attention"])
 
 
 def _matrices(M: int = 6, d: int = 4, d_v: int = 3) -> tuple[Tensor, Tensor, Tensor]:
@@ -87,7 +88,7 @@ def _(candidate):
 
 # One forbidden link -----------------------------------------------------------------------------
 
-all_but_one = Check("all_but_one")
+all_but_one = Check()
 
 
 @all_but_one.must("returns a boolean mask of shape (n, n)")
@@ -118,7 +119,7 @@ def _(candidate):
 
 # Does a layer ignore the order? -----------------------------------------------------------------
 
-fixed_order_test = Check("fixed_order_test")
+fixed_order_test = Check()
 
 
 def _attend(x, mask=None):
@@ -231,47 +232,43 @@ def _(candidate):
 
 # Whose old car? ---------------------------------------------------------------------------------
 
-whose_old_car = on_paper(
-    "whose_old_car", __name__, {
-        "a": (0.4, "the weight of “amigo”",
-             "The products aren't the scores yet. By what do we divide them? Then all eight words count.",
-             "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1."),
-        "b": (0.2, "the weight of “Ana”",
-             "The row is the same as in (a). Which sum do its exponentials have? Divide the one of “Ana” by it."),
-        "c": (0.6, "how much “her” is in the answer",
-             "Weights come from keys, and the keys are the same. Whose values are (0, 1) now? Add up their weights."),
-        "d": (0.5, "the weight of “amigo”, with “Ana” forbidden",
-             "What is the sum of the exponentials without “Ana”? A mask works before the softmax, so the others "
-             "share the whole weight."),
-    },
-)  # fmt: skip
+whose_old_car = on_paper({
+    "a": (0.4, "the weight of “amigo”",
+         "The products aren't the scores yet. By what do we divide them? Then all eight words count.",
+         "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1."),
+    "b": (0.2, "the weight of “Ana”",
+         "The row is the same as in (a). Which sum do its exponentials have? Divide the one of “Ana” by it."),
+    "c": (0.6, "how much “her” is in the answer",
+         "Weights come from keys, and the keys are the same. Whose values are (0, 1) now? Add up their weights."),
+    "d": (0.5, "the weight of “amigo”, with “Ana” forbidden",
+         "What is the sum of the exponentials without “Ana”? A mask works before the softmax, so the others "
+         "share the whole weight."),
+})  # fmt: skip
 
 # Six costs on paper -------------------------------------------------------------------------------
 
-predicted_costs = on_paper(
-    "predicted_costs", __name__, {
-        "a": (1920, "the multiply-adds of the convolution",
-             "How many products of a word with an 8 × 8 matrix does one output take? One for each word that it "
-             "reads.",
-             "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds."),
-        "b": (1280, "the multiply-adds of the recurrence",
-             "What does one step read? The word and the state before it, each times a matrix of its own.",
-             "The word times W_x and the state times W_h, 8 · 8 each, for 10 words."),
-        "c": (3520, "the multiply-adds of self-attention",
-             "Which five matrix products does it take? Write down their shapes, three for the projections and two "
-             "for the attention.",
-             "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8)."),
-        "d": (10, "the products that wait in the recurrence",
-             "Which products can we compute before any state is known? The others wait for each other.",
-             "We compute all x W_x at once, and at the same time the product of the zero state. Then nine states "
-             "wait in turn."),
-        "e": (3, "the products that wait in self-attention",
-             "Do the three projections wait for each other? Go through the five products of (c) and see what each "
-             "of them needs.",
-             "One product needs the queries, and one needs the weights."),
-        "f": (5, "the layers of the convolution",
-             "From the last word to the first it is 9 words back. How far back does one layer read? Divide, and "
-             "mind the remainder.",
-             "It reads k − 1 = 2 words back, so four layers reach 8 words back."),
-    },
-)  # fmt: skip
+predicted_costs = on_paper({
+    "a": (1920, "the multiply-adds of the convolution",
+         "How many products of a word with an 8 × 8 matrix does one output take? One for each word that it "
+         "reads.",
+         "Each of the 10 outputs reads 3 words, and each word times a matrix is 8 · 8 multiply-adds."),
+    "b": (1280, "the multiply-adds of the recurrence",
+         "What does one step read? The word and the state before it, each times a matrix of its own.",
+         "The word times W_x and the state times W_h, 8 · 8 each, for 10 words."),
+    "c": (3520, "the multiply-adds of self-attention",
+         "Which five matrix products does it take? Write down their shapes, three for the projections and two "
+         "for the attention.",
+         "Three times (10, 8) by (8, 8), for the scores (10, 8) by (8, 10), to mix (10, 10) by (10, 8)."),
+    "d": (10, "the products that wait in the recurrence",
+         "Which products can we compute before any state is known? The others wait for each other.",
+         "We compute all x W_x at once, and at the same time the product of the zero state. Then nine states "
+         "wait in turn."),
+    "e": (3, "the products that wait in self-attention",
+         "Do the three projections wait for each other? Go through the five products of (c) and see what each "
+         "of them needs.",
+         "One product needs the queries, and one needs the weights."),
+    "f": (5, "the layers of the convolution",
+         "From the last word to the first it is 9 words back. How far back does one layer read? Divide, and "
+         "mind the remainder.",
+         "It reads k − 1 = 2 words back, so four layers reach 8 words back."),
+})  # fmt: skip

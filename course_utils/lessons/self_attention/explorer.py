@@ -3,7 +3,8 @@
 import torch
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Explorer, Slider
+from course_utils.kit.controls import Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import stored_runs
 from course_utils.lessons.self_attention.tasks import COLORS as CAR_COLORS
 from course_utils.lessons.self_attention.tasks import TEXTS, counting, owners

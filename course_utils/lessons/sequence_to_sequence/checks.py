@@ -4,19 +4,13 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.data.text import BOS, EOS, PAD
-from course_utils.kit.check import (
-    Check,
-    expect,
-    expect_close,
-    expect_equal,
-    expect_shape,
-    expect_tensors,
-)
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_equal, expect_shape, expect_tensors
 from course_utils.lessons.sequence_to_sequence.strings import VOCABULARY
 
 # Strings to copy --------------------------------------------------------------------------------
 
-my_strings = Check("my_strings")
+my_strings = Check()
 
 
 def _strings(candidate, count=300, length=5, seed=0):
@@ -108,7 +102,7 @@ def _(candidate):
 
 # Loss over real tokens --------------------------------------------------------------------------
 
-my_masked_loss = Check("my_masked_loss")
+my_masked_loss = Check()
 
 
 def _drawn(lengths=(2, 5, 3)):
@@ -203,7 +197,7 @@ def _(candidate):
 
 # Greedy decoding: find the bug ------------------------------------------------------------------
 
-fixed_decoding = Check("fixed_decoding", forbids=["greedy", "translate", "beam_search"])
+fixed_decoding = Check(forbids=["greedy", "translate", "beam_search"])
 
 
 class _Scripted:

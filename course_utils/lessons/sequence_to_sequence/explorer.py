@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from course_utils.figures import COLORS, Picture, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import StoredRun, stored_runs
 from course_utils.lessons.sequence_to_sequence.strings import COPIED, OPENING
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-from course_utils.kit.check import Check, WrongKind, expect, expect_close, expect_shape
+from course_utils.kit.check import Check
+from course_utils.kit.expect import WrongKind, expect, expect_close, expect_shape
 from course_utils.kit.on_paper import on_paper
 
 # One word forbidden -----------------------------------------------------------------------------
@@ -20,22 +21,20 @@ def _one_word(answer: Any) -> str:
     return word
 
 
-one_word = on_paper(
-    "one_word", __name__, {
-        "a": ("don't", "the word without which I like the house",
-             "Which word of the sentence says no? Cross it out in the translator and read what it writes."),
-        "b": ("my", "the word without which it is somebody else's book",
-             'Which word says whose book it is? Cross it out, and see whether the French still says "my".'),
-        "c": ("woman", "the word without which it is about a man",
-             "Two words are about her, so cross out one, then the other. When does the French speak of a man?"),
-    }, read=_one_word,
-)  # fmt: skip
+one_word = on_paper({
+    "a": ("don't", "the word without which I like the house",
+         "Which word of the sentence says no? Cross it out in the translator and read what it writes."),
+    "b": ("my", "the word without which it is somebody else's book",
+         'Which word says whose book it is? Cross it out, and see whether the French still says "my".'),
+    "c": ("woman", "the word without which it is about a man",
+         "Two words are about her, so cross out one, then the other. When does the French speak of a man?"),
+}, read=_one_word)  # fmt: skip
 
 # A key forbidden --------------------------------------------------------------------------------
 
 TURNED = "Do the sums of the rows meet the rows? They need the shape (queries, 1), and keepdim=True keeps that axis."
 
-answers_without = Check("answers_without")
+answers_without = Check()
 
 
 def _weights(queries: int, keys: int) -> torch.Tensor:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Explorer, Slider
+from course_utils.kit.controls import Slider
+from course_utils.kit.explorer import Explorer
 
 __all__ = ["first_slider"]
 

@@ -7,12 +7,13 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from course_utils.kit.check import Check, expect, expect_close, expect_equal, expect_number
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_equal, expect_number
 from course_utils.kit.on_paper import on_paper
 
 # The loss of a model that sees only a context ---------------------------------------------------
 
-loss_given = Check("loss_given")
+loss_given = Check()
 
 
 def _expect_loss(actual, expected: float, what: str, slips: dict[str, float]) -> None:
@@ -85,23 +86,21 @@ def _(candidate):
 
 # Rates on paper ---------------------------------------------------------------------------------
 
-predicted_steps = on_paper(
-    "predicted_steps", __name__, {
-        "a": (2, "the learning rate of step 450",
-             "In thousandths the rate is 6 at step 50. How much smaller is 1/√step at nine times the step?"),
-        "b": (5, "how far the first step moves the weight",
-             "What are Adam's two averages after one gradient, corrected? Write them with g, then divide.",
-             "They are g and g², and g / √g² is ±1, for the clipped g as well."),
-        "c": (0.99, "the paper's peak learning rate",
-             "At which step are both terms of the minimum equal? The peak is there.",
-             "At t = W it is 1/√(d · W)."),
-    },
-)  # fmt: skip
+predicted_steps = on_paper({
+    "a": (2, "the learning rate of step 450",
+         "In thousandths the rate is 6 at step 50. How much smaller is 1/√step at nine times the step?"),
+    "b": (5, "how far the first step moves the weight",
+         "What are Adam's two averages after one gradient, corrected? Write them with g, then divide.",
+         "They are g and g², and g / √g² is ±1, for the clipped g as well."),
+    "c": (0.99, "the paper's peak learning rate",
+         "At which step are both terms of the minimum equal? The peak is there.",
+         "At t = W it is 1/√(d · W)."),
+})  # fmt: skip
 
 
 # A rate that follows the wrong clock: find the bug ----------------------------------------------
 
-fixed_fit = Check("fixed_fit")
+fixed_fit = Check()
 
 LR, WARMUP, EPOCHS = 0.1, 5, 4
 

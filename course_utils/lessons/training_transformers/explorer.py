@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.explorer import Choice, Explorer, Slider
+from course_utils.kit.controls import Choice, Slider
+from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import StoredRun, stored_runs
 from course_utils.lessons.training_transformers.runs import (
     BREAK,

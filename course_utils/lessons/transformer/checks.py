@@ -6,7 +6,8 @@ from itertools import permutations
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, unchanged
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_shape, unchanged
 from course_utils.kit.on_paper import on_paper
 from course_utils.layers import DecoderLayer
 from course_utils.lessons.transformer.blocks import around_sublayers
@@ -34,7 +35,7 @@ def _silent(block):
 
 # The three sublayers of a decoder block ---------------------------------------------------------
 
-my_sublayers = Check("my_sublayers", forbids=["three_sublayers", "DecoderLayer.forward"])
+my_sublayers = Check(forbids=["three_sublayers", "DecoderLayer.forward"])
 
 
 @my_sublayers.must("runs with masks and without")
@@ -198,23 +199,21 @@ def _in_order(
 
 # Counting on paper ------------------------------------------------------------------------------
 
-counted = on_paper(
-    "counted", __name__, {
-        "a": (904, "the parameters of one decoder block",
-             "How many attentions does a decoder block have? Each has 4 · (64 + 8) parameters. Add network and norms.",
-             "Two attentions of 288, one network of 280, three norms of 2 · 8."),
-        "b": (0, "what two more heads cost",
-             "Which of the four matrices becomes larger? Think of the split, where the heads share the d columns."),
-        "c": (4862, "the parameters of the whole model",
-             "What is there besides three blocks on each side? Look for a norm that belongs to no block.",
-             "An encoder block has 600. Then 2 last norms, 10 and 14 rows of 8, and the output layer with biases."),
-    },
-)  # fmt: skip
+counted = on_paper({
+    "a": (904, "the parameters of one decoder block",
+         "How many attentions does a decoder block have? Each has 4 · (64 + 8) parameters. Add network and norms.",
+         "Two attentions of 288, one network of 280, three norms of 2 · 8."),
+    "b": (0, "what two more heads cost",
+         "Which of the four matrices becomes larger? Think of the split, where the heads share the d columns."),
+    "c": (4862, "the parameters of the whole model",
+         "What is there besides three blocks on each side? Look for a norm that belongs to no block.",
+         "An encoder block has 600. Then 2 last norms, 10 and 14 rows of 8, and the output layer with biases."),
+})  # fmt: skip
 
 
 # A decoder block with two bugs ------------------------------------------------------------------
 
-fixed_block = Check("fixed_block", forbids=["DecoderLayer.forward"])
+fixed_block = Check(forbids=["DecoderLayer.forward"])
 
 
 @fixed_block.must("gives an output of the shape of x")

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_tensors
-from course_utils.kit.on_paper import a_number, on_paper
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_shape, expect_tensors
+from course_utils.kit.on_paper import on_paper, read_number
 from course_utils.lessons.translating.beams import grow, needs, newest
 from course_utils.models.transformer import Transformer
 
@@ -16,7 +17,7 @@ from course_utils.models.transformer import Transformer
 
 def _three_decimals(answer: Any) -> float:
     """The number; 0.175, rounded to two decimals, is sent back."""
-    number = a_number(answer)
+    number = read_number(answer)
     rounded = "Which digit comes after 0.17 or 0.18? Multiply once more, and give three decimals."
     expect(
         round(number, 4) not in (0.17, 0.18),
@@ -26,22 +27,20 @@ def _three_decimals(answer: Any) -> float:
     return number
 
 
-predicted_beams = on_paper(
-    "predicted_beams", __name__, {
-        "a": (0.16, "the probability of what greedy decoding writes",
-             "Which first word has the highest probability? Follow its branch.",
-             "Multiply along the branch: 0.4 for E, then its most probable next word."),
-        "b": (0.175, "the probability of what a beam of two writes",
-             "Which two beginnings are kept after the first word? Multiply along both, and take the best.",
-             "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
-        "c": (0.25, "the probability of the most probable sentence",
-             "Why does a beam of two never see what comes after G? Follow that branch yourself."),
-    }, read=_three_decimals, within=0.004,
-)  # fmt: skip
+predicted_beams = on_paper({
+    "a": (0.16, "the probability of what greedy decoding writes",
+         "Which first word has the highest probability? Follow its branch.",
+         "Multiply along the branch: 0.4 for E, then its most probable next word."),
+    "b": (0.175, "the probability of what a beam of two writes",
+         "Which two beginnings are kept after the first word? Multiply along both, and take the best.",
+         "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
+    "c": (0.25, "the probability of the most probable sentence",
+         "Why does a beam of two never see what comes after G? Follow that branch yourself."),
+}, read=_three_decimals, within=0.004)  # fmt: skip
 
 # Growing the beams ------------------------------------------------------------------------------
 
-my_grow = Check("my_grow")
+my_grow = Check()
 
 
 def _three(answer) -> tuple[Tensor, ...]:
@@ -141,7 +140,7 @@ my_grow.must_keep_inputs(
 
 # Forbidding ---------------------------------------------------------------------------------------
 
-my_needs = Check("my_needs")
+my_needs = Check()
 
 
 def _asked() -> tuple[Transformer, Callable[[], Tensor]]:
@@ -212,7 +211,7 @@ def _(candidate):
 
 # A word at the wrong place -----------------------------------------------------------------------
 
-fixed_newest = Check("fixed_newest")
+fixed_newest = Check()
 
 
 def _model() -> Transformer:

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from course_utils.data.translation import Pair
 from course_utils.figures import COLORS, Picture, heatmap, subplots
-from course_utils.kit.explorer import Choice, Explorer
+from course_utils.kit.controls import Choice
+from course_utils.kit.explorer import Explorer
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 from course_utils.lessons.translating.beams import attention_maps, needs_maps, stored_translator
 

@@ -6,13 +6,14 @@ On its further page: putting images together, and positions on a finer grid.
 import torch
 import torch.nn.functional as F
 
-from course_utils.kit.check import Check, expect, expect_close, expect_shape, expect_unchanged
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_shape, expect_unchanged
 from course_utils.kit.on_paper import on_paper
 from course_utils.models.vision import cut_patches
 
 # Patches ----------------------------------------------------------------------------------------
 
-my_patches = Check("my_patches")
+my_patches = Check()
 
 
 @my_patches.must("returns (batch, patches, channels · patch height · patch width)")
@@ -69,27 +70,25 @@ def _(candidate):
 
 # Sizes on paper ---------------------------------------------------------------------------------
 
-sizes_on_paper = on_paper(
-    "sizes_on_paper", __name__, {
-        "a": (192, "the number of numbers in a patch",
-             "How many pixels does a patch have? Each of them has three channels."),
-        "b": (65, "the number of tokens that the blocks get",
-             "How many patches does a row have? Square it, and don't forget the token that is not a patch.",
-             "There are 8 · 8 patches and the class token."),
-        "c": (24704, "the number of parameters of the patch embedding",
-             "How many weights does a linear layer from your answer to (a) to 128 features have? Add the biases.",
-             "It has 192 · 128 weights, and a bias for each feature."),
-        "d": (8320, "the number of parameters of the position table",
-             "How many rows does the table have? One for each token of (b), with 128 numbers."),
-        "e": (66049, "the number of weights in one map with patches of 4 × 4",
-             "How many tokens are there now? Each of them attends to each.",
-             "There are 16 · 16 patches and one token more."),
-    },
-)  # fmt: skip
+sizes_on_paper = on_paper({
+    "a": (192, "the number of numbers in a patch",
+         "How many pixels does a patch have? Each of them has three channels."),
+    "b": (65, "the number of tokens that the blocks get",
+         "How many patches does a row have? Square it, and don't forget the token that is not a patch.",
+         "There are 8 · 8 patches and the class token."),
+    "c": (24704, "the number of parameters of the patch embedding",
+         "How many weights does a linear layer from your answer to (a) to 128 features have? Add the biases.",
+         "It has 192 · 128 weights, and a bias for each feature."),
+    "d": (8320, "the number of parameters of the position table",
+         "How many rows does the table have? One for each token of (b), with 128 numbers."),
+    "e": (66049, "the number of weights in one map with patches of 4 × 4",
+         "How many tokens are there now? Each of them attends to each.",
+         "There are 16 · 16 patches and one token more."),
+})  # fmt: skip
 
 # Rebuilding -------------------------------------------------------------------------------------
 
-rebuild = Check("rebuild")
+rebuild = Check()
 
 
 @rebuild.must("returns (batch, channels, height, width)")
@@ -129,7 +128,7 @@ def _(candidate):
 
 # Positions on a finer grid ----------------------------------------------------------------------
 
-resized_positions = Check("resized_positions")
+resized_positions = Check()
 
 
 @resized_positions.must("returns a row for each place of the new grid, and one more")
@@ -179,7 +178,7 @@ def _(candidate):
 
 # A wrong map: find the bug ----------------------------------------------------------------------
 
-fixed_class_map = Check("fixed_class_map")
+fixed_class_map = Check()
 
 _SUMMED = "The place is right, and the weight is twice too large. What do we take over the two heads, a sum or a mean?"
 

@@ -16,9 +16,9 @@ from nbformat import NotebookNode
 import course_utils as cu
 from course_utils.files import PACKAGE, ROOT, atomic_write
 from course_utils.kit import live
+from course_utils.kit.assets import asset
 from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import KINDS, Live, classic
-from course_utils.kit.page import asset
 from course_utils.studio.first_states import first_state, widget_of
 
 FOLDER = "live"
