@@ -9,7 +9,8 @@ those before it.
     figures      pictures of arrays, each with an alt text
     pooling      kernels, Nadaraya–Watson regression, the choice of a width
     positions    sinusoidal, learned, rotary and relative positions
-    cache        keys and values while decoding, recorded attention weights
+    recording    recorded attention weights
+    cache        keys and values of earlier tokens, kept while decoding
     masks        padding and causal masks, the masked softmax
     fused        PyTorch's fused operator, for any mask
     attention    scaled dot-product, additive and multi-head attention
@@ -50,7 +51,7 @@ _EXPORTS = {  # module → the names it gives to `cu`
     "masks": "causal_mask masked_softmax padding_mask",
     "attention": "AdditiveAttention MultiHeadAttention merge_heads scaled_dot_product_attention "
     "split_heads",
-    "cache": "record_attention",
+    "recording": "record_attention",
     "interventions": "intervene",
     "layers": "EncoderLayer FeedForward",
     "models.recurrent": "AttentionTranslator",

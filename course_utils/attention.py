@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from course_utils import arguments, fused
 from course_utils.arguments import checked_vectors
-from course_utils.cache import Attention, KVCache
+from course_utils.cache import KVCache
 from course_utils.masks import causal_mask, fit_mask, fit_mask_to_heads, masked_softmax
+from course_utils.recording import Attention
 
 
 def dot_product_weights(

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.attention import merge_heads, split_heads
-from course_utils.cache import looking
 from course_utils.masks import causal_mask
+from course_utils.recording import observing
 from course_utils.stream import Numbers, Stream, chosen_among, listed
 
 Run = Mapping[str, Tensor]
@@ -297,7 +297,7 @@ def intervene(model: nn.Module) -> Iterator[Interventions]:
     """
     acts = Interventions(model)
     try:
-        with looking():
+        with observing():
             yield acts
     finally:
         acts.remove()
@@ -324,7 +324,7 @@ def record_activations(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     try:
         for name in hooks.places:
             hooks.at(name, partial(keep, name))
-        with looking():
+        with observing():
             yield run
     finally:
         hooks.remove()

@@ -17,7 +17,6 @@ from torch.testing import assert_close
 import course_utils as cu
 from course_utils import fused
 from course_utils.attention import MultiHeadAttention, dot_product_weights
-from course_utils.cache import record_attention
 from course_utils.data.images import ImageBatch
 from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.masks import causal_mask, padding_mask
@@ -26,6 +25,7 @@ from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
+from course_utils.recording import record_attention
 from course_utils.train.losses import classification_loss
 from course_utils.train.trainer import Trainer
 

@@ -5,9 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_utils.cache import KVCache, record_attention
+from course_utils.cache import KVCache
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
 from course_utils.models.transformer import Transformer
+from course_utils.recording import record_attention
 
 SIZES = {"embed_dim": 16, "num_heads": 4, "ffn_dim": 24}
 

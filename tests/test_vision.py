@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from course_utils.cache import record_attention
 from course_utils.interventions import intervene
 from course_utils.lessons.vision_transformers.analysis import attention_rollout
 from course_utils.metrics import multiply_adds
@@ -17,6 +16,7 @@ from course_utils.models.vision import (
     cut_patches,
     join_patches,
 )
+from course_utils.recording import record_attention
 
 
 def small(**options) -> ViT:

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from course_utils.arguments import check_divides
 from course_utils.attention import (
-    Attention,
     dot_product_weights,
     merge_heads,
     scaled_dot_product_attention,
     split_heads,
 )
+from course_utils.recording import Attention
 
 
 def time_features(t: Tensor, dim: int) -> Tensor:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.arguments import check_positive
-from course_utils.cache import somebody_looks
 from course_utils.layers import EncoderLayer
 from course_utils.positions import LearnedPositions
+from course_utils.recording import is_observed
 
 Size = int | tuple[int, int]
 """Height and width in pixels; one number for both."""
@@ -180,7 +180,7 @@ class ViT(nn.Module):
         That is why the last layer computes this token alone, unless somebody looks inside, with
         `record_attention` or `interventions`.
         """
-        return self.output(self.tokens(images, first=None if somebody_looks() else 1)[:, 0])
+        return self.output(self.tokens(images, first=None if is_observed() else 1)[:, 0])
 
     def tokens(self, images: Tensor, *, first: int | None = None) -> Tensor:
         """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first.

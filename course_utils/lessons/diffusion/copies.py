@@ -10,7 +10,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_utils.cache import record_attention
 from course_utils.figures import COLORS, Picture
 from course_utils.lessons.attention_between_pixels.far_colors import PixelNorm
 from course_utils.lessons.diffusion.sampling import (
@@ -22,6 +21,7 @@ from course_utils.lessons.diffusion.sampling import (
     some,
 )
 from course_utils.models.diffusion import UNet
+from course_utils.recording import record_attention
 
 SIDE, GAP = 8, 16
 WIDTH = 2 * SIDE + GAP

@@ -18,7 +18,6 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from course_utils.cache import record_attention
 from course_utils.data.images import load_fashion_mnist
 from course_utils.figures import COLORS
 from course_utils.files import atomic_write
@@ -33,6 +32,7 @@ from course_utils.lessons.diffusion.sampling import (
 )
 from course_utils.models.diffusion import UNet
 from course_utils.models.vision import ViT
+from course_utils.recording import record_attention
 from course_utils.runtime import evaluating
 from course_utils.train.schedules import warmup_hold_decay
 

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_utils.attention import MultiHeadAttention
-from course_utils.cache import record_attention
 from course_utils.data.prose import Subwords
 from course_utils.data.text import BOS, EOS, pad
 from course_utils.data.translation import load_sentences
@@ -34,6 +33,7 @@ from course_utils.lessons.multi_head_attention.tasks import (
 )
 from course_utils.masks import causal_mask
 from course_utils.models.transformer import Transformer
+from course_utils.recording import record_attention
 
 RATES, SEEDS, LONG = (0.001, 0.003, 0.01, 0.03), (0, 1, 2, 3, 4), 3000
 

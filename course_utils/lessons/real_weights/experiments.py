@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.cache import record_attention
 from course_utils.interventions import intervene
 from course_utils.lessons.real_weights.smollm import SmolLM, chat, loss_on, loss_on_story
+from course_utils.recording import record_attention
 
 Heads = list[list[int]]
 """[layer, head], once for each."""

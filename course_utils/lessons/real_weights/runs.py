@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.cache import record_attention
 from course_utils.interventions import intervene, record_activations
 from course_utils.kit.runs import Runs, stored
 from course_utils.lessons.real_weights import experiments
@@ -34,6 +33,7 @@ from course_utils.lessons.real_weights.smollm import (
     reference,
 )
 from course_utils.masks import causal_mask
+from course_utils.recording import record_attention
 
 LAYERS, HEADS = SIZES["num_layers"], SIZES["num_heads"]
 MOST = 16

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.cache import record_attention
 from course_utils.data.text import UNK, Vocabulary
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba, split_by_source
 from course_utils.decoding import translate
@@ -26,6 +25,7 @@ from course_utils.lessons.sequence_to_sequence.small_world import (
 )
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
+from course_utils.recording import record_attention
 from course_utils.runtime import best_device, evaluating, placed, seed_everything
 from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import Schedule, warmup_decay

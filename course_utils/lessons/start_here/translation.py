@@ -7,12 +7,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy
 from course_utils.interventions import intervene
 from course_utils.kit.live import bundle, network_of
 from course_utils.models.transformer import Transformer
+from course_utils.recording import record_attention
 
 LETTERS, LONGEST = 100, 40
 """Of a sentence, and tokens of a translation, as in the page."""

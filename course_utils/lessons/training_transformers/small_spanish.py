@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.cache import record_attention
 from course_utils.data.translation import Batch, Pair, load_grammar, split_by_source
 from course_utils.lessons.sequence_to_sequence.small_world import (
     SmallWorld,
@@ -14,6 +13,7 @@ from course_utils.lessons.sequence_to_sequence.small_world import (
     vocabularies_of,
 )
 from course_utils.models.transformer import Transformer
+from course_utils.recording import record_attention
 from course_utils.runtime import evaluating
 
 HELD_OUT = (200, 200)

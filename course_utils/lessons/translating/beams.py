@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from course_utils.cache import record_attention
 from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
 from course_utils.data.translation import Batch, Pair
 from course_utils.decoding import translate
@@ -27,6 +26,7 @@ from course_utils.lessons.sequence_to_sequence.small_world import (
 )
 from course_utils.lessons.transformer.machine import translator
 from course_utils.models.transformer import Transformer
+from course_utils.recording import record_attention
 from course_utils.runtime import seed_everything
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.cache import record_attention
 from course_utils.data.images import ImageSet, scaled
 from course_utils.kit.live import load_model
 from course_utils.models.vision import ViT, cut_patches
+from course_utils.recording import record_attention
 from course_utils.runtime import evaluating
 
 PATCH = 7  # pixels, along each side
