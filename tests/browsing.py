@@ -262,7 +262,7 @@ def write_page(folder: Path, *widgets: Live) -> Path:
         path = folder / "live" / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, encoding="utf-8")
-    divs = "".join(f"<div>{live_html(widget)}</div>" for widget in widgets)
+    divs = "".join(f"<div>{html}</div>" for html in live_html(*widgets))
     head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
     page = folder / "page.html"
     page.write_text(f"<!doctype html><html lang=en>{head}<body>{divs}", encoding="utf-8")

@@ -1,17 +1,17 @@
 """The scripts of live widgets in V8, without a page: what they compute, and whether a mistake in one would be found."""
 
+import atexit
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 
 import torch
-from py_mini_racer import JSEvalException
+from py_mini_racer import JSEvalException, MiniRacer, init_mini_racer
 
 from course_utils.kit.live import bundle
 from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import KINDS, modules
-from course_utils.studio import first_states
+from course_utils.studio import v8
 
 CLOSE = 1e-4
 """So far may a number of a page be from PyTorch's."""
@@ -26,17 +26,16 @@ globalThis.ask = (given, answer) => JSON.stringify(answer(...given), (_, x) => {
 """As JSON with the NaN and Infinity of Python."""
 
 
-@cache
-def v8():
-    """One beside that of the first states: what is changed in this one changes no other test."""
-    made = first_states._begun.__wrapped__()
-    made.eval(BEGIN)
-    return made
+# Begun when the tests are collected: in the main thread, and before a browser's event loop runs there.
+init_mini_racer(flags=v8.FLAGS, ignore_duplicate_init=True)
+V8 = MiniRacer()
+V8.eval(Path(v8.__file__).with_name("first_states.js").read_text(encoding="utf-8") + BEGIN)
+atexit.register(V8.close)  # or its thread ends first, and nothing ends the wait for it
 
 
 def ask(function: str, *given):
     """What a JavaScript function gives for these arguments."""
-    return json.loads(v8().eval(f"ask({json.dumps(given)}, {function})"))
+    return json.loads(V8.eval(f"ask({json.dumps(given)}, {function})"))
 
 
 def load(*roots: str, changed: tuple[str, str] = ("", ""), inside: str = "") -> None:
@@ -51,14 +50,14 @@ def load(*roots: str, changed: tuple[str, str] = ("", ""), inside: str = "") -> 
         if inside and name == Path(roots[-1]).name:
             start, end = text.rsplit("return {", 1)
             text = f"{start}return globalThis.live_inside = {{ {inside}, {end}"
-        v8().eval(f"live_modules.{name} = (() => {{{text}}})()")
+        V8.eval(f"live_modules.{name} = (() => {{{text}}})()")
 
 
 def load_all(kind: str, inside: str = "") -> None:
     """Everything that a kind of widget runs, and its models."""
     load(f"widgets/{kind}", inside=inside)
     for name in KINDS[kind].models:
-        v8().eval(script(name, bundle(name)))
+        V8.eval(script(name, bundle(name)))
 
 
 def check(

@@ -18,6 +18,7 @@ import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.kit.controls import Choice, Slider
 from course_utils.kit.explorer import MAX_FRAMES, Explorer
+from course_utils.kit.mime import MADE_BY
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.painting import Layers
 from course_utils.studio.book import widgets
@@ -142,6 +143,8 @@ def test_the_first_picture_has_its_size_and_alt_text_and_repr_is_one_line(name):
     data, _ = explorer._repr_mimebundle_()
     png, alt = explorer.frame()
     assert data["text/plain"] == repr(explorer)
+    call = json.loads(json.dumps(data[MADE_BY]))
+    assert call == {"explorer": name, "arguments": explorer.values}
     image = BeautifulSoup(data["text/html"], "html.parser").img
     assert image["alt"] == alt
     assert image["src"] == f"data:image/png;base64,{base64.b64encode(png).decode()}"

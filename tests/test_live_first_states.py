@@ -1,4 +1,4 @@
-"""What live widgets show first: one V8 a process, begun in the main thread, on the authors' shelf only."""
+"""What live widgets show first: V8 writes it where notebooks are made, and no kernel needs V8."""
 
 import copy
 import signal
@@ -9,12 +9,13 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from course_utils.files import ROOT
-from course_utils.studio import first_states, notebooks
+from course_utils.kit.live import KINDS
+from course_utils.studio import StudioError, first_states, notebooks, v8
 
 
 @pytest.mark.slow
 def test_a_kernel_shows_every_widget_without_the_engine_and_ends_with_exit_code_0():
-    kinds = sorted(first_states.KINDS)
+    kinds = sorted(KINDS)
     before = "import sys\nsys.modules['py_mini_racer'] = None\nfrom course_utils.kit import live"
     cells = map(new_code_cell, [before, *(f"live.{kind}()" for kind in kinds)])
     notebook = new_notebook(cells=list(cells))
@@ -41,15 +42,21 @@ def _exit_code(notebook) -> int:
         return client.km.provisioner.process.wait(timeout=600)
 
 
-def test_a_place_of_an_address_is_written_as_text():
-    page = first_states.engine(["parts.js"])
-    assert page.eval("live_modules.parts.named('<b>.<i>')") == "layer &lt;b&gt;, head &lt;i&gt;"
+def test_a_script_that_fails_and_a_missing_engine_are_said(monkeypatch):
+    assert v8.evaluate("'→'.repeat(2)") == "→→"
+    with pytest.raises(StudioError, match="missing is not defined"):
+        v8.evaluate("missing()")
+    monkeypatch.setattr(v8.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(StudioError, match="mini-racer is missing"):
+        v8.evaluate("")
 
 
 def test_every_committed_output_holds_what_its_widget_shows_first():
     """The sanitizer of `make test` leaves it out, so kernels need no engine."""
     live = [
-        file for file in (ROOT / "notebooks").glob("*.ipynb") if '"live.' in file.read_text("utf-8")
+        file
+        for file in (ROOT / "notebooks").glob("*.ipynb")
+        if '"live": ' in file.read_text("utf-8")
     ]
     assert len(live) >= 11
     for file in live:

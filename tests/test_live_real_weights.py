@@ -10,7 +10,7 @@ from scripts import ask, load_all
 
 import course_utils as cu
 from course_utils.kit.runs import stored_runs
-from course_utils.studio.first_states import first_state
+from course_utils.studio.first_states import first_states
 
 JAPAN, EGYPT, MONTH = 0, 1, 4
 FIRST = "No token from the question on may look at it."
@@ -65,7 +65,7 @@ def test_marks_and_numbers_of_the_search_follow_from_the_stored_answers(at):
     if found["hasSets"]:
         right = [len(own) - len(key.split(",")) for key in sets if keeps(asked, key)]
         assert found["fewest"] == min(right)
-    html = first_state(cu.live.question(asked["question"]))
+    (html,) = first_states([cu.live.question(asked["question"])])
     assert f"For {total - len(places(asked, 'gone'))} of the {total} it still says" in html
     assert html.count('<span class="slot">?</span>') == len(places(asked, "gone"))
     assert ",".join(map(str, places(asked, "same"))) in asked["answers"]

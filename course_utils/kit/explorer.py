@@ -26,6 +26,7 @@ from PIL import Image
 
 from course_utils.figures import Picture, image_tag
 from course_utils.kit.controls import Control
+from course_utils.kit.mime import MADE_BY, widget_view
 from course_utils.kit.page import Form, frames_page, shared_colors
 from course_utils.kit.painting import Layers
 from course_utils.kit.release import note_without_widgets
@@ -35,8 +36,6 @@ MAX_FRAMES = 128
 
 SHARPNESS = 2
 """Pixels that are drawn in each direction for one that is displayed."""
-
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Scene(Protocol):
@@ -183,15 +182,17 @@ class Explorer:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
-        data = {"text/plain": repr(self), "text/html": image_tag(png, alt, *self.size)}
+        data = {
+            "text/plain": repr(self),
+            "text/html": image_tag(png, alt, *self.size),
+            MADE_BY: {"explorer": self.name, "arguments": self.values},
+        }
         try:
-            live = self.panel()._repr_mimebundle_()
-        except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
-            return data | {
-                "text/html": note_without_widgets("This picture") + data["text/html"]
-            }, {}
-        live, about = live if isinstance(live, tuple) else (live, {})
-        return data | {VIEW: live[VIEW]}, about
+            view, metadata = widget_view(self.panel)
+        except (ImportError, AttributeError):
+            note = note_without_widgets("This picture")
+            return data | {"text/html": note + data["text/html"]}, {}
+        return data | view, metadata
 
 
 def _draw(scene: Scene, values: dict) -> str:

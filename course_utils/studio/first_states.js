@@ -1,4 +1,4 @@
-// What the scripts of live widgets need of a browser, and how they are asked.
+// What the scripts of live widgets need of a browser, and how their first states are asked for.
 globalThis.atob = (text) => {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const values = Object.fromEntries([...letters].map((letter, value) => [letter, value]));
@@ -10,7 +10,7 @@ globalThis.atob = (text) => {
   }
   return bytes;
 };
-globalThis.live_first = (kind, models, options) => {
+globalThis.firstState = (kind, models, options) => {
   const { state, html } = live_modules[kind];
   return html(state(models.map((name) => live_bundles[name]), options));
 };

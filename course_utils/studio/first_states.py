@@ -1,105 +1,46 @@
-"""What live widgets show first, as HTML: written where notebooks and pages are made, by the widgets' own scripts in V8.
+"""What live widgets show first, as HTML, for print and for browsers without scripts.
 
-Readers' browsers compute it themselves, so no kernel loads V8; it is the extra `author` of pyproject.toml.
+A reader's browser computes it by itself, so no kernel does: where a notebook is made, the widgets' own scripts write
+it, in V8.
 """
 
-import ast
-import atexit
-import threading
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nbformat import NotebookNode
 
 from course_utils.kit import live
 from course_utils.kit.live.stored import script
 from course_utils.kit.live.widget import ASLEEP, KINDS, Live, classic
-from course_utils.studio import StudioError
-
-if TYPE_CHECKING:
-    from py_mini_racer import MiniRacer
-
-_ONE_AT_A_TIME = threading.RLock()
+from course_utils.kit.mime import MADE_BY
+from course_utils.studio import v8
 
 
-def engine(files: Iterable[str] = ()) -> "MiniRacer":
-    """The one V8 of this process; the main thread begins it, and any thread may ask it then.
-
-    Args:
-        files: modules of `kit/live` that have to run in it first, with what they import; each runs once.
-
-    Raises:
-        StudioError: V8 is not installed.
-        RuntimeError: another thread than the main one is the first to ask.
-    """
-    with _ONE_AT_A_TIME:
-        for file in files:
-            _run(file)
-        return _begun()
-
-
-@cache
-def _begun() -> "MiniRacer":
-    try:
-        from py_mini_racer import MiniRacer, init_mini_racer
-    except ImportError:
-        raise StudioError(
-            "mini-racer is missing; it writes what live models show first: "
-            "pip install -c constraints.txt -e .[author]"
-        ) from None
-    # V8 writes its code pages under a protection key that only the first thread's children have: elsewhere, and at
-    # the end of the process, that is a segmentation fault on processors with such keys.
-    if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("V8 begins in the main thread; call first_states.engine() there first")
-    flags = ("--single-threaded", "--no-memory-protection-keys")
-    init_mini_racer(flags=flags, ignore_duplicate_init=True)
-    with ThreadPoolExecutor(1) as pool:  # a thread without an event loop: V8 takes one of its own
-        engine = pool.submit(MiniRacer).result()
-    atexit.register(engine.close)  # later its thread is gone, and nothing ends the wait for it
-    engine.eval(Path(__file__).with_suffix(".js").read_text(encoding="utf-8"))
-    return engine
-
-
-@cache
-def _run(file: str) -> None:
-    _begun().eval(classic(file))
-
-
-@cache
-def _hand_over(model: str) -> None:
-    _begun().eval(script(model, live.bundle(model)))
-
-
-def first_state(widget: Live) -> str:
-    """The HTML inside a widget before a reader has changed anything.
+def first_states(widgets: Sequence[Live]) -> list[str]:
+    """The HTML inside each widget before a reader has changed anything.
 
     Raises:
         StudioError: V8 is not installed.
     """
-    with _ONE_AT_A_TIME:
-        for model in widget.models:
-            _hand_over(model)
-        asked = widget.kind, widget.models, widget.options
-        return engine([f"widgets/{widget.kind}.js"]).call("live_first", *asked)
-
-
-# Notebooks ------------------------------------------------------------------------------------------------------------
+    if not widgets:
+        return []
+    kinds = dict.fromkeys(widget.kind for widget in widgets)
+    models = dict.fromkeys(name for widget in widgets for name in widget.models)
+    asked = [[widget.kind, widget.models, widget.options] for widget in widgets]
+    scripts = [
+        Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
+        *(classic(f"widgets/{kind}.js") for kind in kinds),
+        *(script(name, live.bundle(name)) for name in models),
+        f"JSON.stringify({json.dumps(asked)}.map((each) => firstState(...each)));",
+    ]
+    return json.loads(v8.evaluate("\n".join(scripts)))
 
 
 def widget_of(output: NotebookNode) -> Live | None:
-    """The widget that an output shows; None for any other output."""
-    text = "".join(output.get("data", {}).get("text/plain", ""))
-    if not text.startswith("live."):
-        return None
-    call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return None
-    if call.func.attr not in KINDS:
-        return None
-    return getattr(live, call.func.attr)(*map(ast.literal_eval, call.args))
+    """The widget that an output shows, made again; None for any other output."""
+    call = output.get("data", {}).get(MADE_BY, {})
+    return KINDS[call["live"]].make(**call["arguments"]) if "live" in call else None
 
 
 def fill(notebook: NotebookNode) -> NotebookNode:
@@ -108,8 +49,9 @@ def fill(notebook: NotebookNode) -> NotebookNode:
     Raises:
         StudioError: V8 is not installed.
     """
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if widget := widget_of(output):
-                output.data["text/html"] = widget.form(ASLEEP, first_state(widget))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = [(output, widget) for output in outputs if (widget := widget_of(output))]
+    contents = first_states([widget for _, widget in shown])
+    for (output, widget), content in zip(shown, contents, strict=True):
+        output.data["text/html"] = widget.form(ASLEEP, content)
     return notebook

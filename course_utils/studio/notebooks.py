@@ -22,6 +22,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from course_utils.files import ROOT
+from course_utils.kit.mime import WIDGET_VIEW
 from course_utils.studio import StudioError, kernel, rules
 from course_utils.studio.manifest import Chapter
 from course_utils.studio.page import Page
@@ -38,7 +39,6 @@ from course_utils.studio.pairs import (
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
 MEASURED = "nbval-ignore-output"  # the tag of a cell that prints other numbers at each run
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 # Executing --------------------------------------------------------------------

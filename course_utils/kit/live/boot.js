@@ -1,18 +1,20 @@
-(() => {
+// Brings the widget before this script to life, as soon as a reader comes near. kind: of widget; models: the names of its
+// bundles; sources: the scripts that it needs, the bundles among them; folder: where other bundles are.
+(kind, models, sources, folder) => {
   const form = document.currentScript.parentElement.querySelector("form.cu-live:not([data-met])");
   form.dataset.met = "true";
-  const same = [...document.querySelectorAll(`form[data-live="${KIND}"]`)];
-  form.dataset.address = `${KIND}.${same.indexOf(form)}`;
+  const same = [...document.querySelectorAll(`form[data-live="${kind}"]`)];
+  form.dataset.address = `${kind}.${same.indexOf(form)}`;
   const NEAR = 1000; // pixels from what is seen
   const known = (globalThis.live_loading ??= {}); // a script that two widgets need is loaded once
   const load = (src) => (known[src] ??= new Promise((done, fail) => {
     const script = document.createElement("script"); // all are asked for at once, and run in this order
     document.head.append(Object.assign(script, { src, async: false, onload: done, onerror: fail }));
   }));
-  globalThis.live_load = (name) => load(`${FOLDER}/${name}.js`); // a bundle that is needed later
+  globalThis.live_load = (name) => load(`${folder}/${name}.js`); // a bundle that is needed later
   const start = async () => {
-    await Promise.all(SOURCES.map(load));
-    globalThis.live_modules[KIND].mount(form, MODELS.map((name) => globalThis.live_bundles[name]));
+    await Promise.all(sources.map(load));
+    globalThis.live_modules[kind].mount(form, models.map((name) => globalThis.live_bundles[name]));
   };
   const observer = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -27,4 +29,4 @@
   const come = () => asked() && form.scrollIntoView(); // then it is near
   for (const event of ["hashchange", "load"]) addEventListener(event, come);
   come();
-})();
+}

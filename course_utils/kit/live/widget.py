@@ -8,14 +8,14 @@ reader chooses stands in named controls of the form, so an address can hold it.
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from course_utils.kit.assets import asset
-from course_utils.kit.explorer import VIEW
 from course_utils.kit.live.stored import bundle, script
+from course_utils.kit.mime import MADE_BY, widget_view
 
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
 """What a saved notebook shows above a widget that no kernel and no script has woken."""
@@ -53,62 +53,66 @@ def classic(path: str) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """What all widgets of a kind have in common; `cu.live.<kind>` makes one, the script `widgets/<kind>.js` shows it.
+    """A kind of live widget: what all widgets of it have in common.
 
     Attributes:
-        label: what a screen reader calls it.
+        make: the function that makes one, `cu.live.<kind>`; the script `widgets/<kind>.js` shows it.
+        label: its name for a screen reader.
         models: the stored models whose bundles the script is given, in this order.
         later: models that a page loads only when a reader asks for them.
-        style: a style sheet in widgets that comes after the one of all.
+        style: a style sheet in `widgets` that follows the one of all kinds.
     """
 
+    make: Callable[..., "Live"]
     label: str
     models: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     style: str = ""
 
 
-KINDS = {
-    "look_up": Kind("Live look-up"),
-    "heads": Kind("Live heads"),
-    "colors": Kind("Live coloring of symbols"),
-    "kernel_regression": Kind("Live kernel regression"),
-    "learned_head": Kind("Live training of a head"),
-    "character_gpt": Kind("Live training of a GPT"),
-    "translator": Kind("Live translator", ("translator_fr",)),
-    "machine": Kind("Live Transformer", ("translator_fr",)),
-    "alignment": Kind(
-        "Live alignments", ("bahdanau_fr", "translator_fr"), ("bahdanau_fr_0", "bahdanau_fr_100")
-    ),
-    "bert": Kind("Live BERT and GPT", ("bert", "gpt_left")),
-    "gpt": Kind("Live GPT", ("gpt",), ("gpt_0", "gpt_100")),
-    "memory": Kind("Live Memory", ("memory",), style="patches"),
-    "patches": Kind("Live patches", ("vit",), style="patches"),
-    "vit": Kind("Live vision transformer", ("vit", "vit_patch14", "vit_patch4")),
-    "question": Kind("Live question to a language model", style="question"),
-    "layers": Kind("Live layers of a language model", style="layers"),
-    "words": Kind("Live captions", ("words",), style="words"),
-}
+KINDS: dict[str, Kind] = {}
+"""Every kind of live widget by the name of its function; `kind` fills it."""
+
+
+def kind(label: str, **more) -> Callable:
+    """The decorator that makes a function a kind of live widget, by its name; the arguments are those of `Kind`."""
+
+    def register(make: Callable[..., "Live"]) -> Callable[..., "Live"]:
+        KINDS[make.__name__] = Kind(make, label, **more)
+        return make
+
+    return register
 
 
 class Live:
-    """A live widget, shown as the last line of a cell."""
+    """A live widget, shown as the last line of a cell.
 
-    def __init__(self, kind: str, given: Mapping[str, object] | None = None, **more: object):
-        """`given`: what `cu.live.<kind>` was called with; literals, for `repr` says how a widget is made again.
+    Args:
+        kind: one of `KINDS`.
+        arguments: the arguments with which `cu.live.<kind>` makes it again; what JSON can hold.
+        options: what its script is given besides the arguments and the bundles; what JSON can hold.
+        later: models that a page may load later; by default those of its kind.
+    """
 
-        `more`: what its script is given with them and with the bundles, as JSON can hold it.
-        """
-        self.kind, self.given = kind, dict(given or {})
-        self.options = self.given | more
-        self.label, self.models, self.later, self.style = astuple(KINDS[kind])
+    def __init__(
+        self,
+        kind: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        options: Mapping[str, object] | None = None,
+        later: tuple[str, ...] | None = None,
+    ):
+        """Nothing is computed before it is shown."""
+        known = KINDS[kind]
+        self.kind, self.arguments = kind, dict(arguments or {})
+        self.options = self.arguments | dict(options or {})
+        self.label, self.models, self.style = known.label, known.models, known.style
+        self.later = known.later if later is None else later
         self._panel = None
 
     def __repr__(self) -> str:
-        given = list(self.given.values())
-        while given and given[-1] is False:
-            given.pop()
-        return f"live.{self.kind}({', '.join(map(repr, given))})"
+        arguments = (f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"live.{self.kind}({', '.join(arguments)})"
 
     def script(self) -> str:
         """The widget's script and all that it imports as one, which a page of the book loads."""
@@ -142,14 +146,20 @@ class Live:
         return f"{self.form(ASLEEP)}<script>{text}live_modules.form.begin({empty}.form, {given});</script>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        data = {"text/plain": repr(self), "text/html": self.form(ASLEEP)}
+        data = {
+            "text/plain": repr(self),
+            "text/html": self.form(ASLEEP),
+            MADE_BY: {"live": self.kind, "arguments": self.arguments},
+        }
         try:
-            self._panel = self._panel or panel(self)
-            live = self._panel._repr_mimebundle_()
-        except (ImportError, AttributeError):  # no widgets, or ipywidgets 7 in a hosted notebook
+            view, metadata = widget_view(self._panel_once)
+        except (ImportError, AttributeError):
             return data | {"text/html": self.alone()}, {}
-        live, about = live if isinstance(live, tuple) else (live, {})
-        return data | {VIEW: live[VIEW]}, about
+        return data | view, metadata
+
+    def _panel_once(self):
+        self._panel = self._panel or panel(self)
+        return self._panel
 
 
 RENDER = """

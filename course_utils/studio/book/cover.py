@@ -51,13 +51,13 @@ def cover(course: Manifest, *, live_models: bool) -> str:
         live_models: whether it shows some; else the page is the title, the map, and how to run the course.
     """
     links = re.sub(r'(?<=href=")([^"]+)\.ipynb', r"\1.html", CourseMap(course)._repr_html_())
-    translator = live.translator("Please take the train.", compact=True, everyday=True)
+    translator, tiles = _widgets(course) if live_models else ("", "")
     page = PAGE.read_text(encoding="utf-8").format(
         title=course.title,
         chapters=len(course.chapters),
         first=course.chapters[0].notebook,
-        translator=HTML.format(live_html(translator)) if live_models else "",
-        tiles=_tiles(course) if live_models else "",
+        translator=translator,
+        tiles=tiles,
         map=HTML.format(links),
         clone=f"git clone {course.repository}\n" if course.repository else "",
         **scores(live.read_card("everyday_fr")),
@@ -83,20 +83,22 @@ def scores(card: dict) -> dict[str, float]:
     }
 
 
-def _tiles(course: Manifest) -> str:
+def _widgets(course: Manifest) -> tuple[str, str]:
+    """The translator, and a tile for each piece whose chapter the course has."""
     chapters = {chapter.slug: chapter for chapter in course.chapters}
+    pieces = [piece for piece in PIECES if piece[0] in chapters]
+    translator = live.translator("Please take the train.", compact=True, everyday=True)
+    first, *others = live_html(translator, *(make() for _, _, make in pieces))
     tiles = [
-        _tile(chapters[slug], sentence, model)
-        for slug, sentence, model in PIECES
-        if slug in chapters
+        _tile(chapters[slug], sentence, widget)
+        for (slug, sentence, _), widget in zip(pieces, others, strict=True)
     ]
     number = ("No", "One", "Two", "Three", "Four", "Five", "Six")[len(tiles)]
     row = HTML.format(f'<div class="cu-tiles">{"".join(tiles)}</div>')
-    return f"## {number} more to play with\n\n{row}\n" if tiles else ""
+    return HTML.format(first), f"## {number} more to play with\n\n{row}\n" if tiles else ""
 
 
-def _tile(chapter: Chapter, sentence: str, model: Callable) -> str:
-    widget = live_html(model())
+def _tile(chapter: Chapter, sentence: str, widget: str) -> str:
     return (
         f'<section class="cu-tile" aria-label="{sentence.partition(".")[0]}"><p>{sentence}</p>{widget}'
         f'<p><a href="{chapter.notebook}.html">{chapter.number} · {chapter.title}</a></p></section>'

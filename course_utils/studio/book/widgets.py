@@ -1,14 +1,12 @@
-"""Live models and explorers as HTML of a page, made from what a committed output says it shows.
+"""Live models and explorers as HTML of a page, made from the call that a committed output names as data.
 
-`live.translator("i'm home .")` in an output becomes the widget in its first state, with a script that loads its engine
-and weights when a reader comes near; they lie in a folder beside the pages. `kernel_width(width=0.5)` becomes the
-explorer's frames, one for each position of its controls, made once and cached.
+A live widget keeps the first state that its output holds, and gets a script that loads its program and its weights when
+a reader comes near; they lie in a folder beside the pages. An explorer becomes its frames, one for each position of its
+controls, made once and cached.
 """
 
-import ast
 import hashlib
 import json
-import re
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -18,8 +16,9 @@ from course_utils.files import PACKAGE, ROOT, atomic_write
 from course_utils.kit import live
 from course_utils.kit.assets import asset
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import KINDS, Live, classic
-from course_utils.studio.first_states import first_state, widget_of
+from course_utils.kit.live.widget import ASLEEP, KINDS, Live, classic
+from course_utils.kit.mime import MADE_BY
+from course_utils.studio.first_states import first_states
 
 FOLDER = "live"
 CODE, STUDIO = (".py", ".js", ".css"), PACKAGE / "studio"
@@ -33,27 +32,33 @@ def show_widgets(cells: list[NotebookNode], cache: Path | None = None) -> None:
         cache: the folder of explorers' pages; None leaves explorers as the pictures that they are.
     """
     for output in (output for cell in cells for output in cell.get("outputs", [])):
-        html = ""
-        if widget := widget_of(output):
-            html = live_html(widget)
-        elif cache and (explorer := explorer_of(output)):
-            html = explorer_html(*explorer, cache)
-        if html:
-            output.data, output.metadata = NotebookNode({"text/html": html}), NotebookNode()
+        data = output.get("data", {})
+        call = data.get(MADE_BY, {})
+        if "live" in call:
+            html = data["text/html"].replace(ASLEEP, "") + _boot(call["live"])
+        elif "explorer" in call and cache:
+            html = explorer_html(call["explorer"], call["arguments"], cache)
+        else:
+            continue
+        output.data, output.metadata = NotebookNode({"text/html": html}), NotebookNode()
 
 
-def live_html(widget: Live) -> str:
-    """A live widget in its first state, and the script that brings it to life."""
-    names = [f"widgets/{widget.kind}.js", *(f"{model}.js" for model in widget.models)]
-    boot = asset("live/boot.js")
-    for name, value in {
-        "SOURCES": [f"{FOLDER}/{name}" for name in names],
-        "KIND": widget.kind,
-        "MODELS": widget.models,
-        "FOLDER": FOLDER,
-    }.items():
-        boot = boot.replace(name, json.dumps(value))
-    return f"{widget.form(content=first_state(widget))}<script>{boot}</script>"
+def live_html(*widgets: Live) -> list[str]:
+    """Live widgets that no notebook holds, in their first states, each with the script that brings it to life."""
+    contents = first_states(widgets)
+    return [
+        widget.form(content=content) + _boot(widget.kind)
+        for widget, content in zip(widgets, contents, strict=True)
+    ]
+
+
+def _boot(kind: str) -> str:
+    """The script below a live widget that brings it to life."""
+    models = KINDS[kind].models
+    names = [f"widgets/{kind}", *models]
+    sources = [f"{FOLDER}/{name}.js" for name in names]
+    given = ", ".join(map(json.dumps, (kind, models, sources, FOLDER)))
+    return f"<script>({asset('live/boot.js').strip()})({given});</script>"
 
 
 def live_scripts() -> dict[str, str]:
@@ -62,16 +67,6 @@ def live_scripts() -> dict[str, str]:
     return texts | {
         f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in live.bundled()
     }
-
-
-def explorer_of(output: NotebookNode) -> tuple[str, dict] | None:
-    """Name and values of the explorer that an output shows; None for any other output."""
-    text = "".join(output.get("data", {}).get("text/plain", ""))
-    shown = re.fullmatch(r"(\w+)\(.*\)", text, re.DOTALL)
-    if not shown or shown[1] not in dir(cu.explore):
-        return None
-    call = ast.parse(text, mode="eval").body
-    return shown[1], {word.arg: ast.literal_eval(word.value) for word in call.keywords}
 
 
 def explorer_html(name: str, values: dict, cache: Path) -> str:

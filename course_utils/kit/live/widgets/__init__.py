@@ -1,4 +1,7 @@
-"""The live widgets: how each is called, and what it refuses to begin with; its script beside this file shows it."""
+"""The live widgets: a function for each kind, which checks its arguments. The script of its name shows the widget.
+
+To add a kind, write the function here below `@kind(label)`, and `<name>.js` beside this file.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +13,7 @@ from course_utils.data.prose import Subwords, story_text
 from course_utils.data.regression import noisy_sine
 from course_utils.data.text import tokenize
 from course_utils.kit.live.stored import bitmap, bundle
-from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widget import KINDS, Live, kind
 from course_utils.kit.runs import stored_runs
 
 DRAWERS = "ABCDEFGH"
@@ -47,20 +50,24 @@ ANIMALS = {
 FEATURES = ("size", "home", "years")
 QUERIES = {"kitten": (0.2, 0.9), "bird": (0.2, 0.2), "farmer": (0.6, 0.8), "house": (1.0, 1.0)}
 
+Rows = Mapping[str, Sequence[float]] | Sequence[tuple[str, Sequence[float]]]
+"""Numbers by name, as a dictionary or as pairs."""
+
 
 # Computed from what a reader gives ------------------------------------------------------------------------------------
 
 
+@kind("Live look-up")
 def look_up(
-    animals: Mapping[str, tuple[float, float, float]] | None = None,
-    queries: Mapping[str, tuple[float, float]] | None = None,
+    animals: Rows | None = None,
+    queries: Rows | None = None,
     features: tuple[str, str, str] = FEATURES,
 ) -> Live:
     """Drag a query over the keys: its scores, its weights, and the weighted average of the values.
 
     Args:
-        animals: name → (size, home, years); by default the five of *Queries, keys and values*.
-        queries: name → (size, home), places to begin from; the first is shown.
+        animals: name → (size, home, years), or such pairs; by default the five of *Queries, keys and values*.
+        queries: name → (size, home), or such pairs: places to begin from; the first is shown.
         features: what the three numbers of a row are called.
 
     Raises:
@@ -68,15 +75,16 @@ def look_up(
     """
     tables: dict[str, dict] = {}
     for name, given, usual in (("animals", animals, ANIMALS), ("queries", queries, QUERIES)):
-        rows = usual if given is None else given
+        rows = usual if given is None else dict(given)
         if not rows:
             raise ValueError(f"{name}={given!r} is empty; one entry is needed")
         tables[name] = {key: tuple(map(float, row)) for key, row in rows.items()}
-    if features == FEATURES:
-        return Live("look_up", tables, features=FEATURES)
-    return Live("look_up", tables | {"features": tuple(features)})
+    # JSON in a notebook is sorted by its keys, so the rows are kept as pairs.
+    arguments = {name: list(rows.items()) for name, rows in tables.items()}
+    return Live("look_up", arguments | {"features": tuple(features)}, options=tables)
 
 
+@kind("Live heads")
 def heads(request: str = "CF", num_heads: int = 2) -> Live:
     """One attention by hand: ask for one to four drawers, with one to four heads.
 
@@ -97,6 +105,7 @@ def heads(request: str = "CF", num_heads: int = 2) -> Live:
     return Live("heads", {"request": request, "num_heads": num_heads})
 
 
+@kind("Live coloring of symbols")
 def colors(symbols: int = 4, sees: str = "whole") -> Live:
     """Color the empty symbols of a picture like their filled partners; the score stands beside the best possible.
 
@@ -114,6 +123,7 @@ def colors(symbols: int = 4, sees: str = "whole") -> Live:
     return Live("colors", {"symbols": symbols, "sees": sees})
 
 
+@kind("Live kernel regression")
 def kernel_regression(noise: float = 1.0) -> Live:
     """Points that can be dragged, one query with its window and its weights, and a width to learn.
 
@@ -126,7 +136,8 @@ def kernel_regression(noise: float = 1.0) -> Live:
     data = noisy_sine(40, noise=noise)
     points = [[round(x, 3), round(y, 3)] for x, y in zip(data.x.tolist(), data.y.tolist(), strict=True)]  # fmt: skip
     truth = data.truth(torch.linspace(0, 5, 101, dtype=torch.float64)).tolist()
-    return Live("kernel_regression", {"noise": float(noise)}, points=points, truth=truth)
+    options = {"points": points, "truth": truth}
+    return Live("kernel_regression", {"noise": float(noise)}, options=options)
 
 
 # Trained in the page --------------------------------------------------------------------------------------------------
@@ -139,6 +150,7 @@ def _check_training(rate: float, rates: tuple[float, ...], seed: int) -> None:
         raise ValueError(f"seed={seed!r}; 0 to 99 are needed")
 
 
+@kind("Live training of a head")
 def learned_head(rate: float = 1, seed: int = 0) -> Live:
     """A head with random matrices that learns, step by step, at which noun an adjective has to look.
 
@@ -153,6 +165,7 @@ def learned_head(rate: float = 1, seed: int = 0) -> Live:
     return Live("learned_head", {"rate": rate, "seed": seed})
 
 
+@kind("Live training of a GPT")
 def character_gpt(rate: float = 0.003, seed: int = 0) -> Live:
     """A small GPT with random weights that learns the reader's text, letter by letter, in the browser.
 
@@ -166,7 +179,7 @@ def character_gpt(rate: float = 0.003, seed: int = 0) -> Live:
         ValueError: `rate` or `seed` is another.
     """
     _check_training(rate, GPT_RATES, seed)
-    return Live("character_gpt", {"rate": rate, "seed": seed}, text=story_text())
+    return Live("character_gpt", {"rate": rate, "seed": seed}, options={"text": story_text()})
 
 
 # Stored models --------------------------------------------------------------------------------------------------------
@@ -185,6 +198,7 @@ def _refuse_unknown(sentence: str, model: str) -> None:
         )
 
 
+@kind("Live translator", models=("translator_fr",))
 def translator(
     sentence: str = "she has a red car .",
     checkpoints: bool = False,
@@ -203,13 +217,13 @@ def translator(
         ValueError: a word of `sentence` is not in the vocabulary, or there is none.
     """
     _refuse_unknown(sentence, "translator_fr")
-    given = {"sentence": sentence, "checkpoints": checkpoints, "compact": compact}
-    widget = Live("translator", given | {"everyday": everyday})
-    widget.later = ("translator_fr_0", "translator_fr_100") * checkpoints
-    widget.later += ("everyday_fr",) * everyday
-    return widget
+    arguments = {"sentence": sentence, "checkpoints": checkpoints}
+    arguments |= {"compact": compact, "everyday": everyday}
+    later = ("translator_fr_0", "translator_fr_100") * checkpoints + ("everyday_fr",) * everyday
+    return Live("translator", arguments, later=later)
 
 
+@kind("Live Transformer", models=("translator_fr",))
 def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> Live:
     """The course's stored translator as a drawing: switch a part off, and read what it says then.
 
@@ -224,10 +238,14 @@ def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> L
     _refuse_unknown(sentence, "translator_fr")
     if unknown := [part for part in off if part not in PARTS]:
         raise ValueError(f"off={unknown!r} are no parts; there are {', '.join(PARTS)}")
-    given = {"sentence": sentence} | ({"off": list(off)} if off else {})
-    return Live("machine", given, off=list(off))
+    return Live("machine", {"sentence": sentence, "off": list(off)})
 
 
+@kind(
+    "Live alignments",
+    models=("bahdanau_fr", "translator_fr"),
+    later=("bahdanau_fr_0", "bahdanau_fr_100"),
+)
 def alignment(sentence: str = "please eat a pizza .") -> Live:
     """Two of the course's stored translators: write a sentence, and compare where they look.
 
@@ -241,6 +259,7 @@ def alignment(sentence: str = "please eat a pizza .") -> Live:
     return Live("alignment", {"sentence": sentence})
 
 
+@kind("Live BERT and GPT", models=("bert", "gpt_left"))
 def bert(sentence: str = "she wants to ___ a novel .") -> Live:
     """One gap, two readers: the course's stored BERT reads both sides of it, a GPT of the same size only the left.
 
@@ -255,6 +274,7 @@ def bert(sentence: str = "she wants to ___ a novel .") -> Live:
     return Live("bert", {"sentence": sentence})
 
 
+@kind("Live GPT", models=("gpt",), later=("gpt_0", "gpt_100"))
 def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -> Live:
     """The course's stored GPT: write a beginning, and it goes on, token by token.
 
@@ -279,6 +299,7 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
     return Live("gpt", {"prompt": prompt, "temperature": temperature, "seed": seed})
 
 
+@kind("Live patches", models=("vit",), style="patches")
 def patches(garment: str = "boot") -> Live:
     """A garment in sixteen patches, to be pressed away until a stored vision transformer takes it for another one.
 
@@ -301,19 +322,22 @@ def patches(garment: str = "boot") -> Live:
         garments.append(
             {"name": name, "target": target, "picture": picture, **run.examples[0], **counts}
         )
-    return Live("patches", {"garment": garment}, garments=garments)
+    return Live("patches", {"garment": garment}, options={"garments": garments})
 
 
+@kind("Live Memory", models=("memory",), style="patches")
 def memory() -> Live:
     """Sixteen cards in pairs: press one, and see where a stored model says that its twin lies."""
     return Live("memory")
 
 
+@kind("Live vision transformer", models=("vit", "vit_patch14", "vit_patch4"))
 def vit() -> Live:
     """The course's stored vision transformers: draw, upload or choose a picture of 28 × 28 pixels."""
     return Live("vit")
 
 
+@kind("Live captions", models=("words",), style="words")
 def words(caption: str = "trousers | ankle boot") -> Live:
     """Two garments that a stored network draws for two words: see which word each pixel asks, and forbid one.
 
@@ -326,12 +350,13 @@ def words(caption: str = "trousers | ankle boot") -> Live:
     drawn = [" | ".join(each["words"]) for each in bundle("words")["captions"]]
     if caption not in drawn:
         raise ValueError(f"caption={caption!r} was not drawn; there are {', '.join(drawn)}")
-    return Live("words", {"caption": caption}, caption=caption)
+    return Live("words", {"caption": caption})
 
 
 # Recorded answers of a model that somebody else has trained ----------------------------------------------------------
 
 
+@kind("Live question to a language model", style="question")
 def question(question: str = "What is the capital of Japan?") -> Live:
     """A question to SmolLM2 as it reads it: forbid a token, and see what it answers without a look at this token.
 
@@ -344,9 +369,10 @@ def question(question: str = "What is the capital of Japan?") -> Live:
     runs = stored_runs("real_weights", "questions")
     questions = [run.config | run.examples[0] for run in runs]
     _refuse_other("question", question, [each["question"] for each in questions])
-    return Live("question", {"question": question}, questions=questions)
+    return Live("question", {"question": question}, options={"questions": questions})
 
 
+@kind("Live layers of a language model", style="layers")
 def layers(country: str = "Japan") -> Live:
     """In which of SmolLM2's thirty layers must the last word look at the country to know its capital?
 
@@ -359,9 +385,12 @@ def layers(country: str = "Japan") -> Live:
     runs = stored_runs("real_weights", "countries")
     countries = [run.config | run.examples[0] for run in runs]
     _refuse_other("country", country, [each["country"] for each in countries])
-    return Live("layers", {"country": country}, countries=countries)
+    return Live("layers", {"country": country}, options={"countries": countries})
 
 
 def _refuse_other(name: str, value: str, stored: Sequence[str]) -> None:
     if value not in stored:
         raise ValueError(f"{name}={value!r} is not stored; there are {', '.join(stored)}")
+
+
+__all__ = list(KINDS)
