@@ -468,7 +468,7 @@ pd.DataFrame(
 #
 # The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside.
 # Where there is a GPU, `make gpu CHAPTER=11` trains it for 20 epochs on all pairs of at most ten tokens, and then `cu.stored_run("translating", "full_size")` has its losses, its BLEU and forty of its translations.
-# On an H200 a step takes 54 ms, but only 12 ms if it is [recorded](13_gpt_further.ipynb#What-a-GPU-waits-for), as it is here, so the run takes about five minutes.
+# On an H200 a step takes 54 ms, and for most of it the GPU waits for Python, which starts one small computation after the other, so the run takes less than half an hour.
 # Nobody has made the whole run yet, so we can't say how much it gains over the small ones above.
 
 # %% [markdown]

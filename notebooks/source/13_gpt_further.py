@@ -25,7 +25,6 @@ import course_utils as cu
 from course_utils.data.prose import Subwords, load_english, load_story
 from course_utils.data.text import UNK
 from course_utils.lessons.gpt import ngrams, real, repeats, training
-from course_utils.models.language import GPT
 
 cu.seed_everything(0)
 
@@ -339,7 +338,7 @@ with cu.guard("After 1,200 steps a GPT of two blocks is ahead of the best counti
 
 # %%
 stored = cu.load_model("gpt_copier")
-copier = GPT(**stored.config, dropout=0.0)
+copier = cu.GPT(**stored.config, dropout=0.0)
 copier.load_state_dict(stored.state)
 some_texts, _ = repeats.repeated(1, torch.Generator().manual_seed(4))
 spelled = [repeats.LETTERS[i] for i in some_texts[0].tolist()]
@@ -559,104 +558,6 @@ with cu.guard(
     assert best_step == 1500 and best_loss == large.result["best_val_loss"] < min(plays.values())
     assert min(plays.values()) == plays["7"] < small.result["val_loss_read"]
     assert large.result["val_loss"] > best_loss + 0.2
-
-# %% [markdown]
-# ## What a GPU waits for
-#
-# The GPU of that run can do several hundred trillion multiplications a second, so what does it spend a step on?
-# Let's first count how much there is to compute, for a narrow GPT and a wide one, with one text and with 64.
-# (We count one product for each weight and token, in millions.)
-
-# %%
-VIEWS = "View", "UnsafeView", "Transpose", "TBackward", "torch::"  # compute nothing
-
-
-def operations(loss):
-    """How many operations led to this loss: its graph's nodes that compute."""
-    nodes, ahead = set(), [loss.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node is not None and node not in nodes:
-            nodes.add(node)
-            ahead += [earlier for earlier, _ in node.next_functions]
-    return sum(not node.name().startswith(VIEWS) for node in nodes)
-
-
-sizes = {}
-for width in (24, 384):
-    gpt = GPT(65, embed_dim=width, num_heads=6, num_layers=6)
-    weights = sum(parameter.numel() for parameter in gpt.parameters())
-    for texts in (1, 64):
-        loss = gpt(torch.zeros(texts, 16, dtype=torch.int64)).logsumexp(dim=-1).mean()
-        products = round(texts * 16 * weights / 1e6, 1)
-        row = {"operations": operations(loss), "products": products}
-        sizes[f"width {width}, texts: {texts}"] = row
-pd.DataFrame.from_dict(sizes, orient="index")
-
-# %% [markdown]
-# From the first row to the last the multiplications grow more than ten thousand times, and the number of operations stays exactly the same.
-# On a GPU each operation starts at least one **kernel**, a program that runs over many numbers at once, and it starts more of them going backward.
-# And it is Python that starts the kernels, one after the other.
-#
-# How much does that cost?
-# We measured whole steps of training on an H200, for a GPT of this size (64 texts of 256 characters), a ViT (512 images of 32 × 32) and the Transformer's base model (128 pairs of 12 tokens).
-# Each has a rival that is built from PyTorch's modules in the way of nanoGPT, of timm and of `nn.Transformer`.
-# The times are in milliseconds.
-#
-# | | kernels | one by one | recorded | rival |
-# |---|---|---|---|---|
-# | GPT | 437 | 13.9 | 7.7 | 12.9 |
-# | ViT | 479 | 21.7 | 9.1 | 19.4 |
-# | base model | 1,195 | 54.5 | 7.2 | 58.0 |
-#
-# What does *recorded* mean?
-# CUDA can write down once which kernels a forward and a backward pass start, and then start them all by a single command (a **CUDA graph**), so they no longer wait for Python.
-# The base model's kernels take 6 ms together.
-# So for nine tenths of its 54.5 ms the GPU has nothing to do, while a recorded step lasts hardly longer than its kernels.
-# That is why a faster GPU would hardly help a small model, and why more texts in a batch cost so little there.
-#
-# In code it is one word, `Trainer(…, graphs=True)`, and our large Transformers train with it.
-# It asks for something in return, because a recording runs the same kernels whatever is in the batch.
-# No size may depend on values, so padding is computed as well and left out of the loss at the end.
-# And no number that Python itself computes or draws may change from step to step.
-# (Our recurrent translators pack their sentences by length, so they can't be recorded.)
-# Our rivals could be recorded as well, and with a processor that starts kernels sooner everybody gains less.
-#
-# Now think of the cache, which saves nearly all multiplications when a GPT writes.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "On the H200 a GPT of this size writes 256 characters of one text in 551 ms, on the cache. How long does it take for 64 texts at once?",
-    ["little more", "about 8 times as long", "about 64 times as long"],
-    answer="little more",
-    wrong={
-        "about 8 times as long": "Do more texts mean more kernels?",
-        "about 64 times as long": "How busy was the GPU with a single text?",
-    },
-    why="623 ms. Each token starts as many kernels as before, and each kernel is over long before the next one comes.",
-)
-
-# %% [markdown]
-# | 256 characters on the H200 | on the cache | without |
-# |---|---|---|
-# | one text | 551 ms | 592 ms |
-# | 64 texts at once | 623 ms | 1,484 ms |
-#
-# For one text the cache saves next to nothing, because it saves arithmetic, and the GPU spent its time waiting.
-# With 64 texts the arithmetic counts, and the cache is 2.4 times as fast.
-# On a processor arithmetic is slow and starting is quick, so there the cache pays for a single text already (a GPT of 128 features wrote seven times as fast).
-#
-# All these times come from one machine, whose processor was slow at starting kernels.
-# A second run took 16.4 ms instead of 13.9 for the GPT, and recorded 7.7 again, since only the first waits for the processor.
-# `python -m benchmarks.run --here --device cuda --only device` measures them on yours.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "A step of a wider GPT, or of more texts, has more multiplications and as many operations."
-):
-    assert len({row["operations"] for row in sizes.values()}) == 1
-    least, *_, most = (row["products"] for row in sizes.values())
-    assert 1e4 < most / least < 2e4
 
 # %% [markdown]
 # ## References
