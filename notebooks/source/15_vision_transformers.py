@@ -661,7 +661,7 @@ with cu.guard("A model that sees nothing says trousers, and its map by rollout i
 #   To see what it needs, forbid it, and forbid something else for comparison.
 #
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).
-# A drawing board, a CNN, CLIP and photographs: [Vision transformers: colors, other sizes and relatives](15_vision_transformers_further.ipynb).
+# There is also a drawing board: [Vision transformers: colors, a CNN and photographs](15_vision_transformers_further.ipynb).
 #
 # ## Quiz
 

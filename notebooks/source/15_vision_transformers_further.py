@@ -7,11 +7,10 @@
 # ---
 
 # %% [markdown]
-# # Vision transformers: colors, other sizes and relatives
+# # Vision transformers: colors, a CNN and photographs
 #
-# Optional, about an hour.
 # Here we look at what a wrong order of axes does to color images, follow attention back by rollout, and compare our ViT with a small convolutional network.
-# Then we give patches positions in two dimensions, take a model to images of another size, write the loss of CLIP in ten lines, and train on all of Fashion-MNIST and on color photographs.
+# Then we give patches positions in two dimensions, see how attention can convolve, and train on all of Fashion-MNIST and on color photographs.
 # It continues [Vision transformers](15_vision_transformers.ipynb).
 
 # %%
@@ -19,13 +18,11 @@ import math
 
 import pandas as pd
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.data.images import ImageLoader, scaled
+from course_utils.data.images import scaled
 from course_utils.lessons.vision_transformers import analysis, training
-from course_utils.models.vision import PatchEmbedding, cut_patches, join_patches
+from course_utils.models.vision import cut_patches, join_patches
 
 cu.seed_everything(0)
 
@@ -81,6 +78,7 @@ cu.show_images(
 # So code that was tested on MNIST can fail silently on color images.
 # The code printed in Avinash Kak's lecture ([2025](https://engineering.purdue.edu/DeepLearn/)) for its ViT on CIFAR-10 unfolds twice and then reshapes, without a permute, and its confusion matrix has a mean of 56.2 % on the diagonal.
 # [Below](#CIFAR-10,-with-right-and-with-wrong-patches) we measure what the permute is worth.
+# (In the same lecture the embedding is a module *outside* the network. Then the optimizer and the file have to get both, since otherwise the embedding stays as it was drawn, although the loss falls.)
 #
 # ### Exercise 1 · Put the image together again
 #
@@ -109,73 +107,6 @@ def rebuild_solution(patches, channels, height, width):
 
 
 cu.checks.rebuild(rebuild_solution)
-
-# %% [markdown]
-# ### An embedding outside the network
-#
-# In the same lecture the embedding and its positions are a module *outside* the network: patches go through the one, and then through the other.
-# That works as long as the optimizer gets both and the file holds both.
-# What happens if it gets only the network?
-
-
-# %%
-class Network(nn.Module):
-    """Class token, one block and output layer; the patches come embedded."""
-
-    def __init__(self, d):
-        super().__init__()
-        self.class_token = nn.Parameter(torch.zeros(1, 1, d))
-        self.layer = cu.EncoderLayer(d, 4, 2 * d, dropout=0.0)
-        self.output = nn.Linear(d, 10)
-
-    def forward(self, tokens):
-        first = self.class_token.expand(len(tokens), -1, -1)
-        return self.output(self.layer(torch.cat([first, tokens], dim=1))[:, 0])
-
-
-def share_moved(module, before):
-    """Share of a module's numbers that are not what they were."""
-    pairs = zip(module.parameters(), before, strict=True)
-    return torch.cat([(new != old).flatten() for new, old in pairs]).float().mean()
-
-
-# %% tags=["nbval-ignore-output"]
-beside = {}
-for given in ("network", "network and embedding"):
-    torch.manual_seed(0)
-    embedding, network = PatchEmbedding(7, 1, 64), Network(64)
-    modules = {"network": network, "embedding": embedding}
-    old = {n: [p.detach().clone() for p in m.parameters()] for n, m in modules.items()}
-    learning = [p for n in given.split(" and ") for p in modules[n].parameters()]
-    adam = torch.optim.AdamW(learning, 1e-3)
-    losses = []
-    for batch in ImageLoader(images[:5120]):
-        loss = F.cross_entropy(network(embedding(batch.images)), batch.labels)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
-    beside[given] = {name: share_moved(modules[name], old[name]) for name in modules}
-    said = ", ".join(f"{name} {share:.0%}" for name, share in beside[given].items())
-    print(f"learning: {given}; loss {losses[0]:.1f} → {losses[-1]:.1f}; moved: {said}")
-
-# %% [markdown]
-# The loss falls in both cases.
-# But if the optimizer gets only the network, the embedding stays as it was drawn, and `network.state_dict()` doesn't hold it either, so the weights would be read with another embedding.
-# A good test is that after one step every parameter that should learn has moved.
-#
-# A second way to lose a parameter is to write `self.class_token = nn.Parameter(…).cuda()`.
-# On a GPU the result is a copy and no parameter any more; here `.clone()` does the same.
-
-# %%
-lost = nn.Module()
-lost.class_token = nn.Parameter(torch.zeros(1, 1, 64)).clone()  # for .cuda()
-print("parameters:", len(list(lost.parameters())), " in the file:", list(lost.state_dict()))
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("An embedding that the optimizer does not have stays as it was drawn."):
-    assert beside["network"]["embedding"] == 0 and beside["network"]["network"] > 0.9
-    assert min(beside["network and embedding"].values()) > 0.9
 
 # %% [markdown]
 # ## Attention rollout
@@ -352,8 +283,11 @@ parts.round(3)
 # %% [markdown]
 # Without positions a few hundredths are lost in each seed, which isn't much: a bag of patches still names four garments of five.
 # Rows and columns do at least as well as the table, and in two of three seeds a little better, but with one learning rate and so few seeds that doesn't decide it.
-# (Dosovitskiy et al., appendix D.4, found no difference.)
+# ([Dosovitskiy et al. (2021)](https://arxiv.org/abs/2010.11929), appendix D.4, found no difference.)
 # And the output layer can just as well read the mean of the patches (they found that in appendix D.3, once each way had a learning rate of its own).
+#
+# For images of another size all weights fit except this table.
+# Dosovitskiy et al. (section 3.2) leave the class token's row as it is, interpolate the others as if they were a small image with $d$ channels, and train on.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -364,138 +298,9 @@ with cu.guard(
     assert parts.loc[names["rows and columns"]].mean() > parts.loc[names["class token"]].mean()
 
 # %% [markdown]
-# ## Images of another size
+# ## Before the ViT: attention that convolves
 #
-# A model that was trained on 28 × 28 is given images of 42 × 42, and thus 36 patches in place of 16.
-# All weights fit except the table of positions.
-# Dosovitskiy et al. (section 3.2) stretch it: the class token's row stays, and the others are interpolated as if they were a small image with $d$ channels.
-#
-# ### Exercise 2 · A finer grid
-#
-# *build · 8 minutes*
-#
-# Write it with `F.interpolate`, mode "bilinear", for square grids.
-
-
-# %% tags=["exercise", "build"]
-def resized_positions(table, grid):
-    """(1 + g², embed_dim) → (1 + grid², embed_dim)."""
-    ...
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.resized_positions(resized_positions)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def resized_positions_solution(table, grid):
-    """The places become the last two axes, and the features channels."""
-    old = math.isqrt(len(table) - 1)
-    square = table[1:].T.unflatten(1, (old, old))[None]
-    finer = F.interpolate(square, size=(grid, grid), mode="bilinear")
-    return torch.cat([table[:1], finer[0].flatten(1).T])
-
-
-cu.checks.resized_positions(resized_positions_solution)
-
-# %% tags=["nbval-ignore-output"]
-stored = cu.load_model("vit")
-vit = models[0]
-learned = vit.positions.table.detach()
-side = 42  # try 28 | 35 | 42 | 56
-grid = side // 7
-places = 1 + grid * grid
-nearest = (torch.arange(grid) + 0.5) * 4 // grid  # of each new row or column: the old one there
-old = 1 + (4 * nearest[:, None] + nearest).long().flatten()
-torch.manual_seed(0)
-tables = {
-    "stretched": analysis.stretched(learned, grid),
-    "the nearest old place": torch.cat([learned[:1], learned[old]]),
-    "old rows, new ones drawn": torch.cat([learned, 0.3 * torch.randn(places, 64)])[:places],
-    "no positions": torch.zeros(places, 64),
-}
-large, some = cu.ViT(**stored.config, image_size=side), test[:1000]
-print(f"28 × 28: {training.share_right(vit, some):.2f}")
-for name, table in tables.items():
-    large.load_state_dict(stored.state | {"positions.table": table})
-    print(f"{side} × {side}, {name}: {analysis.share_right(large, some, side):.2f}")
-
-# %% [markdown]
-# Stretching is far better than a table whose rows say wrong places, and still far from what the model reached on small images.
-# Is interpolation to blame, because the model was never trained with vectors between the old places?
-# The second line is a control: there each new patch gets the trained vector of the nearest old place, and nothing is interpolated.
-# It isn't better, so most of the damage comes from something else.
-# Two candidates are left, which we didn't separate: each patch now shows a smaller piece of the garment than any patch did in training, and the class token has to share its weight among 36 patches.
-# Training can mend both, and Dosovitskiy et al. do *train on* after they have stretched the table.
-
-# %% [markdown]
-# ## CLIP in ten lines
-#
-# A ViT with an output layer knows ten names and no others.
-# **CLIP** ([Radford et al., 2021](https://arxiv.org/abs/2103.00020)) learns from pairs of an image and a sentence instead.
-# One network makes a vector of each image, a ViT for example, another of each sentence.
-# In a batch of $n$ pairs all $n^2$ scores are computed, and each image has to find its sentence, each sentence its image: two softmaxes over the same scores, along rows and along columns.
-# So it is a table of scores between queries and keys, as in attention, only that nothing is mixed and the softmax becomes a loss.
-
-
-# %%
-def clip_loss(images, sentences, log_temperature):
-    """(n, d) vectors of images and of their sentences → the contrastive loss."""
-    images, sentences = F.normalize(images, dim=-1), F.normalize(sentences, dim=-1)
-    scores = images @ sentences.T * log_temperature.exp()  # (n, n) cosines, scaled
-    pairs = torch.arange(len(scores))  # the right ones are on the diagonal
-    return (F.cross_entropy(scores, pairs) + F.cross_entropy(scores.T, pairs)) / 2
-
-
-vectors = torch.eye(4)
-for name, order in (("each its own", [0, 1, 2, 3]), ("all the same", [0, 0, 0, 0])):
-    for scale in (1.0, 100.0):
-        value = clip_loss(vectors, vectors[order], torch.tensor(scale).log())
-        print(f"{name}, scale {scale:g}: {value:.2f}")
-
-# %% [markdown]
-# With four orthogonal vectors, each found again in its sentence, the loss is $\ln(1 + 3e^{-s})$ with scale $s$: 0.74 for 1, and 0 for 100.
-# A cosine is at most 1, so without a scale the loss could not come near 0; CLIP learns it, as a logarithm, and keeps it below 100.
-# If all sentences have one vector, the scale does not help: 1.44 and 38.19.
-# A classifier comes for free: write "a photo of a boot", "a photo of a bag" …, and take the sentence with the highest score (**zero-shot**).
-#
-# Here in small: our ViT gives vectors of images, and a sentence is the name of a class.
-# In a batch of one image of each class, its name has to be found.
-
-
-# %% tags=["nbval-ignore-output"]
-torch.manual_seed(0)
-look, read = nn.Linear(64, 16), nn.EmbeddingBag(128, 16)  # a ViT's vector; letters
-log_temperature = nn.Parameter(torch.tensor(10.0).log())
-weights = [*look.parameters(), *read.parameters(), log_temperature]
-optimizer = torch.optim.AdamW(weights, 1e-2)
-letters, starts = analysis.letters_of(test.classes)
-known, unread = (analysis.class_tokens(vit, part) for part in (images[:2000], some))
-for _ in range(300):
-    rows = analysis.one_of_each(images.labels[:2000])
-    found = clip_loss(look(known[rows]), read(letters, starts), log_temperature)
-    optimizer.zero_grad()
-    found.backward()
-    optimizer.step()
-with torch.no_grad():
-    one, two = (F.normalize(x, dim=-1) for x in (look(unread), read(letters, starts)))
-right = ((one @ two.T).argmax(dim=-1) == some.labels).float().mean()
-print(f"last loss {found:.2f}, ln 10 = {math.log(10):.2f}; named right {right:.2f}")
-
-# %% [markdown]
-# The loss falls far below that of a guess, and of 1,000 test images about four of five are named right, nearly as many as by the ViT's own output layer (0.84): its class token had the classes in it.
-# Nothing new was learned here, and no new name works; for that CLIP had 400 million pairs.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Orthogonal pairs have the loss ln(1 + 3/e) at scale 1 and nearly 0 at 100."):
-    at_one = clip_loss(vectors, vectors, torch.tensor(0.0))
-    assert abs(at_one - math.log(1 + 3 / math.e)) < 1e-5
-    assert clip_loss(vectors, vectors, torch.tensor(100.0).log()) < 1e-5
-
-# %% [markdown]
-# ## Windows, object queries, self-supervision
-#
-# The ViT was neither the first network of its kind nor the last.
+# In 2019 [Ramachandran et al.](https://arxiv.org/abs/1906.05909) had replaced convolutions by attention in which each pixel looks at a window around it, with relative positions.
 # [Cordonnier et al. (2020)](https://arxiv.org/abs/1911.03584) had cut images into patches of 2 × 2 before, and proved that a layer with $k^2$ heads and suitable relative positions can compute any convolution with a kernel of $k \times k$, because each head can look at one pixel of the kernel, wherever the query is.
 # Such a head only needs a score that depends on where the key lies, as seen from the query:
 
@@ -511,112 +316,28 @@ print(moved.view(4, 4)[:2].round(decimals=1))
 # %% [markdown]
 # These are the first two lines of a picture with the values 0 to 15, and the head has moved each pixel's right neighbor to it.
 # Nine such heads and $W^O$ make a convolution of 3 × 3, except at the border.
-#
-# And here is what else was done with attention on images, in ten lines:
-#
-# | year | name | what is new |
-# |---|---|---|
-# | 2019 | stand-alone attention ([Ramachandran et al.](https://arxiv.org/abs/1906.05909)) | each pixel attends to a window around it, with relative positions, instead of a convolution |
-# | 2020 | DETR ([Carion et al.](https://arxiv.org/abs/2005.12872)) | a decoder with learned **object queries**, each of which asks for one object and its box |
-# | 2021 | ViT ([Dosovitskiy et al.](https://arxiv.org/abs/2010.11929)) | patches, a class token, and nothing else that knows about images |
-# | 2021 | DeiT ([Touvron et al.](https://arxiv.org/abs/2012.12877)) | ImageNet's own 1.3 million images are enough, with strong augmentation and a convolutional teacher, whose answers a second token has to give |
-# | 2021 | Swin ([Liu et al.](https://arxiv.org/abs/2103.14030)) | attention within **windows** that are shifted from block to block, so the cost grows with the pixels and not with their square |
-# | 2021 | CLIP ([Radford et al.](https://arxiv.org/abs/2103.00020)) | sentences instead of classes, see above |
-# | 2021 | DINO ([Caron et al.](https://arxiv.org/abs/2104.14294)) | **self-supervision**: two crops of an image should get the same vector, and maps of the class token then follow the objects |
-# | 2022 | MAE ([He et al.](https://arxiv.org/abs/2111.06377)) | BERT's idea, with three patches of four hidden; only the visible ones are encoded, and a small decoder paints the rest |
-# | 2023 | SAM ([Kirillov et al.](https://arxiv.org/abs/2304.02643)) | a click or a box is the query, and the answer is the outline of the object there |
-# | 2024 | registers ([Darcet et al.](https://arxiv.org/abs/2309.16588)) | large ViTs keep notes in patches of empty background, and a few extra tokens without a patch make the maps clean |
-#
-# The last line is a warning for anyone who reads maps: a bright spot in the sky may only say that a place was free.
-#
-# ### Exercise 3 · Sizes on paper
-#
-# *predict · 6 minutes*
-#
-# Before we come to color photographs, let's count.
-# Color images of 64 × 64 pixels are cut into patches of 8 × 8, with $d = 128$. (a) How many numbers does a patch have? (b) How many tokens do the blocks get? (c) How many parameters does the patch embedding have, with its bias? (d) And the table of positions? (e) With patches of 4 × 4 instead, how many weights does one map of one head have?
-
-
-# %% tags=["exercise", "predict"]
-def sizes_on_paper():
-    """Five numbers, for (a) to (e), without running anything."""
-    return ...  # such as [1, 2, 3, 4, 5]
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.sizes_on_paper(sizes_on_paper)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def sizes_on_paper_solution():
-    """3 · 8 · 8; 8 · 8 + 1; 192 · 128 + 128; 65 · 128; (16 · 16 + 1)²."""
-    return [192, 65, 24704, 8320, 66049]
-
-
-cu.checks.sizes_on_paper(sizes_on_paper_solution)
 
 # %% [markdown]
 # ## All of Fashion-MNIST
 #
 # The chapter learns from 9,000 images in seconds.
-# What if we take all of them?
-# These trainings were made once and beforehand, with a tenth or a twelfth of the 60,000 training images kept for validation, and 10,000 for a single test at the end.
-# Images are mirrored at random while the network learns, labels are [smoothed](12_training_transformers_further.ipynb#Smoothed-labels), and the rate rises and then falls to 0.
-#
-# One network has the chapter's patches of 7 × 7, 96 features, 3 heads and 3 blocks.
-# The other one follows *Dive into Deep Learning* ([Zhang et al., 2023](https://d2l.ai), section 11.8): images enlarged to 96 × 96, 36 patches of 16 × 16, 512 features, 2,048 inside the networks, 8 heads and 2 blocks, and it was trained on an H200.
-# Each had twenty passes, and one learning rate.
+# *Dive into Deep Learning* ([Zhang et al., 2023](https://d2l.ai), section 11.8) takes all 60,000, enlarged to 96 × 96, and a larger ViT: 36 patches of 16 × 16, 512 features, 2,048 inside the networks, 8 heads and 2 blocks.
+# Where there is a GPU, `make gpu CHAPTER=15` trains it for twenty passes, with a tenth of the images kept for validation, and 10,000 more for a single test at the end.
+# Images are mirrored at random while it learns, labels are [smoothed](12_training_transformers_further.ipynb#Smoothed-labels), and the rate rises and then falls to 0.
+# Here is what came out on an H200.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-(small,) = cu.stored_runs("vision_transformers", "whole_fashion")
 (clothes,) = cu.stored_runs("vision_transformers", "clothes")
-fashion = {"28 × 28, on a CPU": small, "96 × 96, on an H200": clothes}
-pd.DataFrame(
-    {
-        name: {
-            "parameters": f"{run.result['parameters']:,.0f}",
-            "minutes": f"{run.seconds / 60:.0f}",
-            "validation": f"{run.result['validation']:.3f}",
-            "test": f"{run.result['test']:.3f}",
-        }
-        for name, run in fashion.items()
-    }
-).T
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-kinds = small.examples[0]["classes"]
-answers = torch.tensor(small.examples[0]["confusion"])
-fig, (curve_ax, confusion_ax) = cu.subplots(
-    1, 2, width=8.8, height=4.2, width_ratios=[1, 1.5],
-    alt="Left: validation accuracy after each of twenty passes; the small network rises from 0.82 to 0.90, the large one stays near 0.83 for "
-    "four passes and ends at 0.89. Right: answers of the small one for each true class of the test; the diagonal is 0.84 or more except for shirts with 0.72.",
-)  # fmt: skip
-for (name, run), style in zip(fashion.items(), ("o-", "s--"), strict=True):
-    curve_ax.plot(*zip(*run.curves["validation"], strict=True), style, markersize=4, label=name)
-curve_ax.set(xlabel="Pass over the training images", ylabel="Validation, share right")
-curve_ax.legend(fontsize=8)
-cu.heatmap(
-    confusion_ax, answers / answers.sum(dim=1, keepdim=True), queries=kinds, keys=kinds,
-    xlabel="Answer", ylabel="True class",
-)  # fmt: skip
-confusion_ax.tick_params(axis="x", rotation=60)
-fig
+pd.DataFrame({"96 × 96": clothes.result}).loc[["parameters", "validation", "test"]].T.round(3)
 
 # %% [markdown]
-# The large network names fewer test images right than the small one, although it has more than twenty times the parameters.
-# Enlarging an image adds no information, and one learning rate for each is too little to say more.
-# In both most mistakes are among clothes for the upper body, and shirts are the hardest.
-#
-# A training of this length writes its weights into a file after each pass, so that it can go on after a break, and so that a second program can test the newest file meanwhile.
-# (The file is written under another name first and then renamed, because a name can be changed in one step, and so nobody ever reads half a file.)
+# It names only a few test images in a hundred more than the chapter's, which saw a sixth of the images for a few seconds.
+# Enlarging an image adds no information.
+# (It is one training at one learning rate, so we can't say more.)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "On all of Fashion-MNIST the small network is ahead of the large one; shirts are hardest."
-):
-    assert small.result["test"] > clothes.result["test"] + 0.01 > 0.88
-    both = [torch.tensor(run.examples[0]["confusion"]) for run in fashion.values()]
-    assert all(matrix.diagonal().argmin() == kinds.index("Shirt") for matrix in both)
+with cu.guard("On all of Fashion-MNIST at 96 × 96 the test accuracy is between 0.87 and 0.90."):
+    assert 0.87 < clothes.result["test"] < 0.90
 
 # %% [markdown]
 # ## CIFAR-10, with right and with wrong patches
@@ -713,44 +434,19 @@ with cu.guard(
 #   [Quantifying attention flow in transformers](https://arxiv.org/abs/2005.00928).
 #   ACL.
 #   Section 3: rollout.
-# - Carion, N. et al. (2020).
-#   [End-to-end object detection with transformers](https://arxiv.org/abs/2005.12872).
-#   ECCV.
-# - Caron, M. et al. (2021).
-#   [Emerging properties in self-supervised vision transformers](https://arxiv.org/abs/2104.14294).
-#   ICCV.
 # - Cordonnier, J.-B., Loukas, A. and Jaggi, M. (2020).
 #   [On the relationship between self-attention and convolutional layers](https://arxiv.org/abs/1911.03584).
-#   ICLR.
-# - Darcet, T., Oquab, M., Mairal, J. and Bojanowski, P. (2024).
-#   [Vision transformers need registers](https://arxiv.org/abs/2309.16588).
 #   ICLR.
 # - Dosovitskiy, A. et al. (2021).
 #   [An image is worth 16x16 words: transformers for image recognition at scale](https://arxiv.org/abs/2010.11929).
 #   ICLR.
 #   Section 3.2: images of other sizes; appendix D: class token, positions.
-# - He, K., Chen, X., Xie, S., Li, Y., Dollár, P. and Girshick, R. (2022).
-#   [Masked autoencoders are scalable vision learners](https://arxiv.org/abs/2111.06377).
-#   CVPR.
 # - Kak, A. (2025).
 #   [Transformers: Learning with Purely Attention Based Networks](https://engineering.purdue.edu/DeepLearn/).
 #   Lecture slides, Purdue University.
-# - Kirillov, A. et al. (2023).
-#   [Segment anything](https://arxiv.org/abs/2304.02643).
-#   ICCV.
-# - Liu, Z. et al. (2021).
-#   [Swin Transformer: hierarchical vision transformer using shifted windows](https://arxiv.org/abs/2103.14030).
-#   ICCV.
-# - Radford, A. et al. (2021).
-#   [Learning transferable visual models from natural language supervision](https://arxiv.org/abs/2103.00020).
-#   ICML.
-#   Figure 3: the loss.
 # - Ramachandran, P., Parmar, N., Vaswani, A., Bello, I., Levskaya, A. and Shlens, J. (2019).
 #   [Stand-alone self-attention in vision models](https://arxiv.org/abs/1906.05909).
 #   NeurIPS.
-# - Touvron, H., Cord, M., Douze, M., Massa, F., Sablayrolles, A. and Jégou, H. (2021).
-#   [Training data-efficient image transformers & distillation through attention](https://arxiv.org/abs/2012.12877).
-#   ICML.
 # - Zhang, A., Lipton, Z. C., Li, M. and Smola, A. J. (2023).
 #   [Dive into Deep Learning](https://d2l.ai).
 #   Cambridge University Press.

@@ -225,19 +225,13 @@ cu.seed_everything(0)
 #
 # A table that counts how often each true class was taken for each class.
 # For example, 200 shirts are a row of this table, and 30 of them may be in the column *T-shirt*.
-# *Taught in* [All of Fashion-MNIST](15_vision_transformers_further.ipynb#All-of-Fashion-MNIST).
+# *Taught in* [CIFAR-10, with right and with wrong patches](15_vision_transformers_further.ipynb#CIFAR-10,-with-right-and-with-wrong-patches).
 #
 # ### <a id="consistency"></a>consistency
 #
 # The property of a method whose error tends to 0 as the number of points grows.
 # For example, kernel regression is consistent if its width shrinks, but slowly enough for its window to fill with points.
 # *Taught in* [More points: consistent, and how fast](02_kernel_regression_further.ipynb#More-points:-consistent,-and-how-fast).
-#
-# ### <a id="contrastive-learning"></a>contrastive learning
-#
-# A kind of training that brings the vectors of what belongs together close to each other, and moves all others apart.
-# For example, CLIP learns that the vector of a photograph is nearest to the vector of its own caption.
-# *Taught in* [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
 #
 # ### <a id="control"></a>control
 #
@@ -884,7 +878,7 @@ fig
 #
 # Training without labels, because the data themselves say what is right.
 # For example, a text says which word comes next, and a picture from which half of it was hidden says what was there.
-# *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens), [Windows, object queries, self-supervision](15_vision_transformers_further.ipynb#Windows,-object-queries,-self-supervision).
+# *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens).
 #
 # ### <a id="sentence-encoder"></a>sentence encoder
 #
@@ -1066,5 +1060,5 @@ fig
 # ### <a id="zero-shot"></a>zero-shot
 #
 # The use of a model for a task of which it has seen no example.
-# For example, a GPT that was trained on text says which of two orders of a sentence is likelier, and CLIP names the class of a picture by comparing it with the sentences *a photo of a boot* and *a photo of a bag*.
-# *Taught in* [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning), [CLIP in ten lines](15_vision_transformers_further.ipynb#CLIP-in-ten-lines).
+# For example, a GPT that was trained on text says which of two orders of a sentence is likelier.
+# *Taught in* [Fifty labels](14_bert_and_transfer.ipynb#Fifty-labels:-fine-tuning).

@@ -3,7 +3,6 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from mistakes.table import wrong
 
 
@@ -64,20 +63,6 @@ class my_patches:
     sizes_exchanged = wrong("Takes the width for the height.", lambda images, size: _cut(images, size[1], size[0]))
 
 
-def _resized(table, grid, *, rows=lambda table: table[1:].T, mode="bilinear"):
-    old = math.isqrt(len(table) - 1)
-    square = rows(table).reshape(1, -1, old, old)
-    return F.interpolate(square, size=(grid, grid), mode=mode)[0].flatten(1).T
-
-
-class resized_positions:
-    class_row_dropped = wrong("Loses the class token.", lambda table, grid: _resized(table, grid))
-    features_and_places_mixed = wrong("Views (places, features) as (features, rows, columns) without a transpose.",
-        lambda table, grid: torch.cat([table[:1], _resized(table, grid, rows=lambda table: table[1:])]))
-    nearest = wrong("Repeats the nearest row.",
-        lambda table, grid: torch.cat([table[:1], _resized(table, grid, mode="nearest")]))
-
-
 class fixed_class_map:
     not_fixed = wrong("The function as it was.",
         lambda maps, rows, columns: maps.mean(dim=1)[:, :, 0][:, 1:].unflatten(1, (rows, columns)))
@@ -95,16 +80,6 @@ class fixed_class_map:
 
     left_in_a_line = wrong("Forgets the grid.", lambda maps, rows, columns: maps.mean(dim=1)[:, 0, 1:])
 
-
-ON_PAPER = {
-    "sizes_on_paper": {
-        "a": 64,  # counts a gray patch
-        "b": 64,  # counts patches alone
-        "c": 24576,  # counts the matrix of the embedding alone
-        "d": 8192,  # counts patches alone
-        "e": 16641,  # doubles the number of patches
-    },
-}
 
 ANSWERS = {
     "sum_of_heads": ("class token looks", "a sum or a mean"),

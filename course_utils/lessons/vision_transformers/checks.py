@@ -1,14 +1,9 @@
-"""Checks of *Vision transformers*: cutting patches, sizes on paper, a wrong map.
-
-On its further page: putting images together, and positions on a finer grid.
-"""
+"""Checks of *Vision transformers*: cutting patches, a wrong map, and on its further page putting images together."""
 
 import torch
-import torch.nn.functional as F
 
 from course_utils.kit.check import Check
 from course_utils.kit.expect import expect, expect_close, expect_shape, expect_unchanged
-from course_utils.kit.on_paper import on_paper
 from course_utils.models.vision import cut_patches
 
 # Patches ----------------------------------------------------------------------------------------
@@ -68,24 +63,6 @@ def _(candidate):
     expect(cut.requires_grad, "the result does not depend on the images any more")
 
 
-# Sizes on paper ---------------------------------------------------------------------------------
-
-sizes_on_paper = on_paper({
-    "a": (192, "the number of numbers in a patch",
-         "How many pixels does a patch have? Each of them has three channels."),
-    "b": (65, "the number of tokens that the blocks get",
-         "How many patches does a row have? Square it, and don't forget the token that is not a patch.",
-         "There are 8 · 8 patches and the class token."),
-    "c": (24704, "the number of parameters of the patch embedding",
-         "How many weights does a linear layer from your answer to (a) to 128 features have? Add the biases.",
-         "It has 192 · 128 weights, and a bias for each feature."),
-    "d": (8320, "the number of parameters of the position table",
-         "How many rows does the table have? One for each token of (b), with 128 numbers."),
-    "e": (66049, "the number of weights in one map with patches of 4 × 4",
-         "How many tokens are there now? Each of them attends to each.",
-         "There are 16 · 16 patches and one token more."),
-})  # fmt: skip
-
 # Rebuilding -------------------------------------------------------------------------------------
 
 rebuild = Check()
@@ -124,56 +101,6 @@ def _(candidate):
         images = torch.randn(1, 2, height, width)
         answer = candidate(cut_patches(images, size), 2, height, width)
         expect_close(answer, images, f"{height} × {width} pixels in patches of {size}")
-
-
-# Positions on a finer grid ----------------------------------------------------------------------
-
-resized_positions = Check()
-
-
-@resized_positions.must("returns a row for each place of the new grid, and one more")
-def _(candidate):
-    """How many rows does a grid of g × g patches need? Add one for the class token, which has no place in it."""
-    expect_shape(candidate(torch.randn(17, 8), 6), (37, 8))
-
-
-@resized_positions.must("leaves the class token's row as it was")
-def _(candidate):
-    """Does the class token's row take part in the interpolation? It belongs to no place of the grid, so put it aside
-    first.
-    """
-    table = torch.randn(17, 8)
-    expect_close(expect_shape(candidate(table, 7), (50, 8))[0], table[0], "the class token's row")
-
-
-@resized_positions.must("gives the same table for a grid of the same size")
-def _(candidate):
-    """Which axes does `F.interpolate` take for height and width? The last two, so the features have to be in front of
-    them.
-    """
-    table = torch.randn(10, 4)
-    expect_close(candidate(table, 3), table, "a grid of the same size")
-
-
-@resized_positions.must("keeps what grows from row to row, or from column to column")
-def _(candidate):
-    """Does a reshape mix features with places? Exchange axes with `permute` or `.T`, and only then reshape."""
-    rows, columns = torch.meshgrid(torch.arange(4.0), torch.arange(4.0), indexing="ij")
-    grid = torch.stack([rows, columns], dim=-1).view(16, 2)
-    answer = expect_shape(candidate(torch.cat([torch.zeros(1, 2), grid]), 8), (65, 2))[1:]
-    by_row, by_column = answer.view(8, 8, 2).unbind(-1)
-    for along, name in ((by_row, "row"), (by_column.T, "column")):
-        grows = (along[1:-1].diff(dim=0) > 0.1).all() and along.diff(dim=1).abs().max() < 0.01
-        expect(bool(grows), f"a feature that grew from {name} to {name} only no longer does")
-
-
-@resized_positions.must("interpolates bilinearly")
-def _(candidate):
-    """Which mode does your `F.interpolate` have? We want "bilinear", with the other options as they are."""
-    table = torch.randn(26, 6)
-    grid = table[1:].T.reshape(1, 6, 5, 5)
-    finer = F.interpolate(grid, size=(9, 9), mode="bilinear")[0].flatten(1).T
-    expect_close(candidate(table, 9)[1:], finer, "bilinear interpolation of 5 × 5 to 9 × 9")
 
 
 # A wrong map: find the bug ----------------------------------------------------------------------

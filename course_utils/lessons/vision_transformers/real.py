@@ -2,8 +2,7 @@
 
 Fashion-MNIST comes through the registry. Of CIFAR-10 the cache folder has to hold `cifar10-jpeg.tar.xz`, the images
 as JPEGs by class (`train/cat/0001.jpg`, `test/…`): they were compressed again with losses, so that scores are not quite
-comparable with those of the original pixels. The size of the patches of Fashion-MNIST was chosen on validation images;
-the test parts chose nothing.
+comparable with those of the original pixels. The test parts chose nothing.
 """
 
 from pathlib import Path
@@ -24,9 +23,7 @@ from course_utils.train.schedules import warmup_decay
 from course_utils.train.trainer import Trainer
 
 SIZE = {"patch_size": 4, "embed_dim": 96, "ffn_dim": 192, "num_heads": 3, "num_layers": 3}
-CLOTHES = SIZE | {"patch_size": 7}
 BATCH, RATE = 64, 2e-3
-CLOTHES_EPOCHS = 20
 PHOTO_EPOCHS = 6
 
 
@@ -85,16 +82,6 @@ def scores(model: nn.Module, test: ImageSet, curves: dict[str, list]) -> dict:
         "curves": {name: curves[name] for name in ("loss", "validation")},
         "examples": [{"classes": list(test.classes), "confusion": confusion}],
     }
-
-
-@stored(cases=[{"epochs": CLOTHES_EPOCHS, "seed": 0}])
-def whole_fashion(*, epochs: int, seed: int, checkpoint: Path | None = None) -> dict:
-    """All 60,000 pictures of Fashion-MNIST, 5,000 of them for validation; tested once."""
-    images, validation = load_fashion_mnist("train", full=True).split(55_000)
-    torch.manual_seed(seed)
-    model = ViT(**CLOTHES, dropout=0.0)
-    curves = learn(model, images, validation, epochs=epochs, seed=seed, checkpoint=checkpoint)
-    return scores(model, load_fashion_mnist("test", full=True), curves)
 
 
 # CIFAR-10, with right and with wrong patches ------------------------------------------------------

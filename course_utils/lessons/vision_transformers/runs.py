@@ -19,7 +19,6 @@ from course_utils.lessons.vision_transformers.real import (
 from course_utils.lessons.vision_transformers.real import (
     recompressed_photographs as recompressed_photographs,
 )
-from course_utils.lessons.vision_transformers.real import whole_fashion as whole_fashion
 from course_utils.lessons.vision_transformers.training import (
     BATCH,
     SIZE,
