@@ -16,7 +16,7 @@ from torch.testing import assert_close
 import course_utils as cu
 from course_utils.data.images import ImageBatch
 from course_utils.kit.live import read_card
-from course_utils.lessons.diffusion import words
+from course_utils.lessons.diffusion import live_words, words
 from course_utils.lessons.diffusion.runs import SHOWN_NOISE
 from course_utils.models.diffusion import (
     CrossAttention,
@@ -250,15 +250,18 @@ def test_errors_are_the_loss_on_fixed_draws():
 
 def test_the_frames_of_the_first_screen_were_drawn_by_the_stored_network():
     card, network = read_card("words"), words.painter()
-    captions, noise = torch.tensor(words.CAPTIONS), words.noises(len(words.CAPTIONS), SHOWN_NOISE)
+    captions, noise = (
+        torch.tensor(live_words.CAPTIONS),
+        words.noises(len(live_words.CAPTIONS), SHOWN_NOISE),
+    )
     step, head = words.VISITED[0], words.telling_head(network)
     with torch.no_grad():
-        predicted = words.guided(network)(noise[0], step.expand(len(captions)), captions)
+        predicted = words.guided_by_words(network)(noise[0], step.expand(len(captions)), captions)
     a = cosine_schedule(200)[step]
     guesses = ((noise[0] - (1 - a).sqrt() * predicted) / a.sqrt()).clamp(-1, 1)
     for x, guess, caption, drawn in zip(noise[0], guesses, captions, card["captions"], strict=True):
         assert drawn["words"] == [words.NAMES[word] for word in caption]
-        assert drawn["maps"][0] == words.letters(
+        assert drawn["maps"][0] == live_words.letters(
             words.weights_of_left(network, x[None], caption[None], step)[:, head]
         )
         sheet = Image.open(io.BytesIO(base64.b64decode(drawn["sheet"])))
@@ -273,32 +276,27 @@ def test_folded_pictures_keep_every_pixel_and_say_where_it_lies():
     assert folded[0, 4, 3].tolist() == sorted(folded[0, 4, 3].tolist()) and folded[0, 4].std() > 0.5
 
 
-def test_a_training_that_was_interrupted_ends_as_one_that_was_not(tmp_path, monkeypatch):
+def test_a_training_ends_with_the_running_mean_whose_held_out_loss_it_notes(monkeypatch):
     images = torch.randint(256, (64, 1, 28, 28), dtype=torch.uint8)
     monkeypatch.setattr(words, "garments", lambda split: (images, torch.arange(64) % 10))
     monkeypatch.setattr(words, "PAIRS", 1)
     monkeypatch.setattr(words, "EVERY_STEPS", 5)
     monkeypatch.setattr(words, "warmup_hold_decay", lambda *steps: lambda step: 1.0)
-    real = words.captioned_loss
+    measured = []
 
-    def trained(file, stop=None):
-        draws = itertools.count()
+    def held_out(mean):
+        measured.append(mean.module.words.weight.clone())
+        return 0.25
 
-        def loss(network, generator):
-            if next(draws) == stop:
-                raise KeyboardInterrupt
-            return real(network, generator)
+    monkeypatch.setattr(words, "held_out_word_loss", held_out)
+    network = words.WordUNet()
+    curves = words.fit(network, steps=10, lr=1e-3, seed=0)
+    assert [step for step, _ in curves["loss"]] == [5, 10] and curves["held out"] == [[10, 0.25]]
+    (mean,) = measured
+    assert torch.equal(network.words.weight, mean)
 
-        monkeypatch.setattr(words, "captioned_loss", loss)
-        torch.manual_seed(0)
-        network = words.Captioned()
-        curves = words.fit(network, steps=10, lr=1e-3, seed=0, checkpoint=tmp_path / file)
-        return network.state_dict(), curves
 
-    state, curves = trained("whole.pt")
-    with pytest.raises(KeyboardInterrupt):
-        trained("cut.pt", stop=7)
-    again, curves_again = trained("cut.pt")
-    assert curves == curves_again and len(curves["loss"]) == 2 and len(curves["held out"]) == 1
-    for name, tensor in state.items():
-        assert torch.equal(tensor, again[name]), name
+def test_the_running_mean_follows_the_last_weights_less_and_less():
+    old, new = torch.zeros(1), torch.ones(1)
+    shares = [words.running_mean(old, new, torch.tensor(n)).item() for n in (10, 90, 10**6)]
+    assert_close(shares, [0.5, 0.1, 0.001])

@@ -73,30 +73,30 @@ def denoiser(kind: str, network: nn.Module, clean: Tensor) -> Callable[..., Tens
     return guess
 
 
-def loss(kind: str, network: nn.Module, clean: Tensor, t: Tensor, noise: Tensor) -> Tensor:
+def copy_errors(kind: str, network: nn.Module, clean: Tensor, t: Tensor, noise: Tensor) -> Tensor:
     """Squared error of the noise of the right garment: a number for each picture."""
     noisy = diffusion().add_noise(clean.flip(-1), t, noise)
     return (denoiser(kind, network, clean)(noisy, t) - noise).square().mean(dim=(1, 2, 3))
 
 
-def drawn_loss(kind: str, network: nn.Module, generator: torch.Generator) -> Tensor:
+def copy_loss(kind: str, network: nn.Module, generator: torch.Generator) -> Tensor:
     """Mean loss of a batch of the training part."""
     clean, _ = some(BATCH, generator, SIDE)
-    return loss(kind, network, clean, *noise_like(clean, generator)).mean()
+    return copy_errors(kind, network, clean, *noise_like(clean, generator)).mean()
 
 
 @torch.no_grad()
-def held_out_loss(kind: str, network: nn.Module) -> float:
+def held_out_copy_loss(kind: str, network: nn.Module) -> float:
     """Mean loss on the test part, with the same steps and noise for every network."""
     clean, _ = clothes("test", SIDE)
     generator = torch.Generator().manual_seed(9)
     t = torch.arange(len(clean)) * diffusion().steps // len(clean) + 1
     noise = torch.randn(clean.shape, generator=generator)
-    return loss(kind, network, clean, t, noise).mean().item()
+    return copy_errors(kind, network, clean, t, noise).mean().item()
 
 
 @torch.no_grad()
-def drawn(kind: str, network: nn.Module, clean: Tensor, seed: int = 0) -> Tensor:
+def draw_copies(kind: str, network: nn.Module, clean: Tensor, seed: int = 0) -> Tensor:
     """The right garments, from noise alone, mirrored back: like `clean`."""
     guess = denoiser(kind, network, clean)
     return diffusion().sample(guess, tuple(clean.shape), num_steps=50, seed=seed).flip(-1)
@@ -151,7 +151,7 @@ CAPTIONS = {
 }
 
 
-class Captioned(nn.Module):
+class CaptionVariant(nn.Module):
     """A U-Net that is told two words in one of the ways of CAPTIONS: called with x, t and words (batch, 2)."""
 
     def __init__(self, kind: str):
@@ -181,10 +181,10 @@ class Captioned(nn.Module):
         return self.network(x, t, tokens=self.words(words) + self.places.weight)
 
 
-def captioned_network(kind: str, seed: int) -> Captioned:
+def captioned_network(kind: str, seed: int) -> CaptionVariant:
     """An untrained one."""
     torch.manual_seed(seed)
-    return Captioned(kind)
+    return CaptionVariant(kind)
 
 
 def side_by_side(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -192,7 +192,7 @@ def side_by_side(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(images.chunk(2), dim=-1), torch.stack(labels.chunk(2), dim=1)
 
 
-def captioned_loss(
+def caption_errors(
     network: nn.Module, pictures: Tensor, words: Tensor, t: Tensor, noise: Tensor
 ) -> Tensor:
     """Squared error of the noise, for each picture."""
@@ -200,26 +200,26 @@ def captioned_loss(
     return (network(noisy, t, words) - noise).square().mean(dim=(1, 2, 3))
 
 
-def drawn_captioned_loss(network: nn.Module, generator: torch.Generator) -> Tensor:
+def caption_loss(network: nn.Module, generator: torch.Generator) -> Tensor:
     """Mean loss of a batch of the training part."""
     pictures, words = side_by_side(*some(2 * BATCH, generator, SIDE))
-    return captioned_loss(network, pictures, words, *noise_like(pictures, generator)).mean()
+    return caption_errors(network, pictures, words, *noise_like(pictures, generator)).mean()
 
 
 @torch.no_grad()
-def held_out_captioned_loss(network: nn.Module) -> tuple[float, float]:
+def held_out_caption_loss(network: nn.Module) -> tuple[float, float]:
     """Mean loss on the test part, and that of the noisier half of the steps, where words matter most."""
     pictures, words = side_by_side(*clothes("test", SIDE))
     count = len(pictures)
     generator = torch.Generator().manual_seed(9)
     t = torch.arange(count) * diffusion().steps // count + 1
     noise = torch.randn(pictures.shape, generator=generator)
-    errors = captioned_loss(network, pictures, words, t, noise)
+    errors = caption_errors(network, pictures, words, t, noise)
     return errors.mean().item(), errors[count // 2 :].mean().item()
 
 
 @torch.no_grad()
-def named_right(network: nn.Module, seed: int = 0, count: int = 150) -> float:
+def share_nearest_to_own_mean(network: nn.Module, seed: int = 0, count: int = 150) -> float:
     """Share of drawn garments that are nearest to the mean picture of their word, of the training part."""
     words = torch.randint(WORDS, (count, 2), generator=torch.Generator().manual_seed(seed))
     shape = (count, 1, SIDE, 2 * SIDE)

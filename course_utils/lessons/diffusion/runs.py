@@ -1,16 +1,16 @@
 """The trainings of *Attention in a diffusion model* that are made beforehand: `make runs CHAPTER=17`."""
 
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from course_utils.kit.live import save_model, write_card
 from course_utils.kit.runs import stored
-from course_utils.lessons.diffusion import copies, sampling, words
+from course_utils.lessons.diffusion import copies, forbidden_words, live_words, sampling, words
 from course_utils.lessons.diffusion.sampling import (
     BATCH,
+    NO_CLASS,
     clothes,
     diffusion,
     noise_like,
@@ -24,9 +24,6 @@ from course_utils.models.noise import Diffusion
 SEEDS = (0, 1, 2)
 SHOWN_NOISE = 2
 """Seed of the noise of all captions of the first screen: all halves are named right, as with 0; with 1 all but one."""
-
-NO_CLASS = 10
-"""The label of a picture whose class is not told."""
 
 
 def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
@@ -47,9 +44,9 @@ def garments(*, steps: int, seed: int) -> dict:
     train(network, partial(garment_loss, network), steps=steps, seed=seed)
     save_model("clothes_unet", network, config)
     images, labels = clothes("test", 14)
-    told = diffusion().errors(network, images, labels)[0].mean().item()
-    untold = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))[0].mean().item()
-    return {"result": {"loss": told, "untold": untold}}
+    errors, _ = diffusion().errors(network, images, labels)
+    without_class, _ = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))
+    return {"result": {"loss": errors.mean().item(), "untold": without_class.mean().item()}}
 
 
 # Two garments for two words -----------------------------------------------------------------------
@@ -59,24 +56,24 @@ def garments(*, steps: int, seed: int) -> dict:
 def rates_for_words(*, rate: float, steps: int, seed: int) -> dict:
     """Short trainings of the network of the first screen: the held-out loss."""
     torch.manual_seed(seed)
-    network = words.Captioned()
+    network = words.WordUNet()
     words.fit(network, steps=steps, lr=rate, seed=seed)
-    return {"result": {"loss": words.held_out_loss(network)}}
+    return {"result": {"loss": words.held_out_word_loss(network)}}
 
 
 @stored(
     cases=[{"lr": 8e-3, "steps": 6_400, "seed": 0}],
 )
-def garments_for_words(*, lr: float, steps: int, seed: int, checkpoint: Path | None = None) -> dict:
+def garments_for_words(*, lr: float, steps: int, seed: int) -> dict:
     """The network of the first screen, trained on pairs from the 60,000, and what the page shows of it."""
     torch.manual_seed(seed)
-    network = words.Captioned()
-    curves = words.fit(network, steps=steps, lr=lr, seed=seed, checkpoint=checkpoint)
+    network = words.WordUNet()
+    curves = words.fit(network, steps=steps, lr=lr, seed=seed)
     save_model("words_unet", network, {})
     network = words.painter()  # in half precision
-    write_card("words", **words.page_of(network, seed=SHOWN_NOISE))
-    named = [words.named_right(network, count=100, seed=noise) for noise in SEEDS]
-    result = {"loss": words.held_out_loss(network), "named": sum(named) / len(named)}
+    write_card("words", **live_words.page_of(network, seed=SHOWN_NOISE))
+    named = [words.share_judged_right(network, count=100, seed=noise) for noise in SEEDS]
+    result = {"loss": words.held_out_word_loss(network), "named": sum(named) / len(named)}
     return {"result": result, "curves": curves}
 
 
@@ -89,7 +86,7 @@ def garments_for_words(*, lr: float, steps: int, seed: int, checkpoint: Path | N
 )
 def forbidding(*, count: int, scale: float, seed: int) -> dict:
     """Random captions, each word forbidden from several steps on: what becomes of its half, and where pixels look."""
-    result, curves = words.forbidden(words.painter(), count=count, scale=scale, seed=seed)
+    result, curves = forbidden_words.forbidden(words.painter(), count=count, scale=scale, seed=seed)
     return {"result": result, "curves": curves}
 
 
@@ -102,7 +99,9 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
 )
 def asking_late(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding`, but each word is missing at first, and asked only from a step on: what becomes of its half."""
-    return {"result": words.asked_late(words.painter(), count=count, scale=scale, seed=seed)}
+    return {
+        "result": forbidden_words.asked_late(words.painter(), count=count, scale=scale, seed=seed)
+    }
 
 
 @stored(
@@ -110,7 +109,11 @@ def asking_late(*, count: int, scale: float, seed: int) -> dict:
 )
 def without_words(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding` and `asking_late`, but both words are missing together: what becomes of the halves."""
-    return {"result": words.without_words(words.painter(), count=count, scale=scale, seed=seed)}
+    return {
+        "result": forbidden_words.without_words(
+            words.painter(), count=count, scale=scale, seed=seed
+        )
+    }
 
 
 @stored(
@@ -122,16 +125,16 @@ def without_words(*, count: int, scale: float, seed: int) -> dict:
 def copying(*, kind: str, steps: int, seed: int) -> dict:
     """A garment that stands clean on the left is to be found in noise on the right: losses, and drawn garments."""
     network = copies.new_network(kind, seed)
-    train(network, partial(copies.drawn_loss, kind, network), steps=steps, seed=seed)
+    train(network, partial(copies.copy_loss, kind, network), steps=steps, seed=seed)
     if kind == "both" and seed == 0 and steps == 400:
         save_model("copier_unet", network, {"attention": [False, True]})
     clean, _ = clothes("test", copies.SIDE)
     shown = clean[:40]
-    drawn = copies.drawn(kind, network, shown)
+    drawn = copies.draw_copies(kind, network, shown)
     gap = (drawn - shown).square().mean().item()
     others = (shown - shown.roll(1, dims=0)).square().mean().item()
     result = {
-        "loss": copies.held_out_loss(kind, network),
+        "loss": copies.held_out_copy_loss(kind, network),
         "difference": gap,
         "other garments": others,
     }
@@ -151,9 +154,13 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
     """Two garments and a caption of two words, told in five ways: losses, and how many drawn garments are as named."""
     network = copies.captioned_network(kind, seed)
-    train(network, partial(copies.drawn_captioned_loss, network), steps=steps, seed=seed)
-    every, noisy = copies.held_out_captioned_loss(network)
-    result = {"loss": every, "noisy half": noisy, "named": copies.named_right(network, seed)}
+    train(network, partial(copies.caption_loss, network), steps=steps, seed=seed)
+    every, noisy = copies.held_out_caption_loss(network)
+    result = {
+        "loss": every,
+        "noisy half": noisy,
+        "named": copies.share_nearest_to_own_mean(network, seed),
+    }
     return {"result": result}
 
 

@@ -19,7 +19,7 @@ from course_utils.models.noise import Diffusion, cosine_schedule
 from course_utils.train.schedules import warmup_decay
 
 STEPS = 200
-"""Of the diffusion: from a picture, 0, to almost only noise."""
+"""Steps of the diffusion, from a picture, 0, to almost only noise."""
 
 BATCH, RATE = 32, 6e-3
 
@@ -57,7 +57,7 @@ def train(
     *,
     steps: int,
     seed: int = 0,
-) -> None:
+) -> list[float]:
     """Fit a network: the rate rises to RATE over 20 steps, then falls on a line to 0.
 
     Args:
@@ -65,13 +65,21 @@ def train(
         loss: draws a batch with the generator, and gives its mean loss.
         steps: how many.
         seed: of the batches.
+
+    Returns:
+        The loss of each step.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator, losses = torch.Generator().manual_seed(seed), []
     optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
     schedule = warmup_decay(20, steps)
     take_steps(
-        optimizer, lambda: loss(generator), steps=steps, rate=lambda step: RATE * schedule(step)
+        optimizer,
+        lambda: loss(generator),
+        steps=steps,
+        rate=lambda step: RATE * schedule(step),
+        after_step=lambda step, value: losses.append(value),
     )
+    return losses
 
 
 def seconds_per_step(first: Callable[[], object], second: Callable[[], object]) -> dict[str, float]:
@@ -159,13 +167,15 @@ def walk_picture(walks: Tensor) -> Picture:
 
 # Samplers at equal steps, and guidance ------------------------------------------------------------
 
-CLASSES, UNTOLD = 10, 10
+CLASSES = 10
+NO_CLASS = 10
+"""The label of a picture whose class is withheld."""
 
 
 Network = TypeVar("Network", bound=nn.Module)
 
 
-def revived(kind: type[Network], name: str) -> Network:
+def load_network(kind: type[Network], name: str) -> Network:
     """A stored network of the class `kind`, in eval mode."""
     stored = load_model(name)
     network = kind(**stored.config)
@@ -175,7 +185,7 @@ def revived(kind: type[Network], name: str) -> Network:
 
 def painter() -> UNet:
     """The stored network for 14 × 14."""
-    return revived(UNet, "clothes_unet")
+    return load_network(UNet, "clothes_unet")
 
 
 def guided(network: Callable[..., Tensor], scale: float) -> Callable[..., Tensor]:
@@ -187,8 +197,9 @@ def guided(network: Callable[..., Tensor], scale: float) -> Callable[..., Tensor
     def guess(x: Tensor, t: Tensor, labels: Tensor) -> Tensor:
         if scale == 1:
             return network(x, t, labels)
-        told, untold = network(x, t, labels), network(x, t, torch.full_like(labels, UNTOLD))
-        return untold + scale * (told - untold)
+        with_class = network(x, t, labels)
+        without = network(x, t, torch.full_like(labels, NO_CLASS))
+        return without + scale * (with_class - without)
 
     return guess
 

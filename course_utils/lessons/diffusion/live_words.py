@@ -1,0 +1,79 @@
+"""The frames of the chapter's first screen, `live.words`: garments drawn beforehand, with and without a word."""
+
+import base64
+import io
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from course_utils.lessons.diffusion.words import (
+    NAMES,
+    VISITED,
+    WordUNet,
+    all_but_one,
+    named,
+    noises,
+    telling_head,
+    walk,
+    weights_of_left,
+)
+
+EVERY = 3
+"""Steps of the sampler between two frames of the page."""
+
+PRESSED = (0, 6, 12, 18, 24, 30)
+"""Places in VISITED from which on a visitor can forbid a word."""
+
+CAPTIONS = ((1, 9), (1, 0), (8, 3), (9, 1), (5, 2), (7, 4), (0, 7), (9, 8))
+
+
+def sheet(rows: Tensor) -> str:
+    """Runs × frames, (runs, frames, 28, 56), as one PNG of 16 grays, in base64."""
+    grays = ((rows.clamp(-1, 1) + 1) * 7.5).round().byte()
+    image = Image.fromarray(grays.transpose(1, 2).flatten(2).flatten(0, 1).numpy(), "P")
+    image.putpalette([17 * gray for gray in range(16) for _ in range(3)])
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", bits=4, optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def letters(weights: Tensor) -> str:
+    """A map, a letter for each place: # is 0, } is 1."""
+    return "".join(chr(35 + round(90 * weight)) for weight in weights.flatten().tolist())
+
+
+def page_of(network: WordUNet, seed: int) -> dict:
+    """What `live.words` shows: for each of CAPTIONS a sheet of frames, maps, and what the judge says of the ends."""
+    words, noise = torch.tensor(CAPTIONS), noises(len(CAPTIONS), seed)
+    frames = range(0, len(VISITED), EVERY)
+    network.eval()
+    pictures, guesses = walk(network, words, noise)
+    runs = [guesses[::EVERY, :, 0]]
+    head = telling_head(network)
+    maps = [weights_of_left(network, pictures[i], words, VISITED[i])[:, head] for i in frames[:-1]]
+    ends: list[list[Tensor]] = [[], []]
+    for word, allowed in enumerate(all_but_one(len(words))):
+        for begin in PRESSED:
+            drawn, seen = walk(
+                network, words, noise, allowed=allowed, begin=begin, x=pictures[begin]
+            )
+            before = -torch.ones(begin // EVERY, *runs[0].shape[1:])
+            runs.append(torch.cat([before, seen[::EVERY, :, 0]]))
+            ends[word].append(named(drawn[-1])[:, word])
+    said = named(pictures[-1])
+    return {
+        "frames": len(frames),
+        "starts": [begin // EVERY for begin in PRESSED],
+        "steps": VISITED[::EVERY].tolist(),
+        "captions": [
+            {
+                "words": [NAMES[word] for word in words[i].tolist()],
+                "named": [NAMES[word] for word in said[i].tolist()],
+                "sheet": sheet(torch.stack([run[:, i] for run in runs])),
+                "maps": [letters(frame[i]) for frame in maps],
+                "changes": [[NAMES[end[i]] for end in each] for each in ends],
+            }
+            for i in range(len(words))
+        ],
+    }
