@@ -1,7 +1,7 @@
-"""Checks of what attention is given, so that a mistake is named where it is made.
+"""Checks of arguments, with messages that name the argument, what arrived and what is needed.
 
-Each message names the argument, what it was, and what would be right. *Scoring functions* asks for the
-same checks.
+Functions called `checked_…` return the value, so that it can be checked where it is used. *Scoring
+functions* asks for some of these checks.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def require_tensor(name: str, value: object) -> Tensor:
 
 
 def refuse_text(name: str, value: object, wanted: str) -> None:
-    """Raise TypeError for a `str`, which Python would take for a list of its letters."""
+    """Raise TypeError for a `str`, which would pass for a sequence of its letters."""
     if isinstance(value, str):
         raise TypeError(f"{name} is the str {value[:40]!r}; {wanted} is needed")
 
@@ -59,7 +59,11 @@ def check_divides(**sizes: int) -> None:
 
 
 def chosen(table: Mapping[str, Any], **argument: str) -> Any:
-    """What a table has under the name that an argument gives; raise ValueError where it has none."""
+    """The entry of a table under a name, as in `chosen(NORMS, norm="layer")`.
+
+    Raises:
+        ValueError: the table has no such name; the message lists those it has.
+    """
     ((name, key),) = argument.items()
     if key not in table:
         raise ValueError(f"{name}={key!r} is unknown; choose one of {', '.join(table)}")
@@ -74,12 +78,17 @@ def checked_probability(name: str, value: float) -> float:
 
 
 def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
-    """Shape of q·k, (…, queries, keys); raise where the queries and keys do not fit."""
+    """Shape of the scores, (…, queries, keys), of (…, queries, dim) and (…, keys, dim).
+
+    Raises:
+        TypeError: queries or keys are not floating-point tensors of one dtype.
+        ValueError: their shapes do not fit.
+    """
     for name, tensor in (("queries", queries), ("keys", keys)):
         require_floating(name, tensor)
         if tensor.ndim < 2:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, dim) is needed")
-    if queries.dtype != keys.dtype and not _cast(queries):
+    if queries.dtype != keys.dtype and not _autocasts(queries):
         raise TypeError(f"queries are {queries.dtype}, keys {keys.dtype}; one dtype is needed")
     if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(
@@ -87,7 +96,7 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
             "the same number (AdditiveAttention takes different ones)"
         )
     try:
-        # Of tensors, here empty ones: torch.broadcast_shapes would load sympy, for seconds.
+        # Empty tensors are broadcast, since torch.broadcast_shapes would import sympy, which takes seconds.
         leading = torch.broadcast_tensors(queries[..., :0, :0], keys[..., :0, :0])[0].shape[:-2]
     except RuntimeError:
         raise ValueError(
@@ -97,16 +106,16 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
     return torch.Size((*leading, queries.shape[-2], keys.shape[-2]))
 
 
-def _cast(tensor: Tensor) -> bool:
-    """Whether autocast brings products on this device to one dtype."""
+def _autocasts(tensor: Tensor) -> bool:
+    """Whether autocast is on for the tensor's device, and gives products one dtype."""
     kind = tensor.device.type
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
 def check_keys_values(keys: Tensor, values: Tensor) -> None:
-    """Raise unless each key has one value, of the same dtype."""
+    """Raise TypeError or ValueError unless each key has one value, of the same dtype."""
     require_floating("values", values)
-    if values.dtype != keys.dtype and not _cast(keys):
+    if values.dtype != keys.dtype and not _autocasts(keys):
         raise TypeError(f"keys are {keys.dtype}, values {values.dtype}; one dtype is needed")
     if values.ndim < 2 or keys.shape[-2] != values.shape[-2]:
         raise ValueError(

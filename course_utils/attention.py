@@ -92,8 +92,10 @@ class AdditiveAttention(Attention):
     Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align and
     translate", section 3.1 and appendix A.1.2.
 
-    The weight of `query_proj` is W_q, (hidden_dim, query_dim), that of `key_proj` W_k, (hidden_dim,
-    key_dim), and that of `score_proj` wᵀ, (1, hidden_dim).
+    Attributes:
+        query_proj: its weight is W_q, (hidden_dim, query_dim).
+        key_proj: its weight is W_k, (hidden_dim, key_dim).
+        score_proj: its weight is wᵀ, (1, hidden_dim).
 
     Args:
         query_dim, key_dim: sizes of a query and of a key.
@@ -115,9 +117,19 @@ class AdditiveAttention(Attention):
     def scores(
         self, queries: Tensor, keys: Tensor, *, projected_keys: Tensor | None = None
     ) -> Tensor:
-        """(…, queries, query_dim), (…, keys, key_dim) → (…, queries, keys).
+        """Scores a(q, k) of each query with each key.
 
-        `projected_keys`: `key_proj(keys)`, where many queries that come one by one share it.
+        Args:
+            queries: (…, queries, query_dim).
+            keys: (…, keys, key_dim).
+            projected_keys: `key_proj(keys)`, computed once for queries that come one by one.
+
+        Returns:
+            (…, queries, keys).
+
+        Raises:
+            TypeError: queries or keys are no tensors.
+            ValueError: their last axes have other sizes.
         """
         checked_vectors("queries", queries, self.query_proj.in_features)
         checked_vectors("keys", keys, self.key_proj.in_features)
@@ -136,9 +148,22 @@ class AdditiveAttention(Attention):
         projected_keys: Tensor | None = None,
         start: int | None = None,
     ) -> Tensor:
-        """(…, queries, query_dim), (…, keys, key_dim), (…, keys, value_dim) → (…, queries, value_dim).
+        """Averages of the values, weighted by the softmax of the scores.
 
-        `start`, for `interventions`: position of the first query, where they come one by one.
+        Args:
+            queries: (…, queries, query_dim).
+            keys: (…, keys, key_dim).
+            values: (…, keys, value_dim).
+            attn_mask: boolean, True = may attend, broadcastable to (…, queries, keys).
+            projected_keys: as in `scores`.
+            start: position of the first query, where they come one by one; read by `interventions` only.
+
+        Returns:
+            (…, queries, value_dim); zeros for a query with no permitted key.
+
+        Raises:
+            TypeError, ValueError: as in `scores` and `masks.masked_softmax`, and when keys and values differ
+                in number.
         """
         arguments.check_keys_values(keys, values)
         scores = self.scores(queries, keys, projected_keys=projected_keys)
@@ -148,7 +173,7 @@ class AdditiveAttention(Attention):
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """(batch, length, embed_dim) → (batch, heads, length, embed_dim / heads).
+    """Each vector cut into heads: (batch, length, embed_dim) → (batch, heads, length, embed_dim / heads).
 
     Raises:
         ValueError: `num_heads` is not positive or does not divide the last axis.
@@ -159,7 +184,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """(batch, heads, length, head_dim) → (batch, length, heads · head_dim); undoes `split_heads`."""
+    """The heads side by side, (batch, heads, length, head_dim) → (batch, length, embed_dim); undoes `split_heads`."""
     return x.transpose(-3, -2).flatten(-2)
 
 
@@ -172,8 +197,10 @@ class MultiHeadAttention(Attention):
         output = [head_0, …, head_(h−1)] W_O
 
     W_Q,i are columns i · head_dim … (i + 1) · head_dim − 1 of W_Q; W_K,i and W_V,i likewise, counted
-    by head of keys and values. Vaswani et al. (2017), "Attention is all you need", section 3.2.2; equal
-    to `torch.nn.MultiheadAttention` for equal weights. Derivatives: see `scaled_dot_product_attention`.
+    by head of keys and values. For equal weights it equals `torch.nn.MultiheadAttention`. For its derivatives
+    see `scaled_dot_product_attention`.
+
+    Vaswani et al. (2017), "Attention is all you need", section 3.2.2.
 
     Attributes:
         query_proj: its weight is W_Q transposed, (embed_dim, embed_dim).
@@ -231,7 +258,7 @@ class MultiHeadAttention(Attention):
         cache: KVCache | None = None,
         encode: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Let queries (batch, queries, embed_dim) attend to keys; give back the same shape.
+        """The formula of the class, (batch, queries, embed_dim).
 
         Args:
             queries: (batch, queries, embed_dim).
@@ -242,7 +269,7 @@ class MultiHeadAttention(Attention):
                 to (batch, heads, queries, keys).
             is_causal: as in `scaled_dot_product_attention`.
             cache: keys and values of earlier tokens.
-            encode: what tells queries and new keys their positions after the projection, such as
+            encode: applied to projected queries and new keys to encode their positions, such as
                 `positions.Rotation`: (batch, heads, length, head_dim) → the same shape.
 
         Raises:
@@ -264,7 +291,7 @@ class MultiHeadAttention(Attention):
         cache: KVCache | None,
         encode: Callable[[Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """q W_Q, k W_K and v W_V in each head, turned to their positions, and with those of the cache.
+        """The projections q W_Q, k W_K and v W_V, split into heads; with a cache, of all tokens so far.
 
         Arguments as in `forward`.
 

@@ -1,7 +1,7 @@
-"""The blocks of Transformers: the position-wise network, the residual with its norm, and both layers.
+"""The blocks of Transformers: position-wise networks, residual connections, encoder and decoder layers.
 
-Taught in *The Transformer* and *Training transformers* (both orders of norm), and in *GPT* (what
-later models put in their place).
+Taught in *The Transformer* and *Training transformers* (the norm before or after a sublayer), and in *GPT*
+(rotary positions, RMSNorm, SwiGLU and grouped heads).
 """
 
 import math
@@ -26,10 +26,16 @@ NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 class FeedForward(nn.Sequential):
-    """The same two-layer network at every position: embed_dim → ffn_dim → embed_dim.
+    """Position-wise network max(0, x W_1 + b_1) W_2 + b_2: (…, embed_dim) → (…, embed_dim).
 
-    Vaswani et al. (2017), section 3.3: max(0, x W_1 + b_1) W_2 + b_2; with `activation="gelu"` as in
-    BERT, GPT and ViT, with "gelu_tanh" its approximation by a tanh, as in OpenAI's GPT-2.
+    Vaswani et al. (2017), "Attention is all you need", section 3.3.
+
+    Args:
+        embed_dim: size of inputs and outputs.
+        ffn_dim: size of the hidden layer.
+        dropout: probability with which a hidden number is dropped in training.
+        activation: "relu" as above, "gelu" as in BERT, GPT and ViT, or "gelu_tanh", its approximation by a
+            tanh, as in OpenAI's GPT-2.
 
     Raises:
         ValueError: no activation has this name.
@@ -47,10 +53,13 @@ class FeedForward(nn.Sequential):
 
 
 class SwiGLU(nn.Module):
-    """A gated network at every position: down(silu(gate(x)) · up(x)), without biases.
+    """Gated position-wise network down(silu(gate(x)) · up(x)), without biases.
 
-    Shazeer (2020), "GLU variants improve Transformer", section 2. Three matrices where `FeedForward`
-    has two: with two thirds of its `ffn_dim` it has as many parameters.
+    It has three matrices where `FeedForward` has two, so with two thirds of its `ffn_dim` it has as many
+    parameters. Shazeer (2020), "GLU variants improve Transformer", section 2.
+
+    Args:
+        embed_dim, ffn_dim, dropout: as in `FeedForward`.
     """
 
     def __init__(self, embed_dim: int, ffn_dim: int, *, dropout: float = 0.0):
@@ -66,15 +75,16 @@ class SwiGLU(nn.Module):
 
 
 class Residual(nn.Module):
-    """A sublayer f with its shortcut and its norm, in either order.
+    """Residual connection around a sublayer f, with the norm before the sublayer or after the sum.
 
-    Before the sublayer (`norm_first`; Xiong et al., 2020): x + f(norm(x)).
-    After the sum (the first generation; Vaswani et al., 2017): norm(x + f(x)).
+        x + f(norm(x)) with `norm_first`; Xiong et al. (2020), "On layer normalization in the Transformer
+        architecture"
+        norm(x + f(x)) otherwise; Vaswani et al. (2017), "Attention is all you need", section 3.1
 
     Args:
-        embed_dim: size of what is normalized.
-        dropout: probability with which an output of the sublayer is dropped.
-        norm_first: which order.
+        embed_dim: size of x.
+        dropout: probability with which an output of the sublayer is dropped in training.
+        norm_first: whether the norm stands before the sublayer.
     """
 
     def __init__(self, embed_dim: int, *, dropout: float = 0.0, norm_first: bool = True):
@@ -84,18 +94,18 @@ class Residual(nn.Module):
         self.norm_first = norm_first
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(batch, length, embed_dim) → the same shape; `sublayer` keeps the shape too."""
+        """(…, embed_dim) → the same shape, which `sublayer` keeps, too."""
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the position-wise network, each with its residual and norm.
+    """Self-attention, then the position-wise network, each with a residual connection and a norm.
 
-    Dropout falls on what each sublayer gives and inside the position-wise network, not on the
-    attention's weights (Vaswani et al., 2017, section 5.4): so the fused operator runs in training, too.
-    With `is_causal` it is the block of GPT; what later models changed are arguments (*GPT*).
+    Vaswani et al. (2017), "Attention is all you need", section 3.1. Dropout applies to the outputs of both
+    sublayers and inside the position-wise network, but not to the attention's weights (section 5.4). Called
+    with `is_causal` the layer is the block of GPT.
 
     Args:
         embed_dim, num_heads, ffn_dim: as in `nn.TransformerEncoderLayer`.
@@ -105,9 +115,9 @@ class EncoderLayer(nn.Module):
         activation: of the position-wise network: "relu", "gelu", "gelu_tanh", or "swiglu" for a gated one.
         norm: "layer" (LayerNorm), or "rms" (RMSNorm; Zhang and Sennrich, 2019).
         eps: what the norms add to the variance before the square root.
-        rotary: whether queries and keys are turned by their positions (`positions.Rotation`).
-        rotary_base: how slowly the slower pairs of columns turn; 10,000 in Su et al. (2021), section 3.4.3,
-            and more in models of long texts, such as 500,000 in Llama 3 (Grattafiori et al., 2024, section 3.2).
+        rotary: whether queries and keys are rotated by their positions (`positions.Rotation`).
+        rotary_base: sets the slowest frequency of the rotation; 10,000 in Su et al. (2021), section 3.4.3, and
+            more in models of long texts, such as 500,000 in Llama 3 (Grattafiori et al., 2024, section 3.2).
         num_kv_heads: heads of keys and values, for grouped-query attention; `num_heads` by default.
         bias: whether the attention's projections have biases.
 
@@ -157,16 +167,18 @@ class EncoderLayer(nn.Module):
         rotation: Rotation | None = None,
         first: int | None = None,
     ) -> Tensor:
-        """(batch, length, embed_dim) → the same shape; with a `cache`, x are the new tokens.
+        """Outputs of the layer, (batch, length, embed_dim).
 
-        `attn_mask`, `is_causal` and `cache` are those of `MultiHeadAttention`; a `rotation` for these
-        positions is made here, if the layer is rotary and the model has none for all its layers.
-
-        With `first`, only the first tokens are computed, (batch, first, embed_dim); they attend to all of
-        x, and `attn_mask` has a row for each of them.
+        Args:
+            x: (batch, length, embed_dim); with a `cache`, the new tokens.
+            attn_mask, is_causal, cache: as in `MultiHeadAttention`.
+            rotation: of queries and keys at these positions, where a model shares it among its layers; a
+                rotary layer makes its own by default.
+            first: compute the first so many tokens only, (batch, first, embed_dim). They attend to all of x,
+                and `attn_mask` has a row for each of them.
 
         Raises:
-            ValueError: `first` comes with what counts positions: `is_causal`, a `cache`, a rotary layer.
+            ValueError: `first` comes with `is_causal`, a `cache` or a rotary layer, which count positions.
         """
         if first is not None and (is_causal or cache is not None or self.rotary_dim is not None):
             raise ValueError(
@@ -184,19 +196,19 @@ class EncoderLayer(nn.Module):
                 queries, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
-        asked = x if first is None else x[:, :first]
+        computed = x if first is None else x[:, :first]
         if self.norm_first:
             keys = self.attention_norm(x)
-            queries = keys if first is None else self.attention_norm(asked)
-            x = asked + self.dropout(attend(queries, keys))
+            queries = keys if first is None else self.attention_norm(computed)
+            x = computed + self.dropout(attend(queries, keys))
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(asked + self.dropout(attend(asked, x)))
+        x = self.attention_norm(computed + self.dropout(attend(computed, x)))
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
 @dataclass
 class LayerCache:
-    """What one decoder layer keeps between steps: the target's keys and values, and the source's."""
+    """Keys and values that a decoder layer keeps between steps: the target's and the source's."""
 
     target: KVCache = field(default_factory=KVCache)
     source: KVCache = field(default_factory=KVCache)
@@ -207,7 +219,7 @@ class LayerCache:
         return self.target.length
 
     def repeat(self, times: int) -> None:
-        """Keep each row of the batch `times` times, side by side."""
+        """Replace each row of the batch by `times` copies, side by side."""
         self.target.repeat(times)
         self.source.repeat(times)
 
@@ -217,7 +229,10 @@ class LayerCache:
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention to the source, then the position-wise network.
+    """Causal self-attention, cross-attention to the source, then the position-wise network.
+
+    Each sublayer has a residual connection and a norm. Vaswani et al. (2017), "Attention is all you need",
+    section 3.1.
 
     Args:
         embed_dim, num_heads, ffn_dim, dropout, norm_first: as in `EncoderLayer`.
@@ -255,39 +270,52 @@ class DecoderLayer(nn.Module):
         is_causal: bool = False,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """(batch, length, embed_dim), memory (batch, source length, embed_dim) → like x.
+        """Outputs of the layer, (batch, length, embed_dim).
 
-        `attn_mask` and `is_causal` say which target tokens see which, `memory_mask` which source
-        tokens they see. With a `cache`, x are the new tokens.
+        Args:
+            x: target, (batch, length, embed_dim); with a `cache`, the new tokens.
+            memory: encoded source, (batch, source length, embed_dim).
+            attn_mask: which target tokens a target token may attend to, as in `MultiHeadAttention`.
+            memory_mask: which source tokens it may attend to, likewise.
+            is_causal: instead of `attn_mask`.
+            cache: keys and values of earlier tokens and of the source.
         """
-        seen, source = (cache.target, cache.source) if cache else (None, None)
+        target, source = (cache.target, cache.source) if cache else (None, None)
 
-        def attend(x: Tensor) -> Tensor:
-            return self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=seen)
+        def self_attend(x: Tensor) -> Tensor:
+            return self.self_attention(x, x, x, attn_mask, is_causal=is_causal, cache=target)
 
-        def look_at_source(x: Tensor) -> Tensor:
+        def cross_attend(x: Tensor) -> Tensor:
             # The source's keys and values are projected once, at the first step.
             new = memory if source is None or source.length == 0 else None
             return self.cross_attention(x, new, new, memory_mask, cache=source)
 
         if self.norm_first:
-            x = x + self.dropout(attend(self.self_attention_norm(x)))
-            x = x + self.dropout(look_at_source(self.cross_attention_norm(x)))
+            x = x + self.dropout(self_attend(self.self_attention_norm(x)))
+            x = x + self.dropout(cross_attend(self.cross_attention_norm(x)))
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.self_attention_norm(x + self.dropout(attend(x)))
-        x = self.cross_attention_norm(x + self.dropout(look_at_source(x)))
+        x = self.self_attention_norm(x + self.dropout(self_attend(x)))
+        x = self.cross_attention_norm(x + self.dropout(cross_attend(x)))
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
 def make_norm(name: str, embed_dim: int, *, eps: float = 1e-5) -> nn.Module:
-    """`nn.LayerNorm` for "layer", `nn.RMSNorm` for "rms"."""
+    """Norm of vectors of size `embed_dim`: `nn.LayerNorm` for "layer", `nn.RMSNorm` for "rms".
+
+    Raises:
+        ValueError: no norm has this name.
+    """
     return chosen(NORMS, norm=name)(embed_dim, eps=eps)
 
 
 def make_feed_forward(
     embed_dim: int, ffn_dim: int, *, dropout: float = 0.0, activation: str = "relu"
 ) -> nn.Module:
-    """`FeedForward` with this activation, or `SwiGLU` for "swiglu"."""
+    """Position-wise network: `FeedForward` with this activation, or `SwiGLU` for "swiglu".
+
+    Raises:
+        ValueError: no activation has this name.
+    """
     if activation == "swiglu":
         return SwiGLU(embed_dim, ffn_dim, dropout=dropout)
     return FeedForward(embed_dim, ffn_dim, dropout=dropout, activation=activation)

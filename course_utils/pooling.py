@@ -1,7 +1,7 @@
 """Attention pooling with kernels: Nadaraya–Watson regression and the choice of its width.
 
-The oldest attention there is: a query is answered by an average of the values, weighted by how near
-their keys are. Taught in *Kernel regression*.
+The answer to a query is an average of the values, weighted by how near their keys are, which makes it the
+oldest attention there is. Taught in *Kernel regression*.
 """
 
 import math
@@ -29,9 +29,9 @@ def _constant(squared: Tensor) -> Tensor:
 
 
 def _triangular(squared: Tensor) -> Tensor:
-    # Where a query meets a key the root has no slope: there it is 0, and so is its gradient.
-    here = squared == 0
-    return (1 - squared.masked_fill(here, 1).sqrt().masked_fill(here, 0)).clamp(min=0)
+    # The square root has no derivative at 0, where a query is at a key: there the gradient is set to 0.
+    zero = squared == 0
+    return (1 - squared.masked_fill(zero, 1).sqrt().masked_fill(zero, 0)).clamp(min=0)
 
 
 def _epanechnikov(squared: Tensor) -> Tensor:
@@ -53,7 +53,14 @@ max(0, 1 − u²). Some lecture notes call the triangular kernel Epanechnikov; i
 
 
 def kernel_values(u: Tensor, *, kernel: str = "gaussian") -> Tensor:
-    """Kernel K(|u|) at scaled distances `u` of any shape, floating point; K(0) = 1.
+    """Values of a kernel, K(|u|), with K(0) = 1.
+
+    Args:
+        u: scaled distances of any shape, floating point.
+        kernel: a name in `KERNELS`.
+
+    Returns:
+        Like `u`.
 
     Raises:
         TypeError: `u` is not a floating-point tensor.
@@ -128,7 +135,7 @@ def nadaraya_watson(
 def leave_one_out(
     keys: Tensor, values: Tensor, *, kernel: str = "gaussian", width: float | Tensor = 1.0
 ) -> Tensor:
-    """Predict each value from all the others: the honest test of a width without a second data set.
+    """Prediction of each value from all the others, which tests a width without a second data set.
 
     Args:
         keys: (keys,) or (keys, dim), at least two.
@@ -152,9 +159,10 @@ def leave_one_out(
 def leave_one_out_error(
     keys: Tensor, values: Tensor, *, kernel: str = "gaussian", width: float | Tensor = 1.0
 ) -> Tensor:
-    """Mean squared error of `leave_one_out`, in the values' unit squared; a scalar.
+    """Mean squared error of `leave_one_out`, a scalar, in the square of the values' unit.
 
-    Infinite when some point has no other in reach: such a width can't predict every point.
+    It is infinite when some point has no other in reach, since such a width can't predict every point.
+    Arguments and errors are those of `leave_one_out`.
     """
     errors = (leave_one_out(keys, values, kernel=kernel, width=width) - values).square().mean()
     return torch.where(errors.isnan(), math.inf, errors)
@@ -163,11 +171,11 @@ def leave_one_out_error(
 def best_width(
     keys: Tensor, values: Tensor, widths: Tensor, *, kernel: str = "gaussian"
 ) -> tuple[float, Tensor]:
-    """Choose the width with the smallest leave-one-out error.
+    """Width with the smallest leave-one-out error.
 
     Args:
-        keys, values: as in `leave_one_out`.
-        widths: (candidates,), positive.
+        keys, values, kernel: as in `leave_one_out`.
+        widths: the candidates, (candidates,), positive.
 
     Returns:
         The best width, and the errors (candidates,).
@@ -205,10 +213,10 @@ def _weights(
 
 
 def _gaussian_scores(queries: Tensor, keys: Tensor, allowed: Tensor, width: Tensor) -> Tensor:
-    """−u²/2 plus, for each query, what brings the nearest key to 0; −inf where not allowed.
+    """Scores −u²/2, shifted so that each query's nearest key has 0; −inf where not allowed.
 
-    A softmax does not see the shift. Made before the division by the width, it leaves nothing that
-    can overflow everywhere in a row: u² does, in fp16 from u = 256 on.
+    The shift does not change a softmax. Since it comes before the division by the width, no row can overflow
+    as a whole, as that of u² does in fp16 from u = 256 on.
     """
     unit = width.min()
     squared = _squared_distances(queries, keys, width / unit)
@@ -217,12 +225,12 @@ def _gaussian_scores(queries: Tensor, keys: Tensor, allowed: Tensor, width: Tens
 
 
 def _squared_distances(queries: Tensor, keys: Tensor, width: Tensor) -> Tensor:
-    """‖(q − k) / width‖² for (queries, dim) and (keys, dim): (queries, keys)."""
+    """Squared scaled distances ‖(q − k) / width‖²: (queries, dim), (keys, dim) → (queries, keys)."""
     return ((queries[:, None, :] - keys[None, :, :]) / width).square().sum(dim=-1)
 
 
 def _points(name: str, points: Tensor) -> Tensor:
-    """(n,) or (n, dim) → (n, dim)."""
+    """Points as rows: (n,) or (n, dim) → (n, dim)."""
     require_floating(name, points)
     if points.ndim not in (1, 2):
         raise ValueError(f"{name} has shape {tuple(points.shape)}; (n,) or (n, dim) is needed")
@@ -230,6 +238,7 @@ def _points(name: str, points: Tensor) -> Tensor:
 
 
 def _checked_width(width: float | Tensor, *, like: Tensor) -> Tensor:
+    """The width as a tensor, () or (dim,), with the dtype and device of the keys `like`."""
     if not isinstance(width, Real | Tensor):
         raise TypeError(f"width is a {type(width).__name__}; a number or a torch.Tensor is needed")
     width = torch.as_tensor(width, dtype=like.dtype, device=like.device)
@@ -243,6 +252,7 @@ def _checked_width(width: float | Tensor, *, like: Tensor) -> Tensor:
 
 
 def _check_values(keys: Tensor, values: Tensor) -> None:
+    """Raise TypeError or ValueError unless each key has one value, of the same dtype."""
     require_floating("values", values)
     if values.ndim not in (1, 2):
         raise ValueError(

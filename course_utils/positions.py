@@ -1,8 +1,8 @@
-"""Where a token stands: sinusoidal, learned, rotary and relative positions.
+"""Positional encodings: sinusoidal, learned, rotary and relative.
 
-Attention itself sees a set, not a sequence; these tell it the order. They enter at three places: sinusoidal
-and learned positions are added to the embeddings, rotary ones turn queries and keys, and relative ones add
-to the scores what belongs to the offset j − i of key j from query i. Taught in *Positions*.
+Attention itself reads a set, not a sequence; these encode the order. Sinusoidal and learned positions are
+added to the embeddings, rotary ones rotate queries and keys, and relative ones add to the score of query i
+and key j a term that depends on the offset j − i. Taught in *Positions*.
 """
 
 import math
@@ -14,10 +14,15 @@ from course_utils.arguments import check_positive
 
 
 def sinusoidal_table(length: int, embed_dim: int, *, base: float = 10_000.0) -> Tensor:
-    """Sines in the even columns, cosines in the odd ones, of angle i / base^(2j / embed_dim).
+    """Table of sines in columns 2j and cosines in columns 2j + 1, of angle i / base^(2j / embed_dim) in row i.
 
-    Vaswani et al. (2017), "Attention is all you need", section 3.5; i is the position and j the pair
-    of columns. Computed in float64, so that late positions keep their digits.
+    Vaswani et al. (2017), "Attention is all you need", section 3.5. Computed in float64, so that late
+    positions keep their digits.
+
+    Args:
+        length: number of positions.
+        embed_dim: even.
+        base: sets the slowest frequency.
 
     Returns:
         (length, embed_dim), float32.
@@ -32,15 +37,19 @@ def sinusoidal_table(length: int, embed_dim: int, *, base: float = 10_000.0) -> 
 
 
 def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
-    """Turn each pair of features by an angle proportional to the position (rotary encoding).
+    """Rotary encoding: each pair of features, rotated by an angle proportional to the position.
 
-    Columns 2j and 2j + 1 of row i turn by (start + i) / base^(2j / dim). The dot product of two
-    rotated vectors depends on their distance alone. Su et al. (2021), "RoFormer: Enhanced transformer
-    with rotary position embedding", section 3.2.
+    Columns 2j and 2j + 1 of row i turn by (start + i) / base^(2j / dim) radians. The dot product of two
+    rotated vectors depends on their positions only through the distance. Su et al. (2021), "RoFormer:
+    Enhanced transformer with rotary position embedding", section 3.2.
 
     Args:
         x: (…, length, dim), queries or keys of one head; pairs are neighboring columns.
         start: position of the first vector.
+        base: sets the slowest frequency.
+
+    Returns:
+        Like `x`.
 
     Raises:
         ValueError: dim is odd, or `start` is negative.
@@ -49,7 +58,13 @@ def rotate(x: Tensor, *, start: int = 0, base: float = 10_000.0) -> Tensor:
 
 
 class Rotation:
-    """`rotate` for positions start … start + length − 1: the angles are computed once for all layers.
+    """`rotate` for positions start … start + length − 1, with angles that are computed once for all layers.
+
+    Args:
+        length: number of positions.
+        dim: size of a query or key of one head, even.
+        start, base: as in `rotate`.
+        device: where the angles are computed.
 
     Raises:
         ValueError: dim is odd, or `start` is negative.
@@ -70,14 +85,14 @@ class Rotation:
         self.cos, self.sin = angles.cos(), angles.sin()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(…, length, dim) → the same shape, each pair of columns turned."""
+        """(…, length, dim) → the same shape, each pair of columns rotated."""
         cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
 def _angles(positions: Tensor, dim: int, base: float) -> Tensor:
-    """(length, dim / 2): position i times the frequency of column pair j."""
+    """Angles (length, dim / 2) in radians: position i times the frequency of column pair j."""
     if dim < 1 or dim % 2:
         raise ValueError(f"embed_dim={dim}; a positive, even size is needed")
     # In float64 late positions keep their digits; Apple's GPUs have no float64.
@@ -87,7 +102,7 @@ def _angles(positions: Tensor, dim: int, base: float) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Add the sinusoidal table to embeddings (batch, length, embed_dim).
+    """Embeddings (batch, length, embed_dim) plus the sinusoidal table of their positions.
 
     Args:
         embed_dim: even.
@@ -111,14 +126,14 @@ class SinusoidalPositions(nn.Module):
 
 
 def _make_table(positions: SinusoidalPositions, _: object) -> None:
-    """Compute the table again: no state_dict holds it, and a model that was made on "meta" has no numbers."""
+    """Compute the table again after loading, for a model made on "meta": no state_dict holds the table."""
     old = positions.table
     table = sinusoidal_table(*old.shape).to(old.dtype)
     positions.table = table if old.is_meta else table.to(old.device)
 
 
 class LearnedPositions(nn.Module):
-    """Add a learned vector per position to embeddings (batch, length, embed_dim).
+    """Embeddings (batch, length, embed_dim) plus a learned vector for each position.
 
     Args:
         embed_dim: size of a vector.
@@ -141,13 +156,13 @@ class LearnedPositions(nn.Module):
 
 
 class RelativeKeys(nn.Module):
-    """Scores q_i · a_(j − i), with a learned vector a for each offset; farther offsets share the last one.
+    """Scores q_i · a_(j − i), with a learned vector a for each offset up to ±`farthest`.
 
     Shaw et al. (2018), "Self-attention with relative position representations", section 3.1, keys only.
 
     Args:
         dim: size of a query.
-        farthest: offsets are clipped to −farthest … farthest.
+        farthest: offsets are clipped to −farthest … farthest, so that longer ones share a vector.
 
     Raises:
         ValueError: at construction, `farthest` is below 1.
@@ -160,7 +175,7 @@ class RelativeKeys(nn.Module):
         self.table = nn.Parameter(torch.empty(2 * farthest + 1, dim).normal_(std=dim**-0.5))
 
     def forward(self, queries: Tensor) -> Tensor:
-        """(…, length, dim) → (…, length, length), to be added to Q Kᵀ before it is scaled."""
+        """(…, length, dim) → (…, length, length), which is added to q kᵀ before it is scaled."""
         length = queries.shape[-2]
         rows = _offsets(length, queries.device).clamp(-self.farthest, self.farthest) + self.farthest
         for_each_offset = queries @ self.table.T  # (…, length, 2 farthest + 1)
@@ -168,10 +183,14 @@ class RelativeKeys(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """A learned number for each head and each bucket of offsets, added to the scaled scores.
+    """Learned bias for each head and each bucket of offsets, which is added to the scaled scores.
 
     Raffel et al. (2020), "Exploring the limits of transfer learning with a unified text-to-text
-    transformer" (T5), section 2.1; the buckets are those of `offset_buckets`.
+    transformer" (T5), section 2.1.
+
+    Args:
+        num_heads: number of heads.
+        buckets, farthest: as in `offset_buckets`.
     """
 
     def __init__(self, num_heads: int, *, buckets: int = 32, farthest: int = 128):
@@ -180,41 +199,49 @@ class RelativeBias(nn.Module):
         self.table = nn.Parameter(torch.zeros(buckets, num_heads))
 
     def forward(self, length: int) -> Tensor:
-        """(num_heads, length, length)."""
+        """Biases of `length` queries and keys, (num_heads, length, length)."""
         offsets = _offsets(length, self.table.device)
         return self.table[offset_buckets(offsets, self.buckets, self.farthest)].permute(2, 0, 1)
 
 
 def offset_buckets(offsets: Tensor, buckets: int = 32, farthest: int = 128) -> Tensor:
-    """The bucket of each offset j − i, as in T5's encoder: half of them to each side.
+    """Bucket of each offset j − i, as in T5's encoder: half of the buckets for each direction.
 
-    Of the `buckets // 2` of a side, the first half hold one offset each; in the others offsets share, in
-    steps that grow like a logarithm up to `farthest`, and what is farther falls into the last.
+    In each direction, offsets below `buckets / 4` have a bucket of their own. Those from there to `farthest`
+    share the other `buckets / 4`, whose widths grow exponentially, and longer ones fall into the last.
+
+    Args:
+        offsets: whole numbers of any shape.
+        buckets: number of buckets in both directions, a multiple of 4.
+        farthest: offset from which on all share a bucket, above `buckets / 4`.
 
     Returns:
-        Whole numbers below `buckets`, shaped like `offsets`; those to the right come after those to the left.
+        Whole numbers from 0 to `buckets` − 1, like `offsets`; positive offsets have the upper half.
 
     Raises:
-        ValueError: `buckets` is no multiple of 4, or `farthest` lies within the offsets of their own.
+        ValueError: `buckets` or `farthest` is out of range.
     """
-    side, own = buckets // 2, buckets // 4
-    if buckets < 4 or buckets % 4 or farthest <= own:
+    per_side, exact = buckets // 2, buckets // 4
+    if buckets < 4 or buckets % 4 or farthest <= exact:
         raise ValueError(
-            f"buckets={buckets}, farthest={farthest}; a multiple of 4 is needed, and farthest above {own}"
+            f"buckets={buckets}, farthest={farthest}; a multiple of 4 is needed, and farthest above {exact}"
         )
     distance = offsets.abs()
-    steps = torch.log(distance.clamp(min=1) / own) / math.log(farthest / own) * (side - own)
-    shared = (own + steps.long()).clamp(max=side - 1)
-    return torch.where(distance < own, distance, shared) + side * (offsets > 0)
+    steps = (
+        torch.log(distance.clamp(min=1) / exact) / math.log(farthest / exact) * (per_side - exact)
+    )
+    shared = (exact + steps.long()).clamp(max=per_side - 1)
+    return torch.where(distance < exact, distance, shared) + per_side * (offsets > 0)
 
 
 def _offsets(length: int, device: torch.device | None = None) -> Tensor:
-    """(length, length): j − i, the offset of key j from query i."""
-    places = torch.arange(length, device=device)
-    return places - places[:, None]
+    """Offsets j − i of key j from query i, (length, length)."""
+    positions = torch.arange(length, device=device)
+    return positions - positions[:, None]
 
 
 def _rows(table: Tensor, start: int, length: int) -> Tensor:
+    """Rows `start` … `start + length − 1` of a table of positions."""
     if start < 0 or start + length > len(table):
         raise ValueError(
             f"positions {start} to {start + length - 1} do not fit a table of max_len={len(table)}"

@@ -1,6 +1,6 @@
-"""Models, a page each: `recurrent`, `transformer`, `language`, `vision`, `diffusion`, and `noise`, which trains it.
+"""Models: translators (`recurrent`, `transformer`), `language`, `vision`, and `diffusion` with its `noise`.
 
-Every translator has the same three doors: `forward(source, source_lens, target)` gives logits for training,
-`start(source, source_lens)` encodes once, `step(tokens, state)` gives the logits of the next token while decoding.
-A `GPT` has `start()` and `step` as well.
+Every translator has the same three methods: `forward(source, source_lens, target)` gives the logits for training,
+`start(source, source_lens)` encodes the source, and `step(tokens, state)` gives the logits of the next token while
+decoding. A `GPT` has `start()` and `step` as well.
 """

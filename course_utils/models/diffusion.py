@@ -1,6 +1,6 @@
 """A small U-Net that predicts the noise in a picture, with attention among pixels on coarse levels.
 
-Taught in *Attention in a diffusion model*; `models.noise` adds the noise and walks back.
+Taught in *Attention in a diffusion model*; `models.noise` adds the noise and samples pictures.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from course_utils.recording import Attention
 
 
 def time_features(t: Tensor, dim: int) -> Tensor:
-    """Tell a network the step t by sin(t · ω_j) and cos(t · ω_j), ω_j = 10000^(-2j/dim).
+    """Encoding of the step t as sin(t · ω_j) and cos(t · ω_j), ω_j = 10000^(−2j/dim).
 
     Ho, Jain and Abbeel (2020), "Denoising diffusion probabilistic models", appendix B; the sinusoids
     of *Positions*, all sines first.
@@ -43,11 +43,13 @@ def time_features(t: Tensor, dim: int) -> Tensor:
 
 
 class ResidualBlock(nn.Module):
-    """carry(x) + conv₂(silu(norm(conv₁(silu(norm(x))) + W c))): two 3 × 3 convolutions and a condition c.
+    """Residual block of two 3 × 3 convolutions and a condition c.
 
-    The condition (the step, a class) is added to all pixels alike. `carry` is a 1 × 1 convolution
-    where the numbers of channels differ, else nothing. The last convolution begins at zero, so that a
-    new block changes nothing.
+        shortcut(x) + conv₂(silu(norm(conv₁(silu(norm(x))) + W c)))
+
+    W c is added to all pixels alike; c encodes the step and a class. The shortcut, `carry`, is a 1 × 1
+    convolution where the numbers of channels differ, and the identity elsewhere. conv₂ is initialized to zero,
+    so that a new block returns its shortcut.
 
     Ho, Jain and Abbeel (2020), appendix B.
 
@@ -79,12 +81,12 @@ class ResidualBlock(nn.Module):
 
 
 class PixelAttention(Attention):
-    """Every pixel attends to every pixel: x + out(Attention(q, k, v)), with q, k, v from norm(x).
+    """Self-attention among pixels: x + out(Attention(q, k, v)), with q, k, v from norm(x).
 
-    One 1-D convolution of width 1, weight (3 · channels, channels, 1), makes all queries, then all
+    A 1-D convolution of width 1, weight (3 · channels, channels, 1), computes all queries, then all
     keys, then all values, in each the heads side by side. The last convolution, weight (channels,
-    channels, 1), begins at zero, so that a new block changes nothing. The block is not told where a
-    pixel stands: permuting pixels permutes the output.
+    channels, 1), is initialized to zero, so that a new block returns x. Positions are not encoded:
+    permuting pixels permutes the output.
 
     Ho, Jain and Abbeel (2020), appendix B, has it with one head; Dhariwal and Nichol (2021),
     "Diffusion models beat GANs on image synthesis", with several.
@@ -109,11 +111,17 @@ class PixelAttention(Attention):
         self.out_proj = _zeroed(nn.Conv1d(channels, channels, kernel_size=1))
 
     def forward(self, x: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """(batch, channels, height, width) → the same shape; the mask is one of pixels, row by row."""
+        """Outputs of the block, like x.
+
+        Args:
+            x: (batch, channels, height, width).
+            attn_mask: boolean, True = may attend, as in `scaled_dot_product_attention`; queries and keys are
+                pixels, row by row.
+        """
         _check_pictures(x, self.norm.num_channels)
         pixels = self.norm(x).flatten(2)  # (batch, channels, pixels)
         q, k, v = (
-            # The fused operator wants the numbers of a pixel side by side in memory.
+            # The fused operator is faster where the numbers of a pixel are contiguous.
             split_heads(part.transpose(1, 2).contiguous(), self.num_heads)
             for part in self.qkv(pixels).chunk(3, dim=1)
         )  # each (batch, heads, pixels, head_dim)
@@ -124,10 +132,10 @@ class PixelAttention(Attention):
 
 
 class CrossAttention(Attention):
-    """Every pixel attends to tokens, such as words: x + out(Attention(q, k, v)), q from norm(x), k, v from tokens.
+    """Cross-attention of pixels to tokens, such as words: x + out(Attention(q, k, v)).
 
-    The output layer begins at zero, so that a new block changes nothing. With a single token every weight
-    is 1: then all pixels get the same vector.
+    Queries come from norm(x), keys and values from the tokens. The output layer is initialized to zero, so that
+    a new block returns x. With a single token every weight is 1, so that all pixels get the same vector.
 
     Rombach et al. (2022), "High-resolution image synthesis with latent diffusion models", section 3.3.
 
@@ -154,7 +162,14 @@ class CrossAttention(Attention):
         self.out_proj = _zeroed(nn.Linear(channels, channels))
 
     def forward(self, x: Tensor, tokens: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """(batch, channels, height, width), (batch, tokens, token_dim) → the shape of x."""
+        """Outputs of the block, like x.
+
+        Args:
+            x: (batch, channels, height, width).
+            tokens: (batch, tokens, token_dim).
+            attn_mask: boolean, True = may attend, as in `scaled_dot_product_attention`; queries are pixels,
+                row by row, and keys are tokens.
+        """
         _check_pictures(x, self.norm.num_channels)
         pixels = self.norm(x).flatten(2).transpose(1, 2)  # (batch, pixels, channels)
         q, k, v = (
@@ -168,7 +183,13 @@ class CrossAttention(Attention):
 
 
 class Stage(nn.Module):
-    """What the U-Net does on one level: a residual block, then attention among its pixels, and to tokens."""
+    """One level of the U-Net: a residual block, then attention among its pixels, and to tokens.
+
+    Args:
+        block: the residual block.
+        attention: `PixelAttention`, or `nn.Identity` on levels without.
+        cross: attention to tokens; none by default.
+    """
 
     def __init__(
         self, block: ResidualBlock, attention: nn.Module, cross: CrossAttention | None = None
@@ -183,17 +204,20 @@ class Stage(nn.Module):
         tokens: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """(batch, inputs, height, width), (batch, condition_dim) → (batch, outputs, height, width)."""
+        """(batch, inputs, height, width), (batch, condition_dim) → (batch, outputs, height, width).
+
+        `tokens`, (batch, tokens, token_dim), and their `mask` are those of `CrossAttention`.
+        """
         x = self.attention(self.block(x, condition))
         return x if self.cross is None else self.cross(x, tokens, mask)
 
 
 class UNet(nn.Module):
-    """Predicts the noise in a picture: down to coarser levels, up again, fine detail carried across.
+    """U-Net that predicts the noise in a picture: down to coarser levels, and up again with skip connections.
 
     Ronneberger, Fischer and Brox (2015), "U-Net: Convolutional networks for biomedical image
-    segmentation", with the blocks of Ho, Jain and Abbeel (2020), appendix B. One stage per level on the
-    way down and one on the way up; means of 2 × 2 pixels go down, repeated pixels go up.
+    segmentation", with the blocks of Ho, Jain and Abbeel (2020), appendix B. Each level has one stage on the way
+    down, where 2 × 2 pixels are averaged, and one on the way up, where pixels are repeated.
 
     Args:
         channels: of the pictures.
@@ -201,8 +225,9 @@ class UNet(nn.Module):
             and width of the one before.
         attention: for each level, whether its two stages end in attention.
         num_heads: of the attention; divides the widths of those levels.
-        num_classes: how many classes there are, of which it is told one; 0: it is told none.
-        token_dim: numbers per token, to which the pixels of these levels attend, too; 0: it is told none.
+        num_classes: number of classes, of which one is a condition; 0 for a network without classes.
+        token_dim: numbers per token, to which pixels attend on the levels with attention; 0 for a network without
+            tokens.
         groups: of all group norms; divides all widths.
 
     Raises:
@@ -252,9 +277,9 @@ class UNet(nn.Module):
             self.down.append(stage(inputs, width, attends))
             inputs = width
         for level in reversed(range(len(widths))):
-            # What comes from below is joined with what was carried on the way down; below the last is nothing.
-            carried = widths[level] if level < len(widths) - 1 else 0
-            self.up.append(stage(inputs + carried, widths[level], attention[level]))
+            # A skip connection adds the channels of the way down, except on the coarsest level.
+            skipped = widths[level] if level < len(widths) - 1 else 0
+            self.up.append(stage(inputs + skipped, widths[level], attention[level]))
             inputs = widths[level]
         self.norm = nn.GroupNorm(groups, widths[0])
         self.output = _zeroed(nn.Conv2d(widths[0], channels, 3, padding=1))
@@ -267,32 +292,38 @@ class UNet(nn.Module):
         tokens: Tensor | None = None,
         token_mask: Tensor | None = None,
     ) -> Tensor:
-        """(batch, channels, height, width), step (batch,), class (batch,) → the noise, like x.
+        """Estimated noise, like x.
 
-        A network that is told no classes takes no notice of `labels`, nor of `tokens`, (batch, tokens,
-        token_dim), one that is told none. In `token_mask`, (batch, tokens), True = may be attended.
+        Args:
+            x: noisy pictures, (batch, channels, height, width).
+            t: their steps, (batch,).
+            labels: their classes, (batch,); ignored by a network without classes.
+            tokens: (batch, tokens, token_dim); ignored by a network without tokens.
+            token_mask: (batch, tokens), boolean, True = may be attended to; all by default.
         """
         self._check(x, t, labels, tokens)
         condition = self.time(time_features(t, self.time_dim).to(x.dtype))
         if self.classes is not None:
             condition = condition + self.classes(labels)
         condition = F.silu(condition)
-        mask = None if token_mask is None else token_mask[:, None, None, :]  # heads and pixels
+        mask = (
+            None if token_mask is None else token_mask[:, None, None, :]
+        )  # (batch, heads, pixels, tokens)
         x = self.entry(x)
-        carried = []
+        skips = []
         for level, stage in enumerate(self.down):
             if level:
                 x = F.avg_pool2d(x, 2)
             x = stage(x, condition, tokens, mask)
-            carried.append(x)
+            skips.append(x)
         for level, stage in enumerate(self.up):
-            below, x = x, carried.pop()
-            if level:
-                x = torch.cat([F.interpolate(below, scale_factor=2), x], dim=1)
+            skip = skips.pop()
+            x = torch.cat([F.interpolate(x, scale_factor=2), skip], dim=1) if level else skip
             x = stage(x, condition, tokens, mask)
         return self.output(F.silu(self.norm(x)))
 
     def _check(self, x: Tensor, t: Tensor, labels: Tensor | None, tokens: Tensor | None) -> None:
+        """Raise ValueError unless the shapes fit the network, and its conditions are given."""
         _check_pictures(x, self.channels)
         if x.shape[2] % self.factor or x.shape[3] % self.factor:
             raise ValueError(
@@ -305,7 +336,7 @@ class UNet(nn.Module):
             )
         if labels is None and self.classes is not None:
             raise ValueError(
-                f"labels are missing; the network is told one of {self.num_classes} classes"
+                f"labels are missing; the network needs one of {self.num_classes} classes per picture"
             )
         if tokens is None and self.token_dim:
             raise ValueError(f"tokens are missing; (batch, tokens, {self.token_dim}) is needed")
@@ -319,6 +350,7 @@ def _zeroed(layer: nn.Module) -> nn.Module:
 
 
 def _check_pictures(x: Tensor, channels: int) -> None:
+    """Raise ValueError unless x is (batch, channels, height, width)."""
     if x.ndim != 4 or x.shape[1] != channels:
         raise ValueError(
             f"x has shape {tuple(x.shape)}; (batch, {channels}, height, width) is needed"

@@ -1,7 +1,7 @@
-"""Language models: GPT reads to the left, BERT reads both ways; all else they share.
+"""Language models: GPT, whose tokens attend to the left, and BERT, whose tokens attend both ways.
 
-Both are stacks of `layers.EncoderLayer`, whose arguments are what later models such as Llama
-changed. Taught in *GPT*.
+Both are stacks of `layers.EncoderLayer`, whose arguments give the variants of later models such as Llama.
+Taught in *GPT* and *BERT and transfer*.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,7 @@ from course_utils.positions import Rotation
 
 
 class LanguageModel(nn.Module):
-    """Token embeddings, blocks with the norm first, and an output layer, which shares their weights if `tied`.
-
-    A subclass says by `is_causal` who may look at whom.
+    """Base class of `GPT` and `BERT`: token embeddings, blocks with the norm first, and an output layer.
 
     Args:
         vocab_size: number of tokens.
@@ -29,7 +27,7 @@ class LanguageModel(nn.Module):
         activation: "gelu", "gelu_tanh", "relu" or "swiglu".
         norm: "layer" or "rms".
         eps: as in `layers.EncoderLayer`.
-        rotary: turn queries and keys by their positions, instead of adding learned ones.
+        rotary: rotate queries and keys by their positions, instead of adding learned positions.
         rotary_base: as in `layers.EncoderLayer`.
         num_kv_heads: heads of keys and values; `num_heads` by default.
         max_len: rows of the table of learned positions; rotary models have no table and no limit.
@@ -42,7 +40,7 @@ class LanguageModel(nn.Module):
     """
 
     is_causal = False
-    """Whether a token sees only itself and what stands before it."""
+    """Whether a token attends only to itself and to those before it."""
 
     def __init__(
         self,
@@ -94,7 +92,7 @@ class LanguageModel(nn.Module):
         self.output = nn.Linear(embed_dim, vocab_size, bias=False)
         if tied:
             self.output.weight = self.embedding.weight
-        # Positions begin as large as the tokens: smaller ones are found late, above all by BERT.
+        # Positions start as large as token embeddings: smaller ones are learned late, above all by BERT.
         for table in filter(None, (self.embedding, self.positions)):
             nn.init.normal_(table.weight, std=embed_dim**-0.5)
 
@@ -114,9 +112,11 @@ class LanguageModel(nn.Module):
         *,
         caches: list[KVCache] | None = None,
     ) -> Tensor:
-        """What `output` turns into logits: (batch, length, embed_dim).
+        """Vectors that `output` maps to logits, (batch, length, embed_dim).
 
-        With `caches`, one per layer, the tokens go on behind those that the caches hold.
+        Args:
+            tokens, lengths: as in `forward`.
+            caches: one per layer; the tokens then follow those in the caches.
         """
         start = caches[0].length if caches else 0
         self._check(tokens, start)
@@ -134,7 +134,7 @@ class LanguageModel(nn.Module):
                 device=tokens.device,
             )
         x = self.dropout(x)
-        # Padding stands on the right, where a causal model does not look.
+        # A causal model needs no mask for padding, which is on the right.
         attn_mask = None
         if lengths is not None and not self.is_causal:
             attn_mask = padding_mask(lengths, tokens.shape[1])
@@ -144,6 +144,7 @@ class LanguageModel(nn.Module):
         return self.norm(x)
 
     def _check(self, tokens: Tensor, start: int) -> None:
+        """Raise ValueError unless these are ids (batch, length) that fit the table of positions."""
         if tokens.ndim != 2 or tokens.shape[1] == 0:
             raise ValueError(
                 f"tokens has shape {tuple(tokens.shape)}; (batch, length) with a length of at "
@@ -157,7 +158,7 @@ class LanguageModel(nn.Module):
 
 
 class GPT(LanguageModel):
-    """Decoder-only: each token sees itself and what stands before it, and names the next one.
+    """Decoder-only language model: each token attends to itself and those before it, and predicts the next.
 
     Radford et al. (2018), "Improving language understanding by generative pre-training", with the
     norm first as in GPT-2 (Radford et al., 2019). Arguments as in `LanguageModel`.
@@ -166,13 +167,15 @@ class GPT(LanguageModel):
     is_causal = True
 
     def start(self) -> "TextState":
-        """Nothing read so far."""
+        """State before the first `step`: empty caches."""
         return TextState([KVCache() for _ in self.layers])
 
     def step(self, tokens: Tensor, state: "TextState") -> Tensor:
-        """Read `tokens`, (batch,) or (batch, new), on the cache: logits (batch, vocab_size) of the next.
+        """Logits (batch, vocab_size) of the next token; updates the state.
 
-        The state moves on.
+        Args:
+            tokens: ids of the new tokens, (batch,) or (batch, new).
+            state: the tokens read so far.
         """
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
         return self.output(self.features(tokens, caches=state.caches)[:, -1])
@@ -180,7 +183,7 @@ class GPT(LanguageModel):
 
 @dataclass
 class TextState:
-    """A text under way: a cache per layer."""
+    """Keys and values of the tokens read so far, in a cache per layer."""
 
     caches: list[KVCache]
 
@@ -196,7 +199,7 @@ class TextState:
 
 
 class BERT(LanguageModel):
-    """Encoder-only: each token sees the whole sentence; trained to restore masked tokens.
+    """Encoder-only language model: each token attends to the whole sentence, to predict masked tokens.
 
     Devlin et al. (2019), "BERT: pre-training of deep bidirectional transformers for language
     understanding", with the norm first, and without sentence pairs and their segment embeddings.
@@ -205,10 +208,10 @@ class BERT(LanguageModel):
 
 
 class SentenceClassifier(nn.Module):
-    """A language model's features, averaged over the real tokens, and a linear layer on top.
+    """Linear classifier of a language model's features, averaged over the real tokens.
 
     Args:
-        body: a `GPT` or `BERT`, pretrained or not; trained further, not copied.
+        body: a `GPT` or `BERT`, pretrained or not; its weights are trained, too, and not copied.
         num_classes: number of classes.
     """
 
@@ -218,9 +221,9 @@ class SentenceClassifier(nn.Module):
         self.output = nn.Linear(body.embedding.embedding_dim, num_classes)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(batch, length) ids and (batch,) lengths → logits (batch, num_classes).
+        """Logits (batch, num_classes) of ids (batch, length), of which (batch,) `lengths` are real.
 
-        Of a sentence without tokens the average is zero.
+        A sentence without tokens has the average zero.
         """
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         features = self.body.features(tokens, lengths) * real[..., None]

@@ -1,4 +1,4 @@
-"""Noise for pictures: how it is added step by step, what a denoiser is trained for, and the way back.
+"""The diffusion process: noise added to pictures, the loss of a denoiser, and sampling of new pictures.
 
 Taught in *Attention in a diffusion model*; `models.diffusion` has a network that predicts the noise.
 """
@@ -15,15 +15,19 @@ from course_utils.runtime import evaluating
 
 
 def cosine_schedule(steps: int) -> Tensor:
-    """ᾱ_t = f(t) / f(0), f(t) = cos²(π/2 · (t/steps + s) / (1 + s)), s = 0.008, and β_t ≤ 0.999.
+    """Cosine schedule ᾱ_t = f(t) / f(0), f(t) = cos²(π/2 · (t/steps + s) / (1 + s)), with s = 0.008.
 
-    Nichol and Dhariwal (2021), "Improved denoising diffusion probabilistic models", section 3.2.
+    β_t = 1 − ᾱ_t / ᾱ_(t−1) is at most 0.999. Nichol and Dhariwal (2021), "Improved denoising diffusion
+    probabilistic models", section 3.2.
+
+    Args:
+        steps: number of steps.
 
     Returns:
         ᾱ_0 = 1, ᾱ_1, …: (steps + 1,), float32.
 
     Raises:
-        ValueError: there is no step.
+        ValueError: `steps` is not positive.
     """
     check_positive(steps=steps)
     time = torch.arange(steps + 1, dtype=torch.float64) / steps
@@ -33,11 +37,13 @@ def cosine_schedule(steps: int) -> Tensor:
 
 
 class Diffusion:
-    """Adds noise step by step, says what a denoiser has to learn, and walks back.
+    """Diffusion process of a schedule ᾱ: it adds noise, measures a denoiser, and samples with one.
 
     Steps are counted from 0 (the picture) to `steps` (almost only noise). A denoiser is called as
     `model(x_t, t, labels)`, with pictures (batch, channels, height, width), their steps (batch,) and
     their classes (batch,) or None; it returns its estimate of the noise, shaped like the pictures.
+
+    Ho, Jain and Abbeel (2020), "Denoising diffusion probabilistic models", sections 2 and 3.
 
     Args:
         alpha_bar: ᾱ, the share of the picture in the variance at each step: (steps + 1,), from 1 down
@@ -55,12 +61,15 @@ class Diffusion:
         self.steps = len(alpha_bar) - 1
 
     def add_noise(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-        """x_t = √ᾱ_t · x + √(1 − ᾱ_t) · noise, all t steps in one; Ho et al. (2020), equation 4.
+        """Noisy pictures x_t = √ᾱ_t · x + √(1 − ᾱ_t) · noise; Ho et al. (2020), equation 4.
 
         Args:
             x: pictures, (batch, channels, height, width).
             t: (batch,), whole numbers from 0 to `steps`.
             noise: like x, standard normal.
+
+        Returns:
+            Like x.
 
         Raises:
             ValueError: a t is out of range, or the shapes do not fit.
@@ -77,28 +86,35 @@ class Diffusion:
         return self._mix(x, t, noise)
 
     def loss(self, model: nn.Module, batch) -> tuple[Tensor, int]:
-        """‖noise − model(x_t, t)‖² per pixel, summed over pictures, at random t: for the Trainer.
+        """Squared error ‖noise − model(x_t, t)‖² per pixel at random t, summed over pictures, for the Trainer.
 
-        Ho et al. (2020), equation 14. A batch has `images` and `labels`.
+        Ho et al. (2020), equation 14.
+
+        Args:
+            model: the denoiser.
+            batch: with `images`, (batch, channels, height, width), and `labels`, (batch,) or None.
+
+        Returns:
+            The sum, and the number of pictures.
         """
         x = batch.images
         t = torch.randint(1, self.steps + 1, (len(x),), device=x.device)
         return self._errors(model, x, batch.labels, t, torch.randn_like(x)).sum(), len(x)
 
-    loss.per = "pixel"  # type: ignore[attr-defined]  # what a curve of it says
+    loss.per = "pixel"  # type: ignore[attr-defined]  # the unit on the axis of its curves
 
     @torch.no_grad()
     def errors(
         self, model: nn.Module, images: Tensor, labels: Tensor | None = None, *, seed: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """The loss picture by picture, at steps and with noise that depend on `seed` only.
+        """Squared error per pixel of each picture, at steps and with noise that depend on `seed` only.
 
-        Two networks measured with one seed have the same pictures to clean: compare them pair by pair.
+        Networks that are measured with the same seed get the same noisy pictures, so compare them in pairs.
 
         Args:
             model: in any mode; it is measured in eval mode.
             images: (batch, channels, height, width), on any device.
-            labels: (batch,), where the model is told classes.
+            labels: (batch,), for a model with classes.
             seed: of steps and noise, which are drawn on the CPU.
 
         Returns:
@@ -132,7 +148,7 @@ class Diffusion:
         eta: float = 1.0,
         seed: int = 0,
     ) -> Tensor:
-        """New pictures from noise. Each step guesses the clean picture x̂ and goes to step s < t.
+        """New pictures, sampled from noise. Each step estimates the clean picture x̂ and goes to step s < t:
 
             x̂ = (x_t − √(1 − ᾱ_t) · ε) / √ᾱ_t, cut to [−1, 1],   ε = model(x_t, t)
             x_s = √ᾱ_s · x̂ + √(1 − ᾱ_s − σ²) · ε̂ + σ · noise,   σ² = η² (1 − ᾱ_s)/(1 − ᾱ_t) · (1 − ᾱ_t/ᾱ_s)
@@ -144,8 +160,8 @@ class Diffusion:
         Args:
             model: the denoiser; the pictures are made on its device.
             shape: (batch, channels, height, width).
-            labels: (batch,), where the model is told classes.
-            num_steps: how many of the steps to visit, evenly spread; all by default.
+            labels: (batch,), for a model with classes.
+            num_steps: number of steps, evenly spread; all by default.
             eta: η, from 0 to 1.
             seed: of all noise; drawn on the CPU, so the same on every device.
 
@@ -184,11 +200,12 @@ class Diffusion:
         return (predicted.float() - noise).square().flatten(1).mean(dim=1)
 
     def _mix(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
+        """`add_noise` without its checks."""
         a = self.alpha_bar.to(t.device)[t][:, None, None, None]
         return a.sqrt() * x + (1 - a).sqrt() * noise
 
 
 def _device_of(model: object) -> torch.device:
-    """Where a model's parameters are; what has none works where tensors are made by default."""
+    """Device of a model's parameters; PyTorch's default device for a function without any."""
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     return parameters[0].device if parameters else torch.get_default_device()

@@ -1,7 +1,7 @@
 """Recurrent translators: a GRU encoder and decoder, with a fixed context and with attention.
 
-Cho et al. (2014) squeeze the source into one vector; Bahdanau, Cho and Bengio (2015) let the decoder
-look back at every source position. The two classes differ in nothing but the context. Taught in
+Cho et al. (2014) encode the source in one vector; Bahdanau, Cho and Bengio (2015) let the decoder attend
+to every source position. The two classes differ only in the context. Taught in *Sequence to sequence* and
 *Bahdanau attention*.
 """
 
@@ -25,8 +25,8 @@ class RecurrentState:
         memory: (batch, source length, 2 · hidden_dim), the encoder's state at each source token.
         mask: (batch, 1, source length), True at real source tokens.
         context: (batch, 2 · hidden_dim), the encoder's last states in both directions.
-        keys: (batch, source length, hidden_dim), the memory as attention's projected keys; None
-            without attention.
+        keys: (batch, source length, hidden_dim), the attention's projection of the memory; None without
+            attention.
         length: number of target tokens read so far.
     """
 
@@ -38,7 +38,7 @@ class RecurrentState:
     length: int = 0
 
     def repeat(self, times: int) -> None:
-        """Keep each sentence `times` times, side by side: a row of the batch for each beam."""
+        """Replace each sentence by `times` copies, side by side: a row of the batch for each beam."""
         self.hidden = self.hidden.repeat_interleave(times, dim=1)
         self.memory = self.memory.repeat_interleave(times, dim=0)
         self.mask = self.mask.repeat_interleave(times, dim=0)
@@ -55,10 +55,11 @@ class RecurrentState:
 
 
 class RecurrentTranslator(nn.Module):
-    """GRU encoder–decoder whose decoder sees the same summary of the source at every step.
+    """GRU encoder–decoder whose decoder reads the same vector, the context, at every step.
 
-    The encoder reads the source in both directions. The decoder's input at step t is the embedding of
-    the last target token, joined with the context c; its output s_t, joined with c, gives the logits:
+    The encoder reads the source in both directions, and c is its last states. The decoder's input at step t is
+    the embedding of the last target token, concatenated with c; its output s_t, concatenated with c, gives the
+    logits:
 
         s_t = GRU([E y_{t−1}; c], s_{t−1}),  logits_t = W_o tanh(W_c [s_t; c] + b_c) + b_o
 
@@ -118,11 +119,11 @@ class RecurrentTranslator(nn.Module):
         return self.output(self.features(source, source_lens, target))
 
     def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
-        """What `output` turns into logits: (batch, target length, embed_dim)."""
+        """Vectors that `output` maps to logits, (batch, target length, embed_dim); as in `forward`."""
         return self.decode(target, self.start(source, source_lens))
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:
-        """Encode the source once, before the first `step`."""
+        """State before the first `step`: the encoded source; arguments and errors as in `forward`."""
         lengths = source_lens.cpu()
         if (lengths < 1).any():
             raise ValueError(
@@ -138,22 +139,23 @@ class RecurrentTranslator(nn.Module):
         return RecurrentState(self.bridge(last).tanh(), memory, mask, context=last[-1])
 
     def step(self, tokens: Tensor, state: RecurrentState) -> Tensor:
-        """Logits (batch, target_size) of the token after `tokens` (batch,); the state moves on."""
+        """Logits (batch, target_size) of the token after `tokens`, (batch,) ids; updates the state."""
         return self.output(self.decode(tokens[:, None], state)[:, 0])
 
     def decode(self, target: Tensor, state: RecurrentState) -> Tensor:
-        """Read target tokens (batch, length) from a state on: features (batch, length, embed_dim)."""
+        """Features (batch, length, embed_dim) of target tokens, (batch, length) ids; updates the state."""
         embedded = self.dropout(self.target_embedding(target))
         context = state.context[:, None].expand(-1, target.shape[1], -1)
         outputs, state.hidden = self.decoder(torch.cat([embedded, context], dim=-1), state.hidden)
         return self._combined(outputs, context)
 
     def _combined(self, outputs: Tensor, context: Tensor) -> Tensor:
+        """tanh(W_c [s; c] + b_c), (batch, length, embed_dim), with dropout."""
         return self.dropout(self.combine(torch.cat([outputs, context], dim=-1)).tanh())
 
 
 class AttentionTranslator(RecurrentTranslator):
-    """The same, but the context is an average of the encoder's states that attention weights.
+    """`RecurrentTranslator` whose context at each step is the encoder's states, averaged by attention.
 
     The query is the decoder's last hidden state (of its top layer); keys and values are the encoder's
     states h_j:
@@ -176,31 +178,31 @@ class AttentionTranslator(RecurrentTranslator):
         self.attention = AdditiveAttention(hidden_dim, 2 * hidden_dim, hidden_dim)
 
     def start(self, source: Tensor, source_lens: Tensor) -> RecurrentState:
-        """Encode the source, and project the keys, once."""
+        """State before the first `step`: the encoded source, and its projected keys."""
         state = super().start(source, source_lens)
         state.keys = self.attention.key_proj(state.memory)
         return state
 
     def decode(self, target: Tensor, state: RecurrentState) -> Tensor:
-        """Read target tokens (batch, length) from a state on: features (batch, length, embed_dim)."""
+        """Features (batch, length, embed_dim) of target tokens, (batch, length) ids; updates the state."""
         queries, outputs, contexts = [], [], []
         start = state.length
         for token in self.dropout(self.target_embedding(target)).split(1, dim=1):
             query = state.hidden[-1].unsqueeze(1)  # (batch, 1, hidden_dim)
-            context = self._look(query, state, state.length)
+            context = self._attend(query, state, state.length)
             output, state.hidden = self.decoder(torch.cat([token, context], dim=-1), state.hidden)
             state.length += 1
             queries.append(query)
             outputs.append(output)
             contexts.append(context)
         if self.attention._record is not None:
-            # One map of all steps, (batch, target length, source length), instead of a row from each.
+            # Record one map of all steps, (batch, target length, source length), instead of a row each.
             with torch.no_grad():
-                self._look(torch.cat(queries, dim=1), state, start)
+                self._attend(torch.cat(queries, dim=1), state, start)
         return self._combined(torch.cat(outputs, dim=1), torch.cat(contexts, dim=1))
 
-    def _look(self, queries: Tensor, state: RecurrentState, start: int) -> Tensor:
-        """(batch, queries, hidden_dim), the first at position `start` → (batch, queries, 2 · hidden_dim)."""
+    def _attend(self, queries: Tensor, state: RecurrentState, start: int) -> Tensor:
+        """Contexts of queries (batch, queries, hidden_dim) from position `start` on."""
         return self.attention(
             queries, state.memory, state.memory, state.mask, projected_keys=state.keys, start=start
         )

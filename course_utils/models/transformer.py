@@ -30,7 +30,7 @@ class TransformerState:
     caches: list[LayerCache]
 
     def repeat(self, times: int) -> None:
-        """Keep each sentence `times` times, side by side: a row of the batch for each beam."""
+        """Replace each sentence by `times` copies, side by side: a row of the batch for each beam."""
         self.memory = self.memory.repeat_interleave(times, dim=0)
         if self.memory_mask is not None:
             self.memory_mask = self.memory_mask.repeat_interleave(times, dim=0)
@@ -47,12 +47,14 @@ class TransformerState:
 
 
 class Transformer(nn.Module):
-    """Encoder–decoder for translation.
+    """Encoder–decoder for translation, a stack of `EncoderLayer` and one of `DecoderLayer`.
+
+    Vaswani et al. (2017), "Attention is all you need", section 3.
 
     Args:
         source_size, target_size: numbers of tokens in the two vocabularies.
         embed_dim, num_heads, ffn_dim: as in `nn.Transformer`.
-        dropout: on embeddings and on what each sublayer gives, as in `layers.EncoderLayer`.
+        dropout: on embeddings and on the output of each sublayer, as in `layers.EncoderLayer`.
         num_layers: number of encoder layers, and of decoder layers.
         norm_first: as in `layers.EncoderLayer`; both halves then end with one more norm.
         max_len: longest sentence in tokens.
@@ -114,11 +116,15 @@ class Transformer(nn.Module):
         return self.output(self.features(source, source_lens, target))
 
     def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
-        """What `output` turns into logits: (batch, target length, embed_dim)."""
+        """Vectors that `output` maps to logits, (batch, target length, embed_dim); as in `forward`."""
         return self.decode(target, *self.encode(source, source_lens))
 
     def encode(self, source: Tensor, source_lens: Tensor) -> tuple[Tensor, Tensor]:
-        """Memory (batch, source length, embed_dim) and its mask (batch, 1, 1, source length)."""
+        """Encoded source, (batch, source length, embed_dim), and its mask, (batch, 1, 1, source length).
+
+        Args:
+            source, source_lens: as in `forward`.
+        """
         mask = padding_mask(source_lens, source.shape[1])
         x = self.embed(self.source_embedding, source)
         for layer in self.encoder:
@@ -132,9 +138,13 @@ class Transformer(nn.Module):
         memory_mask: Tensor | None,
         caches: list[LayerCache] | None = None,
     ) -> Tensor:
-        """Target tokens (batch, length) → features (batch, length, embed_dim).
+        """Features of target tokens, (batch, length, embed_dim).
 
-        With `caches`, one per layer, the tokens go on behind those that the caches hold.
+        Args:
+            target: (batch, length) token ids.
+            memory: encoded source, (batch, source length, embed_dim).
+            memory_mask: (batch, 1, 1, source length), True at real source tokens.
+            caches: one per layer; the target tokens then follow those in the caches.
         """
         x = self.embed(self.target_embedding, target, caches[0].length if caches else 0)
         for i, layer in enumerate(self.decoder):
@@ -143,17 +153,18 @@ class Transformer(nn.Module):
         return self.decoder_norm(x)
 
     def embed(self, embedding: nn.Embedding, tokens: Tensor, start: int = 0) -> Tensor:
-        """Ids (batch, length) of tokens from position `start` on → (batch, length, embed_dim)."""
+        """Embeddings with positions, (batch, length, embed_dim), of ids (batch, length) from `start` on."""
         scaled = embedding(tokens) * math.sqrt(embedding.embedding_dim)
         return self.dropout(self.positions(scaled, start=start))
 
     def start(self, source: Tensor, source_lens: Tensor) -> TransformerState:
-        """Encode the source once, before the first `step`."""
+        """State before the first `step`: the encoded source, and empty caches."""
         memory, mask = self.encode(source, source_lens)
-        needed = None if mask.all() else mask  # asked once, it saves every step the work
-        return TransformerState(memory, needed, [LayerCache() for _ in self.decoder])
+        # Without padding no step needs the mask.
+        memory_mask = None if mask.all() else mask
+        return TransformerState(memory, memory_mask, [LayerCache() for _ in self.decoder])
 
     def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
-        """Logits (batch, target_size) of the token after `tokens` (batch,); the state moves on."""
+        """Logits (batch, target_size) of the token after `tokens`, (batch,) ids; updates the state."""
         features = self.decode(tokens[:, None], state.memory, state.memory_mask, state.caches)
         return self.output(features[:, 0])

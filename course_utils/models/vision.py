@@ -1,6 +1,7 @@
-"""The vision transformer, and images cut into patches.
+"""The vision transformer (ViT), and images cut into patches.
 
-Dosovitskiy et al. (2021), "An image is worth 16×16 words". Taught in *Vision transformers*.
+Dosovitskiy et al. (2021), "An image is worth 16×16 words: Transformers for image recognition at scale".
+Taught in *Vision transformers*.
 """
 
 import torch
@@ -15,16 +16,16 @@ Size = int | tuple[int, int]
 """Height and width in pixels; one number for both."""
 
 POSITION_STD = 0.3
-"""Spread of position vectors at the start: near that of the tokens they are added to, so that a short
-training finds them. (With the usual 0.02 they drown at first; *Vision transformers* measures it.)"""
+"""Standard deviation of the initial position vectors, near that of the tokens they are added to, so that a
+short training learns them. (*Vision transformers* measures it against the usual 0.02.)"""
 
 
 def cut_patches(images: Tensor, size: Size) -> Tensor:
-    """Cut images into rectangles that do not overlap, row by row, each as one vector.
+    """Patches of images, rectangles that do not overlap, row by row, each as one vector.
 
     Args:
         images: (batch, channels, height, width).
-        size: of a patch; its height divides the images' height, its width their width.
+        size: of a patch, in pixels; its height divides the images' height, its width their width.
 
     Returns:
         (batch, number of patches, channels · patch height · patch width); within a patch the channel
@@ -34,8 +35,8 @@ def cut_patches(images: Tensor, size: Size) -> Tensor:
         ValueError: `images` has another number of axes, or `size` does not divide it.
     """
     height, width = _pair(size)
-    whole = images.ndim == 4 and min(height, width) > 0
-    if not whole or images.shape[2] % height or images.shape[3] % width:
+    valid = images.ndim == 4 and min(height, width) > 0
+    if not valid or images.shape[2] % height or images.shape[3] % width:
         raise ValueError(
             f"images has shape {tuple(images.shape)}; (batch, channels, height, width) with sides "
             f"divisible by {size} is needed"
@@ -48,14 +49,13 @@ def cut_patches(images: Tensor, size: Size) -> Tensor:
 def join_patches(
     patches: Tensor, channels: int, height: int, width: int, *, size: Size | None = None
 ) -> Tensor:
-    """Put the images together again: undoes `cut_patches`.
+    """Images that consist of these patches: undoes `cut_patches`.
 
     Args:
         patches: (batch, number of patches, channels · patch height · patch width).
         channels: of the images.
-        height: of the images.
-        width: of the images.
-        size: of a patch; a square by default.
+        height, width: of the images, in pixels.
+        size: of a patch, in pixels; a square by default.
 
     Returns:
         (batch, channels, height, width).
@@ -65,19 +65,22 @@ def join_patches(
     """
     _batch, number, length = patches.shape
     side = round((length / channels) ** 0.5)
-    high, wide = (side, side) if size is None else _pair(size)
-    fits = channels * high * wide == length and number * high * wide == height * width
-    if not fits or height % high or width % wide:
+    patch_height, patch_width = (side, side) if size is None else _pair(size)
+    area = patch_height * patch_width
+    fits = channels * area == length and number * area == height * width
+    if not fits or height % patch_height or width % patch_width:
         raise ValueError(
             f"patches has shape {tuple(patches.shape)}; {number} patches of {length} numbers do "
             f"not make an image of {channels} × {height} × {width}"
         )
-    grid = patches.unflatten(1, (height // high, -1)).unflatten(3, (channels, high, wide))
+    grid = patches.unflatten(1, (height // patch_height, -1))
+    grid = grid.unflatten(3, (channels, patch_height, patch_width))
+    # (batch, rows, columns, channels, height, width) → (batch, channels, rows, height, columns, width)
     return grid.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
 
 
 class PatchEmbedding(nn.Module):
-    """Each patch as one token, E x + b: (batch, channels, height, width) → (batch, patches, embed_dim).
+    """Tokens E x + b, one for each patch x: (batch, channels, height, width) → (batch, patches, embed_dim).
 
     x is the patch as `cut_patches` gives it, E is (embed_dim, channels · patch height · patch width),
     the same for all patches. A convolution whose stride is its kernel is the same map; on a CPU the
@@ -104,7 +107,7 @@ class PatchEmbedding(nn.Module):
 
 
 class ViT(nn.Module):
-    """Vision transformer: patches and a class token, pre-norm blocks with GELU, a linear output layer.
+    """Vision transformer: patches and a class token, layers with the norm first, a linear output layer.
 
         z₀ = [x_class; E x₁; …; E x_m] + P,   z_ℓ = layer_ℓ(z_ℓ₋₁),   logits = W norm(z_L)_class + b
 
@@ -120,7 +123,7 @@ class ViT(nn.Module):
         num_heads: of the attention; divides `embed_dim`.
         ffn_dim: size of the hidden layer of the position-wise network.
         num_layers: number of blocks.
-        dropout: as in `layers.EncoderLayer`; it also falls on the tokens that enter.
+        dropout: as in `layers.EncoderLayer`, and on the tokens that enter.
         eps: as in `layers.EncoderLayer`.
 
     Raises:
@@ -175,17 +178,18 @@ class ViT(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(batch, channels, height, width) → logits (batch, num_classes), read off the class token.
+        """Logits (batch, num_classes) of images (batch, channels, height, width), from the class token.
 
-        That is why the last layer computes this token alone, unless somebody looks inside, with
-        `record_attention` or `interventions`.
+        The last layer computes this token only, except inside `record_attention` and `interventions`.
         """
         return self.output(self.tokens(images, first=None if is_observed() else 1)[:, 0])
 
     def tokens(self, images: Tensor, *, first: int | None = None) -> Tensor:
-        """What the layers make of every token: (batch, 1 + patches, embed_dim), class token first.
+        """Outputs of the layers, (batch, 1 + patches, embed_dim), class token first.
 
-        With `first`, the last layer computes only so many of them.
+        Args:
+            images: as in `forward`.
+            first: number of tokens that the last layer computes; all by default.
         """
         x = self.embed(images)
         for layer in self.layers[:-1]:
@@ -193,7 +197,11 @@ class ViT(nn.Module):
         return self.norm(self.layers[-1](x, first=first))
 
     def embed(self, images: Tensor) -> Tensor:
-        """The tokens that enter the layers: (batch, 1 + patches, embed_dim), class token first."""
+        """Tokens that enter the layers, (batch, 1 + patches, embed_dim), class token first.
+
+        Raises:
+            ValueError: the images have another size or number of channels.
+        """
         if images.shape[1:] != self.image_shape:
             raise ValueError(
                 f"images has shape {tuple(images.shape)}; "
@@ -205,4 +213,5 @@ class ViT(nn.Module):
 
 
 def _pair(size: Size) -> tuple[int, int]:
+    """Height and width."""
     return (size, size) if isinstance(size, int) else size
