@@ -12,7 +12,7 @@ from course_utils.files import ROOT
 from course_utils.kit.exercises import Exercise
 from course_utils.kit.registry import checks
 from course_utils.studio import graders, manifest
-from course_utils.studio.pairs import read_source
+from course_utils.studio.notebook_files import read_source
 
 COURSE = manifest.load(files=False)
 

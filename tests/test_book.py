@@ -19,8 +19,8 @@ from course_utils.files import ROOT
 from course_utils.kit.explorer import Explorer
 from course_utils.kit.mime import MADE_BY
 from course_utils.kit.page import MAX_BYTES
-from course_utils.kit.rich_text import marked
-from course_utils.studio import StudioError, manifest, pairs
+from course_utils.kit.rich_text import to_html
+from course_utils.studio import StudioError, manifest, notebook_files
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import check, pages, transforms, widgets
 from course_utils.studio.book.transforms import Page, tags
@@ -70,7 +70,7 @@ def execute(course, source: str = SOURCE, *outputs) -> None:
     """Write the chapter's notebook as if its source had been run, with these outputs in its code cell."""
     (chapter,) = course.chapters
     chapter.source.write_text(source)
-    notebook = pairs.read_source(chapter.source)
+    notebook = notebook_files.read_source(chapter.source)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.execution_count, cell.outputs = 1, list(outputs)
@@ -136,7 +136,7 @@ def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
     card = card[: card.index("After it.")]
     assert "build · 5 minutes" in card[0] and card[1:3] == ["Write it.", CHAPTER[5].source]
     for asked in cu.checks.average_weights.properties:
-        assert marked(asked.sentence) in card[3] and marked(asked.hints[0]) in card[4]
+        assert to_html(asked.sentence) in card[3] and to_html(asked.hints[0]) in card[4]
     assert card[5:] == ["def s():\n    return 2", "</details></div>", "</div>"]
 
 

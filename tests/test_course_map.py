@@ -14,7 +14,7 @@ from course_utils.studio.book.pages import STATIC
 from course_utils.studio.book.transforms import next_cards
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
-from course_utils.studio.paths import legs, onward, spans
+from course_utils.studio.paths import legs, next_chapters, spans
 
 COURSE = load(files=False).whole
 WHOLE = CourseMap(COURSE)
@@ -95,7 +95,8 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     file.write_text(
         "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<body>{COVER}{WHOLE._repr_html_()}<div style='height: 3000px'></div><h2 id=take-aways>End</h2>{QUIZ}"
-        f"<style>svg {{ width: 100% }}</style>{next_cards(onward(COURSE, COURSE.chapters[1]))}<script>{script}</script>"
+        "<style>svg { width: 100% }</style>"
+        f"{next_cards(next_chapters(COURSE, COURSE.chapters[1]))}<script>{script}</script>"
     )
     context = browser.new_context(viewport={"width": width, "height": 800})
     page = context.new_page()

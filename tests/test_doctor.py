@@ -9,7 +9,7 @@ import torch
 import course_utils as cu
 from course_utils.data import registry
 from course_utils.kit import doctor
-from course_utils.studio import manifest, pairs
+from course_utils.studio import manifest, notebook_files
 
 
 def memory(free: float):
@@ -114,6 +114,10 @@ def test_a_page_shows_nothing_of_its_authors_machine(monkeypatch):
     report = cu.doctor()
     assert {finding.mark for finding in report.values()} == {"·"}
     notebooks = manifest.load(files=False).whole.notebooks
-    made = [cell for notebook in notebooks for cell in pairs.read(notebook.ipynb).cells]
+    made = [
+        cell
+        for notebook in notebooks
+        for cell in notebook_files.read_notebook(notebook.ipynb).cells
+    ]
     (shown,) = [cell for cell in made if cell.source == "cu.doctor()"]
     assert shown.outputs[0].data["text/plain"] == repr(report)

@@ -269,7 +269,7 @@ def test_starting_over_replaces_no_cell_that_is_not_kept(run, monkeypatch, unkep
 
 
 def test_every_exercise_has_its_stub_in_the_repository():
-    assert set(dir(cu.checks)) <= set(exercises.of_the_repository())
+    assert set(dir(cu.checks)) <= set(exercises.repository_stubs())
 
 
 @contextmanager

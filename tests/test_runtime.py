@@ -186,7 +186,7 @@ for place, old in zip(places, before):
 def test_in_a_kernel_of_the_course_optimizers_step_without_the_compiler_and_as_with_it():
     code = f"""
 import runpy, sys
-assert not set(runpy.run_path({str(kernel.STARTUP)!r})) & {{"spare_the_compiler", "sys"}}
+assert not set(runpy.run_path({str(kernel.STARTUP)!r})) & {{"defer_compiler_import", "sys"}}
 import torch
 
 def trained():

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from course_utils.studio.pairs import text_digest
+from course_utils.studio.notebook_files import text_digest
 from course_utils.studio.saving import keep_if_unedited
 
 

@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from playwright.sync_api import expect
 
-from course_utils.studio import manifest, pairs
+from course_utils.studio import manifest, notebook_files
 from course_utils.studio.book.transforms import tags
 from course_utils.studio.teaching import slides
 
@@ -81,13 +81,15 @@ def test_where_cells_are_tagged_they_alone_begin_slides():
     (first, second), _ = kinds(slides.slides(tagged))
     assert first[0].startswith("## One") and first[1] == "draw()" and len(first) == 4
     assert second[0].startswith("### Exercise 1") and "return 1" not in "".join(second)
-    assert pairs.bare(copy.deepcopy(tagged)).cells[2].metadata["tags"] == ["slide"]
+    assert notebook_files.normalize(copy.deepcopy(tagged)).cells[2].metadata["tags"] == ["slide"]
 
 
 def test_a_deck_tells_no_answer_of_a_prediction_and_no_solution():
     chapter = next(one for one in COURSE.chapters if one.slug == "kernel_regression")
     page = slides.deck(chapter, COURSE)
-    solutions = [one for one in pairs.read(chapter.ipynb).cells if "solution" in tags(one)]
+    solutions = [
+        one for one in notebook_files.read_notebook(chapter.ipynb).cells if "solution" in tags(one)
+    ]
     assert solutions and "_solution" not in page and "cu.predict" not in page
     assert page.count("<fieldset") > 5 and 'class="notes"' in page
 

@@ -45,7 +45,10 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
         "10": ("03_scoring_functions", "07_self_attention"),
         "15": ("10_transformer",),
     }
-    assert six.lacking == "Needed, and left out: 04 (by 07), 04 (by 10), 08 (by 10), 09 (by 10)."
+    assert (
+        six.missing_prerequisites
+        == "Needed, and left out: 04 (by 07), 04 (by 10), 08 (by 10), 09 (by 10)."
+    )
     assert six.after(six.chapters[1]).notebook == "03_scoring_functions"
     assert [page.notebook for page in six.chosen(["04"])] == ["04_masks", "04_masks_further"]
     assert len(six.chosen([])) == len(six.notebooks)

@@ -151,7 +151,7 @@ def start_over(exercise: str) -> str:
     shell = get_ipython()
     if shell is None:
         return stub
-    function = exercises.defined(stub)
+    function = exercises.defined_name(stub)
     answer = ""
     for text in (cell_of(shell.user_ns.get(function)), shell.history_manager.input_hist_raw[-1]):
         lines = [line for line in text.splitlines() if f".{name}.start_over(" not in line]

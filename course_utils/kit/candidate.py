@@ -12,7 +12,7 @@ from typing import Any
 
 from course_utils.kit.answers import cell_file
 from course_utils.kit.expect import Unmet, WrongKind, kind_of
-from course_utils.kit.tracing import counted
+from course_utils.kit.tracing import counting_calls
 from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
@@ -102,7 +102,7 @@ def _without(forbids: frozenset[str]) -> Iterator[None]:
         yield
         return
     error = None
-    with counted() as calls:
+    with counting_calls() as calls:
         try:
             yield
         except Exception as raised:

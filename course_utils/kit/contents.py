@@ -10,7 +10,7 @@ from pathlib import Path
 from course_utils.files import ROOT
 
 
-def is_called(notebook: str, name: str) -> bool:
+def matches(notebook: str, name: str) -> bool:
     """Whether a chapter, ``"04_masks"``, goes by this name: its number, its slug, or both."""
     return name in (notebook.partition("_")[0], slug(notebook), notebook)
 
@@ -32,7 +32,7 @@ def left_out(book: Path = ROOT / "book.toml") -> set[str]:
     table = _table(book)
     names = table.get("course", {}).get("chapters", ())
     notebooks = {chapter["notebook"] for chapter in table.get("chapter", ())}
-    return {n for n in notebooks if names and not any(is_called(n, name) for name in names)}
+    return {n for n in notebooks if names and not any(matches(n, name) for name in names)}
 
 
 def following(name: str, book: Path = ROOT / "book.toml") -> tuple[str, str]:

@@ -81,7 +81,7 @@ class Exercise:
 
     @property
     def _called(self) -> tuple[str, str]:
-        call = CALL.search(text_of(self.check)) if self.check else None
+        call = CALL.search(cell_text(self.check)) if self.check else None
         return (call[1], call[2]) if call else ("", "")
 
     @property
@@ -90,15 +90,15 @@ class Exercise:
         return None not in (self.stub, self.check, self.solution) and bool(self.name)
 
     @property
-    def solved(self) -> str:
+    def solution_code(self) -> str:
         """The code of the solution, without the check that ends it."""
-        source = text_of(self.solution) if self.solution else ""
+        source = cell_text(self.solution) if self.solution else ""
         return CALL.sub("", source).strip()
 
     @property
     def answer(self) -> str:
         """The solution, under the name that the stub has."""
-        return f"{self.solved}\n\n\n{self.function} = {self.function}_solution"
+        return f"{self.solution_code}\n\n\n{self.function} = {self.function}_solution"
 
 
 def exercises(cells: Iterable[Cell]) -> list[Exercise]:
@@ -111,9 +111,9 @@ def exercises(cells: Iterable[Cell]) -> list[Exercise]:
     current: Exercise | None = None
     for place, cell in enumerate(cells):
         if cell["cell_type"] == "markdown":
-            for level, heading, text in sections(text_of(cell)):
+            for level, heading, text in sections(cell_text(cell)):
                 if level:
-                    current = _begun(place, heading, text) if level == DEEPEST else None
+                    current = _new_exercise(place, heading, text) if level == DEEPEST else None
                     found += [current] if current else []
             continue
         tags = cell["metadata"].get("tags", ())
@@ -128,7 +128,7 @@ def exercises(cells: Iterable[Cell]) -> list[Exercise]:
     return found
 
 
-def _begun(place: int, heading: str, text: str) -> Exercise | None:
+def _new_exercise(place: int, heading: str, text: str) -> Exercise | None:
     if not (title := TITLE.match(heading)):
         return None
     first, _, rest = text.strip().partition("\n")
@@ -159,7 +159,7 @@ def prose_lines(text: str) -> Iterator[str]:
         yield "" if fenced or fence else line
 
 
-def text_of(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     """A cell's text, which a file may have in lines."""
     return "".join(cell["source"])
 
@@ -167,7 +167,7 @@ def text_of(cell: Cell) -> str:
 # Stubs, as they were handed out -----------------------------------------------------------------
 
 
-def defined(stub: str) -> str:
+def defined_name(stub: str) -> str:
     """The function or class that a stub is to become; empty if it defines none."""
     definition = re.search(r"^(?:class|def)\s+(\w+)", stub, re.MULTILINE)
     return definition[1] if definition else ""
@@ -184,20 +184,20 @@ def stub(name: str) -> str:
     Raises:
         LookupError: it is not there.
     """
-    stubs = _handed_out() or of_the_repository(f"cu.checks.{name}(")
+    stubs = _handout_stubs() or repository_stubs(f"cu.checks.{name}(")
     if name not in stubs:
         raise LookupError(f"{name}: no stub is stored here; download its notebook again.")
     return stubs[name]
 
 
 @cache
-def _handed_out() -> dict[str, str]:
+def _handout_stubs() -> dict[str, str]:
     file = ROOT / STUBS
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 @cache
-def of_the_repository(holding: str = "") -> dict[str, str]:
+def repository_stubs(holding: str = "") -> dict[str, str]:
     """The stubs of the notebooks that hold a text, by the names of their checks.
 
     They are read from the sources, which students leave alone. A wheel has only notebooks, and nobody works there.
@@ -208,7 +208,7 @@ def of_the_repository(holding: str = "") -> dict[str, str]:
     pages = (_cells(file, text) for file, text in texts.items() if holding in text)
     found = (exercise for page in pages for exercise in exercises(page))
     return {
-        exercise.name: text_of(exercise.stub)
+        exercise.name: cell_text(exercise.stub)
         for exercise in found
         if exercise.stub and exercise.name
     }

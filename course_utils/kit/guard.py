@@ -1,4 +1,4 @@
-"""Claims that a page makes, each with the conditions that it depends on.
+"""Guards: claims that a page makes, each with the conditions that it depends on.
 
 A reader may change any number above a claim, so a claim that fails shows a sentence and stops nothing. Under the tests
 and `make notebooks`, which set COURSE_STRICT=1, it raises.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 NO_LONGER = "With the numbers that are on this page now, one of its claims no longer holds"
-"""How the sentence for a reader begins; `studio.parameter_sweep` looks for it."""
+"""The beginning of the sentence for a reader; `studio.parameter_sweep` looks for it."""
 
 LONGEST = 160  # characters of code or of an error, in a sentence
 
@@ -24,7 +24,7 @@ def strict() -> bool:
 # A claim and its conditions ---------------------------------------------------------------------
 
 
-class guard:  # lower case: it is read as a verb, with cu.guard("…")
+def guard(claim: str, *, given: bool = True) -> "Guard":
     """A claim with the conditions that it depends on, each a plain `assert` in the block.
 
         with cu.guard("A narrow window follows the noise."):
@@ -42,28 +42,34 @@ class guard:  # lower case: it is read as a verb, with cu.guard("…")
         claim: one sentence, as the page says it.
         given: whether the page's numbers are those that the claim is about, as they are when it is committed.
 
-    Attributes:
-        claim: the same.
-        held: True or False after the block; None before, and where the claim is about other numbers.
-
     Raises:
         TypeError: `claim` is not a text, as in `@guard` without parentheses.
         ValueError: it is empty.
         AssertionError: with COURSE_STRICT=1, a condition does not hold or cannot be computed, or `given` is false.
     """
+    if not isinstance(claim, str):
+        raise TypeError(f"got claim={claim!r}, expected a text; write guard('one sentence')")
+    if not claim.strip():
+        raise ValueError(
+            "got an empty claim, expected one sentence that says what the conditions are for"
+        )
+    return Guard(" ".join(claim.split()), given)
 
-    def __init__(self, claim: str, *, given: bool = True) -> None:
-        """Nothing happens before the block."""
-        if not isinstance(claim, str):
-            raise TypeError(f"got claim={claim!r}, expected a text; write guard('one sentence')")
-        if not claim.strip():
-            raise ValueError(
-                "got an empty claim, expected one sentence that says what the conditions are for"
-            )
-        self.claim, self.given = " ".join(claim.split()), given
+
+class Guard:
+    """The block of a claim, as `guard` makes it.
+
+    Attributes:
+        claim: the sentence, in one line.
+        given: as in `guard`.
+        held: True or False after the block; None before, and where the claim is about other numbers.
+    """
+
+    def __init__(self, claim: str, given: bool) -> None:
+        self.claim, self.given = claim, given
         self.held: bool | None = None
 
-    def __enter__(self) -> "guard":
+    def __enter__(self) -> "Guard":
         return self
 
     def __exit__(

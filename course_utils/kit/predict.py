@@ -3,7 +3,7 @@
 The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
 few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is not shown until
 then. The model or explorer nearby can be moved to what was asked for. Nothing waits for it and nothing is stored,
-so that running all cells is as without it. Texts are as `rich_text.marked` reads them; write Unicode rather than TeX.
+so that running all cells is as without it. Texts are as `rich_text.to_html` reads them; write Unicode rather than TeX.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.kit.assets import asset
-from course_utils.kit.rich_text import attribute, marked
+from course_utils.kit.rich_text import json_attribute, to_html
 
 HANDLE = "Drag to your guess"
 CLOSE = 0.05
@@ -87,7 +87,7 @@ def predict(
         raise TypeError(
             f"got options={options!r}, expected several texts or the two ends of a range"
         )
-    task |= {"question": marked(question), "why": marked(why)}
+    task |= {"question": to_html(question), "why": to_html(why)}
     if shows:
         task["shows"] = dict(shows)
     return Prediction(question, tuple(options) if "choices" in task else (), task)
@@ -100,9 +100,9 @@ def _choice(choices: Sequence[str], answer: Any, wrong: Mapping) -> dict[str, An
         raise ValueError(f"answer={answer!r} is not among the options {choices!r}")
     _check_reasons(wrong, set(choices) - {answer})
     return {
-        "choices": [marked(choice) for choice in choices],
+        "choices": [to_html(choice) for choice in choices],
         "answer": choices.index(answer),
-        "reasons": ["" if choice == answer else marked(wrong[choice]) for choice in choices],
+        "reasons": ["" if choice == answer else to_html(wrong[choice]) for choice in choices],
     }
 
 
@@ -128,9 +128,9 @@ def _number(
         "high": high,
         "answer": float(f"{answer:.6g}"),
         "within": within,
-        "less": marked(wrong["less"]),
-        "more": marked(wrong["more"]),
-        "known": [[value, marked(wrong[value])] for value in mistakes],
+        "less": to_html(wrong["less"]),
+        "more": to_html(wrong["more"]),
+        "known": [[value, to_html(wrong[value])] for value in mistakes],
     }
 
 
@@ -169,7 +169,7 @@ def _page(task: dict[str, Any]) -> str:
         )
     hidden = {key: value for key, value in task.items() if key not in ("question", "choices")}
     return (
-        f'<form class="cu-predict mathjax_ignore" data-task="{attribute(hidden)}" autocomplete="off">'
+        f'<form class="cu-predict mathjax_ignore" data-task="{json_attribute(hidden)}" autocomplete="off">'
         f"<style>{asset('predict.css')}</style><fieldset><legend>{task['question']}</legend>"
         f'<div class="answers">{answers}</div></fieldset><div class="said" tabindex="-1"></div>'
         f"<script>{{{asset('predict.js')}}}</script></form>"

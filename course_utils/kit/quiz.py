@@ -20,7 +20,7 @@ from course_utils.files import LESSONS, ROOT
 from course_utils.kit.assets import asset
 from course_utils.kit.contents import following, titles
 from course_utils.kit.contents import slug as slug_of
-from course_utils.kit.rich_text import attribute, marked, quiz_file
+from course_utils.kit.rich_text import json_attribute, quiz_file, to_html
 
 RECALLED = 2
 """So many questions a recall asks."""
@@ -72,14 +72,14 @@ class Quiz:
         kind: "quiz" at a chapter's end, "section" within it, "recall" at its start.
         questions: those that are shown.
         spare: others that a recall may show instead, because the reader has missed them.
-        onward: notebook and title of the next chapter, linked when all questions are answered.
+        next_chapter: notebook and title, linked when all questions are answered.
     """
 
     title: str
     kind: str
     questions: tuple[Question, ...]
     spare: tuple[Question, ...] = ()
-    onward: tuple[str, str] = ("", "")
+    next_chapter: tuple[str, str] = ("", "")
 
     def __repr__(self) -> str:
         return self.title
@@ -107,7 +107,7 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book
     if not ids:
         end = tuple(question for question in questions if not question.section)
         title = f"Quiz {slug}: {len(end)} questions"
-        return Quiz(title, "quiz", end, onward=following(slug, book))
+        return Quiz(title, "quiz", end, next_chapter=following(slug, book))
     named = {question.id: question for question in questions if question.id}
     for unknown in (name for name in ids if name not in named):
         close = get_close_matches(unknown, named, n=1)
@@ -214,14 +214,14 @@ def _form(shown: Quiz) -> str:
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
         f"<style>{asset('quiz.css')}</style>{''.join(asked)}{more if spare else ''}"
-        f'{_link(shown.onward)}<p class="plain">Run this cell to answer.</p>'
+        f'{_link(shown.next_chapter)}<p class="plain">Run this cell to answer.</p>'
         f"<script>{{{asset('quiz.js')}}}</script></form>"
     )
 
 
-def _link(onward: tuple[str, str]) -> str:
+def _link(next_chapter: tuple[str, str]) -> str:
     """A link to the next chapter, which the script shows at the end; empty without one."""
-    notebook, title = onward
+    notebook, title = next_chapter
     if not notebook:
         return ""
     text = f"Next: {notebook.partition('_')[0]} · {html.escape(title)}"
@@ -235,17 +235,17 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
     many = sum(answer.correct for answer in answers) > 1
     kind, hint = ("checkbox", " (More than one is right.)") if many else ("radio", "")
     options = "".join(
-        f'<label><input type="{kind}" name="{number}"> <span>{marked(answer.text)}</span></label>'
+        f'<label><input type="{kind}" name="{number}"> <span>{to_html(answer.text)}</span></label>'
         for answer in answers
     )
     source = ""
     if sources is not None:
         chapter = sources.get(question.slug, question.slug.replace("_", " ").capitalize())
         source = f'<p class="source"><span>From</span> {chapter}.</p>'
-    key = attribute([[answer.correct, marked(answer.why)] for answer in answers])
+    key = json_attribute([[answer.correct, to_html(answer.why)] for answer in answers])
     return (
         f'<fieldset data-key="{question.key}" data-answers="{key}">'
-        f"<legend>{marked(question.text)}{hint}</legend>{source}{options}</fieldset>"
+        f"<legend>{to_html(question.text)}{hint}</legend>{source}{options}</fieldset>"
     )
 
 

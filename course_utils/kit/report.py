@@ -8,7 +8,7 @@ from typing import Any
 
 from course_utils.kit import exercises
 from course_utils.kit.guard import strict
-from course_utils.kit.rich_text import marked
+from course_utils.kit.rich_text import to_html
 
 STUB = "not done yet. Fill in the cell above and run it, then this one."
 
@@ -119,13 +119,13 @@ class Report:
         if self.done and not self.ours:
             with suppress(LookupError):
                 stub = exercises.stub(self.name)
-        over = {"stub": stub, "defines": exercises.defined(stub), "name": self.name}
+        over = {"stub": stub, "defines": exercises.defined_name(stub), "name": self.name}
         data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in over.items() if stub)
         state = "open" if not self.done else "right" if self.passed else "wrong"
         head, *about = self.headline.removeprefix(self.name).splitlines()
-        lines = [f'<p class="headline"><code>{self.name}</code>{marked(head)}</p>']
+        lines = [f'<p class="headline"><code>{self.name}</code>{to_html(head)}</p>']
         lines += [
-            f"<p>{marked(line)}</p>" for line in [*about, *["It will test:"] * (not self.done)]
+            f"<p>{to_html(line)}</p>" for line in [*about, *["It will test:"] * (not self.done)]
         ]
         listed = "" if self.ours and self.passed else "".join(self._rows())
         return (
@@ -147,9 +147,9 @@ class Report:
                 more = f'<p class="reason">{reason}</p>'
             if self.done and place == self.held:
                 first, *others = numbered(self.hints)
-                more += f'<p class="hint">{marked(first)}</p>{_folded(others)}'
+                more += f'<p class="hint">{to_html(first)}</p>{_folded(others)}'
             yield (
-                f'<li class="{kind}"><span class="mark">{mark}</span> {marked(sentence)}{note}{more}</li>'
+                f'<li class="{kind}"><span class="mark">{mark}</span> {to_html(sentence)}{note}{more}</li>'
             )
 
 
@@ -160,7 +160,7 @@ def _folded(hints: Sequence[str]) -> str:
     name, _, text = hints[0].partition(": ")
     return (
         f'<details><summary data-lm-suppress-shortcuts="true">{name}</summary>'
-        f'<p class="hint">{marked(text)}</p>{_folded(hints[1:])}</details>'
+        f'<p class="hint">{to_html(text)}</p>{_folded(hints[1:])}</details>'
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from course_utils.files import LESSONS
 
 
-def marked(text: str) -> str:
+def to_html(text: str) -> str:
     """A text as HTML, in one line, with `code`, *emphasis* and **strong** words marked."""
     parts = re.split(r"`([^`]+)`", html.escape(" ".join(text.split())))  # text, code, text, …
     parts[::2] = map(_emphasized, parts[::2])
@@ -26,7 +26,7 @@ def _emphasized(text: str) -> str:
     return re.sub(r"\*(?![\s*])([^*]+)(?<!\s)\*", r"<em>\1</em>", text)
 
 
-def attribute(data: Any) -> str:
+def json_attribute(data: Any) -> str:
     """Plain data as the value of an HTML attribute: JSON, which a page's script reads when it is needed."""
     return html.escape(json.dumps(data, ensure_ascii=False, sort_keys=True))
 

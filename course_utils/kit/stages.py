@@ -15,12 +15,12 @@ from importlib import import_module
 from course_utils.files import LESSONS
 from course_utils.kit.assets import asset
 from course_utils.kit.drawings.canvas import Canvas
-from course_utils.kit.rich_text import marked
+from course_utils.kit.rich_text import to_html
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The texts of one stage, as `rich_text.marked` reads them.
+    """The texts of one stage, as `rich_text.to_html` reads them.
 
     Attributes:
         title: a phrase.
@@ -100,4 +100,4 @@ def stages(slug: str) -> Stages:
 
 def _rich(text: str) -> str:
     """A text as HTML, with the indices of W_Q or H_0 set low."""
-    return re.sub(r"\b([A-Z])_(\w)\b", r"<i>\1</i><sub>\2</sub>", marked(text))
+    return re.sub(r"\b([A-Z])_(\w)\b", r"<i>\1</i><sub>\2</sub>", to_html(text))

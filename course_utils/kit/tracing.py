@@ -14,15 +14,15 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 
-def calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
+def count_calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
     """How often a function calls each of PyTorch's and of the course's, by name."""
-    with counted() as counts:
+    with counting_calls() as counts:
         function(*inputs)
     return counts
 
 
 @contextmanager
-def counted() -> Iterator[Counter[str]]:
+def counting_calls() -> Iterator[Counter[str]]:
     """The calls in the block, by name, however a function is imported; those of the kit and studio are left out.
 
     A method's name holds that of its class: `DecoderLayer.forward`.

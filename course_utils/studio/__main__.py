@@ -70,12 +70,12 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _sync(options: argparse.Namespace) -> int:
-    from course_utils.studio import pairs
+    from course_utils.studio import notebook_files
 
     status = 0
     for chapter in manifest.load(options.book, files=False).chosen(options.chapters):
         try:
-            line = pairs.sync(chapter.source, chapter.ipynb)
+            line = notebook_files.sync(chapter.source, chapter.ipynb)
         except StudioError as error:
             status, line = 1, str(error)
         if line:
@@ -102,7 +102,7 @@ def _handout(options: argparse.Namespace) -> None:
         print(f"The exercises for {options.tool} are in {to}, with a README.md")
     else:
         handout.build(course, course.root, to)
-        print("\n".join(filter(None, [course.lacking, f"The handout is in {to}"])))
+        print("\n".join(filter(None, [course.missing_prerequisites, f"The handout is in {to}"])))
 
 
 def _slides(options: argparse.Namespace) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.exercises import Exercise, exercises, text_of
+from course_utils.kit.exercises import Exercise, cell_text, exercises
 from course_utils.kit.needed import dependencies
 from course_utils.studio import StudioError
 from course_utils.studio.handout import make_room, template
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
-from course_utils.studio.pairs import KERNEL, LANGUAGE, name_cells, read_source
+from course_utils.studio.notebook_files import KERNEL, LANGUAGE, read_source, set_cell_ids
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -80,7 +80,7 @@ def sheet(page: Chapter, tool: str) -> "NotebookNode | None":
             cells.append(new_code_cell(code))
         cells += TOOLS[tool](exercise)
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
-    return name_cells(new_notebook(cells=cells, metadata=metadata))
+    return set_cell_ids(new_notebook(cells=cells, metadata=metadata))
 
 
 def _without_link(link) -> str:
@@ -133,8 +133,8 @@ def for_nbgrader(exercise: Exercise) -> Iterator["NotebookNode"]:
 
     mark = f"cu.checks.{exercise.name}.mark({exercise.function})"
     answer = f"### BEGIN SOLUTION\n{exercise.answer}\n### END SOLUTION"
-    yield cell("answer", f"{text_of(exercise.stub)}\n\n\n{answer}")
-    yield cell("check", text_of(exercise.check), tags=["check"])
+    yield cell("answer", f"{cell_text(exercise.stub)}\n\n\n{answer}")
+    yield cell("check", cell_text(exercise.check), tags=["check"])
     total = points(exercise)
     yield cell(
         "points",
@@ -154,9 +154,9 @@ def for_otter(exercise: Exercise) -> Iterator["NotebookNode"]:
     settings = f"name: {exercise.name}\npoints: {total}\ncheck_cell: false"
     yield new_raw_cell(f"# BEGIN QUESTION\n{settings}")
     yield new_raw_cell("# BEGIN SOLUTION")
-    yield new_code_cell(f"{text_of(exercise.stub)}\n\n\n{answer}")
+    yield new_code_cell(f"{cell_text(exercise.stub)}\n\n\n{answer}")
     yield new_raw_cell("# END SOLUTION")
-    yield new_code_cell(text_of(exercise.check), metadata={"tags": ["otter_ignore"]})
+    yield new_code_cell(cell_text(exercise.check), metadata={"tags": ["otter_ignore"]})
     yield new_raw_cell("# BEGIN TESTS")
     for index in range(total):
         yield new_code_cell(f"# HIDDEN\nassert {mark}.holds({index}), {mark}")

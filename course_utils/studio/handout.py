@@ -5,11 +5,18 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.kit.exercises import STUBS, exercises, text_of
+from course_utils.kit.exercises import STUBS, cell_text, exercises
 from course_utils.kit.release import release
 from course_utils.studio import StudioError
 from course_utils.studio.manifest import Manifest
-from course_utils.studio.pairs import UnreadableError, bare, is_edited, read, read_source, write
+from course_utils.studio.notebook_files import (
+    UnreadableError,
+    is_edited,
+    normalize,
+    read_notebook,
+    read_source,
+    write_notebook,
+)
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -69,8 +76,8 @@ def build(course: Manifest, root: Path, to: Path) -> None:
     for chapter in course.notebooks:
         notebook, _ = without(fit(read_source(chapter.source), course, chapter), {})
         notebook.cells.insert(1, setup_cell(course))
-        write(bare(notebook), to / "notebooks" / chapter.ipynb.name)
-        stubs |= {e.name: text_of(e.stub) for e in exercises(notebook.cells) if e.stub}
+        write_notebook(normalize(notebook), to / "notebooks" / chapter.ipynb.name)
+        stubs |= {e.name: cell_text(e.stub) for e in exercises(notebook.cells) if e.stub}
     texts = {
         "README.md": template("handout.md", release=release()),
         "Makefile": template("handout.makefile.txt"),
@@ -106,7 +113,7 @@ def make_room(to: Path, head: str) -> None:
 
 def _is_edited(file: Path) -> bool:
     try:
-        return is_edited(read(file))
+        return is_edited(read_notebook(file))
     except UnreadableError:
         return True
 

@@ -22,9 +22,9 @@ def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {"PYTHONSTARTUP": str(STARTUP), **environ}
 
 
-def spare_the_compiler() -> None:
+def defer_compiler_import() -> None:
     """From now on, `import torch._dynamo` is put off until somebody compiles."""
-    sys.meta_path.insert(0, _Later())
+    sys.meta_path.insert(0, _CompilerFinder())
 
 
 LANGUAGE = {
@@ -36,7 +36,7 @@ LANGUAGE = {
 """What a notebook of the course says of its language: no version, which would differ from machine to machine."""
 
 
-def describe_language() -> None:
+def set_language_info() -> None:
     """Describe the language as the notebooks do, so that Lab finds nothing to save in one just opened."""
     from ipykernel.ipkernel import IPythonKernel
 
@@ -63,7 +63,7 @@ class _StandIn(ModuleType):
         return getattr(self, name)
 
 
-class _Later:
+class _CompilerFinder:
     """Finds the compiler, and is its loader until it is asked for; then it finds nothing any more."""
 
     def find_spec(

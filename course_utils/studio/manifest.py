@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from course_utils.files import ROOT
-from course_utils.kit.contents import is_called
+from course_utils.kit.contents import matches
 from course_utils.studio import StudioError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 """The question of a chapter: the first bold words of its text that end so."""
 
 
-def asked(text: str) -> str:
+def find_question(text: str) -> str:
     """What a chapter's first text asks, in Markdown; empty if it asks nothing."""
     match = QUESTION.search(text)
     return " ".join(match[1].split()) if match else ""
@@ -89,13 +89,13 @@ class Chapter:
         """Its text, read from its source, else from its notebook; an empty one without both."""
         from nbformat.v4 import new_notebook  # slow to import, as the others
 
-        from course_utils.studio import page, pairs
+        from course_utils.studio import notebook_files, page
 
         if self.source.is_file():
-            return page.Page(pairs.read_source(self.source))
+            return page.Page(notebook_files.read_source(self.source))
         try:
-            return page.Page(pairs.read(self.ipynb))
-        except (OSError, pairs.UnreadableError):
+            return page.Page(notebook_files.read_notebook(self.ipynb))
+        except (OSError, notebook_files.UnreadableError):
             return page.Page(new_notebook())
 
     @property
@@ -106,7 +106,7 @@ class Chapter:
     @property
     def question(self) -> str:
         """What the chapter asks at its start; empty if it asks nothing, or isn't there."""
-        return "".join(asked(cell.source) for cell in self.page.notebook.cells[:1])
+        return "".join(find_question(cell.source) for cell in self.page.notebook.cells[:1])
 
     def pages(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
@@ -174,7 +174,7 @@ class Manifest:
         return {p.ipynb.name: p for p in self.whole.notebooks if p.notebook not in chosen}
 
     @property
-    def lacking(self) -> str:
+    def missing_prerequisites(self) -> str:
         """The chapters left out that chosen ones need, as a sentence; empty if none."""
         chosen = {chapter.notebook for chapter in self.chapters}
         needs = [
@@ -307,7 +307,7 @@ def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
     """The course of the chapters that go by these names; all of it without a name."""
     stems: set[str] = set()
     for index, name in enumerate(names):
-        found = {c.notebook for c in course.chapters if is_called(c.notebook, name)}
+        found = {c.notebook for c in course.chapters if matches(c.notebook, name)}
         if not found - stems:
             stems_known = ", ".join(chapter.notebook for chapter in course.chapters)
             problem = "is chosen already" if found else f"is none of {stems_known}"

@@ -25,17 +25,17 @@ from course_utils.files import ROOT
 from course_utils.kit.mime import WIDGET_VIEW
 from course_utils.studio import StudioError, kernel, rules
 from course_utils.studio.manifest import Chapter
-from course_utils.studio.page import Page
-from course_utils.studio.pairs import (
+from course_utils.studio.notebook_files import (
     UnreadableError,
-    bare,
     differences,
     is_edited,
-    read,
+    normalize,
+    read_notebook,
     read_source,
     sync,
-    write,
+    write_notebook,
 )
+from course_utils.studio.page import Page
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
 MEASURED = "nbval-ignore-output"  # the tag of a cell that prints other numbers at each run
@@ -102,7 +102,7 @@ def _let_interrupts_through(**_: object) -> None:
 def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop, in place, what differs between two runs or machines and says nothing to a reader."""
     executed = 0
-    for cell in bare(notebook).cells:
+    for cell in normalize(notebook).cells:
         if cell.cell_type == "code":
             if cell.execution_count is not None:
                 executed += 1
@@ -173,7 +173,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
         raise StudioError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
     synced, old = "", None
     with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
-        old = read(chapter.ipynb)
+        old = read_notebook(chapter.ipynb)
         synced = sync(chapter.source, chapter.ipynb) if is_edited(old) else ""
     notebook = read_source(chapter.source)
     try:
@@ -184,7 +184,7 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
             f"{chapter.notebook}: {reason}\n{chapter.ipynb.name} is as it was."
         ) from None
     fill(clean(notebook))
-    write(notebook if fresh or not old else keep_measured(notebook, old), chapter.ipynb)
+    write_notebook(notebook if fresh or not old else keep_measured(notebook, old), chapter.ipynb)
     seconds = f"{chapter.notebook}: {time.perf_counter() - start:.1f} s"
     return f"{seconds}; {synced}" if synced else seconds
 
@@ -194,5 +194,5 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 
 def check(chapter: Chapter) -> list[str]:
     """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
-    notebook = read(chapter.ipynb)
+    notebook = read_notebook(chapter.ipynb)
     return differences(read_source(chapter.source), notebook) + rules.complaints(Page(notebook))

@@ -18,7 +18,7 @@ WORDS_A_MINUTE = 90  # of one who meets all this for the first time
 MINUTES = {"line": 0.15, "question": 1, "prediction": 2, "widget": 3, "exercise": 1.5}
 """For a line of code, a question, … and for a minute that an exercise says it takes."""
 UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
-OWN = {
+COURSE_CALLS = {
     "quiz",
     "recall",
     "predict",
@@ -30,7 +30,7 @@ OWN = {
     "course_map",
 }
 """Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
-ASIDE = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
+NO_WORDS = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
 """What has no words in Markdown: pictures, tags, formulas, code, and where links lead."""
 
 
@@ -109,7 +109,7 @@ class Page:
         return _to_five(self._reading + answering + practice)
 
     @property
-    def practised_minutes(self) -> int:
+    def reading_minutes(self) -> int:
         """Minutes of one who reads at twice that pace, and leaves questions and exercises out."""
         return _to_five(self._reading / 2)
 
@@ -127,8 +127,8 @@ def _to_five(minutes: float) -> int:
     return 5 * int(minutes / 5 + 0.5)
 
 
-def is_own(source: str) -> bool:
-    """Whether code is made of calls of `OWN` alone."""
+def is_course_call(source: str) -> bool:
+    """Whether code is made of calls of `COURSE_CALLS` alone."""
     try:
         body = ast.parse(source).body
     except SyntaxError:
@@ -136,12 +136,12 @@ def is_own(source: str) -> bool:
     calls = [node.value for node in body if isinstance(node, ast.Expr)]
     names = {ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)}
     all_calls = len(calls) == len(body) > 0 and all(isinstance(call, ast.Call) for call in calls)
-    return all_calls and {name.removeprefix("cu.").split(".")[0] for name in names} <= OWN
+    return all_calls and {name.removeprefix("cu.").split(".")[0] for name in names} <= COURSE_CALLS
 
 
 def count_words(text: str) -> int:
     """Words of a text in Markdown: of a link its text; formulas, code and pictures are none."""
-    plain = re.sub(ASIDE, " ", text, flags=re.DOTALL)
+    plain = re.sub(NO_WORDS, " ", text, flags=re.DOTALL)
     return len(re.findall(r"[^\W\d_][^\W\d_'’]*", plain))
 
 
@@ -152,12 +152,12 @@ def count_questions(code: str) -> int:
     count = RECALLED * code.count("cu.recall(")
     for arguments in re.findall(r"\bcu\.quiz\(([^)]*)\)", code):
         slug, *ids = re.findall(r'"([^"]+)"', arguments) or [""]
-        count += len(ids) or _at_the_end(slug)
+        count += len(ids) or _count_end_questions(slug)
     return count
 
 
 @cache
-def _at_the_end(slug: str) -> int:
+def _count_end_questions(slug: str) -> int:
     """How many questions end a chapter; 0 without a quiz."""
     try:
         table = tomllib.loads(quiz_file(slug))

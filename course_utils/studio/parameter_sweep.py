@@ -100,9 +100,9 @@ def broken_claims(chapter: Chapter) -> list[str]:
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed; its notes name the values.
     """
-    from course_utils.studio import notebooks, pairs  # slow to import
+    from course_utils.studio import notebook_files, notebooks  # slow to import
 
-    notebook = pairs.read_source(chapter.source)
+    notebook = notebook_files.read_source(chapter.source)
     changes = change(notebook)
     try:
         notebooks.execute(notebook, cwd=chapter.ipynb.parent, env={"COURSE_STRICT": "0"})

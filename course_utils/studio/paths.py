@@ -52,7 +52,7 @@ def _leg(chapter: Chapter, stop: Stop) -> Leg:
     return Leg(chapter, stop.sections, page.minutes)
 
 
-def onward(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:
+def next_chapters(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:
     """What comes after a chapter: the next one, then those next on a path, each with the titles of these paths."""
     following: dict[Chapter, list[str]] = {}
     if chapter in course.chapters and (after := course.after(chapter)):

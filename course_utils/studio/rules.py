@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_utils.kit.exercises import KINDS
-from course_utils.studio.page import Cell, Page, is_own
+from course_utils.studio.page import Cell, Page, is_course_call
 
 MAX_BYTES = 2_000_000
 MIN_ALT = 20  # characters
@@ -90,7 +90,9 @@ def imports_first(page: Page) -> Iterator[str]:
 def folded_in_lab(page: Page) -> Iterator[str]:
     """What the book folds is folded in Lab: code of pictures, guards and the course's calls, and what was predicted."""
     for cell in page.code:
-        if (cell.tags & FOLDED or is_own(cell.source)) and not cell.jupyter.get("source_hidden"):
+        if (cell.tags & FOLDED or is_course_call(cell.source)) and not cell.jupyter.get(
+            "source_hidden"
+        ):
             yield f'cell {cell.place}: folded in the book only; add jupyter={{"source_hidden": true}}'
         if cell.tags & HIDDEN and not cell.jupyter.get("outputs_hidden"):
             yield f'cell {cell.place}: its result is seen in Lab; add "outputs_hidden": true'

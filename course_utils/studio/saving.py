@@ -9,7 +9,7 @@ from typing import Any
 
 import nbformat
 
-from course_utils.studio.pairs import is_edited
+from course_utils.studio.notebook_files import is_edited
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from course_utils.studio.manifest import Chapter, Manifest
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
 QUIZ = re.compile(r'^cu\.quiz\("(\w+)"\)$', re.MULTILINE)
 TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
-ONWARD = re.compile(r"^(Next|On the way .*): .*\n?", re.MULTILINE)
+NEXT_LINE = re.compile(r"^(Next|On the way .*): .*\n?", re.MULTILINE)
 
 
 def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
@@ -41,7 +41,7 @@ def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookN
         if cell.cell_type == "markdown":
             text = cell.source
             if cell is not notebook.cells[0]:
-                text = ONWARD.sub(lambda line: _onward(line, course, chapter), text)
+                text = NEXT_LINE.sub(lambda line: _next_line(line, course, chapter), text)
             cell.source = fit_text(text, course)
     return notebook
 
@@ -80,11 +80,11 @@ def _quiz(slug: str, after: Chapter | None) -> Any:
     """The quiz at a chapter's end, which leads on to the next of the chosen chapters."""
     from course_utils.kit.quiz import quiz  # slow to import
 
-    onward = (after.notebook, after.title) if after else ("", "")
-    return dataclasses.replace(quiz(slug), onward=onward)
+    next_chapter = (after.notebook, after.title) if after else ("", "")
+    return dataclasses.replace(quiz(slug), next_chapter=next_chapter)
 
 
-def _onward(line: re.Match, course: Manifest, chapter: Chapter) -> str:
+def _next_line(line: re.Match, course: Manifest, chapter: Chapter) -> str:
     """A line that leads on, to the next of the chosen chapters, or nowhere."""
     if not any(_file(link) in course.left_out for link in LINK.finditer(line[0])):
         return line[0]

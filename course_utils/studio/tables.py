@@ -114,7 +114,7 @@ def _escape(text: str) -> str:
 
 def paths_table(course: Manifest) -> str:
     """The paths as a table in Markdown; in brackets the sections, where a path takes not all."""
-    practised = paths.hours(sum(chapter.page.practised_minutes for chapter in course.chapters))
+    practised = paths.hours(sum(chapter.page.reading_minutes for chapter in course.chapters))
     rows = [
         *[("Way", "Chapters (sections)", "About"), ("---",) * 3],
         *paths.summaries(course),

@@ -12,7 +12,7 @@ from course_utils.kit.expect import (
     expect_shape,
 )
 from course_utils.kit.on_paper import on_paper, read_number
-from course_utils.kit.tracing import calls
+from course_utils.kit.tracing import count_calls
 from course_utils.lessons.positions.rotary import slowed, turn
 from course_utils.positions import sinusoidal_table
 
@@ -136,7 +136,7 @@ def _(candidate):
 def _(candidate):
     """Does a loop run over the positions? We can compute all angles at once, as a matrix of positions by pairs."""
     few, many = (
-        calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
+        count_calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
     )
     expect(many == few, f"PyTorch is called {few} times for 3 positions, but {many} times for 20")
 

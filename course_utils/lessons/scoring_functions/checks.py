@@ -17,7 +17,7 @@ from course_utils.kit.expect import (
     expect_sums_to_one,
     kind_of,
 )
-from course_utils.kit.tracing import calls
+from course_utils.kit.tracing import count_calls
 from course_utils.lessons.scoring_functions.scores import additive_scores, numbers_kept
 from course_utils.lessons.scoring_functions.trainings import WORDS
 from course_utils.pooling import kernel_weights
@@ -305,7 +305,7 @@ def _(candidate):
     """`torch.cdist` is right, but it hides the three terms of the distance. Which of them does the matrix product
     hold? Write out the others.
     """
-    called = calls(candidate, torch.randn(2, 3), torch.randn(4, 3))
+    called = count_calls(candidate, torch.randn(2, 3), torch.randn(4, 3))
     asked = {"cdist", "pairwise_distance", "dist"}.intersection(called)
     expect(not asked, f"it calls {', '.join(asked)}")
 
@@ -366,7 +366,7 @@ def _(candidate):
 @my_additive_scores.must("takes no more steps for more queries and keys")
 def _(candidate):
     """Does a loop run over queries or keys? Two axes of size 1 make all the sums at once."""
-    few, many = (calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
+    few, many = (count_calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
     expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, but {many} for 5 and 8")
 
 

@@ -46,8 +46,8 @@ def _build(path: Path, html: Path) -> int:
     course = manifest.load(path, files=False)
     print(build(course, html.parent))
     tables.write_tables(course)
-    if course.lacking:
-        print(course.lacking)
+    if course.missing_prerequisites:
+        print(course.missing_prerequisites)
     return 0
 
 

@@ -20,7 +20,7 @@ from course_utils.studio.book.search import write_sections
 from course_utils.studio.book.transforms import Page, Pages, relink, to_page
 from course_utils.studio.book.widgets import live_scripts, show_widgets
 from course_utils.studio.manifest import Chapter, Manifest
-from course_utils.studio.paths import onward
+from course_utils.studio.paths import next_chapters
 from course_utils.studio.subset import fit, fit_text
 
 
@@ -102,7 +102,7 @@ def chapter_page(course: Manifest, chapter: Chapter, linked: Pages, cache: Path)
             remedy = f"make notebooks CHAPTER={chapter.number}"
             raise StudioError(f"{chapter.notebook}: cell {place} was never executed; {remedy}")
     show_widgets(notebook.cells, cache)
-    return to_page(notebook, chapter, linked, course.files, onward(course, chapter))
+    return to_page(notebook, chapter, linked, course.files, next_chapters(course, chapter))
 
 
 def _differs(path: Path, text: str) -> bool:

@@ -22,11 +22,11 @@ from nbformat.v4 import new_markdown_cell as markdown
 from course_utils.kit.exercises import HEADING, Exercise, exercises, sections
 from course_utils.kit.guard import guards_in
 from course_utils.kit.registry import checks
-from course_utils.kit.rich_text import marked
+from course_utils.kit.rich_text import to_html
 from course_utils.studio import StudioError
 from course_utils.studio.links import ANCHOR, LINK, outside_code
-from course_utils.studio.manifest import QUESTION, Chapter, asked
-from course_utils.studio.page import is_own
+from course_utils.studio.manifest import QUESTION, Chapter, find_question
+from course_utils.studio.page import is_course_call
 
 Cells = list[NotebookNode]
 Onward = Mapping[Chapter, Sequence[str]]
@@ -241,7 +241,7 @@ def hide_code(cells: Cells) -> Cells:
     Other hidden code, and a result that was predicted, open with a small link at the right.
     """
     for cell in cells:
-        if cell.cell_type == "code" and is_own(cell.source):
+        if cell.cell_type == "code" and is_course_call(cell.source):
             cell.source = "..."  # MyST-NB drops an empty cell with its outputs
             others = [tag for tag in tags(cell) if tag != "hide-input"]
             cell.metadata["tags"] = [*others, "remove-input"]
@@ -302,7 +302,7 @@ def _card(exercise: Exercise, cells: Cells) -> Iterator[NotebookNode]:
                 f"<summary>Hints</summary>{hints}</details>"
                 '<details class="cu-solution"><summary>Solution</summary>'
             )
-            cell.source = exercise.solved
+            cell.source = exercise.solution_code
             yield cell
             yield markdown("</details></div>")
         elif not cell.source.endswith(".hint()"):
@@ -311,7 +311,7 @@ def _card(exercise: Exercise, cells: Cells) -> Iterator[NotebookNode]:
 
 
 def _list(texts: Iterator[str] | Mapping[str, None]) -> str:
-    return f"<ul>{''.join(f'<li>{marked(text)}</li>' for text in texts)}</ul>"
+    return f"<ul>{''.join(f'<li>{to_html(text)}</li>' for text in texts)}</ul>"
 
 
 # The head and the foot of a chapter -------------------------------------------------------------
@@ -334,7 +334,7 @@ def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
     return [
         markdown(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'),
         markdown(title),
-        *_classed("cu-lede", asked(first.source)),
+        *_classed("cu-lede", find_question(first.source)),
         *([markdown(lead.strip())] if lead.strip() else []),
         *opening,
         *_classed("cu-further", *(f"On the way {way}" for way in ways)),
@@ -437,7 +437,7 @@ def next_cards(onward: Onward) -> str:
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
         f"{' hidden' if place else ''}><small>Next: {chapter.number}</small> "
-        f"<b>{escape(chapter.title)}</b> <span>{marked(chapter.question)}</span>"
+        f"<b>{escape(chapter.title)}</b> <span>{to_html(chapter.question)}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
         for place, (chapter, ways) in enumerate(onward.items())
     )

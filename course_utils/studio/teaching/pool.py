@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course_utils.files import LESSONS, atomic_write
 from course_utils.kit.quiz import Question, all_questions
-from course_utils.kit.rich_text import marked
+from course_utils.kit.rich_text import to_html
 from course_utils.studio import StudioError
 from course_utils.studio.manifest import Chapter
 
@@ -22,7 +22,7 @@ FORMULA = re.compile(r"(?<![\\$])\$([^$\n]+)\$")
 def page(text: str) -> str:
     """A text of a quiz as HTML, its formulas as platforms know them."""
     formulas = [rf"\({html.escape(f, quote=False)}\)" for f in FORMULA.findall(text)]
-    shown = marked(FORMULA.sub("\x00", text)).replace("&#x27;", "'").replace("&quot;", '"')
+    shown = to_html(FORMULA.sub("\x00", text)).replace("&#x27;", "'").replace("&quot;", '"')
     return re.sub("\x00", lambda _: formulas.pop(0), shown)
 
 

@@ -26,9 +26,9 @@ from course_utils.studio.book.transforms import (
     tags,
 )
 from course_utils.studio.book.widgets import live_scripts, show_widgets
-from course_utils.studio.manifest import Chapter, Manifest, asked
-from course_utils.studio.page import is_own
-from course_utils.studio.pairs import read
+from course_utils.studio.manifest import Chapter, Manifest, find_question
+from course_utils.studio.notebook_files import read_notebook
+from course_utils.studio.page import is_course_call
 
 HERE = Path(__file__).parent
 FILES = {
@@ -61,7 +61,7 @@ def slides(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(r"\1", cell.source)
-        elif is_own(cell.source) or "hide-input" in tags(cell):
+        elif is_course_call(cell.source) or "hide-input" in tags(cell):
             tags(cell).append("remove-input")
     return notebook
 
@@ -90,7 +90,7 @@ def _chosen(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
         elif cell.cell_type == "markdown":
             head, _, text = cell.source.partition("\n")
             title = f"##{head}" if level(cell) == 1 else head
-            first = asked(text) if level(cell) == 1 else text.strip().partition("\n\n")[0]
+            first = find_question(text) if level(cell) == 1 else text.strip().partition("\n\n")[0]
             visible = text if head.startswith("### Exercise") else first
             yield _as("slide", new_markdown_cell(f"{head}\n\n{visible}"))
             yield _as("notes", new_markdown_cell(text))
@@ -123,7 +123,7 @@ def _stages(cell: NotebookNode) -> list[NotebookNode]:
 def _is_short(cell: NotebookNode) -> bool:
     """Whether its code is to be read, fits a slide and does more than import."""
     imports = cell.source.lstrip().startswith(("import ", "from "))
-    hidden = is_own(cell.source) or "hide-input" in tags(cell)
+    hidden = is_course_call(cell.source) or "hide-input" in tags(cell)
     return not hidden and not imports and len(cell.source.splitlines()) <= LINES
 
 
@@ -132,7 +132,7 @@ def deck(chapter: Chapter, course: Manifest) -> str:
     from nbconvert import SlidesExporter  # slow to import
     from traitlets.config import Config
 
-    notebook = read(chapter.ipynb)
+    notebook = read_notebook(chapter.ipynb)
     show_widgets(notebook.cells)
     notebook = slides(notebook)
     notebook.metadata["title"] = f"{chapter.number} · {chapter.title}:"

@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_output
 from tiny_book import write_book
 
-from course_utils.studio import manifest, pairs
+from course_utils.studio import manifest, notebook_files
 from course_utils.studio.__main__ import main
 
 SOURCE = """\
@@ -42,10 +42,10 @@ class Pair:
     def __init__(self, root):
         chapter = write_book(root, SOURCE)
         self.root, self.source, self.ipynb = root, chapter.source, chapter.ipynb
-        notebook = pairs.read_source(self.source)
+        notebook = notebook_files.read_source(self.source)
         notebook.cells[2].execution_count = 1
         notebook.cells[2].outputs = [new_output("stream", text="42\n")]
-        pairs.write(notebook, self.ipynb)
+        notebook_files.write_notebook(notebook, self.ipynb)
 
     def in_notebook(self, place, new, **changes):
         """Edit a cell of the notebook, and it alone, as Lab does; None deletes the cell."""
@@ -103,7 +103,7 @@ def test_an_edit_of_the_source_reaches_the_notebook_and_leaves_the_other_outputs
     assert pair.sync() == 0
     cells = pair.notebook.cells
     assert "return 42" in cells[1].source and cells[2].outputs[0].text == "42\n"
-    assert not pairs.is_edited(pair.notebook), "other blank lines are no edit"
+    assert not notebook_files.is_edited(pair.notebook), "other blank lines are no edit"
 
 
 def test_a_deleted_cell_is_deleted_in_the_other_file(pair):
@@ -157,5 +157,6 @@ def test_what_is_no_notebook_is_said_and_left(pair, capsys, broken):
 
 def test_the_source_of_each_chapter_is_written_back_to_the_byte():
     for page in manifest.load(files=False).whole.notebooks:
-        like = jupytext.read(page.source, fmt=pairs.FORMAT)
-        assert pairs.text(pairs.read(page.ipynb), like) == page.source.read_text(encoding="utf-8")
+        like = jupytext.read(page.source, fmt=notebook_files.FORMAT)
+        text = notebook_files.source_text(notebook_files.read_notebook(page.ipynb), like)
+        assert text == page.source.read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ def digest(cell: "NotebookNode") -> str:
     return hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
 
 
-def name_cells(notebook: "NotebookNode") -> "NotebookNode":
+def set_cell_ids(notebook: "NotebookNode") -> "NotebookNode":
     """Give each cell, in place, an id made from its content: a new cell leaves the others' alone."""
     count: Counter[str] = Counter()
     for cell in notebook.cells:
@@ -51,11 +51,11 @@ def name_cells(notebook: "NotebookNode") -> "NotebookNode":
     return notebook
 
 
-def bare(notebook: "NotebookNode") -> "NotebookNode":
+def normalize(notebook: "NotebookNode") -> "NotebookNode":
     """Leave, in place, no metadata but those of a pair; name the cells, and note the text's digest."""
     import nbformat
 
-    for cell in name_cells(notebook).cells:
+    for cell in set_cell_ids(notebook).cells:
         shared = {key: value for key, value in cell.metadata.items() if key in METADATA}
         if shared.get("jupyter", {}).get("outputs_hidden"):
             shared = {"collapsed": True, **shared}
@@ -65,7 +65,7 @@ def bare(notebook: "NotebookNode") -> "NotebookNode":
     return notebook
 
 
-def text(notebook: "NotebookNode", like: "NotebookNode | None" = None) -> str:
+def source_text(notebook: "NotebookNode", like: "NotebookNode | None" = None) -> str:
     """The source that says what the notebook says, with the blank lines between cells of another source."""
     import jupytext
     import nbformat
@@ -85,7 +85,7 @@ def text(notebook: "NotebookNode", like: "NotebookNode | None" = None) -> str:
 
 def text_digest(notebook: "NotebookNode") -> str:
     """Sixteen hexadecimal digits for the text of all cells."""
-    return hashlib.sha256(text(notebook).encode()).hexdigest()[:16]
+    return hashlib.sha256(source_text(notebook).encode()).hexdigest()[:16]
 
 
 def is_edited(notebook: "NotebookNode") -> bool:
@@ -99,10 +99,10 @@ def read_source(path: Path) -> "NotebookNode":
 
     notebook = jupytext.read(path, fmt=FORMAT)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    return bare(notebook)
+    return normalize(notebook)
 
 
-def read(path: Path) -> "NotebookNode":
+def read_notebook(path: Path) -> "NotebookNode":
     """A notebook.
 
     Raises:
@@ -118,7 +118,7 @@ def read(path: Path) -> "NotebookNode":
     return notebook
 
 
-def write(notebook: "NotebookNode", path: Path) -> None:
+def write_notebook(notebook: "NotebookNode", path: Path) -> None:
     """Write the file whole or not at all: readers see the old one or the new."""
     import nbformat
 
@@ -131,7 +131,7 @@ def write(notebook: "NotebookNode", path: Path) -> None:
 
 def differences(source: "NotebookNode", notebook: "NotebookNode") -> list[str]:
     """The lines in which a notebook differs from its source, as `diff` shows them."""
-    lines = text(source).splitlines(), text(notebook).splitlines()
+    lines = source_text(source).splitlines(), source_text(notebook).splitlines()
     return list(unified_diff(*lines, "source", "notebook", lineterm="", n=0))
 
 
@@ -146,14 +146,14 @@ def sync(source: Path, ipynb: Path) -> str:
     """
     if not ipynb.is_file():
         return ""
-    notebook = read(ipynb)
+    notebook = read_notebook(ipynb)
     described = read_source(source) if source.is_file() else None
     if described and not (changes := differences(described, notebook)):
         if is_edited(notebook):  # both in the same way
-            write(bare(notebook), ipynb)
+            write_notebook(normalize(notebook), ipynb)
         return ""
     if described and not is_edited(notebook):
-        write(with_outputs(described, notebook), ipynb)
+        write_notebook(with_outputs(described, notebook), ipynb)
         return f"{ipynb.name} follows {source.name}"
     if described and notebook.metadata.get("source") != described.metadata.source:
         raise StudioError(
@@ -161,7 +161,7 @@ def sync(source: Path, ipynb: Path) -> str:
             "what you want of both, and bring the other back with git.\n" + "\n".join(changes)
         )
     _write_source(notebook, source)
-    write(bare(notebook), ipynb)
+    write_notebook(normalize(notebook), ipynb)
     return f"{source.name} follows {ipynb.name}"
 
 
@@ -180,7 +180,7 @@ def _write_source(notebook: "NotebookNode", source: Path) -> None:
     import jupytext
 
     like = jupytext.read(source, fmt=FORMAT) if source.is_file() else None
-    written = text(notebook, like)
+    written = source_text(notebook, like)
     again = jupytext.reads(written, FORMAT)
     if any("attachments" in cell for cell in notebook.cells) or _content(again) != _content(
         notebook
