@@ -28,8 +28,8 @@ from course_utils.data.translation import Batch
 from course_utils.models.language import GPT
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
+from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
-from course_utils.train.recorded import Recorded
 
 DROPOUT = 0.1
 VOCABULARY = 80
@@ -90,7 +90,7 @@ def step_of(
         mean.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
 
-    start = Recorded(gradients, device) if recorded else gradients
+    start = CapturedFunction(gradients, device) if recorded else gradients
 
     def step() -> None:
         start(batch)

@@ -11,7 +11,7 @@ from torch import nn
 
 from course_utils.data.images import ImageBatch
 from course_utils.train.losses import classification_loss
-from course_utils.train.processes import Team
+from course_utils.train.processes import DataParallel
 
 SCRIPT = """
 import os, sys, torch
@@ -59,16 +59,16 @@ def test_two_processes_have_the_losses_and_weights_of_one_on_the_joined_batches(
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
-def test_the_parts_of_a_team_add_up_to_the_batch_even_where_it_is_smaller_than_the_team(
+def test_the_shards_add_up_to_the_batch_even_where_it_has_fewer_rows_than_there_are_processes(
     rows, monkeypatch
 ):
     batch = ImageBatch(torch.randn(rows, 1, 2, 2), torch.arange(rows) % 3)
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
     parts = []
-    monkeypatch.setattr(Team, "total", lambda team, *part: parts.append(part) or list(part))
+    monkeypatch.setattr(DataParallel, "sum", lambda self, *part: parts.append(part) or list(part))
     gradients = []
     for rank in range(2):
-        loss, _ = Team(rank, 2).loss(classification_loss())(model, batch)
+        loss, _ = DataParallel(rank, 2).loss(classification_loss())(model, batch)
         gradients.append(torch.autograd.grad(loss, model[1].weight)[0])
     whole, count = classification_loss()(model, batch)
     assert [sum(part) for part in zip(*parts, strict=True)] == pytest.approx([whole.item(), count])

@@ -8,7 +8,6 @@ import math
 import random
 import signal
 import weakref
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,8 +15,6 @@ from copying import PAIRS, SOURCE, TARGET, loader, small_model
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from course_utils.data.images import ImageBatch
 from course_utils.data.prose import TextBatch
@@ -26,8 +23,8 @@ from course_utils.models.language import GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
+from course_utils.train.cuda_graphs import CapturedFunction, signature
 from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
-from course_utils.train.recorded import Recorded
 from course_utils.train.schedules import inverse_sqrt, warmup_decay, warmup_hold_decay
 from course_utils.train.trainer import Trainer
 
@@ -257,29 +254,22 @@ def test_training_on_a_gpu_gives_back_a_model_that_works_on_the_cpu():
     assert on_cpu == pytest.approx(history.rows[-1]["val_loss"], rel=0.02) and on_cpu < before
 
 
-# Recorded steps -----------------------------------------------------------------------------------
+# CUDA graphs --------------------------------------------------------------------------------------
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_recorded_steps_train_as_others_do():
-    histories = []
-    for graphs in (False, True):
-        model = small_model()
-        trainer = Trainer(translation_loss(label_smoothing=0.1), epochs=4, graphs=graphs)
-        histories.append(trainer.fit(model, loader(), loader(shuffle=False)))
-    for usual, other in zip(*(history.rows for history in histories), strict=True):
-        for name in ("train_loss", "val_loss", "grad_norm"):
-            assert other[name] == pytest.approx(usual[name], rel=0.02)
+def text(length, value=1):
+    batch = TextBatch(torch.full((2, length), value), torch.ones(2), torch.zeros(2, length))
+    return batch.to("cuda") if torch.cuda.is_available() else batch
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_step_whose_shapes_follow_from_values_cannot_be_recorded():
-    def loss(model, batch):
-        total, count = translation_loss()(model, batch)
-        return total * float(total > 0), count
+@dataclasses.dataclass
+class Scaled:
+    """A batch with a field that is no tensor."""
 
-    with pytest.raises(RuntimeError, match="graphs=False"):
-        Trainer(loss, epochs=4, graphs=True).fit(small_model(), loader())
+    values: torch.Tensor
+    factor: object
 
 
 def test_graphs_change_nothing_on_a_cpu():
@@ -290,114 +280,53 @@ def test_graphs_change_nothing_on_a_cpu():
     assert rows[0] == rows[1]
 
 
-class Tape(TorchDispatchMode):
-    """A CUDA graph on a CPU: the operators that ran while it was recorded run again on the same memory."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        result = operator(*args, **(kwargs or {}))
-        self.calls.append((operator, args, kwargs or {}, result))
-        return result
-
-    def replay(self):
-        for operator, args, kwargs, result in self.calls:
-            with torch._C._AutoDispatchBelowAutograd():
-                again = operator(*args, **kwargs)
-            for old, new in zip(tree_leaves(result), tree_leaves(again), strict=True):
-                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
-                    old.data.copy_(new)
+def test_batches_share_a_graph_if_shapes_dtypes_and_other_fields_are_the_same():
+    assert signature(text(3, 1)) == signature(text(3, 2)) != signature(text(5, 1))
+    ones = torch.ones(4)
+    batches = [Scaled(ones, 2), Scaled(ones, 3), Scaled(ones.double(), 2), Scaled(ones[:2], 2)]
+    assert len({signature(batch) for batch in batches}) == len(batches)
+    with pytest.raises(TypeError, match="hash"):
+        hash(signature(Scaled(ones, [ones])))
 
 
-@pytest.fixture
-def graphs(monkeypatch):
-    """Those that `Recorded` has made, of any device's operators, without CUDA."""
-    made, running = [], []
-
-    @contextlib.contextmanager
-    def graph(graph, **options):
-        made.append(graph)
-        running.append(graph)
-        try:
-            with graph:
-                yield
-        finally:
-            running.clear()
-
-    def stream(device):
-        return SimpleNamespace(wait_stream=lambda other: None, device=device)
-
-    for name, fake in (
-        ("Stream", stream), ("current_stream", stream), ("CUDAGraph", Tape), ("graph", graph),
-        ("stream", lambda stream: contextlib.nullcontext()), ("graph_pool_handle", lambda: (0, 0)),
-    ):  # fmt: skip
-        monkeypatch.setattr(torch.cuda, name, fake)
-    monkeypatch.setattr("course_utils.train.trainer.recordable", lambda device: True)
-    monkeypatch.setattr("course_utils.train.losses.recording", lambda tensor: bool(running))
-    return made
-
-
-def text(length, value=1):
-    return TextBatch(torch.full((2, length), value), torch.ones(2), torch.zeros(2, length))
-
-
-def test_each_shape_is_recorded_once_and_replayed_with_the_values_of_the_batch(graphs):
+@needs_gpu
+def test_each_signature_is_captured_once_and_replayed_with_the_values_of_the_batch():
     calls = []
 
     def function(batch):
         calls.append(batch)
         return batch.tokens.sum()
 
-    run = Recorded(function, "cpu")
+    run = CapturedFunction(function, "cuda")
     for length, value in ((3, 1), (5, 1), (3, 2), (5, 3), (3, 4), (3, 5), (5, 6)):
-        batch = text(length, value)
-        assert run(batch) == 2 * length * value
-    assert len(graphs) == 2 and len(calls) == 4
-    assert not any(batch.tokens is call.tokens for call in calls[1::2])
+        assert run(text(length, value)) == 2 * length * value
+    assert len(run.graphs) == 2 and len(calls) == 4
 
 
-def test_a_field_that_is_no_tensor_belongs_to_the_shape(graphs):
-    @dataclasses.dataclass
-    class Scaled:
-        values: torch.Tensor
-        factor: object
-
-    run = Recorded(lambda batch: batch.values.sum() * batch.factor, "cpu")
-    for factor in (2, 3, 2, 3, 2, 3):
-        assert run(Scaled(torch.ones(4), factor)) == 4 * factor
-    assert len(graphs) == 2
-    with pytest.raises(TypeError, match="hash"):
-        run(Scaled(torch.ones(4), [torch.ones(4)]))
-
-
+@needs_gpu
 @pytest.mark.parametrize("draw", [random.random, lambda: torch.rand(()).item()])
-def test_a_step_that_draws_on_the_cpu_is_not_recorded(graphs, draw):
-    run = Recorded(lambda batch: batch.tokens * draw(), "cpu")
+def test_a_step_that_draws_on_the_cpu_cannot_be_captured(draw):
+    run = CapturedFunction(lambda batch: batch.tokens * draw(), "cuda")
     run(text(3))
     with pytest.raises(RuntimeError, match="draws random numbers on the CPU"):
         run(text(3))
 
 
-def test_a_full_memory_is_not_called_a_step_that_depends_on_values(graphs):
-    def full(batch):
-        if graphs:
-            raise torch.OutOfMemoryError
-        return batch.tokens
+@needs_gpu
+def test_a_step_whose_kernels_depend_on_values_cannot_be_captured():
+    def loss(model, batch):
+        total, count = translation_loss()(model, batch)
+        return total * float(total > 0), count
 
-    run = Recorded(full, "cpu")
-    run(text(3))
-    with pytest.raises(torch.OutOfMemoryError):
-        run(text(3))
+    with pytest.raises(RuntimeError, match="graphs=False"):
+        Trainer(loss, epochs=4, graphs=True).fit(small_model(), loader())
 
 
+@needs_gpu
 @pytest.mark.parametrize("between", ["nothing", "moved", "cleared"])
-def test_recorded_steps_train_as_others_do_also_after_a_measure_that_moves_the_model(
-    graphs, between
-):
+def test_graphs_train_as_single_kernels_do_also_after_a_measure_that_moves_the_model(between):
     def measure(model):
-        if between == "moved":  # to a GPU's other memory, and not back to the same
+        if between == "moved":
             for parameter in model.parameters():
                 parameter.data, parameter.grad = parameter.data.clone(), parameter.grad.clone()
         elif between == "cleared":
@@ -405,20 +334,21 @@ def test_recorded_steps_train_as_others_do_also_after_a_measure_that_moves_the_m
         return {}
 
     histories = []
-    for record in (False, True):
-        model = small_model(dropout=0.0)
+    for graphs in (False, True):
         trainer = Trainer(
-            translation_loss(label_smoothing=0.1), epochs=4, measure=measure, device="cpu",
-            graphs=record, quiet=True,
+            translation_loss(label_smoothing=0.1), epochs=4, measure=measure, graphs=graphs,
+            quiet=True,
         )  # fmt: skip
-        histories.append(trainer.fit(model, [*loader()] * 3, loader(shuffle=False)))
-    assert graphs
+        batches = [*loader()] * 3
+        model = small_model(dropout=0.0)
+        histories.append(trainer.fit(model, batches, loader(shuffle=False)))
     for usual, other in zip(*(history.rows for history in histories), strict=True):
         for name in ("train_loss", "val_loss", "grad_norm"):
-            assert other[name] == pytest.approx(usual[name], rel=1e-3)
+            assert other[name] == pytest.approx(usual[name], rel=0.02)
 
 
-def test_a_recorded_step_leaves_no_gradient_of_another_shape(graphs):
+@needs_gpu
+def test_a_graph_leaves_no_gradient_of_another_shape():
     model = nn.ParameterDict({name: nn.Parameter(torch.ones(())) for name in ("all", "long")})
 
     def loss(model, batch):
@@ -426,31 +356,30 @@ def test_a_recorded_step_leaves_no_gradient_of_another_shape(graphs):
         return (batch.images * factor).sum(), 1
 
     short, long = (ImageBatch(torch.ones(2, n), torch.zeros(2)) for n in (2, 5))
-    Trainer(loss, epochs=1, quiet=True, device="cpu", graphs=True).fit(
-        model, [short, short, long, short]
-    )
-    assert len(graphs) == 1 and model["long"].grad == 0 and model["all"].grad > 0
+    Trainer(loss, epochs=1, quiet=True, graphs=True).fit(model, [short, short, long, short])
+    assert model["long"].grad == 0 and model["all"].grad > 0
 
 
+@pytest.mark.parametrize("graphs", [False, pytest.param(True, marks=needs_gpu)])
 def test_a_run_leaves_nothing_that_waits_for_python_to_look_for_cycles(graphs):
     gc.collect()
     gc.disable()
     try:
-        for record in (False, True):
-            model = nn.Linear(3, 3)
-            batches = [ImageBatch(torch.ones(2, 3), torch.zeros(2))] * 3
-            Trainer(
-                lambda model, batch: (model(batch.images).sum(), 2),
-                epochs=1, quiet=True, device="cpu", graphs=record,
-            ).fit(model, batches)  # fmt: skip
-            gone = weakref.ref(model)
-            del model
-            assert gone() is None
+        model = nn.Linear(3, 3)
+        batches = [ImageBatch(torch.ones(2, 3), torch.zeros(2))] * 3
+
+        def loss(model, batch):
+            return model(batch.images).sum(), 2
+
+        Trainer(loss, epochs=1, quiet=True, graphs=graphs).fit(model, batches)
+        gone = weakref.ref(model)
+        del model
+        assert gone() is None
     finally:
         gc.enable()
 
 
-def test_a_loss_that_is_recorded_is_the_same_and_leaves_no_size_to_the_values(monkeypatch):
+def test_a_loss_that_is_captured_is_the_same_and_leaves_no_shape_to_the_values(monkeypatch):
     model, batch = small_model().eval(), next(iter(loader()))
     assert (batch.target_lens < batch.target_out.shape[1]).any()
     padding = torch.arange(batch.target_out.shape[1]) >= batch.target_lens[:, None]
@@ -462,14 +391,14 @@ def test_a_loss_that_is_recorded_is_the_same_and_leaves_no_size_to_the_values(mo
         (language_model_loss(), gpt, texts),
     ):
         found = []
-        for recording in (False, True):
-            monkeypatch.setattr("course_utils.train.losses.recording", lambda t, r=recording: r)
+        for capturing in (False, True):
+            monkeypatch.setattr("course_utils.train.losses.is_capturing", lambda t, c=capturing: c)
             network.zero_grad()
             total, count = loss(network, read)
             total.backward()
             gradients = [p.grad.clone() for p in network.parameters() if p.grad is not None]
             found.append([total.detach(), torch.as_tensor(count), *gradients])
-            assert isinstance(count, torch.Tensor) is recording
+            assert isinstance(count, torch.Tensor) is capturing
         for usual, other in zip(*found, strict=True):
             torch.testing.assert_close(usual, other, rtol=1e-4, atol=1e-5)
 

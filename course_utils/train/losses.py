@@ -1,4 +1,4 @@
-"""Losses: what a model is trained for, summed over what counts.
+"""Losses, each summed over the tokens or images of a batch, with their number.
 
 Taught in *Bahdanau attention: learning to align* (real tokens only), *Training transformers* (label
 smoothing), *GPT* and *Vision transformers*.
@@ -11,17 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.train.recorded import recording
+from course_utils.train.cuda_graphs import is_capturing
 
 Loss = Callable[[nn.Module, Any], tuple[Tensor, float | Tensor]]
-"""(model, batch) → loss summed over what counts (tokens, images), and how many they are.
+"""(model, batch) → loss summed over tokens or images, and their number.
 
-An attribute `per`, if it has one, names what counts: it labels the loss in pictures.
+An attribute `per`, if it has one, says what the loss is summed over, such as "token": it labels the loss in pictures.
 """
 
 
 def per(what: str) -> Callable[[Loss], Loss]:
-    """Say what a loss is summed over: `@per("token")` above the function."""
+    """A decorator that says what a loss is summed over, such as `@per("token")`."""
 
     def named(loss: Any) -> Loss:
         loss.per = what
@@ -31,7 +31,10 @@ def per(what: str) -> Callable[[Loss], Loss]:
 
 
 def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
-    """Cross-entropy over the *real* target tokens; padding is not even turned into logits.
+    """The cross-entropy of the target tokens without padding, of which no logits are computed.
+
+    Args:
+        label_smoothing: share of the target that is spread evenly over all tokens (Szegedy et al., 2016).
 
     Raises:
         ValueError: `label_smoothing` is not in [0, 1).
@@ -43,13 +46,18 @@ def translation_loss(*, label_smoothing: float = 0.0) -> Loss:
         steps = torch.arange(batch.target_out.shape[1], device=batch.target_out.device)
         real = steps < batch.target_lens[:, None]
         sentences = batch.source, batch.source_lens, batch.target_in
-        return _of_tokens(model, sentences, batch.target_out, real, label_smoothing=label_smoothing)
+        return _cross_entropy(
+            model, sentences, batch.target_out, real, label_smoothing=label_smoothing
+        )
 
     return loss
 
 
 def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
-    """Cross-entropy of images' classes: the model turns (batch, channels, height, width) into logits.
+    """The cross-entropy of images' classes, for models (batch, channels, height, width) → (batch, classes) of logits.
+
+    Args:
+        label_smoothing: share of the target that is spread evenly over all classes (Szegedy et al., 2016).
 
     Raises:
         ValueError: `label_smoothing` is not in [0, 1).
@@ -68,30 +76,40 @@ def classification_loss(*, label_smoothing: float = 0.0) -> Loss:
 
 
 def language_model_loss() -> Loss:
-    """Cross-entropy of the tokens that a `TextBatch` asks for; no other place becomes logits."""
+    """The cross-entropy of a `TextBatch` at the places whose target is not negative; no other place becomes logits."""
 
     @per("token")
     def loss(model: Any, batch: Any) -> tuple[Tensor, float | Tensor]:
         texts = batch.tokens, batch.lengths
-        return _of_tokens(model, texts, batch.targets, batch.targets >= 0)
+        return _cross_entropy(model, texts, batch.targets, batch.targets >= 0)
 
     return loss
 
 
-def _of_tokens(
-    model: Any, inputs: tuple, targets: Tensor, asked: Tensor, **options: Any
+def _cross_entropy(
+    model: Any, inputs: tuple, targets: Tensor, kept: Tensor, **options: Any
 ) -> tuple[Tensor, float | Tensor]:
-    """Cross-entropy summed over the tokens that are asked for, and their number; `inputs` are those of `features`."""
-    if recording(asked):
+    """The cross-entropy summed over the tokens that are kept, and their number.
+
+    Args:
+        model: has the methods `features`, inputs → (batch, length, embed_dim), and `output`, → logits.
+        inputs: arguments of `features`.
+        targets: (batch, length), token ids.
+        kept: (batch, length), boolean.
+        options: of `torch.nn.functional.cross_entropy`.
+    """
+    if is_capturing(
+        kept
+    ):  # no shape may depend on values: compute all places, and leave some out of the sum
         logits = model.output(model.features(*inputs)).flatten(0, 1)
-        targets = targets.masked_fill(~asked, -100).flatten()  # which cross-entropy leaves out
-        return F.cross_entropy(logits, targets, reduction="sum", **options), asked.sum()
-    # Before the model runs, when a GPU has least to finish before it can tell where they are.
-    rows = asked.flatten().nonzero()[:, 0]
+        targets = targets.masked_fill(~kept, -100).flatten()  # the `ignore_index` of cross-entropy
+        return F.cross_entropy(logits, targets, reduction="sum", **options), kept.sum()
+    # `nonzero` waits for a GPU to finish its work, so it comes before the model.
+    places = kept.flatten().nonzero()[:, 0]
     features, targets = model.features(*inputs).flatten(0, 1), targets.flatten()
-    if len(rows) < len(targets):
-        features, targets = features.index_select(0, rows), targets.index_select(0, rows)
-    return F.cross_entropy(model.output(features), targets, reduction="sum", **options), len(rows)
+    if len(places) < len(targets):
+        features, targets = features.index_select(0, places), targets.index_select(0, places)
+    return F.cross_entropy(model.output(features), targets, reduction="sum", **options), len(places)
 
 
 def _check_smoothing(label_smoothing: float) -> None:

@@ -1,9 +1,9 @@
-"""Several processes, one training: the same script under `torchrun` as alone.
+"""Data-parallel training: several processes that `torchrun` starts train one model together.
 
     torchrun --nproc-per-node 2 my_training.py
 
-Each process has the whole model and works on its share of every batch; losses, counts and gradients are summed over
-all, so that a step equals one process's step on the whole batch. Taught in *Training transformers*.
+Each process has the whole model and computes its share of every batch. Losses, counts and gradients are summed over
+all processes, so a step equals that of a single process on the whole batch.
 """
 
 import dataclasses
@@ -20,66 +20,71 @@ from course_utils.train.losses import Loss, per
 
 
 @dataclass(frozen=True)
-class Team:
-    """The processes that train together.
+class DataParallel:
+    """The processes that train one model together.
 
     Attributes:
-        rank: number of this process, from 0. The first one shows progress and writes files.
-        size: how many there are.
+        rank: the number of this process, from 0. Process 0 shows progress and writes files.
+        world_size: the number of processes.
     """
 
     rank: int
-    size: int
+    world_size: int
 
-    def share(self, batch: Any) -> Any:
-        """This process's rows of a batch: a dataclass of tensors with the batch as first axis.
+    def shard(self, batch: Any) -> Any:
+        """Every `world_size`-th row of a batch, from row `rank` on; the whole batch if it has fewer rows than that.
 
-        A batch with fewer rows than processes is worked on whole by each.
+        Args:
+            batch: a dataclass of tensors, each (batch, …).
         """
-        columns = {field.name: getattr(batch, field.name) for field in dataclasses.fields(batch)}
-        if any(len(column) < self.size for column in columns.values()):
+        tensors = {field.name: getattr(batch, field.name) for field in dataclasses.fields(batch)}
+        if any(len(tensor) < self.world_size for tensor in tensors.values()):
             return batch
-        own = {name: column[self.rank :: self.size] for name, column in columns.items()}
-        return dataclasses.replace(batch, **own)
+        rows = {name: tensor[self.rank :: self.world_size] for name, tensor in tensors.items()}
+        return dataclasses.replace(batch, **rows)
 
-    def loss(self, alone: Loss) -> Loss:
-        """The loss of the whole batch, with the gradient of this process's part of it."""
+    def loss(self, single: Loss) -> Loss:
+        """A loss with the value of the whole batch, and the gradient of this process's shard.
 
-        @per(getattr(alone, "per", ""))
-        def together(model: nn.Module, batch: Any) -> tuple[Tensor, float]:
-            rows = self.share(batch)
-            part, count = alone(model, rows)
-            if rows is batch:  # each has worked on all of it
-                part, count = part / self.size, count / self.size
-            value, count = self.total(part.item(), float(count))
-            return part + (value - part.detach()), count
+        Args:
+            single: the loss as a single process computes it.
+        """
 
-        return together
+        @per(getattr(single, "per", ""))
+        def loss(model: nn.Module, batch: Any) -> tuple[Tensor, float]:
+            shard = self.shard(batch)
+            share, count = single(model, shard)
+            if shard is batch:  # every process has computed all of it
+                share, count = share / self.world_size, count / self.world_size
+            total, count = self.sum(share.item(), float(count))
+            return share + (total - share.detach()), count
 
-    def total(self, *numbers: float) -> list[float]:
-        """The sums of these numbers over all processes."""
+        return loss
+
+    def sum(self, *numbers: float) -> list[float]:
+        """The sum of each number over all processes."""
         summed = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(summed)
         return summed.tolist()
 
-    def begin_alike(self, model: nn.Module) -> None:
-        """Give every process the first one's weights."""
+    def broadcast_weights(self, model: nn.Module) -> None:
+        """Give every process the weights and buffers of process 0."""
         for tensor in model.state_dict().values():
             dist.broadcast(tensor, src=0)
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Replace each gradient by its sum over all processes."""
         gradients = [p.grad for p in model.parameters() if p.grad is not None]
-        for sent in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
-            sent.wait()
+        for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
+            work.wait()
 
 
-def join() -> Team | None:
-    """The team that `torchrun` has set up in this process's environment; None without it."""
+def data_parallel() -> DataParallel | None:
+    """The processes that `torchrun` has started with this one; None without `torchrun`, or for one process."""
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return None
     if not dist.is_initialized():
         if torch.cuda.is_available():
             torch.cuda.set_device(best_device())
-        dist.init_process_group()  # Gloo for what lies on the CPU, NCCL for what lies on GPUs
-    return Team(dist.get_rank(), dist.get_world_size())
+        dist.init_process_group()  # Gloo for tensors on the CPU, NCCL for those on GPUs
+    return DataParallel(dist.get_rank(), dist.get_world_size())

@@ -3,14 +3,11 @@
 Taught in *Training transformers*; used from *Bahdanau attention: learning to align* on.
 """
 
-import contextlib
 import functools
 import math
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,45 +18,45 @@ from course_utils.files import atomic_write
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
 from course_utils.train.bar import Silent, progress
 from course_utils.train.checkpoints import load_weights
+from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.history import History
+from course_utils.train.interrupts import deferred_interrupt
 from course_utils.train.losses import Loss
-from course_utils.train.processes import join
-from course_utils.train.recorded import Recorded, recordable
+from course_utils.train.optimizer import adamw
+from course_utils.train.processes import data_parallel
 from course_utils.train.schedules import Schedule, constant
 
 
 class Trainer:
-    """Fits models by gradient descent, with AdamW.
+    """A training loop with AdamW: epochs, validation, checkpoints.
 
-    On a GPU that computes in bfloat16 by itself, the forward passes run in it (autocast); elsewhere,
-    and on every CPU, in full precision. The weights stay in full precision.
+    On a GPU that supports bfloat16, forward passes run in it (autocast); elsewhere, and on every CPU, in full
+    precision. The weights stay in full precision.
 
     Args:
-        loss: (model, batch) → summed loss and number of things summed over.
+        loss: (model, batch) → summed loss, and the number of tokens or images that it is summed over.
         epochs: passes over the training data.
         lr: learning rate, multiplied by `schedule(step)`.
-        schedule: step, from 1 on → factor; constant by default.
-        clip_norm: gradients longer than this are shortened to it; None leaves them.
-        weight_decay: of matrices and kernels (embeddings' as well); not of what has a single axis
-            (biases, norms), nor of what is named `class_token` or `position…` (position tables).
+        schedule: step, from 1 on → factor of the learning rate; constant by default.
+        clip_norm: the largest norm of all gradients together; longer ones are scaled to it. None: no clipping.
+        weight_decay: of parameters with two axes or more, embeddings as well; not of biases and norms, nor of
+            parameters named `class_token` or `position…` (position tables).
         betas: of Adam.
-        patience: stop when the validation loss has not improved for so many epochs.
-        keep_best: end with the weights of the epoch with the best validation loss.
-        measure: called after each epoch with the model in eval mode, on `device`; its dict joins
-            the history.
-        seed: of everything random in a run: dropout, and what the loss draws. Training, each validation and
-            each `measure` draw from generators of their own, so that none changes another; the caller's stay.
-        checkpoint: file that holds the last completed epoch, or the step of an interrupt.
-        device: where to train; the GPU if there is one. The model comes back to where it was. Under
-            `torchrun` every process has a GPU of its own and takes its share of each batch, and the
-            step is that of one process on the whole.
-        quiet: show no bar and no closing line, where many runs follow each other.
-        graphs: on a GPU, record the kernels of a step for each shape of a batch and replay them, which trains small
-            models several times as fast. Only where neither model nor loss branches on values, as ours but the
-            recurrent ones. Elsewhere, and under `torchrun`, it changes nothing.
+        patience: epochs without a lower validation loss after which training stops.
+        keep_best: end with the weights of the epoch with the lowest validation loss.
+        measure: model → dict that joins the history; called after each epoch in eval mode, on `device`.
+        seed: of dropout and of what the loss draws. Training, each validation and each `measure` have random
+            numbers of their own, so that none changes another; the caller's go on as before.
+        checkpoint: file for the last completed epoch, or for the step of an interrupt.
+        device: where to train; the GPU if there is one. The model comes back to where it was. Under `torchrun`
+            every process has a GPU of its own and computes its share of each batch.
+        quiet: show neither the bar nor the closing line.
+        graphs: on a GPU, capture each training step as a CUDA graph, which trains small models several times as
+            fast. It needs a model and a loss whose kernels do not depend on values, which excludes the recurrent
+            models. On a CPU and under `torchrun` it changes nothing.
 
     Raises:
-        TypeError: `epochs` or `patience` is no whole number.
+        TypeError: `epochs` or `patience` is not an integer.
         ValueError: an argument is out of range.
     """
 
@@ -97,37 +94,36 @@ class Trainer:
         self.seed, self.quiet, self.graphs = seed, quiet, graphs
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.device = torch.device(device or best_device())
-        self.team = join()
-        if self.team:
-            self.loss, self.seed = self.team.loss(loss), seed + self.team.rank
-            self.quiet = quiet or self.team.rank > 0
+        self.processes = data_parallel()
+        if self.processes:
+            self.loss, self.seed = self.processes.loss(loss), seed + self.processes.rank
+            self.quiet = quiet or self.processes.rank > 0
 
     def fit(
         self, model: nn.Module, train: Any, val: Any = None, *, resume: bool = False
     ) -> History:
         """Train `model` in place and return the history.
 
-        Its parts get the modes and the device back that they had. Interrupting the kernel ends the
-        run after the current step, with model and history intact and, where there is a `checkpoint`,
-        a file from which `resume=True` goes on; a second interrupt ends it at once, as usual in
-        Python. On a CPU the resumed run equals an uninterrupted one bit for bit.
+        The model comes back in its modes (train or eval) and on its device. An interrupt (Ctrl-C, or the stop button)
+        ends training after the current step, with model and history intact; with a `checkpoint`, `resume=True` goes
+        on from there, on a CPU bit for bit as if it had not been interrupted. A second interrupt raises
+        KeyboardInterrupt at once.
 
         Args:
-            model: all of it is put in train mode; parameters without `requires_grad` stay as they are.
-            train: batches that have `to(device)`, anew for each pass, and a length; with `restart`,
-                `state_dict` and `load_state_dict`, as our loaders have them, where the same run should
-                give the same numbers and is to be resumed in the middle of a pass.
-            val: batches to measure the loss on after each epoch.
-            resume: go on from `checkpoint`, if the file is there; else begin as without it.
+            model: the whole model is put in train mode; parameters without `requires_grad` stay as they are.
+            train: batches with a method `to(device)`, in an iterable with a length that can be iterated over again,
+                such as a list. To resume within an epoch it needs `restart`, `state_dict` and `load_state_dict`, as
+                our loaders have.
+            val: batches to compute the validation loss on after each epoch.
+            resume: go on from `checkpoint` if the file exists.
 
         Raises:
-            FloatingPointError: the loss is NaN or infinite; says at which step, rate and gradient.
+            FloatingPointError: the loss is NaN or infinite; the message has step, learning rate and gradient norm.
             TypeError: `train` has no length.
-            ValueError: nothing to train on or nothing to learn, `resume` without a `checkpoint`,
-                `patience` or `keep_best` without `val`, or a checkpoint of another model or of other
-                batches.
+            ValueError: `train` is empty, no parameter is trainable, `resume` comes without a `checkpoint`,
+                `patience` or `keep_best` without `val`, or the checkpoint is of another model or other batches.
         """
-        steps = _number_of(train)
+        steps = _batches_per_epoch(train)
         if resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=…, the file to go on from")
         if val is None and (self.patience or self.keep_best):
@@ -139,19 +135,22 @@ class Trainer:
             elif hasattr(train, "restart"):
                 train.restart()
             shown = not self.quiet
-            with _gentle_interrupt() as pressed, progress(self.epochs, steps, shown=shown) as bar:
-                run.all_epochs(val, bar, pressed)
+            with (
+                deferred_interrupt() as interrupted,
+                progress(self.epochs, steps, shown=shown) as bar,
+            ):
+                run.all_epochs(val, bar, interrupted)
                 bar.done(run.history)
         return run.history
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module, batches: Any) -> float:
-        """Mean loss per token (or image) in eval mode, on `device`; mode and device are put back.
+        """The mean loss per token (or image) in eval mode, on `device`; the model's modes and device are put back.
 
-        A loss that draws, as of a diffusion model, draws the same each time, and nothing from the caller.
+        A loss that draws random numbers, as that of a diffusion model, draws the same ones at each call.
 
         Raises:
-            ValueError: there is no batch.
+            ValueError: `batches` is empty.
         """
         total = count = 0.0
         with placed(model, self.device), evaluating(model), own_random_numbers(self.seed):
@@ -171,18 +170,21 @@ class Trainer:
 
 
 class _Run:
-    """One call of `fit`: everything that changes while it goes on, so everything to save."""
+    """The state of one call of `fit`, and so of a checkpoint."""
 
     def __init__(self, trainer: Trainer, model: nn.Module, train: Any):
-        self.trainer, self.model, self.train, self.team = trainer, model, train, trainer.team
-        if self.team:
-            self.team.begin_alike(model)
-        self.optimizer = _optimizer(model, trainer)
-        self.records = trainer.graphs and recordable(trainer.device) and not self.team
-        # No method of this run: a cycle would keep its memory until Python looks for cycles.
-        self.gradients = functools.partial(_gradients, trainer, model, self.optimizer)
-        self.recorded: Recorded | None = None
-        self.memory: list[int] = []
+        self.trainer, self.model, self.train = trainer, model, train
+        self.processes = trainer.processes
+        if self.processes:
+            self.processes.broadcast_weights(model)
+        self.optimizer = adamw(
+            model, lr=trainer.lr, betas=trainer.betas, weight_decay=trainer.weight_decay
+        )
+        self.uses_graphs = (
+            trainer.graphs and trainer.device.type == "cuda" and self.processes is None
+        )
+        self.captured: CapturedFunction | None = None
+        self.addresses: list[int] = []
         self.history = History(per=getattr(trainer.loss, "per", None))
         self.epoch = self.step = self.since_best = 0
         self.best = math.inf
@@ -193,12 +195,12 @@ class _Run:
     def _begin_epoch(self) -> None:
         self.total, self.count, self.seconds, self.largest = 0.0, 0.0, 0.0, 0.0
 
-    def all_epochs(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
-        """The epochs that are left, up to an interrupt or until the loss no longer improves."""
+    def all_epochs(self, val: Any, bar: Silent, interrupted: Callable[[], bool]) -> None:
+        """Train the epochs that are left, up to an interrupt or until the validation loss no longer falls."""
         trainer, history = self.trainer, self.history
-        while self.epoch < trainer.epochs and not self._no_longer_improves():
-            self._one_epoch(val, bar, pressed)
-            if self._stopped(pressed):
+        while self.epoch < trainer.epochs and not self._out_of_patience():
+            self._one_epoch(val, bar, interrupted)
+            if self._any_process(interrupted):
                 history.stopped = "interrupted"
                 break
         else:
@@ -206,24 +208,23 @@ class _Run:
         if trainer.keep_best and self.best_state is not None:
             self.model.load_state_dict(self.best_state)
 
-    def _no_longer_improves(self) -> bool:
+    def _out_of_patience(self) -> bool:
         patience = self.trainer.patience
         return patience is not None and self.since_best >= patience
 
-    def _stopped(self, pressed: Callable[[], bool]) -> bool:
-        """Whether training was interrupted, in one of the processes at least."""
-        return self.team.total(pressed())[0] > 0 if self.team else pressed()
+    def _any_process(self, interrupted: Callable[[], bool]) -> bool:
+        return self.processes.sum(interrupted())[0] > 0 if self.processes else interrupted()
 
-    def _one_epoch(self, val: Any, bar: Silent, pressed: Callable[[], bool]) -> None:
-        """The rest of the current epoch; an interrupt leaves it where it is, and saves."""
+    def _one_epoch(self, val: Any, bar: Silent, interrupted: Callable[[], bool]) -> None:
+        """Train the rest of the current epoch and validate; or stop at an interrupt, and save."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
-        if self.records:
-            self._keep_memory()
+        if self.uses_graphs:
+            self._prepare_graphs()
         for batch in self.train:
             self._one_step(batch.to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
-            if self._stopped(pressed):
+            if self._any_process(interrupted):
                 self.seconds = before + time.perf_counter() - began
                 self.save()
                 return
@@ -235,8 +236,9 @@ class _Run:
         lr = trainer.lr * trainer.schedule(step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        read, count = (self.recorded or self.gradients)(batch)
-        value, norm = read.tolist()
+        compute = self.captured or self._gradient_function()
+        loss_and_norm, count = compute(batch)
+        value, norm = loss_and_norm.tolist()
         if not math.isfinite(value):
             raise FloatingPointError(
                 f"the loss is {value} at step {step}; learning rate {lr:.3g}, gradient norm "
@@ -248,17 +250,24 @@ class _Run:
         self.total, self.count = self.total + value, self.count + float(count)
         self.largest = max(self.largest, self.grad_norm)
 
-    def _keep_memory(self) -> None:
-        """Graphs write where the gradients were: what has moved since, as by a `measure`, is recorded anew."""
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        memory = []
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            memory += [parameter.data_ptr(), parameter.grad.data_ptr()]
-        if memory != self.memory:
-            gradients = functools.partial(self.gradients, keep=True)
-            self.recorded, self.memory = Recorded(gradients, self.trainer.device), memory
+    def _gradient_function(self, *, keep_memory: bool = False) -> Callable[[Any], tuple]:
+        """`_gradients` as a function of the batch, without a reference to this run, which refers to it."""
+        return functools.partial(
+            _gradients, self.trainer, self.model, self.optimizer, keep_memory=keep_memory
+        )
+
+    def _prepare_graphs(self) -> None:
+        """Give every parameter a gradient, and drop the graphs if one has moved in memory, as by a `measure`."""
+        addresses = []
+        for parameter in self.model.parameters():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                addresses += [parameter.data_ptr(), parameter.grad.data_ptr()]
+        if addresses != self.addresses:
+            gradients = self._gradient_function(keep_memory=True)
+            self.captured = CapturedFunction(gradients, self.trainer.device)
+            self.addresses = addresses
 
     def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
@@ -303,8 +312,8 @@ class _Run:
     )  # fmt: skip
 
     def save(self) -> None:
-        """Write the checkpoint, if one is wanted: whole or not at all."""
-        if self.trainer.checkpoint is None or (self.team and self.team.rank > 0):
+        """Write the checkpoint, if there is one to write."""
+        if self.trainer.checkpoint is None or (self.processes and self.processes.rank > 0):
             return
         state = {
             "kind": type(self.model).__name__,
@@ -320,10 +329,10 @@ class _Run:
             torch.save(state, part)
 
     def load(self, path: Path) -> None:
-        """Go on from a checkpoint.
+        """Read a checkpoint.
 
         Raises:
-            ValueError: it belongs to another model or to other batches.
+            ValueError: it is of another model or of other batches.
         """
         state = torch.load(path, weights_only=True, map_location=self.trainer.device)
         load_weights(self.model, state, path)
@@ -344,32 +353,34 @@ def _gradients(
     optimizer: torch.optim.Optimizer,
     batch: Any,
     *,
-    keep: bool = False,
+    keep_memory: bool = False,
 ) -> tuple[Tensor, float | Tensor]:
-    """Those of the mean loss, shortened; (summed loss, norm before) as one tensor, and what was summed over.
-
-    Together, since a GPU runs out of work each time something is read from it.
+    """Compute the gradients of the mean loss, and clip them.
 
     Args:
-        keep: whether the gradients stay where they are in memory, as graphs need them.
+        keep_memory: set the gradients to zero in place, as CUDA graphs need, instead of removing them.
+
+    Returns:
+        The summed loss and the gradient norm before clipping, (2,), as one tensor, because each reading from a GPU
+        waits until it has finished its work; and the number that the loss is summed over.
     """
     with trainer._autocast():
         loss, count = trainer.loss(model, batch)
-    optimizer.zero_grad(set_to_none=not keep)
+    optimizer.zero_grad(set_to_none=not keep_memory)
     (loss / count).backward()
-    if trainer.team:
-        trainer.team.sum_gradients(model)
+    if trainer.processes:
+        trainer.processes.sum_gradients(model)
     limit = trainer.clip_norm or math.inf
     norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     return torch.stack([loss.detach(), norm.to(loss.dtype)]), count
 
 
-def _number_of(batches: Any) -> int:
-    """How many batches a pass has.
+def _batches_per_epoch(batches: Any) -> int:
+    """The length of the training data, in batches.
 
     Raises:
-        TypeError: nobody can tell, as of a generator, which gives a single pass anyway.
-        ValueError: none.
+        TypeError: they have no length, as those of a generator, which can be iterated over only once.
+        ValueError: there is no batch.
     """
     if not hasattr(batches, "__len__"):
         raise TypeError(
@@ -379,49 +390,3 @@ def _number_of(batches: Any) -> int:
     if not len(batches):
         raise ValueError("train is empty; there is nothing to learn from")
     return len(batches)
-
-
-def _optimizer(model: nn.Module, trainer: Trainer) -> torch.optim.Optimizer:
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if not parameters:
-        raise ValueError(f"{type(model).__name__} has no parameter to train")
-    groups = [
-        {
-            "params": [p for name, p in parameters.items() if _decays(name, p) is decays],
-            "weight_decay": trainer.weight_decay if decays else 0.0,
-        }
-        for decays in (True, False)
-    ]
-    return torch.optim.AdamW(groups, lr=trainer.lr, betas=trainer.betas, fused=True)
-
-
-def _decays(name: str, parameter: Tensor) -> bool:
-    """Whether weight decay applies; `Trainer` states the rule."""
-    exempt = [
-        part for part in name.split(".") if part == "class_token" or part.startswith("position")
-    ]
-    return parameter.ndim >= 2 and not exempt
-
-
-@contextlib.contextmanager
-def _gentle_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C, or the kernel's interrupt button, into a flag that is read between steps.
-
-    Only the first: the usual handler is back for the next. Outside the main thread, and where no
-    handler of Python's is there to put back, nothing is changed.
-    """
-    pressed = threading.Event()
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or usual is None:
-        yield pressed.is_set
-        return
-
-    def press(*_: Any) -> None:
-        pressed.set()
-        signal.signal(signal.SIGINT, usual)
-
-    signal.signal(signal.SIGINT, press)
-    try:
-        yield pressed.is_set
-    finally:
-        signal.signal(signal.SIGINT, usual)
