@@ -6,7 +6,7 @@ Some ten seconds of one quiet core each; those on real sentences, in `real`, a q
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +16,23 @@ from torch import nn
 from course_utils.data.translation import PairLoader, load_grammar, split_by_source
 from course_utils.kit.runs import stored, stored_runs
 from course_utils.lessons.sequence_to_sequence.real import curves_of, learned
+from course_utils.lessons.training_transformers.breaking import (
+    BREAK,
+    END,
+    HIGH,
+    NOTICED,
+    WaysOn,
+    scheduled_rate,
+)
 from course_utils.lessons.training_transformers.small_spanish import (
+    RATE,
+    WARMUP,
     common_pairs,
     evenness,
     likeness,
+    loss_curve,
+    mean_of_last,
+    rate,
     spanish_world,
     spread,
     world_of,
@@ -34,12 +47,11 @@ from course_utils.train.trainer import Trainer
 
 MODEL = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "dropout": 0.0}
 STEPS = 280  # 56 batches a pass, five passes
-PER_LOSS = 14  # steps per point of the loss curve
 USUAL = {
     "norm_first": False, "lr": 6e-3, "warmup": 50, "seed": 0,
     "label_smoothing": 0.0,
 }  # fmt: skip
-RATE, WARMUP, HALF = 6e-3, 50, 112
+HALF = 112
 FEW, PASSES = 300, 24  # pairs, and how often each is read
 SEEDS = (0, 1, 2)
 WATCHED = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 56, 72, 88, 112)
@@ -64,12 +76,6 @@ def cases() -> list[dict]:
         if case not in distinct:
             distinct.append(case)
     return distinct
-
-
-def rate(step: int, warmup: int) -> float:
-    """The chapter's schedule: a rise over `warmup` steps; from step 50, or the end of the rise, a fall as 1/√step."""
-    fall = max(warmup, 50)
-    return min(1.0, step / max(warmup, 1), (fall / step) ** 0.5)
 
 
 @stored(cases=cases(), small=True)
@@ -106,7 +112,7 @@ def small_training(
         measure=lambda model: {"bleu": world.bleu(model, world.val)},
         quiet=True,
     ).fit(model, loader)
-    curves = {"loss": points(losses)}
+    curves = {"loss": loss_curve(losses)}
     curves |= curves_of(history.rows, "bleu", "grad_norm", over="step")
     scores = {"bleu": world.bleu(model, world.val)}
     scores |= on_held_out_tokens(model, world.loader(world.val, batch_size=128, shuffle=False))
@@ -154,7 +160,7 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
     batches = world.batches(HALF, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, warmup), each_step=look)
     result = {name: points_of[-1][1] for name, points_of in curves.items()}
-    return {"result": result | {"loss": last(losses)}, "curves": curves}
+    return {"result": result | {"loss": mean_of_last(losses)}, "curves": curves}
 
 
 @stored(
@@ -200,7 +206,7 @@ def gradients(chapter, *, warmup: int, seed: int) -> dict:
     batches = world.batches(HALF, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, warmup), each_step=look)
     result = {name: points_of[-1][1] for name, points_of in curves.items()}
-    return {"result": result | {"loss": last(losses)}, "curves": curves}
+    return {"result": result | {"loss": mean_of_last(losses)}, "curves": curves}
 
 
 @stored(
@@ -232,11 +238,6 @@ def one_batch(chapter, *, warmup: int, seed: int) -> dict:
 
 # A training that breaks at step 168 ---------------------------------------------------------------
 
-BREAK, NOTICED, END, HIGH = 168, 224, 336, 3e-2
-"""Steps at which the rate jumps, at which somebody reacts, and at which the training ends; the high rate."""
-PER_BLEU, SHOWN = 28, 12
-"""Steps between two scores; validation sentences whose translations are stored."""
-
 
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
 def broken(chapter, *, seed: int) -> dict:
@@ -245,52 +246,17 @@ def broken(chapter, *, seed: int) -> dict:
     "keep" never jumps, and "high" stays at 0.03. "lower" returns to the scheduled rate, once with Adam's old averages
     and once with empty ones. "file" returns to the weights of step 168. "0.012" and "0.018" jump less far, to step 224.
     """
-    world, batches = chapter.world, list(chapter.world.batches(END, seed=seed))
-    validation = world.whole(world.val)
-    curves: dict[str, list] = {}
-    result: dict[str, float] = {}
-    examples = [
-        {"source": " ".join(pair.source), "target": " ".join(pair.target)}
-        for pair in world.val[:SHOWN]
-    ]
-
-    def fresh_adam(model: nn.Module) -> torch.optim.Optimizer:
-        return torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
-
-    def go_on(way: str, state: tuple, begin: int, end: int, rate_at: Callable[[int], float]):
-        model, optimizer = copy.deepcopy(state)
-        bleu = curves.setdefault(f"{way}, bleu", [])
-
-        def score(step: int) -> None:
-            if (begin + step) % PER_BLEU == 0:
-                bleu.append([begin + step, round(world.bleu(model, world.val), 4)])
-
-        losses = chapter.train(
-            model, batches[begin:end], lambda step: rate_at(begin + step), optimizer, score
-        )
-        curve = curves.setdefault(f"{way}, loss", [])
-        curve += [[begin + step, value] for step, value in points(losses)]
-        result[f"{way}, bleu"], result[f"{way}, loss"] = bleu[-1][1], last(losses)
-        result[f"{way}, likeness"] = likeness(model, validation)
-        result[f"{way}, evenness"] = evenness(model, validation)
-        for example, translation in zip(examples, world.say(model, world.val[:SHOWN]), strict=True):
-            example[way] = translation
-        return model, optimizer
-
-    def usual(step: int) -> float:
-        return RATE * rate(step, WARMUP)
-
-    start = chapter.new_model(False, seed)
-    good = go_on("start", (start, fresh_adam(start)), 0, BREAK, usual)
-    go_on("keep", good, BREAK, END, usual)
-    bad = go_on("high", good, BREAK, NOTICED, lambda step: HIGH)
-    go_on("lower", bad, NOTICED, END, usual)
-    go_on("lower, empty averages", (bad[0], fresh_adam(bad[0])), NOTICED, END, usual)
-    go_on("high", bad, NOTICED, END, lambda step: HIGH)
-    go_on("file", (good[0], fresh_adam(good[0])), NOTICED, END, usual)
-    for less in (1.2e-2, 1.8e-2):
-        go_on(f"{less:g}", good, BREAK, NOTICED, lambda step, less=less: less)
-    return {"result": result, "curves": curves, "examples": examples}
+    ways = WaysOn(chapter, seed=seed)
+    good = ways.follow("start", ways.start, BREAK, scheduled_rate)
+    ways.follow("keep", good, END, scheduled_rate)
+    bad = ways.follow("high", good, NOTICED, lambda step: HIGH)
+    ways.follow("lower", bad, END, scheduled_rate)
+    ways.follow("lower, empty averages", bad.with_empty_averages(), END, scheduled_rate)
+    ways.follow("high", bad, END, lambda step: HIGH)
+    ways.follow("file", good.with_empty_averages(at=NOTICED), END, scheduled_rate)
+    ways.follow("0.012", good, NOTICED, lambda step: 1.2e-2)
+    ways.follow("0.018", good, NOTICED, lambda step: 1.8e-2)
+    return {"result": ways.result, "curves": ways.curves, "examples": ways.examples}
 
 
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
@@ -314,8 +280,8 @@ def four_times_as_long(chapter, *, seed: int) -> dict:
     world, model = chapter.world, chapter.new_model(False, seed)
     batches = world.batches(4 * STEPS, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0))
-    result = {"bleu": world.bleu(model, world.val), "loss": last(losses)}
-    return {"result": result, "curves": {"loss": points(losses)}}
+    result = {"bleu": world.bleu(model, world.val), "loss": mean_of_last(losses)}
+    return {"result": result, "curves": {"loss": loss_curve(losses)}}
 
 
 @stored(
@@ -359,8 +325,8 @@ def other_adam(chapter, *, adam: str, seed: int) -> dict:
         chapter.train(model, world.batches(WARMUP, seed=seed), lambda step: 0.0, optimizer)
     batches = world.batches(HALF, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, 0), optimizer)
-    result = {"bleu": world.bleu(model, world.val), "loss": last(losses)}
-    return {"result": result, "curves": {"loss": points(losses)}}
+    result = {"bleu": world.bleu(model, world.val), "loss": mean_of_last(losses)}
+    return {"result": result, "curves": {"loss": loss_curve(losses)}}
 
 
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"], small=True)
@@ -448,20 +414,6 @@ def vocabulary(*, words: int, pairs: int, seed: int) -> dict:
     for name, pairs_of in (("its words", known), ("any", unseen)):
         result[f"bleu, {name}"] = world.bleu(model, pairs_of)
     return {"result": result}
-
-
-def last(losses: list[float]) -> float:
-    """The mean of the last 14 steps."""
-    return sum(losses[-PER_LOSS:]) / PER_LOSS
-
-
-def points(losses: list[float]) -> list[list[float]]:
-    """The mean of each 14 steps, at their middle."""
-    parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
-    return [
-        [PER_LOSS * (index + 0.5), round(sum(curve) / len(curve), 4)]
-        for index, curve in enumerate(parts)
-    ]
 
 
 # What the chapter reads -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The small English–Spanish corpus that the trainings of *Training transformers* share, and what they measure on it."""
+"""Corpus, schedule and measures that the trainings of *Training transformers* share."""
 
 from collections.abc import Hashable, Sequence
 
@@ -18,6 +18,9 @@ from course_utils.runtime import evaluating
 
 HELD_OUT = (200, 200)
 """Source sentences for validation and for the test."""
+RATE, WARMUP = 6e-3, 50
+PER_LOSS = 14
+"""Steps per point of a loss curve."""
 
 
 def common_pairs(pairs: Sequence[Pair], *, words: int) -> list[Pair]:
@@ -40,6 +43,26 @@ def spanish_world() -> SmallWorld:
     pairs = common_pairs(load_grammar("es"), words=200)
     train, test, validation = split_by_source(pairs, HELD_OUT)
     return world_of(train, validation, test)
+
+
+def rate(step: int, warmup: int) -> float:
+    """The chapter's schedule: a rise over `warmup` steps; from step 50, or the end of the rise, a fall as 1/√step."""
+    fall = max(warmup, 50)
+    return min(1.0, step / max(warmup, 1), (fall / step) ** 0.5)
+
+
+def mean_of_last(losses: list[float]) -> float:
+    """The mean loss of the last 14 steps."""
+    return sum(losses[-PER_LOSS:]) / PER_LOSS
+
+
+def loss_curve(losses: list[float]) -> list[list[float]]:
+    """The mean loss of each 14 steps, at their middle: [step, loss]."""
+    parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
+    return [
+        [PER_LOSS * (index + 0.5), round(sum(part) / len(part), 4)]
+        for index, part in enumerate(parts)
+    ]
 
 
 # Inside a Transformer while it is trained ---------------------------------------------------------
