@@ -7,7 +7,7 @@ from course_utils.figures import COLORS, subplots
 from course_utils.kit.controls import Choice
 from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import StoredRun, stored_run
-from course_utils.lessons.multi_head_attention.runs import HEADS, KINDS, LAYERS
+from course_utils.lessons.multi_head_attention.translator import HEADS, KINDS, LAYERS
 
 __all__ = ["dissection"]
 
