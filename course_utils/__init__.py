@@ -14,7 +14,7 @@ those before it.
     masks        padding and causal masks, the masked softmax
     fused        PyTorch's fused operator, for any mask
     attention    scaled dot-product, additive and multi-head attention
-    stream       hooks on the residual stream of a model
+    hooks        where activations inside a model are read and changed
     interventions  attention knockout, ablation, activation patching
     layers       the blocks of Transformers: feed-forward, residual, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise
