@@ -36,13 +36,13 @@ def test_a_report_is_lines_in_a_terminal_and_a_table_without_foreign_markup_in_a
 
 def test_this_environment_is_fit_and_the_report_names_no_folder():
     report = cu.doctor()
-    assert list(report) == list(doctor.LOOKS) and str(doctor.ROOT) not in repr(report)
-    assert all(report[name].mark != "✗" for name in doctor.LOOKS if name != "Memory"), report
+    assert list(report) == list(doctor.FINDERS) and str(doctor.ROOT) not in repr(report)
+    assert all(report[name].mark != "✗" for name in doctor.FINDERS if name != "Memory"), report
     assert str(torch.__version__) in report["PyTorch"].found
 
 
 def test_what_breaks_is_said_beside_the_rest(monkeypatch):
-    monkeypatch.setitem(doctor.LOOKS, "PyTorch", lambda: 1 / 0)
+    monkeypatch.setitem(doctor.FINDERS, "PyTorch", lambda: 1 / 0)
     report = cu.doctor()
     assert report["PyTorch"].found == "ZeroDivisionError: division by zero"
     assert "make lab" in report["PyTorch"].remedy and not report.ok

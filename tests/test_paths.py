@@ -61,7 +61,7 @@ def bound_names(cells) -> set[str]:
 @pytest.mark.parametrize(("path", "stop"), STOPS)
 def test_no_section_on_a_path_needs_a_name_of_a_section_left_out(path, stop):
     whole = CHAPTER[stop.chapter].page
-    taken = whole.only(stop.sections) if stop.sections else whole
+    taken = whole.with_sections(stop.sections) if stop.sections else whole
     elsewhere = bound_names(whole.code) - bound_names(taken.code)
     lacking = {name for cell in taken.code for name in read_names(cell)} & elsewhere
     assert not lacking, (
@@ -129,7 +129,7 @@ def used_too_early(path: list[Leg]) -> Iterator[str]:
         term for term, (_, places) in TERMS.items() if any(s.startswith("B_") for s, _ in places)
     }
     for chapter, sections, _ in path:
-        page = chapter.page.only(sections) if sections else chapter.page
+        page = chapter.page.with_sections(sections) if sections else chapter.page
         for headings, line in sentences(page):
             leads = LINK.findall(line)
             plain = MENU.sub("", line)

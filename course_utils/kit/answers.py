@@ -33,7 +33,7 @@ PASSED = "_passed"
 
 
 def is_ours(candidate: Any) -> bool:
-    """Whether a function or class was written in this package, so not by the reader."""
+    """Whether a function or class is the course's own: it was written in this package, not by the reader."""
     has_module = inspect.isfunction(candidate) or isinstance(candidate, type)
     module = inspect.unwrap(candidate).__module__ if has_module else None
     return (module or "").split(".")[0] == "course_utils"
@@ -58,7 +58,7 @@ def cell_of(thing: Any) -> str:
 
 
 class Answer(NamedTuple):
-    """An answer, as its cell was when the check ran, whether it passed, and the file that holds it."""
+    """A saved answer: when it was checked, whether it passed, the text of its cell, and its file."""
 
     when: datetime
     passed: bool
@@ -126,7 +126,7 @@ def _read(files: Iterable[Path]) -> Iterator[Answer]:
 
 
 def _superseded(answers: tuple[Answer, ...]) -> Iterator[Answer]:
-    """Older copies of a text, and those beyond `MAX_ANSWERS`, but for the newest that passed."""
+    """Answers to delete: older copies of a text, and those beyond `MAX_ANSWERS`, except the newest that passed."""
     newest_pass = next((answer for answer in answers if answer.passed), None)
     seen: set[str] = set()
     for answer in answers:
@@ -136,7 +136,7 @@ def _superseded(answers: tuple[Answer, ...]) -> Iterator[Answer]:
 
 
 def start_over(exercise: str) -> str:
-    """Turn the cell that runs into the stub of an exercise, and save the answer; returns what to say then.
+    """Turn the cell that runs into the stub of an exercise, and save the answer; returns a message for the reader.
 
     The cell may be a new one, or the answer's own with the call in a line of it. If it holds what is not saved, as
     where the reader's home cannot be written, it stays, and the stub comes in a cell below.
@@ -162,5 +162,5 @@ def start_over(exercise: str) -> str:
     replace = answer in ("", stub, *(old.text for old in saved))
     shell.set_next_input(stub, replace=replace)
     shell.ex(stub)  # so that the check that follows sees what the cell shows
-    where = f" Your answers are kept: cu.checks.{name}.answers()" if saved else ""
-    return f"{name}: the stub, as it was handed out.{where}"
+    kept = f" Your answers are kept: cu.checks.{name}.answers()" if saved else ""
+    return f"{name}: the stub, as it was handed out.{kept}"

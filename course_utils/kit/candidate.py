@@ -1,4 +1,7 @@
-"""A learner's function under test: what it raises, in words, and within a time limit."""
+"""One test of a learner's function: run within a time limit, and its error put into words.
+
+The *candidate* is the function, class or value that a learner hands to a check.
+"""
 
 import dis
 import signal
@@ -17,8 +20,8 @@ from course_utils.runtime import own_random_numbers
 
 LONGEST_LINE = 200  # characters, in a reason
 TIME_LIMIT = 10.0
-"""Seconds that the candidate may compute in one test: of this thread's own time, so that a busy machine
-fails no right code. The tests of the chapters need less than one."""
+"""Seconds that the candidate may compute in one test, counted in this thread's own time, so that right code does not
+fail on a busy machine. The tests of the chapters need less than one."""
 TICK = 0.1  # seconds of computing between two looks at the time
 
 
@@ -180,6 +183,6 @@ def error_in_words(error: BaseException, candidate: Any) -> str:
 
 
 def _shortened(text: str) -> str:
-    """In one line of at most LONGEST_LINE characters."""
+    """The text in one line of at most LONGEST_LINE characters."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"

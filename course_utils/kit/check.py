@@ -60,7 +60,7 @@ class Property:
     hints: tuple[str, ...]
 
     def hints_after(self, error: BaseException) -> tuple[str, ...]:
-        """The hints, after one for just this error: what the test says of it, else a general one."""
+        """The property's hints, after one for just this error: the test's own, else a general one."""
         special = getattr(error, "hint", "") or general_hint(error)
         return (special, *self.hints) if special else self.hints
 
@@ -172,8 +172,11 @@ class Check:
         if report.done and not report.ours:
             save_answer(self.exercise, cell_of(candidate), passed=report.passed)
         elif not report.done and not report.reason and (saved := self.answers().all):
-            where = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
-            reason = f"{STUB}\nAn answer of yours from {saved[0].when:%Y-%m-%d} is kept. {where}"
+            call = f"cu.checks.{self.name}.answers()"
+            day = f"{saved[0].when:%Y-%m-%d}"
+            reason = (
+                f"{STUB}\nAn answer of yours from {day} is kept. To see it, in a new cell: {call}"
+            )
             return replace(report, reason=reason)
         return report
 

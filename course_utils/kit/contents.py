@@ -11,7 +11,7 @@ from course_utils.files import ROOT
 
 
 def matches(notebook: str, name: str) -> bool:
-    """Whether a chapter, ``"04_masks"``, goes by this name: its number, its slug, or both."""
+    """Whether a name means a chapter, ``"04_masks"``: by its number, its slug, or both."""
     return name in (notebook.partition("_")[0], slug(notebook), notebook)
 
 
@@ -36,7 +36,7 @@ def left_out(book: Path = ROOT / "book.toml") -> set[str]:
 
 
 def following(name: str, book: Path = ROOT / "book.toml") -> tuple[str, str]:
-    """Notebook and title of the chosen chapter after the one of this slug; empty texts where there is none."""
+    """Notebook and title of the next chosen chapter after a slug; empty texts after the last one."""
     absent, later = left_out(book), iter(_table(book).get("chapter", ()))
     if any(slug(chapter["notebook"]) == name for chapter in later):  # it takes what comes before
         for chapter in later:

@@ -7,17 +7,17 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Control:
-    """One value out of a few: `values` in order, the `value` to start from, and what to call it.
+    """A control with which a reader chooses one of a few values.
 
     Attributes:
-        kind: how the form shows it: "slider", "choice" or "toggle".
-        values: a sequence, or a dict from what to show to its value; afterwards a tuple of values.
-        value: one of them.
+        kind: its form in HTML: "slider", "choice" or "toggle".
+        values: a sequence, or a dict from the text to show to its value; afterwards a tuple of values.
+        value: the one to start from.
         label: the name that stands beside the control.
-        texts: what to show for each value.
+        texts: the text to show for each value.
 
     Raises:
-        ValueError: another start, two values that read the same, or no label.
+        ValueError: `value` is not among the values, two values have the same text, or the label is empty.
     """
 
     kind: ClassVar[str] = "slider"
@@ -40,11 +40,11 @@ class Control:
             raise ValueError(f"label={self.label!r} is empty; name what is controlled")
 
     def text(self, value: Hashable) -> str:
-        """What to show for `value`."""
+        """The text to show for `value`."""
         return str(value)
 
     def check(self, name: str, value: Hashable) -> Hashable:
-        """The control's own copy of `value`.
+        """The control's own object for `value`.
 
         Raises:
             ValueError: it is not among the values.
@@ -57,7 +57,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Slider(Control):
-    """Values in order along a line. `format` writes each one, as in `"{:.2f}"`."""
+    """A slider: values in order along a line. `format` writes each one, as in `"{:.2f}"`."""
 
     format: str = "{}"
 
@@ -68,18 +68,18 @@ class Slider(Control):
 
 @dataclass(frozen=True)
 class Choice(Control):
-    """One of several options: a list of values, or a dict from what to show to its value."""
+    """A choice of one of several options: radio buttons, or a list if there are many."""
 
     kind = "choice"
 
 
 class Toggle(Control):
-    """Off or on."""
+    """A checkbox: off or on."""
 
     kind = "toggle"
 
     def __init__(self, value: bool, label: str):
-        """`value` is where it starts."""
+        """`value` is the one to start from."""
         super().__init__({"off": False, "on": True}, value, label)
 
 

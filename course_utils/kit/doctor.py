@@ -1,9 +1,10 @@
-"""`cu.doctor()`: Python, PyTorch, packages, memory, widgets and weights, with what to do about each fault."""
+"""`cu.doctor()`: a report on Python, PyTorch, packages, memory, widgets and weights, with a remedy for each fault."""
 
 import platform
 import re
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from course_utils.kit.guard import strict
 
 PYTHON_NEEDED = (3, 11)
 MEMORY_NEEDED = 1e9  # bytes free: no notebook takes more
-# What draws a widget in JupyterLab: its package in Python, and the extension that comes with it.
+# The two halves of a widget in JupyterLab: a package in Python, and the extension that comes with it.
 WIDGETS = {"ipywidgets": "@jupyter-widgets/jupyterlab-manager", "anywidget": "anywidget"}
 INSTALL = "run `make lab` again in a terminal (without make: `pip install -c constraints.txt -e .`)"
 RESTART = f"{INSTALL}, then restart the kernel and reload the page"
@@ -32,7 +33,7 @@ class Report(dict[str, Finding]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is nothing to fix."""
+        """Whether no line has to be fixed."""
         return not any(finding.mark == "✗" for finding in self.values())
 
     @property
@@ -58,18 +59,18 @@ class Report(dict[str, Finding]):
 
 
 def doctor() -> Report:
-    """Look at what the course runs on; never raises, and takes well under a second.
+    """A report on the machine and the installation; never raises, and takes well under a second.
 
     With COURSE_STRICT=1, as `make notebooks` sets it, a page shows nothing of its author's machine.
     """
     if strict():
-        return Report(dict.fromkeys(LOOKS, Finding("·", "run this cell to see yours")))
-    return Report({name: _look(look) for name, look in LOOKS.items()})
+        return Report(dict.fromkeys(FINDERS, Finding("·", "run this cell to see yours")))
+    return Report({name: _find(finder) for name, finder in FINDERS.items()})
 
 
-def _look(look) -> Finding:
+def _find(finder: Callable[[], Finding]) -> Finding:
     try:
-        return look()
+        return finder()
     except Exception as error:  # a broken installation: the other lines still help
         return Finding("✗", " ".join(f"{type(error).__name__}: {error}".split()), RESTART)
 
@@ -90,7 +91,7 @@ def _torch() -> Finding:
 
 
 def _packages() -> Finding:
-    """Compare what is installed with `pyproject.toml` (which) and `constraints.txt` (which version)."""
+    """The packages of `pyproject.toml`, and their versions against those of `constraints.txt`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
     tested = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", constraints))
@@ -121,7 +122,7 @@ def _memory() -> Finding:
 
 
 def _widgets() -> Finding:
-    """Look for both halves of a widget: its package in the kernel, its extension in JupyterLab."""
+    """Both halves of a widget: its package in the kernel, its extension in JupyterLab."""
     from jupyter_core.paths import jupyter_path
 
     for package, extension in WIDGETS.items():
@@ -133,7 +134,7 @@ def _widgets() -> Finding:
 
 
 def _weights() -> Finding:
-    """Say whether a real model's weights are in the cache; without them its chapter shows recorded answers."""
+    """The weights of the real model, if they are in the cache; without them its chapter shows recorded answers."""
     from course_utils.data.registry import cached, registered
 
     if cached("smollm2"):
@@ -145,6 +146,12 @@ def _weights() -> Finding:
     )
 
 
-LOOKS = {"Python": _python, "PyTorch": _torch, "Packages": _packages}
-LOOKS |= {"Memory": _memory, "Widgets": _widgets, "Weights": _weights}
-"""What `doctor` looks at, in the order of its report."""
+FINDERS = {
+    "Python": _python,
+    "PyTorch": _torch,
+    "Packages": _packages,
+    "Memory": _memory,
+    "Widgets": _widgets,
+    "Weights": _weights,
+}
+"""The subjects of `doctor`, in the order of its report."""

@@ -1,4 +1,4 @@
-"""The exercises of a notebook, read from its cells: all who want to know where one begins and ends ask here.
+"""The exercises of a notebook, read from its cells: heading, stub, check and solution.
 
     ### Exercise 2 · Find the bug            a heading, in a text cell
     *bug · 10 minutes*                       its kind and minutes; then the task
@@ -25,7 +25,7 @@ TITLE = re.compile(r"Exercise (\d+)\b(?: · )?(.*)")
 EFFORT = re.compile(r"^\*(?:(\w+) · )?(\d+) minutes?\*$")
 CALL = re.compile(r"^cu\.checks\.(\w+)\((\w+)\)\s*\Z", re.MULTILINE)
 DEEPEST = 3
-"""The level of an exercise's heading; one below it belongs to the exercise."""
+"""The level of an exercise's heading; a deeper heading belongs to the exercise."""
 STUBS = "stubs.json"
 """The file of a handout that holds its stubs, by the names of their checks."""
 
@@ -34,16 +34,16 @@ Cell = Mapping[str, Any]
 
 @dataclass
 class Exercise:
-    """One exercise, whole or not.
+    """An exercise of a notebook.
 
     Attributes:
-        place: of the cell with its heading; of its stub, if it has no heading.
+        place: the index of the cell with its heading; of its stub, if it has no heading.
         heading: "Exercise 2 · Find the bug"; empty for none.
-        number: as the heading says; 0 for none.
-        kind: one of `KINDS`; empty if the line below the heading does not say it.
-        minutes: 0 if that line does not say them.
+        number: of the heading; 0 for none.
+        kind: one of `KINDS`, from the line below the heading; empty if that line is missing.
+        minutes: from the same line; 0 if it is missing.
         task: the text below, in Markdown.
-        end: place of the last of its cells: the solution, or the heading of an open exercise.
+        end: the index of its last cell: the solution, or the heading of an open exercise.
         stub, check, solution: its cells; None for each that it lacks.
     """
 
@@ -76,7 +76,7 @@ class Exercise:
 
     @property
     def function(self) -> str:
-        """The function or class that it asks for: what its check is called with."""
+        """The name of the function or class that it asks for: the argument of its check."""
         return self._called[1]
 
     @property
@@ -97,7 +97,7 @@ class Exercise:
 
     @property
     def answer(self) -> str:
-        """The solution, under the name that the stub has."""
+        """The code of the solution, and a line that gives it the name of the stub."""
         return f"{self.solution_code}\n\n\n{self.function} = {self.function}_solution"
 
 
@@ -160,7 +160,7 @@ def prose_lines(text: str) -> Iterator[str]:
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell's text, which a file may have in lines."""
+    """A cell's text as one string; in a file it may be a list of lines."""
     return "".join(cell["source"])
 
 
@@ -168,7 +168,7 @@ def cell_text(cell: Cell) -> str:
 
 
 def defined_name(stub: str) -> str:
-    """The function or class that a stub is to become; empty if it defines none."""
+    """The name of the function or class that a stub defines; empty if it defines none."""
     definition = re.search(r"^(?:class|def)\s+(\w+)", stub, re.MULTILINE)
     return definition[1] if definition else ""
 

@@ -53,7 +53,7 @@ def _expect_kind(right: bool, kind: str, actual: Any) -> None:
 
 
 def expect_equal(actual: Any, expected: Any, what: str) -> None:
-    """Fail unless the two are equal, and say both."""
+    """Fail unless the two are equal; the reason names both."""
     expect(actual == expected, f"{what}: got {actual}, expected {expected}")
 
 
@@ -90,7 +90,7 @@ def expect_close(
     rtol: float = 1e-4,
     hint: str = "",
 ) -> None:
-    """Fail unless `actual` is a tensor of the expected shape and values; say both where they differ most.
+    """Fail unless `actual` is a tensor of the expected shape and values; the reason shows where they differ most.
 
     Args:
         actual: the candidate's result.
@@ -111,7 +111,7 @@ def expect_close(
 
 
 def _side_by_side(actual: Tensor, expected: Tensor, place: int, entry: str) -> str:
-    """The entry, or its whole row if that is short, with what is expected there; `place` counts all entries."""
+    """The entry, or its whole row if that is short, and what is expected there; `place` is a flat index."""
     *row, column = (int(i) for i in torch.unravel_index(torch.tensor(place), actual.shape or (1,)))
     if actual.ndim and 1 < actual.shape[-1] <= SHORT_ROW:
         shown, at = slice(None), row
@@ -177,12 +177,12 @@ def expect_unchanged(candidate: Callable[..., Any], *inputs: Any) -> Any:
 
 @contextmanager
 def unchanged(*inputs: Any) -> Iterator[None]:
-    """Fail if tensors or lists that the block is to leave alone differ afterwards, or PyTorch follows them."""
+    """Fail if the block changes one of these tensors or lists, or makes one require a gradient."""
     before = copy.deepcopy(inputs)
     yield
     expect(_same(before, inputs), "the call changed its inputs")
     expect(
-        _followed(before) == _followed(inputs),
+        _require_grad(before) == _require_grad(inputs),
         "the call made PyTorch follow a tensor that it was given",
         "Which tensor do you call `requires_grad_()` on? Make a new one first, as in `x.clone().requires_grad_()`.",
     )
@@ -194,8 +194,8 @@ def _same(before: Any, after: Any) -> bool:
     return torch.equal(before, after) if isinstance(before, Tensor) else before == after
 
 
-def _followed(some: Any) -> list[bool]:
-    """Whether each tensor in it requires a gradient."""
+def _require_grad(some: Any) -> list[bool]:
+    """Whether each tensor requires a gradient, in nested lists as well."""
     if isinstance(some, list | tuple):
-        return [followed for entry in some for followed in _followed(entry)]
+        return [required for entry in some for required in _require_grad(entry)]
     return [some.requires_grad] if isinstance(some, Tensor) else []

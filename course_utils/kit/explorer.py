@@ -35,16 +35,16 @@ MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
 
 SHARPNESS = 2
-"""Pixels that are drawn in each direction for one that is displayed."""
+"""Number of pixels drawn in each direction for one that is displayed."""
 
 
 class Scene(Protocol):
-    """What an explorer shows: a figure that was drawn, and how to update it."""
+    """The picture of an explorer, and the function that updates it."""
 
     picture: Picture
 
     def draw(self, **values) -> str:
-        """Update the artists in place for these values; returns the alt text of what is now seen."""
+        """Update the artists in place for these values; returns the alt text of the new picture."""
 
 
 class Explorer:
@@ -68,7 +68,7 @@ class Explorer:
         *,
         caption: str | None = None,
     ):
-        """Draws the first picture: a scene that fails, or returns no alt text, fails here."""
+        """Draws the first picture, so a scene that fails, or returns no alt text, fails here."""
         sizes = [len(control.values) for control in controls.values()]
         if (count := math.prod(sizes)) > MAX_FRAMES:
             raise ValueError(
@@ -148,7 +148,7 @@ class Explorer:
     # Showing
 
     def form(self) -> Form:
-        """Its form, with the controls where they stand."""
+        """Its form in HTML, with the controls where they stand."""
         layers, _ = self._scene()
         return Form(
             self.name,

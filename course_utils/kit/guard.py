@@ -99,7 +99,7 @@ class Guard:
 
 
 def _condition(error: Exception, trace: TracebackType | None) -> tuple[str, str]:
-    """The line of the block that failed, "`a > b`", and how, "it is false"; each reads within a sentence."""
+    """The code of the condition that failed, "`a > b`", and how it failed, "it is false"; both for a sentence."""
     code = _statement(trace)
     named = f"`{one_line(code)}`" if code else "each of its conditions holds"
     if isinstance(error, AssertionError):
@@ -108,7 +108,7 @@ def _condition(error: Exception, trace: TracebackType | None) -> tuple[str, str]
 
 
 def _statement(trace: TracebackType | None) -> str:
-    """The code at the place of the error: an assert's condition, or the whole statement."""
+    """The code that raised: an assert's condition, or the whole statement."""
     if trace is None:
         return ""
     frame = trace.tb_frame
@@ -128,7 +128,7 @@ def _statement(trace: TracebackType | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text in one line that is not too long."""
+    """A text in one line of at most `LONGEST` characters."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 

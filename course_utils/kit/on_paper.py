@@ -38,11 +38,11 @@ def on_paper(
     read: Callable[[Any], Any] = read_number,
     within: float = TOLERANCE,
 ) -> Check:
-    """A check of a function that takes nothing and gives a list of answers, one for each letter.
+    """A check of a function without arguments that returns a list of answers, one for each letter.
 
     Args:
         asked: letter → the right answer, what it is in words, and its hints.
-        read: brings one answer into the form of the right one; raises Unmet where it cannot.
+        read: converts an answer to the type of the right one; raises Unmet if it cannot.
         within: how far a number may be off.
     """
     check = Check(judge_all=True)
@@ -72,7 +72,7 @@ def _shown(answer: Any) -> str:
 
 
 def _answers(candidate: Callable[[], Any], asked: Mapping[str, Asked]) -> list[Any]:
-    """What the candidate gives, an entry for each letter.
+    """The candidate's list of answers, an entry for each letter.
 
     Raises:
         NotDone: if no answer is filled in.

@@ -38,7 +38,7 @@ MAX_RADIOS = 5
 
 @dataclass(frozen=True)
 class Form:
-    """An explorer as an HTML form: its controls, its picture, and below it what is seen.
+    """An explorer as an HTML form: its controls, and its picture with a caption.
 
     Attributes:
         name: the explorer's.
@@ -83,7 +83,7 @@ style="max-width: {width}px; background-image: {background}">\
 
 
 def _control(key: str, control: Control, position: int) -> str:
-    """One control as HTML. Labels enclose their inputs, and a form bounds its radio groups: no ids."""
+    """A control as HTML, without ids: labels enclose their inputs, and each form has its own radio groups."""
     label, count = html.escape(control.label), len(control.values)
     named = f'<span class="cu-label">{label}</span>'
     texts = [html.escape(text) for text in control.texts]
@@ -118,7 +118,7 @@ def _control(key: str, control: Control, position: int) -> str:
 
 
 def frames_page(form: Form, frames: Iterable[tuple[Image.Image, str]], colors: np.ndarray) -> str:
-    """The form over frames that are all there: HTML that needs no kernel and no network.
+    """The form with a frame for each combination of values: HTML that needs no kernel and no network.
 
     Args:
         form: the explorer's.
@@ -164,7 +164,7 @@ def shared_colors(pictures: Sequence[Image.Image]) -> np.ndarray:
 
 
 def _nearest(colors: np.ndarray) -> np.ndarray:
-    """The index of the nearest color to red, green and blue, each divided by 8: a table of 32 · 32 · 32, flat."""
+    """A flat table of 32 · 32 · 32 entries: the index of the color nearest to 8 times red, green and blue."""
     steps = np.arange(32) * 255 / 31
     grid = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)
     lengths = (colors.astype(float) ** 2).sum(axis=1)
@@ -197,7 +197,7 @@ def _layers(
 
 
 def _grown(mask: np.ndarray) -> np.ndarray:
-    """True also in the rows above and below what is True."""
+    """The mask, True also one row above and below each True entry."""
     grown = mask.copy()
     grown[1:] |= mask[:-1]
     grown[:-1] |= mask[1:]

@@ -12,7 +12,7 @@ Frame = tuple[bytes, str]
 
 
 class Panel(anywidget.AnyWidget):
-    """A form and its picture, kept in step.
+    """A widget that keeps a form and its picture in step with the kernel.
 
     While a key is held down, the front end keeps one message in flight and sends only the newest
     positions after it: the picture skips values and never lags.

@@ -33,7 +33,7 @@ _session: dict[str, Entry] = {}
 
 
 def record_pass(exercise: str, candidate: Any) -> None:
-    """Remember that a candidate passed the check of an exercise, unless it is a solution or the course's own.
+    """Record that a candidate passed the check of an exercise, unless it is a solution or the course's own.
 
     Args:
         exercise: chapter's slug and check's name, "kernel_regression/loo_residuals".

@@ -1,4 +1,4 @@
-"""Predict, commit, compare: a question before a result.
+"""Predictions: a question before a result, which the reader answers before it is shown.
 
 The reader chooses or writes a number, then hears whether it is right, and why. All of it is one piece of HTML with a
 few lines of script (`predict.js`), the same in Lab and in the book, with no kernel. What it will say is not shown until
@@ -15,13 +15,13 @@ from course_utils.kit.assets import asset
 from course_utils.kit.rich_text import json_attribute, to_html
 
 HANDLE = "Drag to your guess"
-CLOSE = 0.05
-"""A number is near enough within this part of the range, unless `within` says otherwise."""
+TOLERANCE = 0.05
+"""Distance from the right number, as a share of the range, that counts as right; `within` overrides it."""
 
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """What a cell shows: the question, and what the script needs.
+    """A question as a cell shows it, with the data for its script.
 
     Attributes:
         question: as it was written.
@@ -109,7 +109,7 @@ def _choice(choices: Sequence[str], answer: Any, wrong: Mapping) -> dict[str, An
 def _number(
     low: float, high: float, answer: Any, wrong: Mapping, within: float | None
 ) -> dict[str, Any]:
-    within = CLOSE * (high - low) if within is None else within
+    within = TOLERANCE * (high - low) if within is None else within
     if not low < high or not within > 0:
         raise ValueError(
             f"options=({low}, {high}), within={within}; the smaller end comes first, and within is positive"
@@ -140,7 +140,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_reasons(wrong: Mapping, expected: set) -> None:
-    """Each wrong answer has a reason, and no reason is for an answer that cannot be given."""
+    """Raise unless each wrong answer has a reason, and each reason belongs to a possible answer."""
     for key in sorted(expected | set(wrong), key=str):
         if key not in expected:
             known = sorted(expected, key=str)
@@ -153,7 +153,7 @@ def _check_reasons(wrong: Mapping, expected: set) -> None:
 
 
 def _page(task: dict[str, Any]) -> str:
-    """A form of the question alone; its script says the rest when the reader has committed."""
+    """The form of the question; its script shows the rest when the reader has committed."""
     if choices := task.get("choices"):
         answers = "".join(
             f'<button value="{place}" disabled>{choice}</button>'

@@ -27,7 +27,7 @@ class Progress:
 
     @property
     def headline(self) -> str:
-        """How many of all exercises have passed."""
+        """The sentence "3 of 60 exercises passed"."""
         days = [day for exercises in self.chapters.values() for day in exercises.values()]
         return f"{sum(map(bool, days))} of {len(days)} exercises passed"
 
@@ -59,7 +59,7 @@ def _html(name: str, day: str) -> str:
 
 
 def progress(*, export: bool = False) -> Progress:
-    """Which exercises the reader has passed, as a table.
+    """The table of the exercises that the reader has passed.
 
     Args:
         export: write `my_progress.json` into the current folder, too: names and days of what has

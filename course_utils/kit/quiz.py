@@ -1,4 +1,4 @@
-"""Quizzes: a question after a section, some at a chapter's end, and two old ones at the start of the next.
+"""Quizzes: a question after a section, several at a chapter's end, and two old ones at the start of the next.
 
 The questions of a chapter stand in `lessons/<slug>/quiz.toml`, each answer with its reason, and are answered
 by clicking (or with Tab, the arrow keys and Space) in Lab and in the book. The browser remembers which were
@@ -23,16 +23,16 @@ from course_utils.kit.contents import slug as slug_of
 from course_utils.kit.rich_text import json_attribute, quiz_file, to_html
 
 RECALLED = 2
-"""So many questions a recall asks."""
+"""Number of questions in a recall."""
 
 
 class QuizError(ValueError):
-    """A mistake in a quiz file or in a call: which file, which question, and the remedy."""
+    """A mistake in a quiz file or in a call. The message names the file, the question and the remedy."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer, and why it is right or wrong."""
+    """An answer, and the reason why it is right or wrong."""
 
     text: str
     correct: bool
@@ -44,10 +44,10 @@ class Question:
     """A question with its answers, in the order they were written.
 
     Attributes:
-        slug: of its chapter.
+        slug: the slug of its chapter.
         text: the question itself.
         answers: two or more.
-        id: what a notebook calls it by; empty if nobody has named it.
+        id: its name in a notebook's call; empty if it has none.
         section: whether it is asked after a section, and not again at the end.
     """
 
@@ -59,13 +59,13 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What a browser remembers it by: "kernel_regression/window"."""
+        """The key under which a browser remembers it: "kernel_regression/window"."""
         return f"{self.slug}/{self.id or hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, repr=False)
 class Quiz:
-    """What a cell shows.
+    """A form of questions, as a cell shows it.
 
     Attributes:
         title: its plain text.
@@ -138,13 +138,13 @@ def recall(*slugs: str, folder: Path = LESSONS) -> Quiz:
     if not 0 < len(set(slugs)) == len(slugs):
         raise QuizError(f"recall{slugs}: name one chapter or more, each once.")
 
-    def lot(question: Question) -> float:
-        """By the question alone: another one written or deleted changes no draw but its own."""
+    def random_key(question: Question) -> float:
+        """A random number of the question alone, so that adding a question does not shuffle the others."""
         return random.Random(f"{' '.join(slugs)} {question.key}").random()
 
-    by_slug = [sorted(all_questions(slug, folder), key=lot) for slug in slugs]
-    first = sorted((questions[0] for questions in by_slug), key=lot)
-    rest = sorted((question for questions in by_slug for question in questions[1:]), key=lot)
+    by_slug = [sorted(all_questions(slug, folder), key=random_key) for slug in slugs]
+    first = sorted((questions[0] for questions in by_slug), key=random_key)
+    rest = sorted((question for questions in by_slug for question in questions[1:]), key=random_key)
     drawn = (*first, *rest)
     shown, spare = drawn[:RECALLED], drawn[RECALLED:]
     return Quiz(f"Recall {', '.join(slugs)}: {len(shown)} questions", "recall", shown, spare)
@@ -172,22 +172,22 @@ def all_questions(slug: str, folder: Path = LESSONS) -> tuple[Question, ...]:
         raise QuizError(f"{slug}/quiz.toml: it has no [[question]].")
     questions: dict[str, Question] = {}
     for number, entry in enumerate(entries, start=1):
-        where = f"{slug}/quiz.toml, question {number}"
+        place = f"{slug}/quiz.toml, question {number}"
         try:
             answers = tuple(Answer(**answer) for answer in entry.pop("answer"))
             question = Question(slug, answers=answers, **entry)
         except (TypeError, AttributeError, KeyError):
-            raise QuizError(f"{where}: {FORM}.") from None
+            raise QuizError(f"{place}: {FORM}.") from None
         if remedy := _remedy(question):
-            raise QuizError(f"{where}: {remedy}.")
+            raise QuizError(f"{place}: {remedy}.")
         if question.key in questions:
-            raise QuizError(f"{where}: id {question.id!r} is taken. Write another one.")
+            raise QuizError(f"{place}: id {question.id!r} is taken. Write another one.")
         questions[question.key] = question
     return tuple(questions.values())
 
 
 def _remedy(question: Question) -> str:
-    """What to write instead; empty if the question is as it should be."""
+    """The remedy for a mistake in a question; empty if it has none."""
     answers = question.answers
     texts = [question.text, *(text for answer in answers for text in (answer.text, answer.why))]
     if not all(isinstance(text, str) and text.strip() for text in texts):
@@ -203,7 +203,7 @@ def _remedy(question: Question) -> str:
 
 
 def _form(shown: Quiz) -> str:
-    """One form that brings its style and its script."""
+    """The quiz as one HTML form with its style and its script."""
     sources = _sources() if shown.kind == "recall" else None
     fields = [
         _field(number, question, sources)
@@ -229,7 +229,7 @@ def _link(next_chapter: tuple[str, str]) -> str:
 
 
 def _field(number: int, question: Question, sources: dict[str, str] | None) -> str:
-    """A question with its answers in an order that is always the same and tells nothing."""
+    """A question as HTML, its answers shuffled in the same way each time."""
     answers = list(question.answers)
     random.Random(f"{question.slug}: {question.text}").shuffle(answers)
     many = sum(answer.correct for answer in answers) > 1

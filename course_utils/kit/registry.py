@@ -15,12 +15,12 @@ from course_utils.kit.check import Check
 
 
 class Registry:
-    """Attributes that all lessons offer in files of one name.
+    """The objects that all lessons define in files of one name, as attributes.
 
     Args:
         name: how notebooks reach it, for messages.
         file: the file's name in a lesson's folder, without `.py`.
-        offered: the chapter's slug and the imported file → what it offers, by name.
+        offered: a function that gives the objects of a file by name, from the chapter's slug and the module.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Registry:
         self._known: dict[str, Any] = {}
 
     def _all(self) -> dict[str, Any]:
-        """Everything, by name.
+        """The objects of all lessons, by name.
 
         Raises:
             ValueError: if two lessons offer the same name.

@@ -14,14 +14,14 @@ STUB = "not done yet. Fill in the cell above and run it, then this one."
 
 
 class Hints(str):
-    """The hints so far, shown as they are."""
+    """Hints as a text that a cell shows without quotes."""
 
     __repr__ = str.__str__
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         name: of the check.
@@ -102,13 +102,13 @@ class Report:
         return "\n".join(lines)
 
     def _reason(self, place: int) -> str:
-        """Why the property at this place does not hold, as far as it was judged; else empty."""
+        """The reason why the property at this place does not hold; empty if it holds or was not tried."""
         if not self.passed and place == self.held:
             return self.reason
         return self.reasons[place] if self.reasons else ""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The text, and in a session of a reader's the same in color, with the further hints folded."""
+        """The report as text and, in a reader's session, in color with further hints folded."""
         text = {"text/plain": repr(self)}
         return text if strict() else text | {"text/html": self._html()}
 
@@ -127,14 +127,14 @@ class Report:
         lines += [
             f"<p>{to_html(line)}</p>" for line in [*about, *["It will test:"] * (not self.done)]
         ]
-        listed = "" if self.ours and self.passed else "".join(self._rows())
+        listed = "" if self.ours and self.passed else "".join(self._items())
         return (
             f'<div class="cu-report {state} mathjax_ignore"{data}><style>{asset("check.css")}</style>'
             f"{''.join(lines)}<ul>{listed}</ul><script>{{{asset('check.js')}}}</script></div>"
         )
 
-    def _rows(self) -> Iterator[str]:
-        """An item of a list for each property; the reason and the hints in the first that does not hold."""
+    def _items(self) -> Iterator[str]:
+        """A list item for each property; the first that does not hold has the reason and the hints."""
         kinds = {True: ("right", "✓", ""), False: ("wrong", "✗", ""), None: ("open", "·", "")}
         if self.done:
             kinds[None] = ("open", "·", " (not tested yet)")
@@ -154,7 +154,7 @@ class Report:
 
 
 def _folded(hints: Sequence[str]) -> str:
-    """Hints, each of which opens by a click after the one before it; without a script or a kernel."""
+    """Hints folded into one another, so that each opens after the one before it, without a script or a kernel."""
     if not hints:
         return ""
     name, _, text = hints[0].partition(": ")

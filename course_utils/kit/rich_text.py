@@ -1,4 +1,4 @@
-"""The texts of questions as HTML, and what a page's script says after an answer.
+"""The texts of questions and hints as HTML.
 
 Authors write `code`, *emphasis* and **strong** words; everything else stands as it is written.
 """
@@ -21,18 +21,18 @@ def to_html(text: str) -> str:
 
 
 def _emphasized(text: str) -> str:
-    """Stars mark words only where they touch them: 2 * 3 * 4 stays."""
+    """The text with starred words as HTML. A star marks only a word that it touches: 2 * 3 * 4 stays."""
     text = re.sub(r"\*\*(?!\s)([^*]+)(?<!\s)\*\*", r"<strong>\1</strong>", text)
     return re.sub(r"\*(?![\s*])([^*]+)(?<!\s)\*", r"<em>\1</em>", text)
 
 
 def json_attribute(data: Any) -> str:
-    """Plain data as the value of an HTML attribute: JSON, which a page's script reads when it is needed."""
+    """Plain data as the value of an HTML attribute, in JSON for a page's script."""
     return html.escape(json.dumps(data, ensure_ascii=False, sort_keys=True))
 
 
 def quiz_file(slug: str, folder: Path = LESSONS) -> str:
-    """What a chapter's quiz file says, in TOML.
+    """The text of a chapter's quiz file, in TOML.
 
     Raises:
         FileNotFoundError: the chapter has none.

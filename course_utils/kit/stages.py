@@ -36,12 +36,12 @@ class Stage:
 
 
 class Stages:
-    """Stages to go through; at the end of a cell they display themselves.
+    """A picture in stages; at the end of a cell it displays itself.
 
     Args:
-        name: of the set, as it stands in the address (`#self-attention-3`) and in saved files.
+        name: its name in the address (`#self-attention-3`) and in saved files.
         stages: in their order.
-        sheets: the drawing of each.
+        sheets: a drawing for each stage.
 
     Raises:
         ValueError: there are more texts than drawings, or fewer, or the sheets differ in size, so that the page
@@ -99,5 +99,5 @@ def stages(slug: str) -> Stages:
 
 
 def _rich(text: str) -> str:
-    """A text as HTML, with the indices of W_Q or H_0 set low."""
+    """A text as HTML, with W_Q and H_0 in italics with a subscript."""
     return re.sub(r"\b([A-Z])_(\w)\b", r"<i>\1</i><sub>\2</sub>", to_html(text))

@@ -1,6 +1,6 @@
-"""The calls that a function makes, of PyTorch and of the course, and the shapes of its tensors.
+"""Counting the calls that a function makes of PyTorch and of the course, and the shapes of its tensors.
 
-A check sees by them a loop over rows, and a function that its task forbids.
+So a check finds a loop over rows, and a function that its task forbids.
 """
 
 import sys
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 
 def count_calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
-    """How often a function calls each of PyTorch's and of the course's, by name."""
+    """The number of calls that a function makes of each of PyTorch's and of the course's functions, by name."""
     with counting_calls() as counts:
         function(*inputs)
     return counts
@@ -23,7 +23,7 @@ def count_calls(function: Callable, *inputs: torch.Tensor) -> Counter[str]:
 
 @contextmanager
 def counting_calls() -> Iterator[Counter[str]]:
-    """The calls in the block, by name, however a function is imported; those of the kit and studio are left out.
+    """A context whose counter holds the number of calls in the block, by name, without those of the kit and studio.
 
     A method's name holds that of its class: `DecoderLayer.forward`.
     """
@@ -57,10 +57,10 @@ class _Counted(TorchFunctionMode):
 
 
 class Shapes(TorchFunctionMode):
-    """The shapes of the tensors that PyTorch makes in its block.
+    """A context that collects the shapes of the tensors that PyTorch makes in its block.
 
     Attributes:
-        made: each shape once.
+        made: the set of shapes.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,14 @@
-"""What makes, checks, publishes and hands out the course; `python -m course_utils.studio` is its command."""
+"""The authors' tools, which make, check, publish and hand out the course: `python -m course_utils.studio`.
+
+manifest, paths                         `book.toml`: the chapters, and the paths through them
+notebook_files, page, rules, notebooks  a chapter's source and notebook: reading them, their rules, making one
+course_map, tables, subset              the map, the tables of the README, a course that leaves chapters out
+book, teaching                          the book; slides, and questions for a learning platform
+handout, graders                        what students get, and what an instructor grades
+lab, saving, kernel                     JupyterLab on the start page, and its kernels
+runs, parameter_sweep, first_states     stored runs, other numbers in a chapter, a live model's first picture
+"""
 
 
 class StudioError(RuntimeError):
-    """What a command says in a sentence, in the place of a traceback."""
+    """An error that a command prints as a sentence, without a traceback."""

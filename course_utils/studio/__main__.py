@@ -21,19 +21,19 @@ from pathlib import Path
 from course_utils.files import ROOT
 from course_utils.studio import StudioError, manifest, tables
 
-FURTHER = {
+OWN_PARSERS = {
     "lab": "course_utils.studio.lab",
     "book": "course_utils.studio.book.__main__",
     "runs": "course_utils.studio.runs",
 }
-"""Commands that read the rest of the line themselves."""
+"""Commands that parse the rest of the line themselves."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do one command; 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
+    """Run a command; returns 0 if all went well, 1 with the reason on stderr, 130 after an interrupt."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    if argv and argv[0] in FURTHER:
-        return importlib.import_module(FURTHER[argv[0]]).main(argv[1:])
+    if argv and argv[0] in OWN_PARSERS:
+        return importlib.import_module(OWN_PARSERS[argv[0]]).main(argv[1:])
     parser = argparse.ArgumentParser(
         prog="python -m course_utils.studio",
         description=__doc__,

@@ -1,4 +1,4 @@
-"""The map of the course, from `book.toml`: a line a part, a station a chapter, and the paths through it.
+"""The map of the course, from `book.toml`: a line for each part, a station for each chapter, and the paths.
 
 It is a list of links, which a style sheet draws as lines and stations: side by side where there is room, upright on a
 phone. In the book `course_map.js` adds what moves: the path that is chosen, what a chapter needs, and which were read.

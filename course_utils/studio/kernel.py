@@ -1,8 +1,8 @@
-"""A kernel whose first optimizer does not wait for PyTorch's compiler; nothing of torch is changed.
+"""Kernels in which the first optimizer does not wait for PyTorch's compiler; nothing of torch is changed.
 
-An optimizer imports `torch._dynamo`, thousands of files, only to tell the compiler what to leave alone: two
-to three seconds. In the course's kernels (`PYTHONSTARTUP`: kernel_startup.py) this import gives a stand-in that has
-nothing to tell. Whoever asks it for anything else, as `torch.compile` does, gets the compiler.
+An optimizer imports `torch._dynamo`, thousands of files, only to tell the compiler what to leave alone. That takes
+two to three seconds. In the course's kernels (`PYTHONSTARTUP`: kernel_startup.py) this import gives a stand-in for
+the two functions that an optimizer uses. Any other attribute, as `torch.compile` asks for, loads the compiler.
 """
 
 import os
@@ -18,12 +18,12 @@ STARTUP = Path(__file__).with_name("kernel_startup.py")
 
 
 def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables for what starts kernels: these, and the course's startup where the student has none."""
+    """Environment variables for kernels: `environ`, and the course's startup file unless the student has one."""
     return {"PYTHONSTARTUP": str(STARTUP), **environ}
 
 
 def defer_compiler_import() -> None:
-    """From now on, `import torch._dynamo` is put off until somebody compiles."""
+    """Put `import torch._dynamo` off until the compiler is used."""
     sys.meta_path.insert(0, _CompilerFinder())
 
 
@@ -33,26 +33,26 @@ LANGUAGE = {
     "name": "python",
     "pygments_lexer": "ipython3",
 }
-"""What a notebook of the course says of its language: no version, which would differ from machine to machine."""
+"""The language in a notebook's metadata, without the version, which differs from machine to machine."""
 
 
 def set_language_info() -> None:
-    """Describe the language as the notebooks do, so that Lab finds nothing to save in one just opened."""
+    """Let the kernel describe its language as `LANGUAGE`, so that a notebook just opened has no unsaved change."""
     from ipykernel.ipkernel import IPythonKernel
 
     IPythonKernel.language_info = dict(LANGUAGE)
 
 
 class _StandIn(ModuleType):
-    """What an optimizer asks of the compiler; any other attribute turns it, in place, into the real module."""
+    """A stand-in with what an optimizer uses of the compiler; any other attribute turns it into the real module."""
 
     @staticmethod
     def graph_break() -> None:
-        """Nothing is being compiled, so there is nothing to break."""
+        """Do nothing, since nothing is being compiled."""
 
     @staticmethod
     def disable(function: Callable, *_: Any, **__: Any) -> Callable:
-        """Nothing is being compiled, so there is nothing to turn off."""
+        """The function itself, since nothing is being compiled."""
         return function
 
     def __getattr__(self, name: str) -> Any:
@@ -64,7 +64,7 @@ class _StandIn(ModuleType):
 
 
 class _CompilerFinder:
-    """Finds the compiler, and is its loader until it is asked for; then it finds nothing any more."""
+    """A finder and loader that gives the stand-in for the compiler, until the real one is loaded."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: Any = None

@@ -1,4 +1,4 @@
-"""What a kernel of the course runs first, in the reader's own namespace: it leaves no name there."""
+"""The startup file of a course kernel. It runs in the reader's own namespace and leaves no name there."""
 
 try:
     from course_utils.studio.kernel import defer_compiler_import, set_language_info

@@ -20,14 +20,14 @@ from course_utils.studio.handout import template
 from course_utils.studio.manifest import Manifest
 
 SETTINGS = Path(__file__).parent / "lab_settings"
-"""Defaults below the student's own settings: no news, no look for updates, Markdown rendered."""
+"""Folder of defaults below the student's own settings: no news, no search for updates, Markdown rendered."""
 WORKSPACES = "_build/lab"  # which panels are open: of this course only
 START = "START.md"
 EXTENSIONS = (
     "--ServerApp.jpserver_extensions="
     "{'jupyterlab_jupytext': False, 'course_utils.studio.saving': True}"
 )
-"""A notebook is a file here, and no half of a pair; one that was only run is saved as it came."""
+"""Server extensions: without jupytext, Lab leaves the sources alone; with `saving`, a mere run changes no file."""
 CONTENTS = "@jupyterlab/toc:plugin"  # the panel's name in a layout
 LAYOUT = {
     "left": {
@@ -39,11 +39,11 @@ LAYOUT = {
     "right": {"collapsed": True},
     "relativeSizes": [0.2, 0.8, 0],
 }
-"""Lab's first layout here: the table of contents is open. Later ones are the student's."""
+"""Lab's layout at the first start, with the table of contents open. Later ones are the student's."""
 
 
 def has_display(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
-    """Whether a browser that opens here would be seen: not over SSH, not in CI, not without a screen."""
+    """Whether a browser can open here: not over SSH, not in CI, not without a screen."""
     if environ.get("CI") or environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
         return False
     if platform in ("darwin", "win32"):
@@ -57,7 +57,7 @@ def is_root() -> bool:
 
 
 def start_page(course: Manifest) -> str:
-    """What Lab shows first, in Markdown: where to go on, the map with what is solved, and the ways through it."""
+    """Lab's first page, in Markdown: where to go on, the map with the solved exercises, and the paths."""
     passed = {exercise: entry["day"] for exercise, entry in passed_exercises().items()}
     return template(
         "start.md",

@@ -1,8 +1,8 @@
-"""Links between pages: the places of a page, as JupyterLab calls them and as the book does.
+"""Links between pages: the anchors of a page, by their names in JupyterLab and in the book.
 
-A link in a notebook is written for Lab, where a heading's place is its text with hyphens for spaces:
-``[the width](02_kernel_regression.ipynb#The-width)``. The book has other names for the same places; `places`
-gives both. A shorter one, for the book and Lab alike, is an anchor within the heading:
+A link in a notebook is written for Lab, where a heading's anchor is its text with hyphens for spaces:
+``[the width](02_kernel_regression.ipynb#The-width)``. The book has other names for the same anchors; `places`
+gives both. A shorter one, the same in the book and in Lab, is written into the heading:
 ``### <a id="kv-cache"></a>KV cache``.
 """
 
@@ -27,14 +27,14 @@ def texts(notebook: NotebookNode) -> list[str]:
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
-    """A text of Markdown, changed where it is neither code nor formula."""
+    """A text of Markdown with a function applied to the parts that are neither code nor formula."""
     parts = CODE.split(text)  # text, code, text, …
     parts[::2] = map(change, parts[::2])
     return "".join(parts)
 
 
 def places(markdown: Iterable[str]) -> dict[str, str]:
-    """The places of a page, given its texts in order, that links may lead to: name in Lab → name in the book."""
+    """The anchors of a page from its texts in order: name in Lab → name in the book."""
     parser = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
     parser.use(anchors_plugin, max_level=DEEPEST)
     names: dict[str, str] = {}
@@ -48,5 +48,5 @@ def places(markdown: Iterable[str]) -> dict[str, str]:
 
 
 def targets(markdown: str) -> list[str]:
-    """Where a text's links lead, pictures and code left out."""
+    """The targets of a text's links, without those of pictures and in code."""
     return [link["target"] for part in CODE.split(markdown)[::2] for link in LINK.finditer(part)]

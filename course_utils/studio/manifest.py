@@ -1,6 +1,6 @@
-"""The course's one list of chapters: ``book.toml``, read, checked and made into objects.
+"""The manifest of the course, ``book.toml``: read, checked and made into objects.
 
-Whatever is wrong with the manifest is a `StudioError` that names file and key, where chapters are counted from 0:
+A mistake in it is a `StudioError` that names file and key, where chapters are counted from 0:
 ``chapter[2].part`` is a line of the third ``[[chapter]]``.
 """
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from course_utils.studio.page import Page
 
 SCHEMA = Path(__file__).with_name("book.schema.json")
-"""What each key of book.toml may hold."""
+"""The JSON schema of book.toml."""
 QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
-"""The question of a chapter: the first bold words of its text that end so."""
+"""The question of a chapter: the first bold words of its text that end in a question mark."""
 
 
 def find_question(text: str) -> str:
-    """What a chapter's first text asks, in Markdown; empty if it asks nothing."""
+    """The question in a chapter's first text, in Markdown; empty if there is none."""
     match = QUESTION.search(text)
     return " ".join(match[1].split()) if match else ""
 
@@ -66,12 +66,12 @@ class Chapter:
 
     @property
     def core(self) -> str:
-        """The stem of the chapter; of a further page that of the chapter it belongs to."""
+        """The stem of its chapter: its own, or for a further page that of the chapter it belongs to."""
         return self.notebook.removesuffix("_further")
 
     @property
     def slug(self) -> str:
-        """The name without the number, by which all else is named: ``"kernel_regression"``."""
+        """The name without the number, ``"kernel_regression"``, which is also that of its folder in `lessons`."""
         return self.notebook.partition("_")[2]
 
     @property
@@ -81,12 +81,12 @@ class Chapter:
 
     @property
     def source(self) -> Path:
-        """The text that is edited and reviewed."""
+        """The source, which authors edit."""
         return self.root / "notebooks" / "source" / f"{self.notebook}.py"
 
     @cached_property
     def page(self) -> "Page":
-        """Its text, read from its source, else from its notebook; an empty one without both."""
+        """Its content, read from its source, else from its notebook; empty without both."""
         from nbformat.v4 import new_notebook  # slow to import, as the others
 
         from course_utils.studio import notebook_files, page
@@ -100,12 +100,12 @@ class Chapter:
 
     @property
     def minutes(self) -> int:
-        """An estimate for reading, running and the exercises; 0 without a text."""
+        """Estimated minutes for reading, running and the exercises; 0 without a text."""
         return self.page.minutes
 
     @property
     def question(self) -> str:
-        """What the chapter asks at its start; empty if it asks nothing, or isn't there."""
+        """The question at the chapter's start; empty if there is none, or no file yet."""
         return "".join(find_question(cell.source) for cell in self.page.notebook.cells[:1])
 
     def pages(self) -> "Iterator[Chapter]":
@@ -125,7 +125,7 @@ class Stop(NamedTuple):
 
 
 class LearningPath(NamedTuple):
-    """A way through the course, with one sentence `about` it. Its title is true only with its `goal`, a chapter."""
+    """A path through the course, with one sentence `about` it. Without its `goal`, a chapter, it is left out."""
 
     title: str
     stops: tuple[Stop, ...]
@@ -134,16 +134,16 @@ class LearningPath(NamedTuple):
 
 
 FILE_VIEWS = {"github": "blob", "gitlab": "-/blob", "codeberg": "src/branch"}
-"""Host → what stands between a repository and a branch in the address of a file."""
+"""Host → the part of a file's address between repository and branch."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The course: what ``[course]`` says, its parts, paths and its notebooks in order.
+    """The course: the values of ``[course]``, its parts, paths and notebooks in order.
 
     Attributes:
-        url: where the book is published; empty if that is not said.
-        full_course: where a book of all chapters is; empty for none.
+        url: the address of the published book; empty if there is none.
+        full_course: the address of a book of all chapters; empty if there is none.
         complete: the course with all chapters, where some are left out.
     """
 
@@ -187,14 +187,14 @@ class Manifest:
 
     @property
     def files(self) -> str:
-        """Where the repository shows its files; empty without a repository."""
+        """The address at which the repository shows its files; empty without a repository."""
         if not self.repository:
             return ""
         return f"{self.repository.rstrip('/')}/{FILE_VIEWS[self.hosted_like]}/{self.branch}"
 
     @property
     def hosted_like(self) -> str:
-        """The host whose forms of links the repository has: as `host` says, else by its address."""
+        """The host whose form of addresses the repository has: `host`, else the one in its address."""
         name = urlsplit(self.repository).netloc
         return self.host or next((host for host in FILE_VIEWS if host in name), "github")
 
@@ -255,7 +255,7 @@ def load(path: Path | str = ROOT / "book.toml", *, files: bool = True) -> Manife
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    """The file's tables, which fit the schema."""
+    """The file's tables, after they were held against the schema."""
     from jsonschema import Draft202012Validator  # slow to import
 
     try:
@@ -336,7 +336,7 @@ def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
 
 
 def _needed(stem: str, needs: Mapping[str, Iterable[str]], stems: set[str]) -> set[str]:
-    """What a chapter needs, of the chosen ones: in place of one that is left out, what that one needs."""
+    """The chosen chapters that a chapter needs; one that is left out is replaced by those that it needs itself."""
     return {
         needed
         for before in needs[stem]
@@ -344,11 +344,11 @@ def _needed(stem: str, needs: Mapping[str, Iterable[str]], stems: set[str]) -> s
     }
 
 
-# What a schema can't say --------------------------------------------------------
+# Rules beyond the schema --------------------------------------------------------
 
 
 def _mistakes(course: Manifest) -> Iterator[tuple[str, str]]:
-    """Key and mistake: slugs are unique, and parts and what a chapter needs come in order."""
+    """Key and mistake of each wrong order: slugs that are not unique, parts and prerequisites out of order."""
     slugs: set[str] = set()
     for page in course.notebooks:
         if page.slug in slugs:
@@ -368,7 +368,7 @@ def _mistakes(course: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _detours(path: LearningPath, stems: list[str]) -> Iterator[tuple[str, str]]:
-    """A path's chapters are there and in order, and its goal is one of them."""
+    """Key and mistake of a path whose chapters are unknown or out of order, or whose goal is none of them."""
     chapters = [stop.chapter for stop in path.stops]
     for stem in {*chapters} - {*stems}:
         yield "chapters", f"no chapter is called {stem!r}"

@@ -1,7 +1,7 @@
-"""A chapter is a pair: authors edit its source, ``notebooks/source/NN.py``, and readers open ``notebooks/NN.ipynb``.
+"""The two files of a chapter: its source, ``notebooks/source/NN.py``, and its notebook, ``notebooks/NN.ipynb``.
 
-The source is what counts. A notebook remembers, as ``metadata.source``, the digest of the source that it was made
-from, so `sync` knows which of the two was edited since then. Readers have notebooks alone.
+Authors edit the source, readers open the notebook. A notebook stores the digest of its source as
+``metadata.source``, so `sync` knows which of the two was edited since then. A handout has notebooks alone.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ FILTERS = {
 
 
 class UnreadableError(StudioError):
-    """A notebook that is no JSON, such as one in which a merge left its marks."""
+    """A file that is no notebook, such as one in which a merge left its marks."""
 
 
 # One file ---------------------------------------------------------------------
@@ -52,7 +52,7 @@ def set_cell_ids(notebook: "NotebookNode") -> "NotebookNode":
 
 
 def normalize(notebook: "NotebookNode") -> "NotebookNode":
-    """Leave, in place, no metadata but those of a pair; name the cells, and note the text's digest."""
+    """Reduce a notebook's metadata, in place, to what the course stores: tags, folds, cell ids, the text's digest."""
     import nbformat
 
     for cell in set_cell_ids(notebook).cells:
@@ -66,7 +66,7 @@ def normalize(notebook: "NotebookNode") -> "NotebookNode":
 
 
 def source_text(notebook: "NotebookNode", like: "NotebookNode | None" = None) -> str:
-    """The source that says what the notebook says, with the blank lines between cells of another source."""
+    """The text of a notebook's source, with the blank lines between cells of the notebook `like`."""
     import jupytext
     import nbformat
 
@@ -103,10 +103,10 @@ def read_source(path: Path) -> "NotebookNode":
 
 
 def read_notebook(path: Path) -> "NotebookNode":
-    """A notebook.
+    """Read a notebook file.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is no notebook.
     """
     import nbformat
 
@@ -119,27 +119,27 @@ def read_notebook(path: Path) -> "NotebookNode":
 
 
 def write_notebook(notebook: "NotebookNode", path: Path) -> None:
-    """Write the file whole or not at all: readers see the old one or the new."""
+    """Write a notebook file, whole or not at all: readers see the old one or the new."""
     import nbformat
 
     with atomic_write(path) as temporary:
         temporary.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8")
 
 
-# The pair ---------------------------------------------------------------------
+# Both files --------------------------------------------------------------------
 
 
 def differences(source: "NotebookNode", notebook: "NotebookNode") -> list[str]:
-    """The lines in which a notebook differs from its source, as `diff` shows them."""
+    """The lines in which a notebook differs from its source, in the form of `diff`."""
     lines = source_text(source).splitlines(), source_text(notebook).splitlines()
     return list(unified_diff(*lines, "source", "notebook", lineterm="", n=0))
 
 
 def sync(source: Path, ipynb: Path) -> str:
-    """Bring what was edited to the other file of a pair; a notebook keeps the outputs of the cells that stay.
+    """Bring an edit of one file to the other; a notebook keeps the outputs of the cells that stay.
 
     Returns:
-        What happened, in one line; "" if both agree, or there is no notebook.
+        A line that says which file followed; "" if both agree, or there is no notebook.
 
     Raises:
         StudioError: both were edited, a source can't hold what was written in Lab, or the notebook is none.
@@ -166,7 +166,7 @@ def sync(source: Path, ipynb: Path) -> str:
 
 
 def with_outputs(notebook: "NotebookNode", old: "NotebookNode") -> "NotebookNode":
-    """Give the cells of a bare notebook, in place, the outputs that they had before."""
+    """Give the cells of a notebook, in place, the outputs that they have in an old one."""
     before = {cell.get("id"): cell for cell in old.cells}
     for cell in notebook.cells:
         if cell.cell_type == "code" and cell.id in before:
@@ -176,7 +176,7 @@ def with_outputs(notebook: "NotebookNode", old: "NotebookNode") -> "NotebookNode
 
 
 def _write_source(notebook: "NotebookNode", source: Path) -> None:
-    """Write a source, and read it back first: what it would lose is not lost."""
+    """Write a source, after checking that reading it back loses nothing."""
     import jupytext
 
     like = jupytext.read(source, fmt=FORMAT) if source.is_file() else None
@@ -195,7 +195,7 @@ def _write_source(notebook: "NotebookNode", source: Path) -> None:
 
 
 def _content(notebook: "NotebookNode") -> list[tuple]:
-    """What a source has to hold of each cell."""
+    """The part of each cell that a source has to hold."""
     return [
         (cell.cell_type, cell.source, *(cell.metadata.get(key) or None for key in METADATA))
         for cell in notebook.cells

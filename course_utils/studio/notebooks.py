@@ -1,4 +1,4 @@
-"""Source in, executed notebook out: ``notebooks/source/NN.py`` becomes ``notebooks/NN.ipynb``.
+"""Making a notebook: ``notebooks/source/NN.py`` is executed and becomes ``notebooks/NN.ipynb``.
 
 `make` executes and cleans, so that running twice changes no byte. `check` holds a committed notebook
 against its source and against `rules`.
@@ -45,11 +45,11 @@ MEASURED = "nbval-ignore-output"  # the tag of a cell that prints other numbers 
 
 
 class ThisInterpreter(AsyncKernelManager):
-    """Starts kernels with the Python that runs this, whatever kernelspecs the machine has."""
+    """A kernel manager that starts the Python that runs this, whatever kernelspecs the machine has."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
-        """How a kernel is started."""
+        """The command that starts a kernel."""
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         argv.append("--log-level=ERROR")  # recent kernels warn at each start that they speak TCP
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
@@ -100,7 +100,7 @@ def _let_interrupts_through(**_: object) -> None:
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
-    """Drop, in place, what differs between two runs or machines and says nothing to a reader."""
+    """Drop, in place, what differs between two runs or machines: counters, paths, widget views, broken-up streams."""
     executed = 0
     for cell in normalize(notebook).cells:
         if cell.cell_type == "code":
@@ -131,7 +131,7 @@ def _clean_outputs(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def keep_measured(notebook: NotebookNode, old: NotebookNode) -> NotebookNode:
-    """Keep the old outputs of cells tagged MEASURED, unless more than numbers changed."""
+    """The notebook with the old outputs of cells tagged MEASURED, unless more than numbers changed."""
     before = {cell.get("id"): cell for cell in old.cells}
     for cell in notebook.cells:
         is_measured = MEASURED in cell.metadata.get("tags", ()) and cell.id in before
@@ -193,6 +193,6 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 
 
 def check(chapter: Chapter) -> list[str]:
-    """What is wrong with a committed notebook: it differs from its source, or breaks a rule."""
+    """The faults of a committed notebook: differences from its source, and broken rules."""
     notebook = read_notebook(chapter.ipynb)
     return differences(read_source(chapter.source), notebook) + rules.complaints(Page(notebook))

@@ -1,4 +1,4 @@
-"""A notebook, read: its sections and exercises, its words, and the minutes that it takes."""
+"""The content of a notebook: its sections and exercises, its words, and the minutes that it takes."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WORDS_A_MINUTE = 90  # of one who meets all this for the first time
 MINUTES = {"line": 0.15, "question": 1, "prediction": 2, "widget": 3, "exercise": 1.5}
-"""For a line of code, a question, … and for a minute that an exercise says it takes."""
+"""Minutes for a line of code, a question, … and for each minute that an exercise states."""
 UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
 COURSE_CALLS = {
     "quiz",
@@ -29,14 +29,14 @@ COURSE_CALLS = {
     "stored_run",
     "course_map",
 }
-"""Calls of the course whose code tells a reader nothing: a cell of these alone shows what they show."""
+"""Functions of the course whose calls a reader need not read, because the cell is there for what they show."""
 NO_WORDS = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
-"""What has no words in Markdown: pictures, tags, formulas, code, and where links lead."""
+"""Pattern of the parts of Markdown without words: pictures, tags, formulas, code, and targets of links."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell: its place in the notebook from 0, and the exercise that it belongs to or follows."""
+    """A code cell: its index in the notebook, and the exercise that it belongs to or follows."""
 
     place: int
     node: "NotebookNode"
@@ -54,13 +54,13 @@ class Cell:
 
     @property
     def jupyter(self) -> dict:
-        """What Lab folds of it."""
+        """Its metadata for Lab, which say what is folded."""
         return self.node.metadata.get("jupyter", {})
 
 
 @dataclass
 class Page:
-    """A notebook, read: its code cells, the titles of its sections (without UNCOUNTED), and its exercises."""
+    """A notebook with its code cells, the titles of its sections (without UNCOUNTED), and its exercises."""
 
     notebook: "NotebookNode"
     code: list[Cell] = field(default_factory=list)
@@ -81,8 +81,8 @@ class Page:
                 if level == 2 and title not in UNCOUNTED:
                     self.sections.append(title)
 
-    def only(self, titles: Iterable[str]) -> "Page":
-        """The page with the sections of these titles alone, and what belongs to no section."""
+    def with_sections(self, titles: Iterable[str]) -> "Page":
+        """The page with only the sections of these titles, and the cells that belong to no section."""
         left_out = set(self.sections) - set(titles)
         cells, current = [], ""
         for cell in self.notebook.cells:
@@ -95,13 +95,13 @@ class Page:
 
     @property
     def words(self) -> int:
-        """Words of its prose, without quiz and references."""
+        """The number of words of its prose, without quiz and references."""
         texts = (cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
         return sum(count_words(t) for t in texts if not re.match(r"#+ (?:Quiz|References)\b", t))
 
     @property
     def minutes(self) -> int:
-        """Minutes of a beginner who does everything: an estimate, rounded to five."""
+        """Estimated minutes of a beginner who does everything, rounded to five."""
         code = "\n".join(cell.source for cell in self.code)
         answering = MINUTES["question"] * count_questions(code)
         answering += MINUTES["prediction"] * code.count("cu.predict(")
@@ -110,7 +110,7 @@ class Page:
 
     @property
     def reading_minutes(self) -> int:
-        """Minutes of one who reads at twice that pace, and leaves questions and exercises out."""
+        """Estimated minutes of somebody who reads at twice that pace, without questions and exercises."""
         return _to_five(self._reading / 2)
 
     @property
@@ -128,7 +128,7 @@ def _to_five(minutes: float) -> int:
 
 
 def is_course_call(source: str) -> bool:
-    """Whether code is made of calls of `COURSE_CALLS` alone."""
+    """Whether code consists of calls of `COURSE_CALLS` alone."""
     try:
         body = ast.parse(source).body
     except SyntaxError:
@@ -140,13 +140,13 @@ def is_course_call(source: str) -> bool:
 
 
 def count_words(text: str) -> int:
-    """Words of a text in Markdown: of a link its text; formulas, code and pictures are none."""
+    """The number of words of a text in Markdown, without formulas, code, pictures and targets of links."""
     plain = re.sub(NO_WORDS, " ", text, flags=re.DOTALL)
     return len(re.findall(r"[^\W\d_][^\W\d_'’]*", plain))
 
 
 def count_questions(code: str) -> int:
-    """Questions of earlier chapters, after sections and at the end; predictions aside."""
+    """The number of questions: of recalls, after sections and at the end, without predictions."""
     from course_utils.kit.quiz import RECALLED  # slow to import
 
     count = RECALLED * code.count("cu.recall(")
@@ -158,7 +158,7 @@ def count_questions(code: str) -> int:
 
 @cache
 def _count_end_questions(slug: str) -> int:
-    """How many questions end a chapter; 0 without a quiz."""
+    """The number of questions at a chapter's end; 0 without a quiz."""
     try:
         table = tomllib.loads(quiz_file(slug))
     except FileNotFoundError:

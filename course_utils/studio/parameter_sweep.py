@@ -1,4 +1,4 @@
-"""Numbers that a reader may change, and a run of a chapter with other values of all of them.
+"""Parameters that a reader may change, and a run of a chapter with other values of all of them.
 
     width = 0.5  # try 0.1 … 10
     steps = 40  # try 10 … 200
@@ -35,7 +35,7 @@ class Parameter:
     is_range: bool
 
     def draw(self, chance: random.Random) -> Value:
-        """One of the choices; of a range an end in one case of two, else something between."""
+        """A random value: one of the choices, or for a range an end in one case of two, else something between."""
         if not self.is_range or chance.random() < 0.5:
             return chance.choice(self.choices)
         low, high = map(float, self.choices)
@@ -79,8 +79,8 @@ def _parameter(mark: re.Match) -> Parameter:
     return Parameter(mark["name"], value, choices, is_range)
 
 
-def change(notebook: NotebookNode) -> list[str]:
-    """Give each marked name another value, in place; the seed is the notebook's text. The new assignments."""
+def change_values(notebook: NotebookNode) -> list[str]:
+    """Give each marked name another value, in place; returns the new assignments. The seed is the notebook's text."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     chance = random.Random("\n".join(cell.source for cell in code))
     changes = []
@@ -95,7 +95,7 @@ def change(notebook: NotebookNode) -> list[str]:
 
 
 def broken_claims(chapter: Chapter) -> list[str]:
-    """Run a chapter with other values, as a reader runs it; what its guards say then.
+    """The sentences of a chapter's guards when it runs with other values, as a reader runs it.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed; its notes name the values.
@@ -103,7 +103,7 @@ def broken_claims(chapter: Chapter) -> list[str]:
     from course_utils.studio import notebook_files, notebooks  # slow to import
 
     notebook = notebook_files.read_source(chapter.source)
-    changes = change(notebook)
+    changes = change_values(notebook)
     try:
         notebooks.execute(notebook, cwd=chapter.ipynb.parent, env={"COURSE_STRICT": "0"})
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The paths through the course, from `book.toml`: what each takes of which chapter, and how long that takes."""
+"""The paths through the course, from `book.toml`: their chapters and sections, and the time that they take."""
 
 import re
 from itertools import pairwise
@@ -14,7 +14,7 @@ INTRODUCTION = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
 
 
 class Leg(NamedTuple):
-    """What a path takes of a chapter: the chapter, titles of sections (empty for all), and minutes."""
+    """A leg of a path: a chapter, the titles of the sections to read (empty for all), and minutes."""
 
     chapter: Chapter
     sections: tuple[str, ...]
@@ -39,7 +39,7 @@ def spans(numbers: list[int]) -> str:
 
 
 def legs(course: Manifest) -> dict[str, list[Leg]]:
-    """The paths through the course: title → what it takes of each of its chapters, in order."""
+    """The paths through the course: title → its legs, in order."""
     chapters = {chapter.notebook: chapter for chapter in course.chapters}
     return {
         path.title: [_leg(chapters[stop.chapter], stop) for stop in path.stops]
@@ -48,12 +48,12 @@ def legs(course: Manifest) -> dict[str, list[Leg]]:
 
 
 def _leg(chapter: Chapter, stop: Stop) -> Leg:
-    page = chapter.page.only(stop.sections) if stop.sections else chapter.page
+    page = chapter.page.with_sections(stop.sections) if stop.sections else chapter.page
     return Leg(chapter, stop.sections, page.minutes)
 
 
 def next_chapters(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:
-    """What comes after a chapter: the next one, then those next on a path, each with the titles of these paths."""
+    """The chapters after a chapter: the next one, then those next on a path, each with the titles of these paths."""
     following: dict[Chapter, list[str]] = {}
     if chapter in course.chapters and (after := course.after(chapter)):
         following[after] = []
@@ -65,13 +65,13 @@ def next_chapters(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]
 
 
 def hours(minutes: int) -> str:
-    """So many minutes in hours, to the half hour."""
+    """Minutes as a text in hours, to the half hour."""
     halves = max(1, round(minutes / 30))
     return f"{halves // 2 or ''}{'½' if halves % 2 else ''} {'hours' if halves > 2 else 'hour'}"
 
 
 def summaries(course: Manifest) -> list[tuple[str, str, str]]:
-    """A line for each path, and one for everything: title, chapters, hours."""
+    """Title, chapters and hours of each path, and of the whole course."""
     lines = [
         (title, " → ".join(map(str, path)), hours(sum(leg.minutes for leg in path)))
         for title, path in legs(course).items()
@@ -81,7 +81,7 @@ def summaries(course: Manifest) -> list[tuple[str, str, str]]:
 
 
 def introduction(course: Manifest, stem: str) -> str:
-    """What a chapter says first of the paths that take not all of it: a line for each choice of sections."""
+    """The lines in a chapter's first text on paths that take only some of its sections."""
     titles: dict[tuple[str, ...], list[str]] = {}
     for path in course.paths:
         for stop in path.stops:
@@ -95,12 +95,12 @@ def introduction(course: Manifest, stem: str) -> str:
 
 
 def _link(title: str) -> str:
-    """JupyterLab finds no place with letters beyond ASCII."""
+    """A link to a section; its title alone if it has letters beyond ASCII, whose anchors JupyterLab does not find."""
     return f"[{title}](#{title.replace(' ', '-')})" if title.isascii() else f"*{title}*"
 
 
 def introduce(notebook: "NotebookNode", course: Manifest, stem: str) -> None:
-    """End the first text, in place, with what it says of the paths."""
+    """Put the lines on paths at the end of a chapter's first text, in place."""
     text = introduction(course, stem)
     first = notebook.cells[0]
     first.source = INTRODUCTION.sub("", first.source) + (f"\n\n{text}" if text else "")

@@ -1,4 +1,4 @@
-"""The rules of a committed notebook: what a reader would notice. Each takes a page and yields complaints.
+"""The rules of a committed notebook. Each is a function that takes a page and yields complaints.
 
 A complaint begins with the cell's place, counted from 0, and says what would be right. How long a chapter is and what
 stands in it is its author's.
@@ -25,7 +25,7 @@ Rule = Callable[[Page], Iterator[str]]
 
 
 def complaints(page: Page) -> list[str]:
-    """All that an executed page breaks."""
+    """The complaints of all rules about an executed page."""
     return [text for rule in RULES for text in rule(page)]
 
 

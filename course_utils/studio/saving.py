@@ -1,7 +1,7 @@
-"""An extension of the notebook server: a chapter that was only run, and not edited, is saved as it came.
+"""An extension of the notebook server: a chapter that was run but not edited keeps its committed outputs.
 
-Its outputs are those that it came with, or differ by a counter, a time or what only Lab shows. So whoever has run a
-chapter can still build the book, and git reports no change. An edited chapter is saved as it is.
+New outputs would differ by a counter, a time or what only Lab shows. So a reader who has run a chapter can still build
+the book, and git reports no change. An edited chapter is saved as it is.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def _load_jupyter_server_extension(server: Any) -> None:
 
 
 def keep_if_unedited(model: dict[str, Any], path: str, contents_manager: Any, **_: object) -> None:
-    """Put the notebook of the file in the place of the one to be saved, in `model`, if only outputs differ.
+    """Replace the notebook to be saved, in `model`, by the one in the file, if only outputs differ.
 
     Args:
         model: as Jupyter's contents API has it.
@@ -41,6 +41,6 @@ def _texts(notebook: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _is_as_made(notebook: nbformat.NotebookNode) -> bool:
-    """Whether a notebook is one of the course's, with its outputs: one of the handout has none."""
+    """Whether a notebook is as the course made it, with its outputs; in a handout it has none."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return not is_edited(notebook) and all(cell.execution_count for cell in code)

@@ -1,4 +1,4 @@
-"""A notebook in a course that leaves chapters out, as its book and its handout show it.
+"""Notebooks of a course that leaves chapters out, for its book and its handout.
 
 Sources and notebooks on disk are those of all chapters; nothing is written there.
 """
@@ -25,14 +25,14 @@ NEXT_LINE = re.compile(r"^(Next|On the way .*): .*\n?", re.MULTILINE)
 
 
 def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
-    """A copy of a notebook whose map, links and recalls are those of the chosen chapters."""
+    """A copy of a notebook whose map, links and recalls know only the chosen chapters."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "code" and re.search(r"(?m)^course_map\(\)$", cell.source):
             _show(cell, CourseMap(course))
     if not course.left_out:
         return notebook
-    notebook.cells = [cell for cell in notebook.cells if _recalls(cell, course)]
+    notebook.cells = [cell for cell in notebook.cells if _restrict_recall(cell, course)]
     if chapter.kind == "chapter":
         paths.introduce(notebook, course, chapter.notebook)
     for cell in notebook.cells:
@@ -47,12 +47,12 @@ def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookN
 
 
 def fit_text(text: str, course: Manifest) -> str:
-    """A page of Markdown whose links are a notebook's, with links to chosen chapters only."""
+    """A page of Markdown with links to chosen chapters only."""
     return outside_code(text, lambda part: _linked(part, course)) if course.left_out else text
 
 
 def _show(cell: NotebookNode, value: Any) -> None:
-    """Replace what an executed cell shows."""
+    """Replace the output of an executed cell by that of a value."""
     from IPython.core.formatters import DisplayFormatter  # slow to import
 
     for output in [output for output in cell.outputs if "data" in output][:1]:
@@ -60,8 +60,8 @@ def _show(cell: NotebookNode, value: Any) -> None:
         cell.outputs = [output]
 
 
-def _recalls(cell: NotebookNode, course: Manifest) -> bool:
-    """Let a cell that recalls chapters ask from chosen ones, in place; False if there is none."""
+def _restrict_recall(cell: NotebookNode, course: Manifest) -> bool:
+    """Restrict the chapters of a recall, in place, to chosen ones; False if none of them is chosen."""
     match = RECALL.search(cell.source) if cell.cell_type == "code" else None
     if not match:
         return True
@@ -85,7 +85,7 @@ def _quiz(slug: str, after: Chapter | None) -> Any:
 
 
 def _next_line(line: re.Match, course: Manifest, chapter: Chapter) -> str:
-    """A line that leads on, to the next of the chosen chapters, or nowhere."""
+    """The line that links the next chapter, with the next chosen one; empty if there is none."""
     if not any(_file(link) in course.left_out for link in LINK.finditer(line[0])):
         return line[0]
     after = course.after(chapter)
@@ -120,5 +120,5 @@ def _file(link: re.Match) -> str:
 
 @cache
 def _places(ipynb: Path) -> dict[str, str]:
-    """The places of a page; none where its file is gone."""
+    """The anchors of a page; none if its file is missing."""
     return places(texts(nbformat.read(ipynb, as_version=4))) if ipynb.is_file() else {}

@@ -32,11 +32,11 @@ def _row(page: Chapter) -> str:
 
 
 MARKS = "○◔◑◕●"
-"""Of a station: the quarters of its exercises that are solved; the first and the last mean none and all."""
+"""Marks of a station, by the share of its exercises that are solved: from none to all."""
 
 
 def stations(course: Manifest, passed: Mapping[str, str]) -> str:
-    """The map for JupyterLab, in Markdown: a row of stations for each part, each with what is solved of it.
+    """The map for JupyterLab, in Markdown: a row of stations for each part, each with a mark of its solved exercises.
 
     Args:
         course: its chapters by part.
@@ -75,7 +75,7 @@ def _mark(chapter: Chapter, passed: Mapping[str, str]) -> str:
 
 
 def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:
-    """How many exercises of a chapter and its further page passed, and how many there are."""
+    """The number of exercises of a chapter and its further page that passed, and of all."""
     texts = [
         page.source.read_text(encoding="utf-8") for page in chapter.pages() if page.source.is_file()
     ]
@@ -86,7 +86,7 @@ def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:
 
 
 def place(course: Manifest, passed: Mapping[str, str]) -> str:
-    """Where to begin or to go on, a sentence in Markdown with a link."""
+    """A sentence in Markdown with a link to the chapter to begin with or to go on with."""
     slugs = {
         exercise.partition("/")[0]
         for exercise, day in passed.items()
@@ -113,7 +113,7 @@ def _escape(text: str) -> str:
 
 
 def paths_table(course: Manifest) -> str:
-    """The paths as a table in Markdown; in brackets the sections, where a path takes not all."""
+    """The paths as a table in Markdown, with the sections in brackets if a path takes only some."""
     practised = paths.hours(sum(chapter.page.reading_minutes for chapter in course.chapters))
     rows = [
         *[("Way", "Chapters (sections)", "About"), ("---",) * 3],

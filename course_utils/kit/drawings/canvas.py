@@ -47,7 +47,7 @@ class Canvas:
         self, words: str, x: float, y: float, width: float, height: float, color: str, strength: float,
         *, size: float = 16, bold: bool = False, faint: bool = False, name: str = "",
     ) -> None:  # fmt: skip
-        """A cell and what it holds; `strength` from 0 to 1 is how much of its color covers the ground."""
+        """A cell and its text; `strength` from 0 to 1 is how much of its color covers the ground."""
         strength, ink = legible(color, strength)
         ink = "muted" if faint and ink == "ink" else ink
         look = f'fill="var(--cu-{color})" fill-opacity="{strength:.2g}" stroke="{LINE}"'
@@ -63,7 +63,7 @@ class Canvas:
         decimals: int = 0, most: float = 4, shades: tuple[float, float] = (0.1, 0.6),
         step: float | None = None, size: float = 16, bold: int | None = None, name: str = "",
     ) -> None:  # fmt: skip
-        """Numbers in cells, the larger the darker.
+        """A table of numbers in cells, the larger the darker.
 
         Args:
             values: (rows, columns), a tensor.
@@ -92,7 +92,7 @@ class Canvas:
     def ring(
         self, x: float, y: float, width: float, height: float, color: str = "query", *, pad: float = 2
     ) -> None:  # fmt: skip
-        """A frame around what to look at."""
+        """A frame that points out a rectangle."""
         box = _box(x - pad, y - pad, width + 2 * pad, height + 2 * pad)
         self._add(f'<rect {box} rx="4" fill="none" stroke="{_paint(color)}" stroke-width="2.5"/>')
 

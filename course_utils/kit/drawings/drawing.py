@@ -37,10 +37,10 @@ from course_utils.kit.drawings.shapes import (
 )
 
 LINES = ("query", "key", "value", "wrong", "plum", "line")
-"""The colors of arrows, besides that of all."""
+"""The colors that an arrow may have, besides the default."""
 
 LEAST = 11 / SMALL
-"""A page that is too narrow makes a drawing smaller down to this part, then lets it be scrolled."""
+"""The smallest scale of a drawing on a narrow page; below it the page lets it be scrolled."""
 
 FRAME, MARGIN = 11, 7  # around the members of a group; around everything
 
@@ -89,7 +89,7 @@ class Drawing:
         spans = parse_layout(layout)
         self._known = list(spans)
         nodes = dict(nodes or {})
-        self._names_known(nodes, "nodes")
+        self._check_names(nodes, "nodes")
         boxes = {name: nodes.get(name, name) for name in spans}
         boxes = {name: Box(box) if isinstance(box, str) else box for name, box in boxes.items()}
         self.placed = place_nodes(boxes, spans, gap)
@@ -101,30 +101,30 @@ class Drawing:
             self._check_route(arrow, points)
         self.groups = {label: names.split() for label, names in (groups or {}).items()}
         for label, names in self.groups.items():
-            self._names_known(names, f"group {label!r}")
+            self._check_names(names, f"group {label!r}")
         self.frames = {label: self._frame(names) for label, names in self.groups.items()}
         self._check_frames()
         self.labels = {label: self._label_group(label) for label in self.groups}
 
-    def _names_known(self, names, where: str) -> None:
+    def _check_names(self, names, subject: str) -> None:
         for name in names:
             if name not in self._known:
                 raise ValueError(
-                    f"{where}: {name!r} is not in the layout; it has {', '.join(self._known)}"
+                    f"{subject}: {name!r} is not in the layout; it has {', '.join(self._known)}"
                 )
 
     def _check_arrow(self, arrow: Arrow) -> None:
-        where = f"arrow {arrow.source} -> {arrow.target}"
-        self._names_known((arrow.source, arrow.target), where)
+        subject = f"arrow {arrow.source} -> {arrow.target}"
+        self._check_names((arrow.source, arrow.target), subject)
         for side in (arrow.around, arrow.start, arrow.end):
             if side is not None and side not in SIDES:
-                raise ValueError(f"{where}: {side!r} is not a side; use {', '.join(SIDES)}")
+                raise ValueError(f"{subject}: {side!r} is not a side; use {', '.join(SIDES)}")
         if arrow.color is not None and arrow.color not in LINES:
             raise ValueError(
-                f"{where}: color={arrow.color!r} is too pale for a line; use {', '.join(LINES)}"
+                f"{subject}: color={arrow.color!r} is too pale for a line; use {', '.join(LINES)}"
             )
         if arrow.source == arrow.target and arrow.around is None:
-            raise ValueError(f"{where}: give a side to go around, such as around='right'")
+            raise ValueError(f"{subject}: give a side to go around, such as around='right'")
 
     def _frame(self, names: Sequence[str]) -> Rect:
         """The rectangle around the members and the arrows between them."""
@@ -136,17 +136,17 @@ class Drawing:
 
     def _check_route(self, arrow: Arrow, points: Sequence[Point]) -> None:
         """Refuse an arrow through a node, one without room for its head, and a label over a node."""
-        where = f"arrow {arrow.source} -> {arrow.target}"
+        subject = f"arrow {arrow.source} -> {arrow.target}"
         if math.dist(points[-2], points[-1]) < HEAD + 3:
-            raise ValueError(f"{where}: no room for its head; make the gap wider")
+            raise ValueError(f"{subject}: no room for its head; make the gap wider")
         label = label_place(arrow.label, points)[3] if arrow.label else None
         for name, other in self.placed.items():
             if label and label.meets(other.rect):
-                raise ValueError(f"{where}: its label lies over {name!r}; make the gap wider")
+                raise ValueError(f"{subject}: its label lies over {name!r}; make the gap wider")
             ends = name in (arrow.source, arrow.target)
             inner = other.solid.grown(-4) if ends else other.rect.grown(-1)
             if any(inner.meets(Rect(x, y, x, y).grown(0.5)) for x, y in _dots(points)):
-                raise ValueError(f"{where} runs through {name!r}; give start=, end= or around=")
+                raise ValueError(f"{subject} runs through {name!r}; give start=, end= or around=")
 
     def _check_frames(self) -> None:
         """Refuse frames that cross, and those that hold more than their members."""
@@ -234,7 +234,7 @@ def _draw_frame(frame: Rect) -> str:
 
 
 def _draw_arrow(arrow: Arrow, points: Sequence[Point]) -> list[str]:
-    """The line, with rounded bends, and the head."""
+    """An arrow's line, with rounded bends, and its head."""
     paint = LINE if arrow.color is None else f"var(--cu-{arrow.color})"
     tip, before = points[-1], points[-2]
     line_end = _toward(tip, before, HEAD - 1)

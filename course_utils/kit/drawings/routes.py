@@ -1,4 +1,4 @@
-"""How a drawing is laid out: the table of names, the columns and rows, and the ways of arrows.
+"""The layout of a drawing: the table of names, the columns and rows, and the routes of arrows.
 
 Taught in *Queries, keys and values*.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from course_utils.kit.drawings.shapes import SMALL, Box, Cells, Circle, Rect, around, text_width
 
 SIDES = {"left": (0, -1), "top": (1, -1), "right": (2, 1), "bottom": (3, 1)}
-"""Which number of a rectangle a side is, and which way out of it."""
+"""Side → its index among a rectangle's numbers, and the sign of the direction out of it."""
 
 OUT, CORNER = 16, 6  # how far a way around keeps from the boxes; the radius of a bend
 
@@ -82,15 +82,15 @@ def parse_layout(layout: str) -> dict[str, tuple[int, int, int, int]]:
             raise ValueError(
                 f"row {' '.join(row)!r} of the layout has {len(row)} names, expected {len(rows[0])}; '.' is empty"
             )
-    where: dict[str, list[tuple[int, int]]] = {}
+    cells_of: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows):
         for j, name in enumerate(row):
             if name != ".":
-                where.setdefault(name, []).append((i, j))
-    if not where:
+                cells_of.setdefault(name, []).append((i, j))
+    if not cells_of:
         raise ValueError("the layout is empty; it needs rows of names")
     spans = {}
-    for name, cells in where.items():
+    for name, cells in cells_of.items():
         (top, left), (bottom, right) = min(cells), max(cells)
         if sorted(cells) != list(product(range(top, bottom + 1), range(left, right + 1))):
             raise ValueError(f"the cells of {name!r} in the layout make no rectangle")
@@ -170,7 +170,7 @@ def port(placed: Placed, side: str, along: float) -> Point:
 
 
 def facing(a: Rect, b: Rect, axis: int) -> float | None:
-    """Where a line without a bend joins the center of one with the other, or None."""
+    """The coordinate at which a straight line joins two nodes, one at its center; None if there is none."""
     low, high = max(a[axis], b[axis]), min(a[axis + 2], b[axis + 2])
     if high - low < 2 * CORNER:
         return None
@@ -210,12 +210,12 @@ def route(
 
 
 def _at(axis: int, value: float, point: Point) -> Point:
-    """The point with one coordinate replaced."""
+    """A copy of a point with one coordinate replaced."""
     return (value, point[1]) if axis == 0 else (point[0], value)
 
 
 def label_place(label: str, points: Sequence[Point]) -> tuple[float, float, str, Rect]:
-    """Where an arrow's label stands: x, y, anchor and the rectangle that it fills."""
+    """The place of an arrow's label: x, y, anchor and the rectangle that it fills."""
     (x0, y0), (x1, y1) = max(pairwise(points), key=lambda part: math.dist(*part))
     x, y, width = (x0 + x1) / 2, (y0 + y1) / 2, text_width(label, SMALL)
     if abs(x1 - x0) > abs(y1 - y0):

@@ -1,4 +1,4 @@
-"""What stands in a drawing: boxes, circles, notes and tensors, and how their words are set.
+"""The shapes of a drawing: boxes, circles, notes and tensors, and their text.
 
 A label's `_` and `^` make the next character, or {several}, a subscript or a superscript (`W_Q`,
 `h_{t-1}`); within a word (`embed_dim`) they stay what they are. Taught in *Queries, keys and values*.
@@ -138,10 +138,10 @@ class Box:
     width: float | None = None
 
     def __post_init__(self):
-        """Refuse an unknown color, and a width that is less than the label's.
+        """Check the color and the width.
 
         Raises:
-            ValueError: as said.
+            ValueError: the color is unknown, or the width is less than the label's.
         """
         fill(self.color)
         wide = max(text_width(*line) for line in self.lines())
@@ -151,7 +151,7 @@ class Box:
             )
 
     def lines(self) -> list[tuple[str, int]]:
-        """What is written in it: (words, size) line by line."""
+        """Its text, line by line: (words, size)."""
         lines = [(line, SIZE) for line in self.label.split("\n")]
         return lines + [(self.shape, SMALL)] * bool(self.shape)
 
@@ -204,8 +204,8 @@ class Circle(Box):
 
     def outline(self, place: Rect) -> str:
         """A circle."""
-        where = f'cx="{place.x:.1f}" cy="{place.y:.1f}" r="{(place.right - place.left) / 2:.1f}"'
-        return f'<circle {where} {fill(self.color, 0.6)} stroke="{LINE}"/>'
+        circle = f'cx="{place.x:.1f}" cy="{place.y:.1f}" r="{(place.right - place.left) / 2:.1f}"'
+        return f'<circle {circle} {fill(self.color, 0.6)} stroke="{LINE}"/>'
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class Cells:
     cell: float = CELL
 
     def __post_init__(self):
-        """Refuse what does not fit.
+        """Check that the tables have the shape of the cells.
 
         Raises:
             ValueError: `values`, `color` or `shades` does not have (rows, columns), or a color is unknown.
@@ -253,12 +253,12 @@ class Cells:
 
     @property
     def num_rows(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return self.rows if isinstance(self.rows, int) else len(self.rows)
 
     @property
     def num_columns(self) -> int:
-        """How many columns."""
+        """The number of columns."""
         return self.columns if isinstance(self.columns, int) else len(self.columns)
 
     def colors(self) -> list[list[str | None]]:
@@ -271,7 +271,7 @@ class Cells:
         return [list(color)] * self.num_rows
 
     def words(self) -> list[list[str]]:
-        """(rows, columns) what is written in the cells."""
+        """(rows, columns) texts of the cells."""
         if self.values is None:
             return []
         table = self.values.tolist() if hasattr(self.values, "tolist") else self.values
@@ -294,7 +294,7 @@ class Cells:
         return max(width + 2 * beside, self.caption_width()), height + above + self.below()
 
     def counts(self) -> tuple[int, int]:
-        """How many (columns, rows)."""
+        """The number of (columns, rows)."""
         return self.num_columns, self.num_rows
 
     def caption_width(self) -> float:
@@ -307,7 +307,7 @@ class Cells:
         return 22.0 if self.label or self.shape else 0.0
 
     def grid(self, place: Rect) -> Rect:
-        """Where the front grid stands."""
+        """The rectangle of the front grid."""
         width, height = (n * side for n, side in zip(self.counts(), self.cell_size(), strict=True))
         bottom = place.bottom - self.below()
         return Rect(place.x - width / 2, bottom - height, place.x + width / 2, bottom)
@@ -318,7 +318,7 @@ class Cells:
         return Rect(grid.left, place.top, grid.right + behind, place.bottom)
 
     def draw(self, place: Rect) -> list[str]:
-        """The SVG elements: fills, lines, sheets behind, then all that is written."""
+        """The SVG elements: fills, lines, sheets behind, then texts."""
         grid, (width, height) = self.grid(place), self.cell_size()
         elements = []
         for i, row in enumerate(self.colors()):

@@ -1,1 +1,1 @@
-"""What a teacher takes out of the course: slides, and pools of questions."""
+"""Material for teachers: slides, and pools of questions."""

@@ -20,7 +20,7 @@ FORMULA = re.compile(r"(?<![\\$])\$([^$\n]+)\$")
 
 
 def page(text: str) -> str:
-    """A text of a quiz as HTML, its formulas as platforms know them."""
+    """A text of a quiz as HTML, with formulas in the form that platforms read."""
     formulas = [rf"\({html.escape(f, quote=False)}\)" for f in FORMULA.findall(text)]
     shown = to_html(FORMULA.sub("\x00", text)).replace("&#x27;", "'").replace("&quot;", '"')
     return re.sub("\x00", lambda _: formulas.pop(0), shown)
@@ -45,12 +45,12 @@ def _question(question: Question) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""GIFT's own signs as text; a backslash of a formula is doubled."""
+    r"""A text with GIFT's control characters escaped; a backslash of a formula is doubled."""
     return re.sub(r"([\\~=#{}:])", r"\\\1", text)
 
 
 def write(chapters: Sequence[Chapter], out: Path) -> list[Path]:
-    """Write a file for each chapter with a quiz and, if these are several, one for all; their paths.
+    """Write a file for each chapter with a quiz and, if there are several, one for all; returns their paths.
 
     Raises:
         StudioError: none of the chapters has a quiz.

@@ -39,14 +39,14 @@ FILES = {
     "reveal/LICENSE.txt": "LICENSE.txt",
     "deck/deck.js": "deck.js",
 }
-"""What a deck loads → where nbconvert expects it in `assets`."""
+"""File that a deck loads → its place in `assets`, where nbconvert expects it."""
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")  # to another page
 LEFT_OUT = {"guard", "check", "solution"}
 LINES = 22  # of code on a slide that nobody has tagged
 
 
 def slides(notebook: NotebookNode) -> NotebookNode:
-    """A notebook whose cells say by `slide_type` which slide they belong to.
+    """A copy of a notebook whose cells have a `slide_type`, for nbconvert.
 
     A cell tagged `slide` begins a slide, which holds all up to the next one. Without such tags a slide is made of each
     heading with the paragraph below it, and of each picture, stage, table, widget, question, exercise and piece of
@@ -104,7 +104,7 @@ def _chosen(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def _shows_html(cell: NotebookNode) -> bool:
-    """Whether it shows a picture, a table, a widget or a question."""
+    """Whether a cell shows a picture, a table, a widget or a question."""
     return any("text/html" in output.get("data", {}) for output in cell.get("outputs", []))
 
 
@@ -121,7 +121,7 @@ def _stages(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def _is_short(cell: NotebookNode) -> bool:
-    """Whether its code is to be read, fits a slide and does more than import."""
+    """Whether a cell's code is visible, fits a slide and does more than import."""
     imports = cell.source.lstrip().startswith(("import ", "from "))
     hidden = is_course_call(cell.source) or "hide-input" in tags(cell)
     return not hidden and not imports and len(cell.source.splitlines()) <= LINES
@@ -151,7 +151,7 @@ def deck(chapter: Chapter, course: Manifest) -> str:
 
 
 def write(course: Manifest, chapters: Sequence[Chapter], out: Path) -> list[Path]:
-    """Write the decks of chapters, and beside them what they load; their files.
+    """Write the decks of chapters, and beside them the files that they load; returns the paths of the decks.
 
     Raises:
         StudioError: the part of the environment that makes books is missing.
