@@ -1,7 +1,7 @@
-"""Decoding: turn next-token logits into sentences, greedily, with a beam, or by drawing.
+"""Decoding: sentences from next-token logits, by greedy search, beam search or sampling.
 
-Works with every `Translator` and every `Writer`; those of `models` with attention to what they have said
-decode on a cache. Taught in *Bahdanau attention*, *The Transformer* and *GPT*.
+It works with every `Translator` and every `Writer`; the Transformers of `models` decode on a cache. Taught in
+*Sequence to sequence*, *Translating* and *GPT*.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from course_utils.arguments import check_positive, refuse_text
 from course_utils.data.text import BOS, EOS, PAD, Vocabulary, pad, tokenize
 from course_utils.runtime import Module, evaluating
 
-UNSPOKEN = (PAD, BOS)
-"""No translation has them as a next token."""
+NEVER_NEXT = (PAD, BOS)
+"""Ids that no translation has as its next token."""
 
 
 class Beams(Protocol):
-    """Translations under way, a row of the batch each: what `beam_search` does with a model's state."""
+    """State of a model in which `beam_search` can move its beams, a row of the batch each."""
 
     def repeat(self, times: int) -> None:
-        """Keep each row `times` times, side by side: a row for each beam."""
+        """Replace each row by `times` copies, side by side: a row for each beam."""
 
     def reorder(self, rows: Tensor) -> None:
         """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,)."""
@@ -33,39 +33,39 @@ BeamState = TypeVar("BeamState", bound=Beams)
 
 
 class Translator(Module, Protocol[State]):
-    """A module that reads a sentence and says the next word of its translation, again and again."""
+    """A module that encodes a sentence and predicts its translation token by token."""
 
     source_embedding: nn.Embedding
     target_embedding: nn.Embedding
 
     def start(self, source: Tensor, source_lens: Tensor) -> State:
-        """Read (batch, source length) ids, (batch,) lengths: the state before the first word."""
+        """State before the first token, of ids (batch, source length) and their (batch,) lengths."""
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """Logits (batch, words) of the word after `tokens` (batch,); the state moves on."""
+        """Logits (batch, target_size) of the token after `tokens`, (batch,) ids; updates the state."""
 
 
 class Writer(Module, Protocol[State]):
-    """A module that goes on with a text; `max_len` tokens fit it, or any number where it is None."""
+    """A module that predicts the next token of a text of at most `max_len` tokens, or of any length for None."""
 
     embedding: nn.Embedding
     max_len: int | None
 
     def start(self) -> State:
-        """Nothing read so far."""
+        """State before the first token."""
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """Read `tokens`, (batch,) or (batch, new): logits (batch, words) of the next; the state moves on."""
+        """Logits (batch, vocab_size) of the token after `tokens`, (batch,) or (batch, new) ids; updates the state."""
 
 
 @torch.inference_mode()
 def greedy(
     model: Translator, source: Tensor, source_lens: Tensor, *, max_len: int = 50
 ) -> list[list[int]]:
-    """Take the likeliest token at each step, until `<eos>` or `max_len` tokens.
+    """Translations whose every token is the likeliest, until `<eos>` or `max_len` tokens (greedy search).
 
     Args:
-        model: a translator; decoded in eval mode, whatever mode it is in.
+        model: a translator; it is in eval mode meanwhile.
         source: (batch, source length) ids.
         source_lens: (batch,).
         max_len: number of tokens at most, at least 1.
@@ -81,10 +81,10 @@ def greedy(
         state = model.start(source, source_lens)
         tokens = torch.full((len(source),), BOS, device=source.device)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
-        unspoken = torch.tensor(UNSPOKEN, device=source.device)
+        never_next = torch.tensor(NEVER_NEXT, device=source.device)
         produced = []
         for _ in range(max_len):
-            logits = _without(model.step(tokens, state), unspoken)
+            logits = _without(model.step(tokens, state), never_next)
             tokens = logits.argmax(dim=-1).masked_fill(finished, PAD)
             finished = finished | (tokens == EOS)
             produced.append(tokens)
@@ -103,20 +103,20 @@ def beam_search(
     max_len: int = 50,
     length_penalty: float = 0.6,
 ) -> list[list[int]]:
-    """Keep the `beam_size` best beginnings of each sentence; return its best finished one.
+    """Best finished translation of each sentence, where the `beam_size` best prefixes are kept at each step.
 
-    A finished sentence of n tokens (with `<eos>`) is ranked by its log-probability divided by
+    A finished translation of n tokens (with `<eos>`) is ranked by its log-probability divided by
     ((5 + n) / 6)^length_penalty (Wu et al., 2016, "Google's neural machine translation system",
     section 7). If `<eos>` was never among the `beam_size` likeliest continuations, the likeliest unfinished
-    sentence of `max_len` tokens is ranked, too, so that a model that never ends gives what it has.
+    translation of `max_len` tokens is ranked, too, so that a model that never ends still gives a result.
 
     Args:
-        model: a translator; decoded in eval mode, whatever mode it is in.
+        model: a translator; it is in eval mode meanwhile.
         source: (batch, source length) ids.
         source_lens: (batch,).
-        beam_size: number of beginnings that are kept, at least 1.
+        beam_size: number of prefixes that are kept, at least 1.
         max_len: number of tokens at most, at least 1.
-        length_penalty: 0 ranks by the log-probability alone, which likes short sentences.
+        length_penalty: exponent; 0 ranks by the log-probability alone, which favors short translations.
 
     Returns:
         A list of ids for each sentence, without `<bos>` and `<eos>`.
@@ -130,21 +130,21 @@ def beam_search(
         state = model.start(source, source_lens)
         state.repeat(beam_size)
         tokens = torch.full((batch * beam_size,), BOS, device=device)
-        # All beams of a sentence begin alike, so only the first may grow at the first step.
+        # At the first step all beams of a sentence are equal, so only the first is extended.
         scores = torch.full((batch, beam_size), -torch.inf, device=device)
         scores[:, 0] = 0.0
-        unspoken = torch.tensor(UNSPOKEN, device=device)
+        never_next = torch.tensor(NEVER_NEXT, device=device)
         prefixes: list[list[int]] = [[] for _ in range(batch * beam_size)]
         best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
         may_end = torch.zeros(batch, dtype=torch.bool, device=device)
         for length in range(1, max_len + 1):
-            step = _without(model.step(tokens, state), unspoken).log_softmax(dim=-1)
+            step = _without(model.step(tokens, state), never_next).log_softmax(dim=-1)
             size = step.shape[-1]
             total = scores[:, :, None] + step.view(batch, beam_size, size)
             penalty = ((5 + length) / 6) ** length_penalty
             ends = total[:, :, EOS].clone()
-            for row, ended in enumerate((ends / penalty).tolist()):
-                for beam, score in enumerate(ended):
+            for row, ranks in enumerate((ends / penalty).tolist()):
+                for beam, score in enumerate(ranks):
                     if score > best[row][0]:
                         best[row] = (score, prefixes[row * beam_size + beam])
             total[:, :, EOS] = -torch.inf
@@ -158,7 +158,7 @@ def beam_search(
                 for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)
             ]
             state.reorder(rows)
-            # log-probabilities only fall: no unfinished beam can still overtake
+            # Log-probabilities only fall, so this bounds the rank of every unfinished beam.
             bound = (scores[:, 0] / ((5 + max_len) / 6) ** length_penalty).tolist()
             if all(score >= limit for (score, _), limit in zip(best, bound, strict=True)):
                 break
@@ -178,7 +178,18 @@ def translate(
     max_len: int = 50,
     batch_size: int = 128,
 ) -> list[str]:
-    """Translate sentences, as strings, with the model as it is.
+    """Translations of sentences, as strings of tokens separated by spaces.
+
+    Args:
+        model: a translator; it is in eval mode meanwhile.
+        sentences: in the source language; they are tokenized by `data.text.tokenize`.
+        source_vocab, target_vocab: the vocabularies that the model was trained with.
+        beam_size: 1 for greedy search, more for beam search.
+        max_len: number of tokens of a translation at most.
+        batch_size: number of sentences that are translated at a time, of similar lengths.
+
+    Returns:
+        One translation for each sentence, in the order of the sentences.
 
     Raises:
         TypeError: `sentences` is a `str`, not a list of them.
@@ -210,14 +221,16 @@ def translate(
 def next_token_probs(
     logits: Tensor, *, temperature: float = 1.0, top_k: int | None = None
 ) -> Tensor:
-    """Probabilities to draw the next token from: softmax(logits / temperature) over the k best.
+    """Probabilities of the next token, softmax(logits / temperature) over the k best tokens.
 
     Args:
         logits: (…, vocab_size).
-        temperature: below 1 the likely become likelier; towards 0 the best gets all, which 0 does
-            outright; towards infinity all become equal.
-        top_k: how many tokens may be drawn; all by default, or if there are fewer. Never more, also where
-            several have the logit of the k-th.
+        temperature: below 1 likely tokens become likelier, and at 0 the best has probability 1; above 1 the
+            probabilities become more equal.
+        top_k: number of tokens with a probability above 0; all by default. Ties do not add tokens.
+
+    Returns:
+        Like `logits`; each row sums to 1.
 
     Raises:
         ValueError: `temperature` is negative or NaN, or `top_k` is not positive.
@@ -228,7 +241,7 @@ def next_token_probs(
         check_positive(top_k=top_k)
     k = 1 if temperature == 0 else min(top_k or logits.shape[-1], logits.shape[-1])
     best, tokens = logits.topk(k, dim=-1)
-    # the best becomes 0 first: a logit divided by a tiny temperature is infinite
+    # The best logit is subtracted first, since a logit divided by a tiny temperature can be infinite.
     scaled = (best - best[..., :1]) / (temperature or 1.0)
     return torch.zeros_like(logits).scatter(-1, tokens, scaled.softmax(dim=-1))
 
@@ -245,19 +258,19 @@ def sample(
     end: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[int]]:
-    """Continue each prompt, token by token on the cache, until `end` or `max_new` tokens.
+    """Sampled continuations of prompts, until `end` or `max_new` tokens.
 
     Args:
-        model: a `GPT`; read in eval mode, whatever mode it is in.
+        model: a `GPT` or another `Writer`; it is in eval mode meanwhile.
         prompt: (batch, length) ids of one length.
         max_new: number of new tokens at most.
         temperature, top_k: as in `next_token_probs`.
         banned: ids that are never drawn; for the course's subwords `Subwords.unwritten`.
-        end: the id after which a row is done, such as `text.EOS`; by default none is.
-        generator: where the draws come from, on the prompt's device; the global one by default.
+        end: id of the token that ends a continuation, such as `text.EOS`; none by default.
+        generator: of random numbers, on the prompt's device; the global one by default.
 
     Returns:
-        The new ids of each row, without `end`.
+        A list of new ids for each prompt, without `end`.
 
     Raises:
         ValueError: the prompt is empty or holds an id outside the vocabulary, as `banned` or `end` may
@@ -269,10 +282,10 @@ def sample(
     with evaluating(model):
         state, tokens = model.start(), prompt
         finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
-        never = torch.tensor(list(banned), dtype=torch.long, device=prompt.device)
+        banned_ids = torch.tensor(list(banned), dtype=torch.long, device=prompt.device)
         produced = []
         for _ in range(max_new):
-            logits = _without(model.step(tokens, state), never)
+            logits = _without(model.step(tokens, state), banned_ids)
             probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
             tokens = torch.multinomial(probs, 1, generator=generator)[:, 0]
             produced.append(tokens)
@@ -304,10 +317,11 @@ def _check_ids(model: Writer, **given: Sequence[int]) -> None:
             raise ValueError(f"{name} holds an id outside a vocabulary of {size} tokens")
 
 
-# Inside -----------------------------------------------------------------------------------------
+# Helpers ----------------------------------------------------------------------------------------
 
 
 def _encoded(sentence: str, vocabulary: Vocabulary) -> list[int]:
+    """Ids of a sentence's tokens; raise ValueError where it has none, or none that is known."""
     tokens = tokenize(sentence)
     if not tokens:
         raise ValueError(f"sentence {sentence!r} is empty; there is nothing to translate")
@@ -329,9 +343,10 @@ def _check_vocabularies(model: Translator, source: Vocabulary, target: Vocabular
 
 
 def _without(logits: Tensor, banned: Tensor) -> Tensor:
-    """Logits (batch, size) with these ids ruled out, which are on their device already."""
+    """Logits (batch, vocab_size) with −inf for banned ids, (n,) on the same device."""
     return logits.index_fill(-1, banned, -torch.inf)
 
 
 def _until(end: int | None, ids: list[int]) -> list[int]:
+    """The ids before the first `end`; all without one."""
     return ids[: ids.index(end)] if end in ids else ids

@@ -1,4 +1,4 @@
-"""Scores: BLEU for translations, the share of right classes, what a computation costs."""
+"""Metrics: BLEU of translations, accuracy of classes, and the multiplications of a computation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ def bleu(
     Args:
         hypotheses: translations, tokens separated by spaces.
         references: for each hypothesis one reference, or several.
-        max_order: longest n-gram counted.
+        max_order: length of the longest n-grams that are counted.
 
     Raises:
         TypeError: `hypotheses` or `references` is a `str`, not a list of them.
-        ValueError: numbers differ, nothing to score, or a hypothesis without a reference.
+        ValueError: the two differ in number, are empty, or a hypothesis has no reference.
     """
     from sacrebleu.metrics import BLEU
 
@@ -38,14 +38,19 @@ def bleu(
     grouped = [[given] if isinstance(given, str) else list(given) for given in references]
     if not all(grouped):
         raise ValueError("a hypothesis has no reference; each needs at least one")
-    most = max(map(len, grouped))
-    columns: Any = [[refs[i] if i < len(refs) else None for refs in grouped] for i in range(most)]
+    longest = max(map(len, grouped))
+    columns: Any = [
+        [refs[i] if i < len(refs) else None for refs in grouped] for i in range(longest)
+    ]
     metric = BLEU(tokenize="none", max_ngram_order=max_order, smooth_method="none", force=True)
     return metric.corpus_score(list(hypotheses), columns).score / 100
 
 
 def accuracy(predicted: Tensor, true: Tensor) -> float:
-    """Share of (n,) predicted classes that are the true ones.
+    """Share of predicted classes that are the true ones, from 0 to 1.
+
+    Args:
+        predicted, true: (n,) classes.
 
     Raises:
         ValueError: the shapes differ, or there is nothing to score.
@@ -55,7 +60,7 @@ def accuracy(predicted: Tensor, true: Tensor) -> float:
 
 
 def check_classes(predicted: Tensor, true: Tensor) -> None:
-    """Refuse what are not two vectors (n,) of classes, one for each case."""
+    """Raise ValueError unless these are two vectors (n,) of classes, and not empty."""
     if predicted.shape != true.shape or predicted.ndim != 1:
         raise ValueError(
             f"predicted has shape {tuple(predicted.shape)}, true {tuple(true.shape)}; (n,) twice"
@@ -65,14 +70,14 @@ def check_classes(predicted: Tensor, true: Tensor) -> None:
 
 
 def multiply_adds(function: Callable[..., object], *inputs: object) -> int:
-    """Multiplications, each with its addition, in the matrix products of `function(*inputs)`.
+    """Number of multiply–add operations in the matrix products of `function(*inputs)`.
 
-    PyTorch's counter takes the fused attention of a CPU for nothing; here attention is written out
-    while it counts, so that n queries and n keys of size d cost 2n²d, however many heads there are.
+    PyTorch's counter does not count the fused attention of a CPU, so attention uses the plain kernel while it
+    counts. Then n queries and n keys of size d take 2n²d, whatever the number of heads.
 
     Args:
-        function: a module or anything else that is called; no gradients are computed.
-        inputs: what it is called with; on the device "meta" nothing is computed and all is counted.
+        function: a module or another callable; it runs without gradients.
+        inputs: its arguments; on the device "meta" all is counted and nothing computed.
     """
     with (
         sdpa_kernel(SDPBackend.MATH),
