@@ -1,8 +1,7 @@
-"""Pictures: functions from arrays to a figure, in one style, with one color scale and an alt text each.
+"""Figures: functions from arrays to a `Picture`, in one style and each with an alt text.
 
-Nothing here touches pyplot or the settings of the session: a `Picture` is a matplotlib figure that
-displays itself, so a cell shows exactly the figure on its last line. Taught from *Queries, keys and
-values* on.
+A `Picture` is a matplotlib figure that displays itself, so a cell shows exactly the figure on its last line. Neither
+pyplot nor the settings of the session are used or changed.
 """
 
 from course_utils.figures.curves import label_lines, show_curves

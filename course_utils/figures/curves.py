@@ -1,4 +1,4 @@
-"""Curves: distinguished by color and dash pattern, with their names at their ends."""
+"""Curves that are distinguished by color and dash pattern, with their names at their ends."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,10 @@ def show_curves(
     Args:
         x: (points,).
         curves: label → (points,).
+        alt: what a reader who cannot see the picture needs to know.
+        xlabel, ylabel, title: text on the axes and above them.
         logx, logy: use a logarithmic axis.
+        width, height: inches.
 
     Raises:
         ValueError: a curve is not as long as `x`.
@@ -77,12 +80,13 @@ def label_lines(ax: Axes, *, gap: float = 4) -> None:
 
 
 def _apart(heights: Sequence[float]) -> np.ndarray:
-    """Heights near the given ones, in the same order, with room for a label between any two."""
+    """Heights in points near the given ones, in the same order, at least a label's height apart."""
     order = np.argsort(heights, kind="stable")
-    least = 1.25 * LABEL_SIZE * np.arange(len(order))
-    free = np.take(heights, order) - least  # where this rises, there is room
-    upper = np.maximum.accumulate(free)
-    lower = np.minimum.accumulate(free[::-1])[::-1]
-    places = np.empty(len(order))
-    places[order] = (upper + lower) / 2 + least
-    return places
+    spacing = 1.25 * LABEL_SIZE * np.arange(len(order))
+    # Labels do not overlap where heights without the spacing never fall: the mean of both envelopes does not.
+    shifted = np.take(heights, order) - spacing
+    upper = np.maximum.accumulate(shifted)
+    lower = np.minimum.accumulate(shifted[::-1])[::-1]
+    moved = np.empty(len(order))
+    moved[order] = (upper + lower) / 2 + spacing
+    return moved

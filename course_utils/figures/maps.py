@@ -1,4 +1,4 @@
-"""Maps of weights: one color scale for all maps of a figure, queries downwards, keys to the right."""
+"""Heatmaps of attention weights: one color scale for all maps of a figure, queries downwards, keys to the right."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -30,9 +30,12 @@ def heatmap(
     """Draw one map on given axes: queries downwards, keys to the right.
 
     Args:
+        ax: where it is drawn.
         matrix: (queries, keys).
         queries, keys: tokens that label the rows and the columns.
+        xlabel, ylabel, title: text on the axes and above them.
         vmin, vmax: the values at the two ends of the color scale; weights lie in 0–1.
+        cmap: name of a color map; "heat" for weights, "signs" for numbers of both signs.
         annotate: write each value into its cell; for maps of up to about 10 × 10.
 
     Returns:
@@ -61,8 +64,8 @@ def heatmap(
     text: dict[str, Any] = {"parse_math": False}  # a token is no formula: "$5-$9" is a price
     if keys is not None:
         slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        look: dict[str, Any] = slanted if len("".join(map(str, keys))) > 30 else {}
-        ax.set_xticks(range(len(keys)), keys, **text, **look)
+        rotation: dict[str, Any] = slanted if len("".join(map(str, keys))) > 30 else {}
+        ax.set_xticks(range(len(keys)), keys, **text, **rotation)
     if queries is not None:
         ax.set_yticks(range(len(queries)), queries, **text)
     ax.set(xlabel=xlabel or "", ylabel=ylabel or "", title=title or "")
@@ -72,6 +75,7 @@ def heatmap(
 
 
 def _write_values(ax: Axes, matrix: np.ndarray, vmin: float, vmax: float) -> None:
+    """Write each value into its cell, light on dark cells."""
     for (row, column), value in np.ndenumerate(matrix):
         color = COLORS["paper" if (value - vmin) / (vmax - vmin) > 0.6 else "ink"]
         ax.text(column, row, f"{value:.2f}", ha="center", va="center", color=color)
@@ -133,7 +137,7 @@ def show_heatmaps(
         for ax in axes.flat:
             ax.tick_params(axis="x", labelsize=8)
     if annotate:
-        return picture  # the numbers say it
+        return picture  # with numbers in the cells, no color bar is needed
     bar = picture.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.outline.set_visible(False)
     _name_ends(bar, matrices, vmin, vmax)
@@ -141,19 +145,19 @@ def show_heatmaps(
 
 
 def _crowded(labels: Sequence[str], room: float) -> bool:
-    """Whether two neighbors at the usual size come nearer than a letter; `room` is a column's width in points."""
+    """Whether two neighboring labels are less than a letter apart, with columns of `room` points."""
     return any(
         5.2 * (len(str(left)) + len(str(right)) + 2) / 2 > room for left, right in pairwise(labels)
     )
 
 
 def _name_ends(bar: Colorbar, matrices: np.ndarray, vmin: float, vmax: float) -> None:
-    """Say "or more", "or less" at an end of the scale beyond which there are values."""
-    near = 1e-6 * (vmax - vmin)  # rounding is not beyond
+    """Label an end of the scale "or more" or "or less" where values lie beyond it."""
+    rounding = 1e-6 * (vmax - vmin)
     ends = {}
-    if np.nanmin(matrices) < vmin - near:
+    if np.nanmin(matrices) < vmin - rounding:
         ends[vmin] = f"{vmin:g} or less"
-    if np.nanmax(matrices) > vmax + near:
+    if np.nanmax(matrices) > vmax + rounding:
         ends[vmax] = f"{vmax:g} or more"
     if ends:
         room = 0.05 * (vmax - vmin)

@@ -1,4 +1,4 @@
-"""Images, and weights of their patches over them."""
+"""Images in rows and columns, with attention weights of their patches over them."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from matplotlib.image import AxesImage
 
 from course_utils.figures.picture import MAX_WIDTH, ArrayLike, Picture, subplots, to_numpy
 
-PHOTO = "#FF8C2E"
-"""The color of weights over an image, which is the same on light and dark pages, as the image is."""
+OVERLAY = "#FF8C2E"
+"""Color of weights over an image; the same on light and dark pages, as the image is."""
 
 
 def show_images(
@@ -51,8 +51,8 @@ def show_images(
     columns = min(columns or 10, len(images))
     rows = -(-len(images) // columns)
     width = width or min(MAX_WIDTH, max(0.9 * columns, 2.0))
-    tall = images.shape[1] / images.shape[2]
-    height = rows * (tall * width / columns + (0.26 if titles is not None else 0.05)) + 0.1
+    aspect = images.shape[1] / images.shape[2]
+    height = rows * (aspect * width / columns + (0.26 if titles is not None else 0.05)) + 0.1
     picture, axes = subplots(rows, columns, alt=alt, width=width, height=height, squeeze=False)
     for ax in axes.flat[len(images) :]:
         ax.set_axis_off()
@@ -64,10 +64,13 @@ def show_images(
 
 
 def image_pixels(images: ArrayLike) -> np.ndarray:
-    """(n, channels, height, width), uint8 or from -1 to 1 → (n, height, width, channels), from 0 to 1.
+    """Pixels as matplotlib draws them, (n, height, width, channels) from 0 to 1.
+
+    Args:
+        images: (n, channels, height, width), uint8, or floating point from -1 to 1.
 
     Raises:
-        ValueError: another number of axes, or neither 1 nor 3 channels.
+        ValueError: `images` has another number of axes, or neither 1 nor 3 channels.
     """
     pixels = to_numpy(images)
     if pixels.ndim != 4 or pixels.shape[1] not in (1, 3):
@@ -77,7 +80,7 @@ def image_pixels(images: ArrayLike) -> np.ndarray:
 
 
 def draw_image(ax: Axes, pixels: np.ndarray, *, title: str | None = None) -> AxesImage:
-    """Draw one image, (height, width, channels) from 0 to 1, on given axes; returns its artist."""
+    """Draw one image, (height, width, channels) from 0 to 1, on given axes; return its artist."""
     shown = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
     artist = ax.imshow(shown, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
@@ -89,12 +92,14 @@ def draw_image(ax: Axes, pixels: np.ndarray, *, title: str | None = None) -> Axe
 def overlay(
     ax: Axes, weights: ArrayLike, *, size: tuple[int, int], vmax: float, opacity: float = 0.75
 ) -> AxesImage:
-    """Draw the weights of an image's patches over it, each patch as one square: what is not blurred.
+    """Draw the weights of an image's patches over it, each patch as one rectangle of a color.
 
     Args:
+        ax: where the image has been drawn.
         weights: (rows, columns) of the grid of patches.
         size: height and width of the image under it, in pixels.
-        vmax: the weight that is drawn with full `opacity`; 0 is not drawn at all.
+        vmax: the weight that is drawn with full `opacity`; a weight of 0 is transparent.
+        opacity: from 0 to 1.
 
     Returns:
         The artist; `set_data(overlay_colors(weights, vmax=vmax))` redraws it.
@@ -105,9 +110,9 @@ def overlay(
 
 
 def overlay_colors(weights: ArrayLike, *, vmax: float, opacity: float = 0.75) -> np.ndarray:
-    """(rows, columns) weights → (rows, columns, 4): orange, the more opaque the larger the weight."""
+    """RGBA colors (rows, columns, 4) of weights (rows, columns): the larger, the more opaque."""
     weights = to_numpy(weights)
     colors = np.empty((*weights.shape, 4))
-    colors[..., :3] = mpl.colors.to_rgb(PHOTO)
+    colors[..., :3] = mpl.colors.to_rgb(OVERLAY)
     colors[..., 3] = opacity * np.clip(weights / vmax, 0, 1)
     return colors

@@ -1,12 +1,11 @@
-"""A picture: a matplotlib figure that displays itself, sharp, with an alt text.
+"""`Picture`: a matplotlib figure that displays itself with an alt text.
 
-**How it is shown.** As HTML, `<img alt="…" src="data:image/svg+xml;base64,…">`, and nothing else: JupyterLab reads no
-alt text from an image output's metadata. Lab, trusted or not, nbviewer and Colab show such an image as it is. GitHub
-draws notebooks as nbconvert does, HTML before images, with those inside the page, and takes SVG out that is written
-into it. nbval compares HTML; `tests/nbval_sanitize.cfg` takes out what is drawn, which differs from one processor to
-the next, and leaves the alt text in. The book writes the SVG into its pages, where it has their fonts and colors.
+A picture is displayed as HTML, `<img alt="…" src="data:image/svg+xml;base64,…">`, because JupyterLab reads no alt text
+from the metadata of an image output. JupyterLab, nbviewer, Colab and GitHub all show such an image; GitHub removes an
+inline `<svg>`. The book puts the SVG into its pages, where it has their fonts and colors. nbval compares HTML outputs;
+`tests/nbval_sanitize.cfg` removes the drawing, which differs between processors, and keeps the alt text.
 
-**On which ground.** On the page's, in the page's colors, as `svg` writes it. What is shown as pixels is on white.
+SVG has no background and takes the page's colors (`svg`); a picture that is shown as pixels has a white background.
 """
 
 import base64
@@ -27,28 +26,30 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from course_utils.figures.style import BOX, SETTINGS, STYLE, boxed, lacking
+from course_utils.figures.style import BOX, SETTINGS, STYLE, missing_letters, with_boxes
 from course_utils.figures.svg import Measuring, standalone, svg
 
 MAX_WIDTH = 9.0
 """Inches; at 96 dots per inch 864 pixels, which fit the text column of Lab and of the book."""
 
 SMALLEST = 8.25
-"""Points: no word of a picture has less than eleven pixels, whatever size it was given."""
+"""Smallest font size in points: eleven pixels."""
 
 SHARPNESS = 2
-"""Pixels of a displayed picture in each direction, for one of the page: what a fine screen can show."""
+"""Pixels of a PNG in each direction for one pixel of the page, for screens of high resolution."""
 
 MAX_SVG = 60_000
-"""Bytes: a picture of more is shown as pixels."""
+"""Bytes of SVG above which a picture is shown as pixels."""
 
-MAX_OFF = 24
-"""By how much of 255 a color may change unseen."""
+COLOR_TOLERANCE = 24
+"""Change of a color channel, of 255, that is not visible."""
 
 ArrayLike = torch.Tensor | np.ndarray | Sequence
 
 
 def _styled(method: Callable[..., Any]) -> Any:
+    """The method, called with the settings of our pictures."""
+
     @functools.wraps(method)
     def call(*args: Any, **options: Any) -> Any:
         with mpl.rc_context(SETTINGS):
@@ -58,10 +59,11 @@ def _styled(method: Callable[..., Any]) -> Any:
 
 
 class _Renderer(Measuring, RendererAgg):
-    """As matplotlib's, with a box for each letter that the fonts lack, and no warning."""
+    """matplotlib's renderer, with a box for each letter that the fonts lack, and no warning."""
 
     def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
-        super().draw_text(gc, x, y, s if ismath else boxed(s), prop, angle, ismath, mtext)
+        text = s if ismath else with_boxes(s)
+        super().draw_text(gc, x, y, text, prop, angle, ismath, mtext)
 
 
 class _Canvas(FigureCanvasAgg):
@@ -73,7 +75,7 @@ class _Canvas(FigureCanvasAgg):
 
 
 class PictureAxes(Axes):
-    """Axes whose additions follow `SETTINGS`, whatever the settings of the session are."""
+    """Axes whose methods use `SETTINGS` and not the settings of the session."""
 
     def __init__(self, *args: Any, **options: Any):
         with mpl.rc_context(SETTINGS):
@@ -83,14 +85,14 @@ class PictureAxes(Axes):
             axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
 
     def tick_params(self, axis: Any = "both", **options: Any) -> None:
-        """As matplotlib's, with labels of at least `SMALLEST`."""
+        """matplotlib's method, with labels of at least `SMALLEST` points."""
         if "labelsize" in options:
             options["labelsize"] = max(SMALLEST, options["labelsize"])
         super().tick_params(axis, **options)
 
 
-def _adding() -> Iterator[str]:
-    """The methods of axes that read matplotlib's settings: all that draw, and some that make ticks or labels."""
+def _names_of_styled() -> Iterator[str]:
+    """Names of the methods of axes that read matplotlib's settings: those that draw, make ticks or labels."""
     for name, method in vars(Axes).items():
         if callable(method) and name != "set" and not name.startswith(("_", "get_")):
             yield name
@@ -98,7 +100,7 @@ def _adding() -> Iterator[str]:
     yield from ("set_xticks", "set_yticks", "set_xticklabels", "set_yticklabels")
 
 
-for _name in _adding():
+for _name in _names_of_styled():
     setattr(PictureAxes, _name, _styled(getattr(Axes, _name)))
 
 
@@ -134,13 +136,13 @@ class Picture(Figure):
 
     @_styled
     def draw(self, renderer: Any) -> None:
-        """As matplotlib's, with words of at least `SMALLEST`."""
-        for words in self.findobj(Text):
-            words.set_fontsize(max(SMALLEST, words.get_fontsize()))
+        """Draw as matplotlib does, with text of at least `SMALLEST` points."""
+        for text in self.findobj(Text):
+            text.set_fontsize(max(SMALLEST, text.get_fontsize()))
         super().draw(renderer)
 
     def pixels(self, *, dpi: float | None = None) -> Image.Image:
-        """The picture as RGB pixels, at 96 dots per inch unless told otherwise; □ for letters that our fonts lack."""
+        """The picture as RGB pixels, at 96 dots per inch by default; □ for letters that our fonts lack."""
         usual = self.dpi
         try:
             self.set_dpi(dpi or usual)
@@ -161,11 +163,11 @@ class Picture(Figure):
             return svg(self)
 
     def _repr_html_(self) -> str:
-        """As SVG with its colors, or, where that is large or cannot be, as PNG at `SHARPNESS` times the size.
+        """HTML of the picture: SVG, or PNG where the SVG is large or `svg` cannot write the figure.
 
-        With letters that our fonts lack it is SVG at any size, since the browser has fonts of its own.
+        With letters that our fonts lack it is SVG of any size, since the browser has other fonts.
         """
-        missing = lacking("".join(words.get_text() for words in self.findobj(Text)))
+        missing = missing_letters("".join(text.get_text() for text in self.findobj(Text)))
         with contextlib.suppress(NotImplementedError):
             data = standalone(self.svg()).encode()
             if len(data) <= MAX_SVG or missing:
@@ -186,18 +188,18 @@ class Picture(Figure):
 
 
 def fewer_colors(pixels: Image.Image) -> Image.Image:
-    """The same pixels in 256 colors of their own, or as they are where that would be seen."""
+    """The pixels in 256 colors, or unchanged where the difference would be visible."""
     few = with_palette(pixels, 256)
-    off = np.asarray(few.convert("RGB"), dtype=int) - np.asarray(pixels, dtype=int)
-    return few if np.abs(off).max() <= MAX_OFF else pixels
+    change = np.asarray(few.convert("RGB"), dtype=int) - np.asarray(pixels, dtype=int)
+    return few if np.abs(change).max() <= COLOR_TOLERANCE else pixels
 
 
 def with_palette(pixels: Image.Image, count: int) -> Image.Image:
-    """RGB pixels in a palette of the `count` colors that cover them best; what is nearly white becomes white."""
+    """RGB pixels in a palette of `count` colors, of which the lightest becomes white if it nearly is."""
     few = pixels.quantize(count, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     palette = np.array(few.getpalette() or [], dtype=int).reshape(-1, 3)
     lightest = palette.sum(axis=1).argmax()
-    if palette[lightest].min() >= 255 - MAX_OFF:
+    if palette[lightest].min() >= 255 - COLOR_TOLERANCE:
         palette[lightest] = 255
     few.putpalette(palette.flatten().tolist())
     return few
@@ -206,20 +208,20 @@ def with_palette(pixels: Image.Image, count: int) -> Image.Image:
 def image_tag(
     data: bytes, alt: str, width: int, height: int, *, kind: str = "png", style: str = ""
 ) -> str:
-    """An image inside a page, as HTML, that no viewer strips and that becomes smaller with the page.
+    """HTML of an image that holds its data, and shrinks on a narrow page.
 
     Args:
-        data: the file.
+        data: bytes of the file.
         alt: what a reader who cannot see it needs to know.
         width, height: pixels, as displayed on a page that is wide enough.
         kind: of the file: "png" or "svg+xml".
         style: more CSS.
     """
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    ground = "background:#fff;border-radius:6px;" if kind == "png" else ""
-    look = f"max-width:100%;height:auto;{ground}{style}"
+    background = "background:#fff;border-radius:6px;" if kind == "png" else ""
+    css = f"max-width:100%;height:auto;{background}{style}"
     text = escape(" ".join(alt.split()))
-    return f'<img alt="{text}" src="{source}" width="{width}" height="{height}" style="{look}">'
+    return f'<img alt="{text}" src="{source}" width="{width}" height="{height}" style="{css}">'
 
 
 def subplots(
@@ -236,7 +238,7 @@ def subplots(
     Args:
         alt: what a reader who cannot see the picture needs to know.
         width, height: of the whole picture, in inches.
-        grid: handed to `Figure.subplots` (`sharex`, `sharey`, `width_ratios`, `squeeze`, …).
+        grid: arguments of `Figure.subplots` (`sharex`, `sharey`, `width_ratios`, `squeeze`, …).
 
     Returns:
         The picture, and its axes: one `Axes`, or an array of them.
@@ -246,7 +248,7 @@ def subplots(
 
 
 def to_numpy(array: ArrayLike) -> np.ndarray:
-    """A NumPy array from a tensor on any device and with any gradient, an array or a list."""
+    """NumPy array of a tensor on any device, with or without gradient, of an array or of a list."""
     if isinstance(array, torch.Tensor):
         array = array.detach().cpu()
         return (array.float() if array.is_floating_point() else array).numpy()

@@ -1,6 +1,7 @@
-"""Colors by what they mean, light and dark, and matplotlib's settings for all pictures.
+"""The style of all pictures: colors by their meaning, on light and dark pages, fonts, and matplotlib's settings.
 
-Pictures, drawings, live models and the book's pages read these and no others: what is a query is *query* everywhere.
+Pictures, drawings, live models and the book's pages all take their colors from here, so that a query has the same
+color everywhere.
 """
 
 import base64
@@ -16,32 +17,32 @@ from matplotlib import colormaps, font_manager, ft2font, rcParamsDefault
 from matplotlib.colors import ListedColormap, to_rgba
 
 BOX = "□"
-"""What is drawn for a letter that our fonts lack."""
+"""Drawn for a letter that our fonts lack."""
 
 FONTS = Path(__file__).with_name("fonts")
 
 ROLES = {
-    "paper": ("#FDFCF9", "#15181D"),  # the ground
-    "raised": ("#F4F2EC", "#1E232B"),  # cards, code
-    "rule": ("#DAD6CC", "#343B46"),  # lines of one pixel between things
-    "wash": ("#DCE8F7", "#233449"),  # what is chosen
-    "ink": ("#1C212B", "#E9E7E2"),
-    "muted": ("#5B6370", "#9AA3AF"),
-    "query": ("#973820", "#E07B3A"),  # and what you touched, and what is now
-    "key": ("#226DC4", "#A9CFF7"),  # and links, and weights
-    "value": ("#0B5A50", "#52D6B0"),  # and what is right
+    "paper": ("#FDFCF9", "#15181D"),  # background of the page
+    "raised": ("#F4F2EC", "#1E232B"),  # background of cards and code
+    "rule": ("#DAD6CC", "#343B46"),  # thin lines between parts
+    "wash": ("#DCE8F7", "#233449"),  # background of a selection
+    "ink": ("#1C212B", "#E9E7E2"),  # text
+    "muted": ("#5B6370", "#9AA3AF"),  # less important text
+    "query": ("#973820", "#E07B3A"),  # also the current or touched item
+    "key": ("#226DC4", "#A9CFF7"),  # also links and weights
+    "value": ("#0B5A50", "#52D6B0"),  # also right answers
     "wrong": ("#956205", "#F2D27A"),
     "plum": ("#7A2074", "#DE6FD6"),
-    "line": ("#656C80", "#8B93A0"),  # the truth, the baseline
-    "heat": ("#124E97", "#BBD9F8"),  # a weight of 1 in a map; less is less of it
+    "line": ("#656C80", "#8B93A0"),  # the truth, a baseline
+    "heat": ("#124E97", "#BBD9F8"),  # a weight of 1 in a map; smaller weights are paler
 }
-"""Role → its color on light paper and in the dark. Words may have any from `ink` on."""
+"""Role → its color on a light page and on a dark one. Text may have any from `ink` on."""
 
 COLORS = {role: light for role, (light, _) in ROLES.items()}
-"""Role → its color on light paper, in which matplotlib draws; `svg` makes it follow the page."""
+"""Role → its color on a light page, in which matplotlib draws; `svg` makes it follow the page."""
 
 CYCLE = ["key", "query", "value", "plum", "wrong", "line"]
-"""The colors of lines, in their order: told apart by color-blind readers, too."""
+"""Roles whose colors lines have in turn; color-blind readers can distinguish them."""
 
 FAMILIES = {
     "serif": '"Source Serif 4", Georgia, serif',
@@ -67,7 +68,7 @@ SIGNS = ListedColormap(
     ],
     "signs",
 )
-"""From the page's ground to dark; and from *query* over the ground to *key*, for numbers of both signs."""
+"""Color maps: transparent to *heat*, for weights, and *query* over transparent to *key*, for both signs."""
 
 for _map in (HEAT, SIGNS):
     colormaps.register(_map, force=True)
@@ -83,15 +84,15 @@ STYLE: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=[COLORS[name] for name in CYCLE]),
     "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6, "image.cmap": "heat",
 }  # fmt: skip
-"""What our pictures change of matplotlib's own defaults: nine points are twelve pixels."""
+"""Differences from matplotlib's defaults; nine points are twelve pixels."""
 
 SETTINGS: dict[Any, Any] = {
     name: value for name, value in rcParamsDefault.items() if not name.startswith("backend")
 } | STYLE
 """matplotlib's settings while something is added to a picture, and while it is drawn.
 
-They are complete, so that the reader's own, in a matplotlibrc or in the session, change no picture: with
-`image.origin: lower` in that file a map would be upside down, and with `text.usetex` each word would need LaTeX.
+They are complete, so that settings of the session or a matplotlibrc change no picture: with `image.origin: lower` a
+map would be upside down, and with `text.usetex` all text would need LaTeX.
 """
 
 
@@ -103,38 +104,40 @@ def tokens_css() -> str:
 
 
 def fonts_css() -> str:
-    """The fonts as a style sheet that holds them: Firefox loads none from a file beside a page that is a file."""
+    """Style sheet that contains the fonts, since Firefox loads none from another file on `file://` pages."""
     face = """@font-face { font-family: "%s"; font-style: %s; font-weight: %s; font-display: swap;
   src: url(data:font/woff2;base64,%s) format("woff2"); }
 """
     return "".join(
-        face % (*about, base64.b64encode((FONTS / f"{name}.woff2").read_bytes()).decode())
-        for name, about in FACES.items()
+        face % (*options, base64.b64encode((FONTS / f"{name}.woff2").read_bytes()).decode())
+        for name, options in FACES.items()
     )
 
 
 @cache
 def _faces() -> list[ft2font.FT2Font]:
+    """The fonts of text in pictures, in the order in which a letter is looked up."""
     paths = (FONTS / "Inter-Regular.ttf", font_manager.findfont("DejaVu Sans"))
     return [ft2font.FT2Font(str(path)) for path in paths]
 
 
 @cache
 def _face(letter: str) -> ft2font.FT2Font | None:
+    """The first font that has a letter."""
     return next((face for face in _faces() if face.get_char_index(ord(letter))), None)
 
 
 @cache
-def lacking(text: str) -> str:
-    """The letters of a text that neither *Inter* nor DejaVu has, each once: Chinese, Hindi, emoji.
+def missing_letters(text: str) -> str:
+    """The letters of a text that neither *Inter* nor DejaVu has, each once, such as Chinese, Hindi or emoji.
 
-    A browser has other fonts and writes them; in pixels they are boxes.
+    A browser has other fonts for them; in pixels they are boxes.
     """
     return "".join(dict.fromkeys(letter for letter in text if not _face(letter)))
 
 
-def boxed(text: str) -> str:
-    """The same text with `BOX` for what is lacking; what would join the letter before it is left out."""
+def with_boxes(text: str) -> str:
+    """The text with `BOX` for each missing letter; missing accents and joiners are left out."""
     return "".join(
         letter if _face(letter) else BOX if _guessed_width(before, letter) else ""
         for before, letter in pairwise(f" {text}")
@@ -143,9 +146,9 @@ def boxed(text: str) -> str:
 
 @cache
 def width_of(text: str) -> float:
-    """The width of a line in *Inter*, for a size of 1; a letter that it lacks is as wide as in DejaVu.
+    """Width of a line of text in *Inter*, or for letters that it lacks in DejaVu, for a font size of 1.
 
-    Of a letter that both lack the width is a guess: the browser chooses the font.
+    The width of a letter that both lack is a guess, since the browser chooses its font.
     """
     width = 0.0
     for before, letter in pairwise(f" {text}"):
@@ -155,13 +158,14 @@ def width_of(text: str) -> float:
         if face is None:
             width += _guessed_width(before, letter)
             continue
-        # In the font's own units: what matplotlib makes of a size and of hints depends on its version.
+        # Read in the font's own units, since scaled and hinted widths depend on matplotlib's version.
         advance = face.load_char(ord(letter), flags=ft2font.LoadFlags.NO_SCALE).horiAdvance
         width += advance / face.units_per_EM
     return width
 
 
 def _guessed_width(before: str, letter: str) -> float:
+    """Width of a letter that no font has, for a font size of 1; 0 if it joins the letter before it."""
     skin = "\U0001f3fb" <= letter <= "\U0001f3ff"
     if skin or before == "\N{ZERO WIDTH JOINER}" or category(letter) in ("Mn", "Me", "Cf"):
         return 0.0  # part of the letter before it
