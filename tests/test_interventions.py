@@ -12,7 +12,7 @@ from torch.func import functional_call
 import course_utils as cu
 from course_utils.attention import merge_heads, split_heads
 from course_utils.interventions import intervene, record_activations
-from course_utils.lessons.transformer import totals
+from course_utils.layers import DecoderLayer, EncoderLayer
 from course_utils.lessons.vision_transformers.training import SmallCNN
 from course_utils.models.diffusion import CrossAttention, PixelAttention
 from course_utils.models.language import SentenceClassifier
@@ -444,10 +444,25 @@ def without_norms(model):
                 setattr(module, name, nn.Identity())
 
 
+class EncoderWithoutSums(EncoderLayer):
+    def forward(self, x, attn_mask=None, **options):
+        y = self.attention_norm(x)
+        x = self.attention(y, y, y, attn_mask)
+        return self.feed_forward(self.feed_forward_norm(x))
+
+
+class DecoderWithoutSums(DecoderLayer):
+    def forward(self, x, memory, attn_mask=None, memory_mask=None, *, is_causal=False, cache=None):
+        y = self.self_attention_norm(x)
+        x = self.self_attention(y, y, y, attn_mask, is_causal=is_causal)
+        x = self.cross_attention(self.cross_attention_norm(x), memory, memory, memory_mask)
+        return self.feed_forward(self.feed_forward_norm(x))
+
+
 def without_sums(model):
     for layer in (*model.encoder, *model.decoder):
         encodes = hasattr(layer, "attention")
-        layer.__class__ = totals._EncoderWithoutSums if encodes else totals._DecoderWithoutSums
+        layer.__class__ = EncoderWithoutSums if encodes else DecoderWithoutSums
 
 
 def without_positions(side, model):

@@ -12,7 +12,7 @@
 # [Bahdanau attention](06_bahdanau_attention.ipynb) keeps to one model and one small world.
 # Here we look around it.
 # What do two lectures' own trainings show, and what does attention do with real sentences, few of them and very many?
-# Then we meet three relatives, a window that only moves forward, a decoder that attends to its own past, and Luong's decoder, and at the end we read what Och and Ney really count.
+# Then we meet three relatives, a window that only moves forward, a decoder that attends to its own past, and Luong's decoder.
 # Each section can be read on its own.
 
 # %%
@@ -24,11 +24,7 @@ from torch import nn
 
 import course_utils as cu
 from course_utils.lessons.bahdanau_attention.alignment import (
-    alignment_error_rate,
     crossings,
-    diagonal,
-    links_both_ways,
-    links_of,
     world_in,
 )
 from course_utils.lessons.sequence_to_sequence.real import real_run, show_real_maps
@@ -340,76 +336,6 @@ with cu.guard(
 # We count what the three scores cost in [What a score costs](03_scoring_functions_further.ipynb#What-a-score-costs).
 
 # %% [markdown]
-# ## Sure and possible links
-#
-# Who says what the gold links are?
-# [Och and Ney (2003)](https://aclanthology.org/J03-1002/) asked two people to link words by hand, and to mark each link as **sure** ($S$) or merely **possible** ($P\supseteq S$), since a function word may go with several.
-# Their error rate doesn't punish you for finding a possible link, and doesn't ask for it either:
-#
-# $$\mathrm{AER} = 1 - \frac{|A\cap S| + |A\cap P|}{|A| + |S|}.$$
-#
-# With $P = S$, as in the chapter, this is $1 - 2|A\cap S|/(|A|+|S|)$, one minus the F1 score.
-# For example, let 0-0 and 1-1 be sure, and let 0-1 be possible as well.
-
-
-# %%
-def rate(found, sure, possible):
-    return 1 - (len(found & sure) + len(found & possible)) / (len(found) + len(sure))
-
-
-sure = {(0, 0), (1, 1)}
-possible = sure | {(0, 1)}
-answers = {
-    "the sure links": sure,
-    "all three": possible,
-    "one of them, possible": {(0, 1)},
-    "one sure link": {(0, 0)},
-}
-pd.DataFrame(
-    {
-        name: [rate(found, sure, possible), rate(found, sure, sure)]
-        for name, found in answers.items()
-    },
-    index=["AER", "AER without P"],
-).T.round(2)
-
-# %% [markdown]
-# Finding the possible link costs nothing, whereas without $P$ it would cost 0.2.
-# A single possible link has 0.67, which is better than finding nothing.
-#
-# How we read links from a map matters, too.
-# The chapter takes the largest weight of each French word, so an English word that nobody has chosen stays without a link.
-# We could also give each of these a link to the French word that attends to it most.
-# Watch what the second rule does to two guesses that have learned nothing, on the same 400 sentences.
-
-# %%
-rules = {"largest weight": links_of, "and what is left over": links_both_ways}
-gold = [pair.alignment for pair in test]
-cu.seed_everything(0)
-guesses = {
-    "diagonal": [diagonal(pair) for pair in test],
-    "at random": [torch.rand(len(p.target), len(p.source)) for p in test],
-}
-under = {
-    guess: {
-        name: alignment_error_rate([rule(words) for words in maps], gold)
-        for name, rule in rules.items()
-    }
-    for guess, maps in guesses.items()
-}
-pd.DataFrame(under).round(3)
-
-# %% [markdown]
-# The second rule makes the diagonal look worse and the draw at random look better, without any change in what they know.
-# So compare a network only with a guess that goes through the *same* rule.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("A possible link costs nothing, and the error rate of a guess depends on the rule."):
-    assert rate(possible, sure, possible) == 0 < rate(possible, sure, sure)
-    change = pd.DataFrame(under).diff().iloc[1]
-    assert change["diagonal"] > 0.005 and change["at random"] < -0.005
-
-# %% [markdown]
 # Back to the chapter: [Bahdanau attention](06_bahdanau_attention.ipynb).
 # Next: [Self-attention](07_self_attention.ipynb).
 
@@ -437,6 +363,3 @@ with cu.guard("A possible link costs nothing, and the error rate of a guess depe
 # - Luong, M.-T., Pham, H. and Manning, C. D. (2015).
 #   [Effective approaches to attention-based neural machine translation](https://arxiv.org/abs/1508.04025).
 #   EMNLP.
-# - Och, F. J. and Ney, H. (2003).
-#   [A systematic comparison of various statistical alignment models](https://aclanthology.org/J03-1002/).
-#   Computational Linguistics 29(1).

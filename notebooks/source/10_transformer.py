@@ -707,7 +707,7 @@ print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_
 #
 # </details>
 #
-# Deep stacks, and models *trained* without a part, are on the [further page](10_transformer_further.ipynb).
+# Deep stacks are on the [further page](10_transformer_further.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 new = [english for english, _ in machine.held_out_pairs(200)]

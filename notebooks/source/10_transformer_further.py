@@ -7,21 +7,19 @@
 # ---
 
 # %% [markdown]
-# # The Transformer: deep stacks, missing parts and a count
+# # The Transformer: deep stacks and a count
 #
 # In [The Transformer](10_transformer.ipynb) we switched parts off in a model that had been trained with them.
-# This page asks three questions that we left open.
+# This page asks two questions that we left open.
 # What does a residual connection keep in a stack of many layers?
-# What happens if a model is *trained* without a part?
 # And where do the 124 million parameters of GPT-2 come from?
 # You can read each section by itself.
 
 # %%
-import pandas as pd
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.transformer import blocks, totals
+from course_utils.lessons.transformer import blocks
 
 cu.seed_everything(0)
 
@@ -122,69 +120,6 @@ with cu.guard(
         assert (
             after[small, "neither", seed][8][0] < 1e-4 < 0.1 < after[large, "neither", seed][24][0]
         )
-
-# %% [markdown]
-# ## Trained without a part
-#
-# If we switch a part off, the others expect it to be there.
-# It is fairer to ask whether a model can learn *without* the part.
-# Let's try this on a small task.
-# The source is a row of digits from 0 to 4, and the target is its running totals on a clock with five hours, where 5 is 0 again.
-#
-# | source | 3 | 4 | 4 | 2 |
-# |---|---|---|---|---|
-# | **target** | **3** | **2** | **1** | **3** |
-#
-# The next digit follows from the digit just written and from the next one of the source, so every part has something to do.
-# The model has one block on each side.
-# Rows whose first three digits, read as a number with base 5, are a multiple of 7 never occur in training, and on these we test.
-# We train each model for 250 steps, some at other learning rates and for three times as long (a dash says that we didn't).
-
-# %%
-made = [("changed_model", 0.01, 250), ("norms_at_rates", None, 250),
-        ("inputs_at_rates", None, 250), ("three_times_as_long", None, 750)]  # fmt: skip
-rows = [
-    {"changed": run.config["kind"], "steps": steps, "rate": run.config.get("rate", rate),
-     "digits": run.result["digits"]}
-    for name, rate, steps in made for run in cu.stored_runs("transformer", name)
-]  # fmt: skip
-right = pd.DataFrame(rows).groupby(["changed", "steps", "rate"])["digits"].agg(["min", "max"])
-spans = right.apply(lambda row: f"{row['min']:.2f} to {row['max']:.2f}", axis=1)
-spans.unstack(["steps", "rate"]).sort_index(axis=1).reindex(totals.KINDS).fillna("–")
-
-# %% [markdown]
-# Each entry is the share of right digits, with the lowest and the highest of three seeds.
-# (Copying the source would give 0.39, because the first digit of a row is its own total.)
-#
-# At all three rates the model stays lost without two of the parts, and we can see why without training.
-# If the memory is zero no digit arrives, and without positions their order is lost.
-# Batch norm does better than layer norm here at the smallest rate and at the largest.
-# So the case against it isn't a worse result but what it depends on, namely the other rows of the batch, their padding and, in training, the later tokens of the same row.
-# Without residual connections the model looks lost at the largest rate of the long trainings, but at the two smaller ones it learns most of the task.
-# Without norms it is slower at the smallest rate, and as good at the usual one.
-# **A comparison at one rate shows what a part does at that rate.**
-# On deeper models norms matter more, which is a subject of [Training transformers](12_training_transformers.ipynb).
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Memory and positions are needed; batch norm is never behind; without residuals 0.01 is too high a rate, without norms 0.001 too low."
-):
-    low, high = right["min"], right["max"]
-    for rate in (0.001, 0.01, 0.03):
-        assert high["memory is zero", 250, rate] < 0.45 and high["no positions", 250, rate] < 0.45
-    for rate in (0.001, 0.03):
-        assert low["batch norm for layer norm", 250, rate] > high["nothing", 250, rate]
-    assert (
-        high["no residual connections", 750, 0.01]
-        < 0.5
-        < 0.7
-        < low["no residual connections", 750, 0.003]
-    )
-    assert high["no layer norms", 250, 0.001] < low["nothing", 250, 0.001]
-    assert (
-        low["no layer norms", 250, 0.01] > 0.99
-        and low["no position-wise networks", 750, 0.01] > 0.98
-    )
 
 # %% [markdown]
 # ## GPT-2 small, counted

@@ -282,7 +282,7 @@ cu.predict(
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-counted_all = cu.stored_run("gpt", "counted_better", share=1).result
+counted_all = cu.stored_run("gpt", "counted_better").result
 bigrams, best_counting = counted_all["2"], min(counted_all.values())
 by_rate = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "heads_by_rate"))
 ladder = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "ladder"))
@@ -399,83 +399,6 @@ with cu.guard(
     assert slower.loc[["blocks of 9", "blocks of 10"]].min(axis=None) > 1
 
 # %% [markdown]
-# ## Size and data
-#
-# How does the loss depend on the size of a network, and on the amount of text?
-# [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) trained language models over many orders of magnitude of both, and found power laws, which are straight lines on log axes, as long as nothing else sets the limit.
-# Let's try it with three sizes and three amounts of text, three seeds each.
-# All GPTs make 400 steps at the chapter's rate, so they read the whole text twice, and a sixteenth of it 33 times.
-# (With one rate for all, a part of each slope may be the rate's.)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "A sixteenth of the text, 12,241 tokens. After 400 steps the largest network, with 134,912 parameters, is behind the middle one on held-out sentences. And after 200?",
-    ["it is ahead of all", "it is still behind", "it is the worst"],
-    answer="it is ahead of all",
-    wrong={
-        "it is still behind": "It learns fastest. When does it begin to learn the text by heart?",
-        "it is the worst": "It learns fastest. When does it begin to learn the text by heart?",
-    },
-    why="2.96 to 2.98 in three seeds: it must stop sooner. After 400 steps it has learned the text by heart.",
-)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-trained = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "size_and_data"))
-sized, sooner = trained[trained["steps"] == 400], trained[trained["steps"] == 200]
-counts = pd.DataFrame(run.result for run in cu.stored_runs("gpt", "counted_better"))
-best_counts = counts.set_index("tokens").min(axis=1).sort_index()
-size_picture, size_axes = cu.subplots(
-    1, 2, width=8.4, height=3.2, sharey=True,
-    alt="Held-out loss on log axes, three seeds each. Left, over parameters: with all of the text and with a quarter it falls from 3.2 to "
-    "2.1 or 2.2; with a sixteenth it falls to 3.0 and rises again. Right, over tokens: the line of the smallest network is nearly "
-    "level, that of the largest falls steeply from a sixteenth to a quarter, where it lies below the line of counted n-grams, and then little, and ends just above it.",
-)  # fmt: skip
-looks = (("key", "o-"), ("wrong", "s--"), ("value", "^-."))
-names_of = {16: "a sixteenth", 4: "a quarter", 1: "all of the text"}
-for ax, x, by, name_of in (
-    (size_axes[0], "parameters", "share", names_of.get),
-    (size_axes[1], "tokens", "width", "{} features".format),
-):
-    for (color, look), (value, group) in zip(looks, sized.groupby(by, sort=False), strict=True):
-        middle = group.groupby(x)["loss"].mean()
-        ax.plot(middle.index, middle, look, color=cu.COLORS[color], label=name_of(value))
-        ax.plot(group[x], group["loss"], ".", color=cu.COLORS[color], markersize=4)
-    ax.set(xscale="log", yscale="log", xlabel=x.capitalize())
-    ticks = sorted(int(one) for one in sized[x].unique())
-    ax.set_xticks(ticks, [f"{one:,}" for one in ticks])
-size_axes[1].plot(best_counts.index, best_counts, ":", color="0.4", label="best n-grams")
-size_axes[0].set(ylabel="Held-out loss, nats a token")
-size_axes[0].set_yticks([2, 2.5, 3, 3.5], ["2", "2.5", "3", "3.5"])
-for ax in size_axes:
-    ax.margins(x=0.12)
-    ax.minorticks_off()
-    ax.legend(fontsize=8)
-size_picture
-
-# %% [markdown]
-# With all of the text, and with a quarter of it, the larger network is better in each seed.
-# **On a sixteenth the largest must stop sooner**, because after 400 steps it has memorized much of its text.
-# After 200 it is ahead of the others, so its last dot shows the budget rather than the size.
-# Counting beats every network on a sixteenth, but not the largest one on a quarter.
-# On all of the text it is ahead again, but only because 400 steps are few, since the same GPT passes it [with 1,200](#What-each-part-is-good-for).
-#
-# Three points don't show whether a line is straight, and here the 400 steps set a limit as well.
-# Large studies ask how to spend a given amount of *computation*, and [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) find that parameters and tokens should grow in about the same proportion.
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "In three seeds of 400 steps more features help with all of the text and with a quarter; with a sixteenth the largest must stop sooner."
-):
-    low, high = (sized.groupby(["share", "width"])["loss"].agg(one) for one in ("min", "max"))
-    for part in (1, 4):
-        assert high[part, 64] < low[part, 32] and high[part, 32] < low[part, 16]
-    assert sooner["loss"].max() < low[16].min() and high[16, 32] < low[16, 64]
-    assert sized.query("share == 16 and width == 64")["read_loss"].max() < 1
-    assert low[16, 64] - high[1, 64] > 1 > 0.25 > high[16, 16] - low[1, 16]
-    assert best_counts.iloc[0] < sooner["loss"].min() and high[4, 64] < best_counts.iloc[1]
-    assert best_counts.iloc[2] < low[1, 64]
-
-# %% [markdown]
 # ## What a cache weighs
 #
 # The cache that makes writing fast has to be stored somewhere, so how large is it?
@@ -550,6 +473,9 @@ fig
 # (It is one training, and the best of 20 looks at the text that we report.)
 # After that it **overfits**, because it goes on memorizing the text that it reads, and gets worse on everything else.
 # So keep the weights of the best step, as the chapter does, and don't trust the last ones.
+#
+# How large should a model be, for how much text?
+# [Kaplan et al. (2020)](https://arxiv.org/abs/2001.08361) found that the loss follows power laws of both over many orders of magnitude, as long as nothing else sets the limit, and [Hoffmann et al. (2022)](https://arxiv.org/abs/2203.15556) that for a given amount of computation parameters and tokens should grow in about the same proportion.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

@@ -49,20 +49,6 @@ def links_of(weights: Tensor) -> Links:
     return frozenset((int(source), target) for target, source in enumerate(weights.argmax(dim=-1)))
 
 
-def links_both_ways(weights: Tensor) -> Links:
-    """Links (source, target) of a map (target, source), so that no word is left without one.
-
-    Each target word is linked to the source word it looks at most. Each source word that none of them
-    chose is linked to the target word that looks at it most.
-    """
-    links = {(int(source), target) for target, source in enumerate(weights.argmax(dim=1))}
-    chosen = {source for source, _ in links}
-    for source, target in enumerate(weights.argmax(dim=0).tolist()):
-        if source not in chosen:
-            links.add((source, target))
-    return frozenset(links)
-
-
 def alignment_error_rate(links: Sequence[Links], gold: Sequence[Links]) -> float:
     """1 − 2 |found ∩ gold| / (|found| + |gold|), over all sentences; every gold link is sure.
 

@@ -30,7 +30,6 @@ SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
 RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)  # of the comparison of heads
 EARLIER = (0, 100)  # steps after which the writer is stored, too
-WIDTHS, SHARES = (16, 32, 64), (16, 4, 1)  # features; the text, or one of so many parts of it
 COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH}
 
 
@@ -144,42 +143,12 @@ def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
     return ladder.function(parts=parts, steps=steps, lr=rate, seed=seed)
 
 
-@stored(
-    cases=[
-        {"width": width, "share": share, "steps": STEPS, "lr": RATE, "seed": seed}
-        for seed in SEEDS
-        for share in SHARES
-        for width in WIDTHS
-    ]
-    + [{"width": 64, "share": 16, "steps": STEPS // 2, "lr": RATE, "seed": seed} for seed in SEEDS],
-    small=True,
-)
-def size_and_data(*, width: int, share: int, steps: int, lr: float, seed: int) -> dict:
-    """Losses of a GPT of two blocks with so many features that has read the first part of the text, steps alike.
-
-    `loss` is of the held-out sentences, `read_loss` of the first tokens that it was trained on.
-    """
+@stored(cases=[{}], small=True)
+def counted_better() -> dict:
+    """Held-out losses of n-grams, smoothed as Kneser and Ney do."""
     stream, unread = streams()
-    stream = stream[: len(stream) // share]
-    torch.manual_seed(seed)
-    model = rung("+ second block", VOCAB, width, LENGTH)
-    train(model, partial(windows, stream, LENGTH, BATCH), steps=steps, lr=lr, seed=seed)
-    losses = {
-        name: evaluate(model, text, LENGTH, read=LENGTH // 2)
-        for name, text in (("loss", unread), ("read_loss", stream[: len(unread)]))
-    }
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    return {"result": losses | {"parameters": parameters, "tokens": len(stream)}}
-
-
-@stored(cases=[{"share": share} for share in SHARES], small=True)
-def counted_better(*, share: int) -> dict:
-    """Held-out losses of n-grams that were counted in the first part of the text, smoothed as Kneser and Ney do."""
-    stream, unread = streams()
-    stream = stream[: len(stream) // share]
     losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)
-    result = {str(n): loss for n, loss in enumerate(losses, start=1)}
-    return {"result": result | {"tokens": len(stream)}}
+    return {"result": {str(n): loss for n, loss in enumerate(losses, start=1)}}
 
 
 @stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS[:2]])

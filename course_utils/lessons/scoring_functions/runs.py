@@ -3,7 +3,6 @@
 import math
 
 import torch
-from torch.nn import functional as F
 
 from course_utils.kit.runs import stored
 from course_utils.runtime import seed_everything
@@ -52,30 +51,3 @@ def recall_by_one_head(
         "result": result,
         "curves": {"right": [[step, round(share, 3)] for step, share in curve]},
     }
-
-
-@stored(
-    cases=[{"divided_by": divisor} for divisor in ("√d", "nothing")],
-    rates=(0.01, 0.03, 0.1, 0.3),
-    seeds=range(3),
-    chapter=["Head", "draw_lists", "share_right"],
-    small=True,
-)
-def by_gradient_descent(chapter, *, divided_by: str, rate: float, seed: int) -> dict:
-    """Lists of 64 words of 64 numbers by plain gradient descent in the place of Adam, 500 steps."""
-    seed_everything(seed)
-    head = chapter.Head(64, 1 / 8 if divided_by == "√d" else 1.0)
-    descent = torch.optim.SGD(head.parameters(), lr=rate)
-    lists = torch.Generator().manual_seed(seed)
-    for _ in range(500):
-        *given, labels = chapter.draw_lists(64, 64, lists)
-        descent.zero_grad()
-        F.cross_entropy(head(*given), labels).backward()
-        descent.step()
-    shares = {
-        name: chapter.share_right(
-            head, *chapter.draw_lists(count, 64, torch.Generator().manual_seed(other))
-        )
-        for name, count, other in (("validation", 500, 1000), ("test", 2000, 2000))
-    }
-    return {"result": shares}

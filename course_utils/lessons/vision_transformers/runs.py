@@ -10,7 +10,6 @@ from course_utils.data.images import FASHION, load_fashion_mnist, scaled
 from course_utils.kit.live import bitmap, network_of, packed, save_model, write_card
 from course_utils.kit.live.widgets import GARMENTS
 from course_utils.kit.runs import stored
-from course_utils.lessons.transformer.totals import Silent
 from course_utils.lessons.vision_transformers import forbidding, memory
 from course_utils.lessons.vision_transformers.real import clothes as clothes
 from course_utils.lessons.vision_transformers.real import (
@@ -125,6 +124,14 @@ def amount(*, name: str, images: int, budget: str, seed: int) -> dict:
     budgets = {"epochs": {"epochs": LONGER}, "steps": {"steps": STEPS}}
     steps = train(model, some, **budgets[budget], lr=RATES[name], seed=seed)
     return {"result": {"test": share_right(model, test), "steps": steps}}
+
+
+class Silent(torch.nn.Module):
+    """In the place of a sublayer: it adds nothing."""
+
+    def forward(self, x: torch.Tensor, *rest, **options) -> torch.Tensor:
+        """(…, d) → zeros of the same shape."""
+        return torch.zeros_like(x)
 
 
 def without_attention(model: torch.nn.Module) -> torch.nn.Module:
