@@ -258,7 +258,7 @@ class MultiHeadAttention(Attention):
         cache: KVCache | None = None,
         encode: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """The formula of the class, (batch, queries, embed_dim).
+        """Output of the heads for each query, (batch, queries, embed_dim).
 
         Args:
             queries: (batch, queries, embed_dim).

@@ -5,7 +5,6 @@ compared with products written out.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -75,16 +74,18 @@ def project(inputs: Sequence[Tensor], layers: Sequence[nn.Module]) -> list[Tenso
     Returns:
         One output for each layer, (…, out_features).
     """
-    pairs = list(zip(inputs, layers, strict=True))
     if not _joining_pays(inputs[0]):
-        return [layer(x) for x, layer in pairs]
-    outputs: list[Tensor] = []
-    for _, group in groupby(pairs, key=lambda pair: id(pair[0])):
-        same, readers = zip(*group, strict=True)
-        if len(readers) > 1 and _can_be_joined(readers):
-            outputs += _joined(same[0], readers)
+        return [layer(x) for x, layer in zip(inputs, layers, strict=True)]
+    groups: list[tuple[Tensor, list[nn.Module]]] = []
+    for x, layer in zip(inputs, layers, strict=True):
+        if groups and groups[-1][0] is x:
+            groups[-1][1].append(layer)
         else:
-            outputs += [layer(x) for x, layer in zip(same, readers, strict=True)]
+            groups.append((x, [layer]))
+    outputs: list[Tensor] = []
+    for x, readers in groups:
+        joins = len(readers) > 1 and _can_be_joined(readers)
+        outputs += _joined(x, readers) if joins else [layer(x) for layer in readers]
     return outputs
 
 
@@ -107,7 +108,7 @@ def _can_be_joined(layers: Iterable[nn.Module]) -> bool:
     return len({layer.bias is None for layer in layers}) == 1
 
 
-def _joined(x: Tensor, layers: Sequence[nn.Linear]) -> Sequence[Tensor]:
+def _joined(x: Tensor, layers: Sequence[Any]) -> Sequence[Tensor]:
     """What the layers make of the same x, by one product with their weights one below the other."""
     weight = torch.cat([layer.weight for layer in layers])
     bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])

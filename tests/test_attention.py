@@ -241,6 +241,13 @@ def test_projections_joined_for_a_gpu_give_what_separate_ones_give(monkeypatch, 
     same_gradients(*outputs, [x, memory, *module.parameters()])
 
 
+def test_joined_projections_are_compiled_whole(monkeypatch):
+    monkeypatch.setattr(fused, "_joining_pays", lambda _: True)
+    module, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    same_gradients(compiled(x, x, x), module(x, x, x), list(module.parameters()))
+
+
 @pytest.mark.parametrize(("device", "training"), [("cpu", True), ("meta", False), ("meta", True)])
 def test_projections_are_joined_on_a_gpu_while_gradients_are_recorded(
     monkeypatch, device, training
