@@ -125,6 +125,10 @@ def beam_search(
         ValueError: `beam_size` or `max_len` is not positive.
     """
     check_positive(beam_size=beam_size, max_len=max_len)
+
+    def penalty(length: int) -> float:
+        return ((5 + length) / 6) ** length_penalty
+
     batch, device = len(source), source.device
     with evaluating(model):
         state = model.start(source, source_lens)
@@ -135,35 +139,36 @@ def beam_search(
         scores[:, 0] = 0.0
         never_next = torch.tensor(NEVER_NEXT, device=device)
         prefixes: list[list[int]] = [[] for _ in range(batch * beam_size)]
+        # For each sentence the rank of the best finished translation, and its ids.
         best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
         may_end = torch.zeros(batch, dtype=torch.bool, device=device)
         for length in range(1, max_len + 1):
-            step = _without(model.step(tokens, state), never_next).log_softmax(dim=-1)
-            size = step.shape[-1]
-            total = scores[:, :, None] + step.view(batch, beam_size, size)
-            penalty = ((5 + length) / 6) ** length_penalty
+            log_probs = _without(model.step(tokens, state), never_next).log_softmax(dim=-1)
+            vocab_size = log_probs.shape[-1]
+            total = scores[:, :, None] + log_probs.view(batch, beam_size, vocab_size)
+            # Beams that end here are finished, and compete with the best finished one.
             ends = total[:, :, EOS].clone()
-            for row, ranks in enumerate((ends / penalty).tolist()):
-                for beam, score in enumerate(ranks):
-                    if score > best[row][0]:
-                        best[row] = (score, prefixes[row * beam_size + beam])
+            for row, ranks in enumerate((ends / penalty(length)).tolist()):
+                for beam, rank in enumerate(ranks):
+                    if rank > best[row][0]:
+                        best[row] = (rank, prefixes[row * beam_size + beam])
+            # The others go on with the best continuations, whichever beams these come from.
             total[:, :, EOS] = -torch.inf
             scores, picked = total.flatten(1).topk(beam_size, dim=1)
             may_end |= ((ends > -torch.inf) & (ends >= scores[:, -1:])).any(dim=1)
-            origin = picked // size + beam_size * torch.arange(batch, device=device)[:, None]
-            tokens = (picked % size).flatten()
-            rows = origin.flatten()
+            origin = picked // vocab_size + beam_size * torch.arange(batch, device=device)[:, None]
+            rows, tokens = origin.flatten(), (picked % vocab_size).flatten()
             prefixes = [
                 [*prefixes[row], token]
                 for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)
             ]
             state.reorder(rows)
             # Log-probabilities only fall, so this bounds the rank of every unfinished beam.
-            bound = (scores[:, 0] / ((5 + max_len) / 6) ** length_penalty).tolist()
-            if all(score >= limit for (score, _), limit in zip(best, bound, strict=True)):
+            bound = (scores[:, 0] / penalty(max_len)).tolist()
+            if all(rank >= limit for (rank, _), limit in zip(best, bound, strict=True)):
                 break
-    for row, (score, _) in enumerate(best):
-        if not may_end[row] and bound[row] > score:
+    for row, (rank, _) in enumerate(best):
+        if not may_end[row] and bound[row] > rank:
             best[row] = bound[row], prefixes[row * beam_size]
     return [ids for _, ids in best]
 
