@@ -34,7 +34,7 @@ test: lint ## run the tests that protect readers: unit, property, notebook and b
 	$(BIN)/python -m pytest tests notebooks --nbval -n $(WORKERS) --dist loadscope
 
 nightly: export OMP_NUM_THREADS = 1
-nightly: lint ## run every test: all pages at all widths in two browsers, numbers to try, real weights, three instruction sets
+nightly: lint ## run every test: all pages at all widths in two browsers, numbers to try, a case of each stored run, real weights, three instruction sets
 	-$(BIN)/python -c "import course_utils as cu; cu.fetch('smollm2'); cu.fetch('minilm'); cu.fetch('minilm-tokenizer')"
 	$(BIN)/python -m pytest tests notebooks --nbval --nightly -n $(WORKERS) --dist loadscope
 	for set in $(SETS); do ATEN_CPU_CAPABILITY=$$set MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 \

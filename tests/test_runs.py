@@ -1,16 +1,17 @@
 """Stored runs: declared by lessons, made once, never silently left out."""
 
+import ast
 import dataclasses
 import hashlib
 import multiprocessing
-import random
 
 import pytest
 import torch
 
-from course_utils.files import ROOT
+from course_utils.files import LESSONS, ROOT
 from course_utils.kit import live, runs
-from course_utils.kit.runs import StoredRun, stored, stored_run, stored_runs, write
+from course_utils.kit.runs import stored, stored_run, stored_runs, write
+from course_utils.kit.stored_run import StoredRun, config_key
 from course_utils.studio import manifest
 from course_utils.studio.runs import main
 
@@ -74,7 +75,7 @@ def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         runs.make("somewhere", say=lambda line: None)
     runs.make("somewhere", say=lambda line: None)
-    assert made == [0, 1, 2, 2, 3] and not runs.missing("somewhere")
+    assert made == [0, 1, 2, 2, 3] and not runs.to_make("somewhere")
     assert [run.config["seed"] for run in stored_runs("somewhere")] == [0, 1, 2, 3]
     first = stored_runs("somewhere")[0]
     assert first.curves == {"loss": [[1, 0.5]]}
@@ -84,9 +85,9 @@ def test_an_interrupted_series_goes_on_where_it_stopped(folder, monkeypatch):
 def test_a_function_with_a_new_version_has_its_cases_missing(folder, monkeypatch):
     declaration = declare(monkeypatch, 0)
     write("somewhere", declaration.make({"seed": 0}))
-    assert not runs.missing("somewhere")
+    assert not runs.to_make("somewhere")
     changed = declare(monkeypatch, 0, version=2)
-    assert runs.missing("somewhere") == [(changed, {"seed": 0})]
+    assert runs.to_make("somewhere") == [(changed, {"seed": 0})]
 
 
 def store_thirty(seeds):
@@ -109,12 +110,12 @@ def test_two_processes_that_store_thirty_runs_each_keep_sixty(folder):
 
 @pytest.mark.parametrize("slug", DECLARED)
 def test_every_declared_run_is_stored(slug):
-    absent = [f"{one.name}{case}" for one, case in runs.missing(slug)]
-    there = {(run.name, runs.key(run.config)) for run in runs.read(slug)}
+    absent = [f"{one.name}{case}" for one, case in runs.to_make(slug)]
+    there = {run.key for run in runs.read(slug)}
     absent += [
         f"{one.name}{case}, for a GPU"
-        for one, case in runs.missing(slug, gpu=True)
-        if (one.name, runs.key(case)) in there
+        for one, case in runs.to_make(slug, gpu=True)
+        if (one.name, config_key(case)) in there
     ]
     assert not absent, f"make runs CHAPTER={slug}: {absent[:3]} … ({len(absent)} in all)"
 
@@ -122,25 +123,23 @@ def test_every_declared_run_is_stored(slug):
 @pytest.mark.parametrize("path", sorted(runs.RUNS.glob("*.json")), ids=lambda path: path.stem)
 def test_every_stored_run_is_declared(path):
     known = {
-        (one.name, runs.key(c)) for one in runs.declared(path.stem).values() for c in one.cases
+        (one.name, config_key(c)) for one in runs.declared(path.stem).values() for c in one.cases
     }
     for run in stored_runs(path.stem):
-        assert (run.name, runs.key(run.config)) in known
+        assert run.key in known
         assert run.date and run.machine and run.seconds > 0 and run.threads > 0
     text = path.read_text(encoding="utf-8")
     assert str(ROOT) not in text and "/home/" not in text
 
 
-@pytest.mark.slow
-def test_a_small_run_can_be_made_again():
-    """Which one, the data's checksums draw."""
-    declared = [one for found in DECLARED.values() for one in found.values() if one.small]
-    small = [(one, case) for one in declared for case in one.cases]
-    sums = (ROOT / "data" / "SHA256SUMS").read_text(encoding="utf-8")
-    declaration, case = random.Random(sums).choice(small)
-    print(declaration.name, case)
-    (kept,) = [run for run in stored_runs(declaration.slug, declaration.name) if run.config == case]
-    assert declaration.make(case).result.keys() == kept.result.keys()
+def test_a_run_function_is_found_in_whatever_module_of_its_lesson_it_is_written():
+    for path in LESSONS.glob("*/*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        written = {f.name for f in functions if any("stored(" in ast.unparse(d) for d in f.decorator_list)}  # fmt: skip
+        assert written <= DECLARED.get(path.parent.name, {}).keys(), path
+        for name in written:
+            assert DECLARED[path.parent.name][name].function.__module__.endswith(path.stem)
 
 
 def test_data_and_stored_models_are_what_the_checksums_say():

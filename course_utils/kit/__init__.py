@@ -18,7 +18,10 @@ A page's other pieces:
     drawings       boxes, arrows and tensors with their shapes, as SVG; stages: one drawing after another
     predict, quiz  a question before a result; questions after a section, at a chapter's end, and recalled later
     guard, equal   a claim with its conditions; equality with a reference; sanity_checks: before a training
-    runs           trainings made beforehand and stored; doctor: a report on the installation
+    runs           trainings made beforehand and stored: their declaration, making, and reading
+    repeat         a stored run made again and compared; comparison: each side at its best rate
+    doctor         a report on the installation
 
-What these share: assets (styles and scripts), rich_text (texts as HTML), contents (`book.toml`), release.
+What these share: assets (styles and scripts), rich_text (texts as HTML), contents (`book.toml`), release, stored_run,
+and needed (the statements that a name depends on).
 """

@@ -2,7 +2,8 @@
 
 A chapter trains one network before the reader. What takes longer is stored in data/runs/<slug>.json, made by
 `make runs` (at full size: `make gpu`) from functions of the chapter or of the package, with its configuration, seed,
-curves, result, date, machine, threads and seconds. A lesson declares its runs in its `runs.py`:
+curves, result, date, machine, threads and seconds. A lesson declares its runs in its `runs.py`, or in another
+of its modules:
 
     @stored(
         cases=[{"seed": seed} for seed in range(3)],
@@ -33,51 +34,12 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.files import LESSONS, ROOT, atomic_write, is_first_process, locked
+from course_utils.kit.comparison import at_best_rate, grid
 from course_utils.kit.needed import needed
-from course_utils.kit.tuned import at_best_rate, crossed
+from course_utils.kit.stored_run import StoredRun, config_key
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """One run: what was chosen, and what it gave.
-
-    Attributes:
-        name: of the function that ran.
-        config: its arguments, the seed among them.
-        result: its scores by name.
-        curves: points [step, value] by name: "loss", "bleu", …; may be empty.
-        examples: things to look at, such as sentences with their maps, as JSON has them; may be empty.
-        date: when it ended, as YYYY-MM-DD; empty if no such run is stored.
-        machine: model of the GPU or of the CPU.
-        threads: of the CPU.
-        seconds: how long it took.
-        version: of the function, as it was declared then.
-    """
-
-    name: str
-    config: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, float] = field(default_factory=dict)
-    curves: dict[str, list[list[float]]] = field(default_factory=dict)
-    date: str = ""
-    machine: str = ""
-    threads: int = 0
-    seconds: float = 0.0
-    version: int = 1
-    examples: list[dict[str, Any]] = field(default_factory=list)
-
-    def __repr__(self) -> str:
-        if not self.date:
-            return f"{self.name}: no run is stored yet. `make gpu` makes it where there is a GPU."
-        curves = {
-            name: f"{points[0][1]:.3g} → {points[-1][1]:.3g}"
-            for name, points in self.curves.items()
-        }
-        values = curves | {name: f"{value:.4g}" for name, value in self.result.items()}
-        result = ", ".join(f"{name} {value}" for name, value in values.items())
-        return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -109,8 +71,7 @@ def stored_runs(
         if not runs:
             remedy = "`make runs` makes what is missing"
             raise ValueError(f"{key}={value!r} fits no stored run of {slug!r}; {remedy}")
-    measure = lowest or highest
-    return at_best_rate(runs, measure, lowest=bool(lowest)) if measure else runs
+    return at_best_rate(runs, lowest=lowest, highest=highest) if lowest or highest else runs
 
 
 def read(slug: str, folder: Path | None = None) -> list[StoredRun]:
@@ -152,7 +113,7 @@ class Runs:
         cases: the keyword arguments of each run; of a comparison, its sides.
         chapter: names that the chapter defines; the function's first argument has them as attributes.
         version: a number to raise when the function, or what it calls, is changed so that its results change.
-        small: a run takes some seconds; the tests make one of them again.
+        times: names of results and curves that are times, so that no two runs agree in them.
         minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
         quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
         digits: to which the numbers of its result are rounded.
@@ -162,7 +123,7 @@ class Runs:
     cases: tuple[dict, ...]
     chapter: Sequence[str] = ()
     version: int = 1
-    small: bool = False
+    times: Sequence[str] = ()
     minutes: float = 0
     quick: Mapping = field(default_factory=dict)
     digits: int = 4
@@ -208,22 +169,28 @@ def stored(
     seeds: Sequence[int] = (),
     **settings: Any,
 ) -> Callable[[Callable[..., Mapping]], Runs]:
-    """Declare the runs of a function, in a lesson's `runs.py`.
+    """Declare the runs of a function, in a module of a lesson.
 
     Args:
         cases: as in `Runs`.
         rates, seeds: each case is run at each `rate` with each `seed`; a comparison takes three of both or more.
         settings: the other attributes of `Runs`.
     """
-    return partial(Runs, cases=crossed(cases, rates, seeds), **settings)
+    return partial(Runs, cases=grid(cases, rates, seeds), **settings)
 
 
 def declared(slug: str) -> dict[str, Runs]:
-    """What a lesson's `runs.py` declares, by name; nothing where there is no such file."""
-    if not (LESSONS / slug / "runs.py").is_file():
-        return {}
-    values = vars(import_module(f"course_utils.lessons.{slug}.runs")).values()
-    return {value.name: value for value in values if isinstance(value, Runs)}
+    """What the modules of a lesson declare with `stored`, by name: its `runs.py` first, then the others."""
+    modules = sorted(
+        (path.stem for path in (LESSONS / slug).glob("*.py") if path.stem.isidentifier()),
+        key=lambda name: (name != "runs", name),
+    )
+    found = {}
+    for name in (f"course_utils.lessons.{slug}.{module}" for module in modules):
+        for value in vars(import_module(name)).values():
+            if isinstance(value, Runs) and value.function.__module__ == name:
+                found[value.name] = value
+    return found
 
 
 def definitions(path: Path, *names: str) -> types.SimpleNamespace:
@@ -254,25 +221,25 @@ def source(slug: str, root: Path = ROOT) -> Path:
 # Making -----------------------------------------------------------------------------------------
 
 
-def missing(slug: str, *, gpu: bool = False) -> list[tuple[Runs, dict]]:
+def to_make(slug: str, *, gpu: bool = False) -> list[tuple[Runs, dict]]:
     """The declared cases of a lesson that are not stored in this version; either those for a GPU, or all others."""
-    there = {(run.name, key(run.config), run.version) for run in read(slug)}
+    there = {(*run.key, run.version) for run in read(slug)}
     return [
         (runs, case)
         for runs in declared(slug).values()
         for case in runs.cases
-        if bool(runs.minutes) is gpu and (runs.name, key(case), runs.version) not in there
+        if bool(runs.minutes) is gpu and (runs.name, config_key(case), runs.version) not in there
     ]
 
 
 def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) -> None:
-    """Make what is `missing`, the runs one after another; each is written when it is done.
+    """Make what is `to_make`, the runs one after another; each is written when it is done.
 
     Stopped and started again, it goes on where it was: with the next run, or in the middle of one that
     keeps a checkpoint.
     """
-    for runs, case in missing(slug, gpu=gpu):
-        of_case = hashlib.sha256(key(case).encode()).hexdigest()[:8]
+    for runs, case in to_make(slug, gpu=gpu):
+        of_case = hashlib.sha256(config_key(case).encode()).hexdigest()[:8]
         place = CHECKPOINTS / slug / f"{runs.name}-{runs.version}-{of_case}.pt"
         run = runs.make(case, checkpoint=place)
         write(slug, run)
@@ -287,11 +254,13 @@ def write(slug: str, *new: StoredRun) -> None:
     """
     if not is_first_process():
         return
-    cases = [(runs.name, key(case)) for runs in declared(slug).values() for case in runs.cases]
+    cases = [
+        (runs.name, config_key(case)) for runs in declared(slug).values() for case in runs.cases
+    ]
     order = {case: place for place, case in enumerate(cases)}
     path = RUNS / f"{slug}.json"
     with locked(path), atomic_write(path) as part:
-        runs = {(run.name, key(run.config)): run for run in (*read(slug), *new)}
+        runs = {run.key: run for run in (*read(slug), *new)}
         ordered = sorted(runs.items(), key=lambda item: order.get(item[0], len(order)))
         lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in ordered)
         part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
@@ -321,8 +290,3 @@ def cpu_model() -> str:
         )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-
-
-def key(config: Mapping) -> str:
-    """A configuration as text, the same for the same values."""
-    return json.dumps(config, sort_keys=True)

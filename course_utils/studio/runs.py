@@ -1,21 +1,32 @@
 """`make runs` makes the stored runs that are missing; `make gpu` those that want a GPU.
 
     python -m course_utils.studio.runs [CHAPTER …]
+    python -m course_utils.studio.runs --again CHAPTER …
+    python -m course_utils.studio.runs --touched REV
     python -m course_utils.studio.runs --gpu [CHAPTER …]
     torchrun --nproc-per-node 8 -m course_utils.studio.runs --gpu [CHAPTER …]
 
 CHAPTER is the start of a name: ``10``. Runs at full size are listed with their minutes before the first one begins;
 stopped and started again, they go on from their checkpoints. With several processes each training is shared among them.
+
+`--again` makes the cheapest stored case of each run function again, and says which of its numbers are not as stored
+(`kit.repeat` says how they are compared); it writes nothing, and its exit status is 1 if any differs. `--touched` lists
+the run functions that a change since the commit REV could touch, as far as imports tell. It is a hint where to look
+with `--again`: a file counts whole, `cu.…` is not followed, and files of data/ are named without their readers.
 """
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Sequence
 
-from course_utils.files import is_first_process
-from course_utils.kit import runs
+from course_utils.files import ROOT, is_first_process
+from course_utils.kit import repeat, runs
 from course_utils.studio import StudioError, manifest
 from course_utils.studio.manifest import Chapter
+
+SHOWS = ("course_utils.kit.", "course_utils.figures.")
+"""What stores and shows results, and computes none."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,17 +37,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("chapter", nargs="*")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--touched", metavar="REV")
     parser.add_argument("--gpu", action="store_true")
     options = parser.parse_args(arguments)
     try:
         chapters = manifest.load().chosen(options.chapter)
+        if options.touched:
+            print(*touched(chapters, changed_files(options.touched)), sep="\n")
+            return 0
     except StudioError as error:
         print(error, file=sys.stderr)
         return 1
     if options.gpu:
         return _gpu(chapters)
+    if options.again:
+        return _again(chapters)
     for chapter in chapters:
-        count = len(runs.missing(chapter.slug))
+        count = len(runs.to_make(chapter.slug))
         print(
             f"{chapter.notebook}: {count or 'no'} run{'' if count == 1 else 's'} to make",
             flush=True,
@@ -45,10 +63,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _again(chapters: Sequence[Chapter]) -> int:
+    others = 0
+    for chapter in chapters:
+        for declaration, run in repeat.cheapest(chapter.slug):
+            outcome = repeat.repeat(declaration, run)
+            print(f"{chapter.slug}, {outcome}", flush=True)
+            others += not (outcome.same or outcome.unavailable)
+    return 1 if others else 0
+
+
+def changed_files(revision: str) -> list[str]:
+    """The files that differ from a commit, as paths from the course's folder.
+
+    Raises:
+        StudioError: git knows no such commit.
+    """
+    command = ["git", "diff", "--name-only", revision, "--"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise StudioError(done.stderr.strip())
+    return done.stdout.splitlines()
+
+
+def touched(chapters: Sequence[Chapter], files: Sequence[str]) -> list[str]:
+    """The run functions whose modules import one of these files, over others or not, or whose chapter is among them."""
+    import grimp  # only authors have it
+
+    graph = grimp.build_graph("course_utils", exclude_type_checking_imports=True, cache_dir=None)
+    modules = {
+        file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in files
+    }
+    lines = []
+    for chapter in chapters:
+        for declaration in runs.declared(chapter.slug).values():
+            module = declaration.function.__module__
+            found = {module, *graph.find_upstream_modules(module)} & modules
+            reached = sorted(name for name in found if not name.startswith(SHOWS))
+            if declaration.chapter and f"notebooks/source/{chapter.notebook}.py" in files:
+                reached.append(f"notebooks/source/{chapter.notebook}.py")
+            if reached:
+                lines.append(f"{chapter.slug}, {declaration.name}: {', '.join(reached)}")
+    data = [file for file in files if file.startswith("data/") and "/runs/" not in file]
+    return lines + ([f"whatever reads {', '.join(data)}"] if data else [])
+
+
 def _gpu(chapters: Sequence[Chapter]) -> int:
     import torch  # slow to import
 
-    missing = {chapter.slug: runs.missing(chapter.slug, gpu=True) for chapter in chapters}
+    missing = {chapter.slug: runs.to_make(chapter.slug, gpu=True) for chapter in chapters}
     lines = [
         f"  {slug}, {declaration.name} {case}: about {declaration.minutes:.0f} minutes"
         for slug, cases in missing.items()

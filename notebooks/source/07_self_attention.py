@@ -33,7 +33,7 @@ from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
-from course_utils.kit.tuned import table as by_rate
+from course_utils.kit.comparison import table as by_rate
 from course_utils.lessons.self_attention.layers import all_but_one as without_link
 from course_utils.lessons.self_attention.layers import self_attention as written_out
 from course_utils.lessons.self_attention.stages import W_K, W_Q, W_V, WORDS, X

@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 
 import course_utils as cu
-from course_utils.kit.tuned import table
+from course_utils.kit.comparison import table
 from course_utils.lessons.self_attention.layers import (
     convolution,
     path,

@@ -17,7 +17,7 @@
 import pandas as pd
 
 import course_utils as cu
-from course_utils.kit.tuned import Share, table
+from course_utils.kit.comparison import Share, table
 
 # %%
 sides = ("two attentions", "average, hidden layer")

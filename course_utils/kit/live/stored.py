@@ -12,8 +12,11 @@ page computes with are these rounded weights; `restored` gives them to PyTorch.
 import base64
 import hashlib
 import json
+import shutil
 import struct
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -173,12 +176,28 @@ def checkpoints_of(model: str, earlier: Sequence[int], result: Mapping[str, floa
 
 def _note_checksum(path: Path) -> None:
     """Write the file's SHA-256 into data/SHA256SUMS, in place of an earlier one."""
-    sums, name = ROOT / "data" / "SHA256SUMS", path.relative_to(ROOT / "data").as_posix()
+    sums, name = MODELS.parent / "SHA256SUMS", path.relative_to(MODELS.parent).as_posix()
     with locked(sums), atomic_write(sums) as part:
         lines = sums.read_text(encoding="utf-8").splitlines()
         lines = [line for line in lines if line.split()[1] != name]
         lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}")
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def models_in_a_copy() -> Iterator[None]:
+    """A block in which models and cards are read from a temporary copy of data/models, and written into it."""
+    global MODELS
+    kept = MODELS
+    with tempfile.TemporaryDirectory() as folder:
+        MODELS = Path(folder) / kept.name
+        shutil.copytree(kept, MODELS)
+        shutil.copy(kept.parent / "SHA256SUMS", folder)
+        try:
+            yield
+        finally:
+            MODELS = kept
+            bundle.cache_clear()
 
 
 # Bundles --------------------------------------------------------------------------------------------------------------

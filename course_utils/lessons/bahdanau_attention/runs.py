@@ -10,17 +10,14 @@ from torch import Tensor, nn
 from course_utils.data.text import tokenize
 from course_utils.data.translation import Pair, PairLoader, load_tatoeba
 from course_utils.decoding import translate
+from course_utils.kit.comparison import grid
 from course_utils.kit.runs import stored
-from course_utils.kit.tuned import crossed
 from course_utils.lessons.bahdanau_attention.alignment import (
     SHOWN,
     alignment_error_rate,
     links_of,
     word_by_word,
     world_in,
-)
-from course_utils.lessons.bahdanau_attention.live_translator import (
-    live_translator as live_translator,
 )
 from course_utils.lessons.sequence_to_sequence.real import curves_of, learned, word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import (
@@ -59,9 +56,9 @@ FIXED = {"kind": "fixed", "order": "French"}
 
 @stored(
     cases=[
-        *crossed([ATTENTION], (0.002, 0.004, 0.008, 0.016), range(3)),
-        *crossed([FIXED], (0.002, 0.004, 0.008), range(3)),
-        *crossed([BACKWARDS], (0.004,), range(3)),
+        *grid([ATTENTION], (0.002, 0.004, 0.008, 0.016), range(3)),
+        *grid([FIXED], (0.002, 0.004, 0.008), range(3)),
+        *grid([BACKWARDS], (0.004,), range(3)),
     ],
 )
 def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
@@ -244,7 +241,7 @@ SECOND = {"pairs": 600, "width": 32, "dropout": 0.1, "batch": 64, "passes": 250,
 
 @stored(
     cases=[
-        *crossed([FIRST], seeds=range(3)),
+        *grid([FIRST], seeds=range(3)),
         FIRST | {"min_freq": 1, "seed": 0},
         SECOND | {"seed": 0},
     ]

@@ -190,7 +190,7 @@ def full_size(*, attends: bool, steps: int, seed: int) -> dict:
     return {"result": {"loss": errors.mean().item()}}
 
 
-@stored(cases=[{"seed": 0}])
+@stored(cases=[{"seed": 0}], times=("first", "second", "ratio"))
 def full_size_seconds(*, seed: int) -> dict:
     """CPU seconds of a training step at 28 × 28 without and with attention, in turns."""
 
@@ -217,7 +217,6 @@ def sampled(*, eta: float, num_steps: int, scale: float, seed: int) -> dict:
 
 @stored(
     cases=[{"eta": eta, "num_steps": 20, "seed": seed} for eta in (1.0, 0.0) for seed in SEEDS],
-    small=True,
 )
 def begun_later(*, eta: float, num_steps: int, seed: int) -> dict:
     """As `sampled`, but the noise is taken for that of step 190, where a little of a picture would be left."""

@@ -52,7 +52,7 @@ def characters() -> tuple[str, Tensor, Tensor]:
     return alphabet, *stream.split([cut := int(0.9 * len(stream)), len(stream) - cut])
 
 
-@stored(cases=[{"steps": STEPS, "batch": BATCH, "seed": 0}])
+@stored(cases=[{"steps": STEPS, "batch": BATCH, "seed": 0}], times=("seconds",))
 def shakespeare(*, steps: int, batch: int, seed: int) -> dict:
     """Losses by step, CPU seconds of training alone, and what it writes at several steps.
 

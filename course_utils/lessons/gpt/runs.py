@@ -14,15 +14,7 @@ from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses
-from course_utils.lessons.gpt.real import full_size as full_size
 from course_utils.lessons.gpt.real import ids
-from course_utils.lessons.gpt.real import own_texts as own_texts
-from course_utils.lessons.gpt.real import own_texts_counted as own_texts_counted
-from course_utils.lessons.gpt.real import own_texts_in_pieces as own_texts_in_pieces
-from course_utils.lessons.gpt.real import own_texts_mixed as own_texts_mixed
-from course_utils.lessons.gpt.real import reader as reader
-from course_utils.lessons.gpt.real import shakespeare as shakespeare
-from course_utils.lessons.gpt.real import shakespeare_kneser_ney as shakespeare_kneser_ney
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
 
@@ -121,7 +113,6 @@ def rung(name: str, vocab_size: int, embed_dim: int, max_len: int) -> nn.Module:
         for seed in SEEDS
         for parts in PARTS
     ],
-    small=True,
 )
 def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     """Held-out loss of a model that has some of a GPT's parts, trained as the chapter trains its GPT."""
@@ -136,14 +127,13 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     cases=[{"parts": parts, "steps": STEPS} for parts in ("one head", "four heads")],
     rates=RATES,
     seeds=SEEDS,
-    small=True,
 )
 def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
     """One head and four after the short training, at several rates."""
     return ladder.function(parts=parts, steps=steps, lr=rate, seed=seed)
 
 
-@stored(cases=[{}], small=True)
+@stored(cases=[{}])
 def counted_better() -> dict:
     """Held-out losses of n-grams, smoothed as Kneser and Ney do."""
     stream, unread = streams()

@@ -22,7 +22,6 @@ RATES = (0.001, 0.003, 0.01)
         for seed in range(3)
     ],
     chapter=["trained_head", "missed", "bump"],
-    small=True,
 )
 def head(
     chapter, *, waves: float, rate: float, seed: int, steps: int = 2000, end: float = 1.0

@@ -11,7 +11,7 @@ CASES = [
 ]
 
 
-@stored(cases=CASES, small=True, digits=3)
+@stored(cases=CASES, digits=3)
 def patients(*, mistake: str, seed: int) -> dict:
     """The clinic's model with one mistake, or with none."""
     return _trained(mistake, seed, clinic.RATE)
@@ -21,7 +21,6 @@ def patients(*, mistake: str, seed: int) -> dict:
     cases=[{"mistake": "right"}, {"mistake": "off by one"}],
     rates=(0.002, clinic.RATE, 0.01),
     seeds=range(3),
-    small=True,
     digits=3,
 )
 def two_models(*, mistake: str, rate: float, seed: int) -> dict:

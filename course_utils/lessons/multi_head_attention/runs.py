@@ -65,7 +65,6 @@ def verb_readers(*, objects: str, num_heads: int, steps: int) -> dict:
     cases=[{"objects": "things", "num_heads": 1, "steps": 900}],
     rates=(0.003, 0.01, 0.03),
     seeds=(0, 1, 2),
-    small=True,
 )
 def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: int) -> dict:
     """Who, and to whom? Shares of other sentences, 250 to choose by and 250 to tell; the package's layer."""
@@ -83,7 +82,6 @@ def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: 
     cases=[{"num_heads": 2, "steps": 300}],
     rates=(0.01, 0.03, 0.1),
     seeds=(0, 1, 2),
-    small=True,
 )
 def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
     """Two look-ups of one feature: shares of all cases, which are all that there are."""
@@ -93,7 +91,7 @@ def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
     return {"result": dict(shares)}
 
 
-@stored(cases=[{"steps": 300}], rates=(0.01, 0.03, 0.1), seeds=(0, 1, 2), small=True)
+@stored(cases=[{"steps": 300}], rates=(0.01, 0.03, 0.1), seeds=(0, 1, 2))
 def single_head(*, steps: int, rate: float, seed: int) -> dict:
     """The cabinet with one head: where it looks, and both right where the balls are alike, and where they differ."""
     torch.manual_seed(seed)

@@ -30,7 +30,6 @@ MODELS = ("train", "tested", "OneLayer", "WithOffsets")
     rates=RATES,
     seeds=range(3),
     chapter=[*MODELS, "before"],
-    small=True,
     digits=5,
 )
 def three_before(chapter, *, kind, setting, rate, seed) -> dict:
@@ -103,7 +102,6 @@ def cured(chapter, *, rate, seed) -> dict:
 @stored(
     cases=[{"slope": 1 / 2, "rate": 0.005, "seed": seed} for seed in range(3)],
     chapter=[*MODELS, "before"],
-    small=True,
 )
 def named_by_alibi(chapter, *, slope, rate, seed) -> dict:
     """Asked for the token three before, which one does ALiBi name? Shares of answers, and mean weights, by offset."""

@@ -16,14 +16,6 @@ from course_utils.interventions import intervene, record_activations
 from course_utils.kit.runs import Runs, stored
 from course_utils.lessons.real_weights import experiments
 from course_utils.lessons.real_weights.experiments import CAPITALS, COUNTRIES
-from course_utils.lessons.real_weights.lens import bare_rows as bare_rows
-from course_utils.lessons.real_weights.lens import logit_lens as logit_lens
-from course_utils.lessons.real_weights.lens import longer_copies as longer_copies
-from course_utils.lessons.real_weights.lens import silent as silent
-from course_utils.lessons.real_weights.meaning import analogies as analogies
-from course_utils.lessons.real_weights.meaning import opposites as opposites
-from course_utils.lessons.real_weights.meaning import roles as roles
-from course_utils.lessons.real_weights.search import search as search
 from course_utils.lessons.real_weights.smollm import (
     END,
     SIZES,

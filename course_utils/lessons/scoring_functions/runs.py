@@ -32,7 +32,6 @@ LONGER = [
         for rate in rates
     ],
     chapter=["Head", "draw_lists", "share_right", "train"],
-    small=True,
 )
 def recall_by_one_head(
     chapter, *, divided_by: str, d: int, keys: int, rate: float, seed: int, steps: int

@@ -62,7 +62,6 @@ LINKS = {
         for seed in range(3)
     ],
     chapter=["kinds", "train", "share_right"],
-    small=True,
 )  # fmt: skip
 def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
     """Whose car has which color, among so many: the share of right answers."""
@@ -116,7 +115,6 @@ def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed:
         for seed in range(3)
     ],
     chapter=["kinds", "train", "share_right"],
-    small=True,
 )
 def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
     """Which color has the car of somebody's friend: the share of right answers."""
@@ -155,7 +153,6 @@ def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
     rates=(0.003, 0.01, 0.03),
     seeds=range(3),
     chapter=["SelfAttention"],
-    small=True,
 )
 def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     """The French task: the share of right genders at "it" and at the adjective."""
@@ -165,7 +162,11 @@ def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     return {"result": unseen | {f"{word}, training": share for word, share in seen.items()}}
 
 
-@stored(cases=[{"length": length} for length in LENGTHS], chapter=["SelfAttention"])
+@stored(
+    cases=[{"length": length} for length in LENGTHS],
+    chapter=["SelfAttention"],
+    times=("nn.RNN", "self-attention", "convolution", "recurrence"),
+)
 def milliseconds(chapter, *, length: int) -> dict:
     """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
     seed_everything(0)

@@ -6,10 +6,8 @@ from typing import Any
 import torch
 
 from course_utils.data.translation import Pair
+from course_utils.kit.comparison import grid
 from course_utils.kit.runs import stored
-from course_utils.kit.tuned import crossed
-from course_utils.lessons.sequence_to_sequence.real import look_up as look_up
-from course_utils.lessons.sequence_to_sequence.real import real_translation as real_translation
 from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld
 from course_utils.lessons.sequence_to_sequence.strings import (
     VOCABULARY,
@@ -33,9 +31,8 @@ SIZES = [{"room": 128}, {"room": 0}]
 
 
 @stored(
-    cases=crossed(SIZES, (0.003, 0.01, 0.03), SEEDS),
+    cases=grid(SIZES, (0.003, 0.01, 0.03), SEEDS),
     chapter=["Translator", "masked_loss", "train"],
-    small=True,
 )
 def copier(chapter, *, room: int, rate: float, seed: int) -> dict[str, dict]:
     """Copies random strings after four passes of 100 batches: the share of whole strings right, by length."""
@@ -54,9 +51,9 @@ LOOKS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 72, 80, 8
 
 @stored(
     cases=[
-        *crossed([LONG["vector"]], (0.00125, 0.0025, 0.005, 0.01), SEEDS),
-        *crossed([LONG["look back"]], (0.003, 0.01, 0.03), SEEDS),
-        *crossed([{"room": 16, "passes": 96}], (0.005,), SEEDS),
+        *grid([LONG["vector"]], (0.00125, 0.0025, 0.005, 0.01), SEEDS),
+        *grid([LONG["look back"]], (0.003, 0.01, 0.03), SEEDS),
+        *grid([{"room": 16, "passes": 96}], (0.005,), SEEDS),
     ],
     chapter=["Translator", "masked_loss", "train"],
 )
@@ -85,7 +82,7 @@ def _new_copier(chapter, room: int, seed: int) -> torch.nn.Module:
 
 
 @stored(
-    cases=[*crossed([BLIND], (0.009,), SEEDS), *crossed(WIDTHS, (0.002, 0.004, 0.009), SEEDS)],
+    cases=[*grid([BLIND], (0.009,), SEEDS), *grid(WIDTHS, (0.002, 0.004, 0.009), SEEDS)],
     chapter=["Translator", "masked_loss", "train", "world"],
 )
 def fixed_context(

@@ -38,7 +38,6 @@ from course_utils.lessons.training_transformers.small_spanish import (
     world_of,
 )
 from course_utils.lessons.training_transformers.variants import FirstGeneration
-from course_utils.lessons.training_transformers.variants import real_spanish as real_spanish
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import translation_loss
@@ -78,7 +77,7 @@ def cases() -> list[dict]:
     return distinct
 
 
-@stored(cases=cases(), small=True)
+@stored(cases=cases())
 def small_training(
     *,
     norm_first: bool,
@@ -143,7 +142,6 @@ def on_held_out_tokens(model: Transformer, batches: PairLoader) -> dict[str, flo
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world"],
-    small=True,
 )
 def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
     """The first 112 steps of a training with the norm after: likeness and evenness on the validation sentences."""
@@ -166,7 +164,6 @@ def looked_inside(chapter, *, warmup: int, seed: int) -> dict:
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world"],
-    small=True,
 )
 def gradients(chapter, *, warmup: int, seed: int) -> dict:
     """The first 112 steps with the norm after: the gradient's norm before clipping, in all and in some parts.
@@ -226,7 +223,6 @@ def other_english(chapter, *, warmup: int, seed: int) -> dict:
 @stored(
     cases=[{"warmup": warmup, "seed": seed} for seed in SEEDS for warmup in (0, WARMUP)],
     chapter=["new_model", "train", "world"],
-    small=True,
 )
 def one_batch(chapter, *, warmup: int, seed: int) -> dict:
     """56 steps on one and the same batch, with the norm after."""
@@ -329,7 +325,7 @@ def other_adam(chapter, *, adam: str, seed: int) -> dict:
     return {"result": result, "curves": {"loss": loss_curve(losses)}}
 
 
-@stored(seeds=SEEDS, chapter=["new_model", "train", "world"], small=True)
+@stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
 def first_step_filled(chapter, *, seed: int) -> dict:
     """With averages filled by 50 batches: how far the first step moves a weight on average, in rates."""
     world, model = chapter.world, chapter.new_model(False, seed)

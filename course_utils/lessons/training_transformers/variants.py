@@ -224,7 +224,10 @@ SHAPE = {"embed_dim": 256, "num_heads": 4, "ffn_dim": 512, "num_layers": 4, "dro
 EPOCHS, BATCH, RATE, WARMUP = 6, 128, 1e-3, 200
 
 
-@stored(cases=[{"norm_first": norm_first, "seed": 0} for norm_first in (False, True)])
+@stored(
+    cases=[{"norm_first": norm_first, "seed": 0} for norm_first in (False, True)],
+    times=("cpu_seconds",),
+)
 def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None) -> dict:
     """English to Spanish: losses and BLEU by epoch, and scores of the last epoch.
 

@@ -124,7 +124,10 @@ def forbid_unknown(model: Transformer) -> None:
         model.output.bias[UNK] = -torch.inf
 
 
-@stored(cases=[{"tokens": tokens, "seed": 0} for tokens in ("words", "subwords")])
+@stored(
+    cases=[{"tokens": tokens, "seed": 0} for tokens in ("words", "subwords")],
+    times=("training_seconds",),
+)
 def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) -> dict:
     """English to French: losses and BLEU by epoch, scores of the best epoch, and sentences to look at.
 

@@ -18,10 +18,6 @@ from course_utils.lessons.translating.beams import (
     needs_maps,
     shares_of_each_word,
 )
-from course_utils.lessons.translating.beams import translator_checkpoints as translator_checkpoints
-from course_utils.lessons.translating.everyday import everyday as everyday
-from course_utils.lessons.translating.real import real_transformer as real_transformer
-from course_utils.lessons.translating.real import translation_memory as translation_memory
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 from course_utils.train.losses import translation_loss

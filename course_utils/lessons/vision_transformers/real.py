@@ -114,7 +114,10 @@ def photos(split: str) -> ImageSet:
 
 
 @stored(
-    cases=[{"patches": kind, "epochs": PHOTO_EPOCHS, "seed": 0} for kind in ("right", "unpermuted")]
+    cases=[
+        {"patches": kind, "epochs": PHOTO_EPOCHS, "seed": 0} for kind in ("right", "unpermuted")
+    ],
+    times=("cpu_seconds",),
 )
 def recompressed_cifar10(
     *, patches: str, epochs: int, seed: int, checkpoint: Path | None = None
@@ -163,6 +166,7 @@ def recompressed_photographs(
     cases=[{"epochs": 20, "width": 512, "layers": 2, "seed": 0}],
     minutes=5,
     quick={"epochs": 1, "width": 16, "layers": 1},
+    times=("cpu_seconds",),
 )
 def clothes(
     *, epochs: int, width: int, layers: int, seed: int, checkpoint: Path | None = None

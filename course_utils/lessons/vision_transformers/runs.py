@@ -11,13 +11,6 @@ from course_utils.kit.live import bitmap, network_of, packed, save_model, write_
 from course_utils.kit.live.widgets import GARMENTS
 from course_utils.kit.runs import stored
 from course_utils.lessons.vision_transformers import forbidding, memory
-from course_utils.lessons.vision_transformers.real import clothes as clothes
-from course_utils.lessons.vision_transformers.real import (
-    recompressed_cifar10 as recompressed_cifar10,
-)
-from course_utils.lessons.vision_transformers.real import (
-    recompressed_photographs as recompressed_photographs,
-)
 from course_utils.lessons.vision_transformers.training import (
     BATCH,
     SIZE,
@@ -50,7 +43,6 @@ def network(name: str, seed: int) -> torch.nn.Module:
 
 @stored(
     cases=[{"name": name, "lr": lr, "seed": 0} for name in RATES for lr in TRIED],
-    small=True,
 )
 def rates(*, name: str, lr: float, seed: int) -> dict:
     """Share of the validation pictures that are right after a short training at this rate."""

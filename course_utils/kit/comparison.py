@@ -1,6 +1,5 @@
-"""A control is a tuned control: each side of a comparison at its own best rate, and shares with their intervals."""
+"""Comparison of runs: a grid of rates and seeds, each side at its own best rate, and shares with their intervals."""
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,13 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from course_utils.kit.stored_run import StoredRun, config_key
+
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_utils.kit.runs import StoredRun
 
-
-def crossed(
+def grid(
     cases: Sequence[Mapping], rates: Sequence[float] = (), seeds: Sequence[int] = ()
 ) -> tuple[dict[str, Any], ...]:
     """Each case at each rate with each seed; without rates or seeds, as it stands."""
@@ -24,16 +23,16 @@ def crossed(
 
 
 def at_best_rate(
-    runs: Sequence["StoredRun"], measure: str, *, lowest: bool = False
-) -> list["StoredRun"]:
-    """Of each variant the runs at one rate: that with the best mean of a measure of *validation*.
+    runs: Sequence[StoredRun], *, lowest: str = "", highest: str = ""
+) -> list[StoredRun]:
+    """The runs of each variant at one rate: that with the best mean of a measure of *validation*.
 
     A variant is what a configuration says beside `rate` and `seed`.
 
     Args:
         runs: several rates of one variant or more.
-        measure: the name of a result that is not the one to be told, such as "val_loss".
-        lowest: whether less is better. A rate at which a run gave no number is the worst.
+        lowest, highest: the measure, one of them: the name of a result that is not the one to be told, such as
+            lowest="val_loss". A rate at which a run gave no number is the worst.
 
     Raises:
         ValueError: the best rate is the smallest or the largest that was tried, and ahead of the next one by more than
@@ -42,7 +41,7 @@ def at_best_rate(
     """
     values: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        value = -run.result[measure] if lowest else run.result[measure]
+        value = -run.result[lowest] if lowest else run.result[highest]
         values[_variant(run)][run.config["rate"]].append(-math.inf if math.isnan(value) else value)
     best = {variant: _best_inside(variant, by_rate) for variant, by_rate in values.items()}
     return [run for run in runs if run.config["rate"] == best[_variant(run)]]
@@ -63,12 +62,11 @@ def _best_inside(variant: str, by_rate: Mapping[float, Sequence[float]]) -> floa
     return best
 
 
-def _variant(run: "StoredRun") -> str:
-    config = {key: value for key, value in run.config.items() if key not in ("rate", "seed")}
-    return json.dumps(config, sort_keys=True)
+def _variant(run: StoredRun) -> str:
+    return config_key({k: v for k, v in run.config.items() if k not in ("rate", "seed")})
 
 
-def table(runs: Sequence["StoredRun"], *measures: str) -> "pd.DataFrame":
+def table(runs: Sequence[StoredRun], *measures: str) -> "pd.DataFrame":
     """A row for each variant and rate, in the order of the runs: how many seeds, and the means of some measures."""
     import pandas as pd  # slow to import
 

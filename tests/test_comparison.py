@@ -5,8 +5,9 @@ import math
 import pytest
 
 from course_utils.kit import runs
-from course_utils.kit.runs import StoredRun, stored, stored_runs
-from course_utils.kit.tuned import Share, at_best_rate, table
+from course_utils.kit.comparison import Share, at_best_rate, table
+from course_utils.kit.runs import stored, stored_runs
+from course_utils.kit.stored_run import StoredRun
 
 
 def declared():
@@ -49,7 +50,7 @@ def at(losses):
 
 def test_where_less_is_better_the_lowest_mean_is_chosen_and_no_number_never_is():
     tried = at({0.1: [0.9, 0.8], 0.3: [0.5, 0.6], 0.9: [0.1, math.nan]})
-    assert {run.config["rate"] for run in at_best_rate(tried, "loss", lowest=True)} == {0.3}
+    assert {run.config["rate"] for run in at_best_rate(tried, lowest="loss")} == {0.3}
 
 
 @pytest.mark.parametrize("edge", [0.1, 0.9])
@@ -58,13 +59,13 @@ def test_a_best_rate_at_the_edge_of_those_tried_is_refused(edge):
     with pytest.raises(
         ValueError, match=rf"is {edge:g}, at the edge of those tried \(0.1, 0.3, 0.9\)"
     ):
-        at_best_rate(tried, "loss", lowest=True)
+        at_best_rate(tried, lowest="loss")
 
 
 def test_an_edge_is_taken_where_the_next_rate_is_as_good_or_none_was_tried():
     level = at({0.1: [0.5, 0.7], 0.3: [0.6, 0.65], 0.9: [0.8, 0.9]})
-    assert {run.config["rate"] for run in at_best_rate(level, "loss", lowest=True)} == {0.1}
-    assert len(at_best_rate(at({0.3: [0.5, 0.6]}), "loss", lowest=True)) == 2
+    assert {run.config["rate"] for run in at_best_rate(level, lowest="loss")} == {0.1}
+    assert len(at_best_rate(at({0.3: [0.5, 0.6]}), lowest="loss")) == 2
 
 
 @pytest.mark.parametrize(

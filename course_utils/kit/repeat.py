@@ -1,0 +1,141 @@
+"""A stored run made again, and compared number by number with what is stored.
+
+With the processor and the threads that made a run, all its numbers have to be the same, bit for bit. Another processor
+adds in another order, and a training amplifies the last digit within some hundred steps, so there its result counts as
+the same if it is as good as that of another seed: within the range of the stored runs that differ in the seed alone,
+widened by a tenth and by 0.05. (Each seed's run would otherwise fail by chance.) Curves and examples are then compared
+by their names and number only. Times are never compared.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from course_utils.data.registry import DataUnavailable
+from course_utils.kit.live.stored import models_in_a_copy
+from course_utils.kit.runs import Runs, declared, read
+from course_utils.kit.stored_run import StoredRun, config_key
+
+RELATIVE, ABSOLUTE = 0.1, 0.05
+"""How far a result may lie outside the range of the seeds, on another processor."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The outcome of making a stored run again.
+
+    Attributes:
+        run: as it is stored.
+        seconds: how long it took now.
+        exact: whether processor and threads are those that made it, so that each bit counts.
+        differences: each number that is another one, with both values.
+        far: those among them that are no result of another seed either.
+        unavailable: why it could not be made: a file that has to be downloaded.
+    """
+
+    run: StoredRun
+    seconds: float = 0.0
+    exact: bool = False
+    differences: Sequence[str] = ()
+    far: Sequence[str] = ()
+    unavailable: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether it came out as stored: bit for bit, or as well as another seed on another processor."""
+        return not (self.unavailable or (self.differences if self.exact else self.far))
+
+    def __repr__(self) -> str:
+        head = f"{self.run.name} {self.run.config}: "
+        if self.unavailable:
+            return f"{head}skipped, {self.unavailable}"
+        if not self.differences:
+            return f"{head}the same, bit for bit"
+        where = "" if self.exact else f" on another processor than {self.run.machine}"
+        close = "none further than another seed" if not self.far else f"{len(self.far)} too far"
+        shown = [f"\n  {line}" for line in (self.far or self.differences)[:8]]
+        return f"{head}{len(self.differences)} other numbers{where}, {close}{''.join(shown)}"
+
+
+def cheapest(slug: str) -> list[tuple[Runs, StoredRun]]:
+    """For each run function of a lesson that needs no GPU, its stored case that took the shortest time."""
+    stored = read(slug)
+    found = []
+    for runs in declared(slug).values():
+        known = [run for run in stored if run.name == runs.name]
+        if known and not runs.minutes:
+            found.append((runs, min(known, key=lambda run: run.seconds)))
+    return found
+
+
+def repeat(runs: Runs, run: StoredRun) -> Repeat:
+    """Make one stored run again and compare it. Nothing that is stored changes."""
+    with models_in_a_copy(), TemporaryDirectory() as folder:
+        try:
+            again = runs.make(run.config, checkpoint=Path(folder) / "checkpoint.pt")
+        except DataUnavailable as error:
+            return Repeat(run, unavailable=str(error).splitlines()[0])
+    seeds = [other for other in read(runs.slug) if other.name == run.name]
+    seeds = [other for other in seeds if _without_seed(other) == _without_seed(run)]
+    return Repeat(
+        run,
+        again.seconds,
+        (again.machine, again.threads) == (run.machine, run.threads),
+        list(differences(_as_stored(run, runs.times), _as_stored(again, runs.times))),
+        list(_far(run, again, seeds, runs.times)),
+    )
+
+
+def differences(stored: Any, again: Any, path: str = "") -> Iterator[str]:
+    """The places in which two nested values differ, each with both values."""
+    if isinstance(stored, dict) and isinstance(again, dict):
+        pairs: Iterable = ((key, stored.get(key), again.get(key)) for key in {**stored, **again})
+    elif isinstance(stored, list) and isinstance(again, list) and len(stored) == len(again):
+        pairs = ((index, *both) for index, both in enumerate(zip(stored, again, strict=True)))
+    else:
+        nan = all(isinstance(value, float) and math.isnan(value) for value in (stored, again))
+        if stored != again and not nan:
+            yield f"{path}: {_short(stored)} is stored, {_short(again)} came out"
+        return
+    for key, before, now in pairs:
+        yield from differences(before, now, f"{path}, {key}" if path else str(key))
+
+
+def _far(
+    run: StoredRun, again: StoredRun, seeds: Sequence[StoredRun], times: Sequence[str]
+) -> Iterator[str]:
+    """The results outside the range of the seeds, and what is there in one of the two runs only."""
+    yield from differences(_shape(run), _shape(again))
+    for name in (run.result.keys() & again.result.keys()) - set(times):
+        values = [other.result[name] for other in seeds if name in other.result]
+        low, high = min(values), max(values)
+        room = ABSOLUTE + RELATIVE * max(abs(low), abs(high))
+        if not low - room <= again.result[name] <= high + room and not any(map(math.isnan, values)):
+            yield f"{name}: {again.result[name]} came out, {low} to {high} are stored"
+
+
+def _shape(run: StoredRun) -> dict[str, Any]:
+    names = {"result": sorted(run.result), "curves": sorted(run.curves)}
+    return names | {"number of examples": len(run.examples)}
+
+
+def _as_stored(run: StoredRun, times: Sequence[str]) -> dict[str, Any]:
+    """Its numbers without times, as JSON gives them back."""
+    result, curves = (
+        {name: value for name, value in part.items() if name not in times}
+        for part in (run.result, run.curves)
+    )
+    return json.loads(json.dumps({"result": result, "curves": curves, "examples": run.examples}))
+
+
+def _without_seed(run: StoredRun) -> str:
+    return config_key({key: value for key, value in run.config.items() if key != "seed"})
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

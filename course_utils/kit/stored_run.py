@@ -1,0 +1,56 @@
+"""The record of one run: its configuration, its numbers, and the machine that made it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run: its configuration and its results.
+
+    Attributes:
+        name: of the function that ran.
+        config: its arguments, the seed among them.
+        result: its scores by name.
+        curves: points [step, value] by name: "loss", "bleu", …; may be empty.
+        examples: things to look at, such as sentences with their maps, as JSON has them; may be empty.
+        date: when it ended, as YYYY-MM-DD; empty if no such run is stored.
+        machine: model of the GPU or of the CPU.
+        threads: of the CPU.
+        seconds: how long it took.
+        version: of the function, as it was declared then.
+    """
+
+    name: str
+    config: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, list[list[float]]] = field(default_factory=dict)
+    date: str = ""
+    machine: str = ""
+    threads: int = 0
+    seconds: float = 0.0
+    version: int = 1
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The function's name and the configuration as text: two runs with the same key are the same case."""
+        return self.name, config_key(self.config)
+
+    def __repr__(self) -> str:
+        if not self.date:
+            return f"{self.name}: no run is stored yet. `make gpu` makes it where there is a GPU."
+        curves = {
+            name: f"{points[0][1]:.3g} → {points[-1][1]:.3g}"
+            for name, points in self.curves.items()
+        }
+        values = curves | {name: f"{value:.4g}" for name, value in self.result.items()}
+        result = ", ".join(f"{name} {value}" for name, value in values.items())
+        return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
+
+
+def config_key(config: Mapping) -> str:
+    """A configuration as text, the same for the same values."""
+    return json.dumps(config, sort_keys=True)
