@@ -1,14 +1,15 @@
-"""Sheets of exercises for nbgrader and otter: what they hold, and the points that the real tools give.
+"""Sheets of exercises for nbgrader and otter: what they hold, how a folder is marked, the real tools' points.
 
 The tools themselves run where they are installed (`pip install --constraint constraints.txt ".[graders]"`): one chapter
 in `make test`, all of them in the nightly run.
 """
 
 import ast
+import csv
 import dataclasses
 import importlib.util
-import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,10 @@ import pytest
 from submissions import COURSE, answer, environment, exercises
 
 import course_utils as cu
-from course_utils.studio import StudioError, graders
+from course_utils.files import ROOT
+from course_utils.studio import StudioError, graders, mark
 from course_utils.studio.__main__ import main
+from course_utils.studio.handout import template
 
 SHEETS = [page for page in COURSE.notebooks if exercises(page.notebook)]
 KINDS = ("right", "wrong", "stub")
@@ -69,6 +72,106 @@ def test_a_folder_is_written_anew_but_not_over_marks_or_other_things(tool, tmp_p
         graders.build(few, tmp_path, tool)
 
 
+def test_an_exercise_that_fails_shows_its_report_to_otter_once():
+    page = next(page for page in COURSE.notebooks if page.notebook == FIRST)
+    (exercise, *_) = exercises(FIRST)
+    tests = [
+        cell.source for cell in graders.sheet(page, "otter").cells if "# HIDDEN" in cell.source
+    ]
+    space: dict = {"cu": cu}
+    exec(answer(FIRST, exercise, "stub"), space)
+    messages = []
+    for test in tests[: graders.points(exercise)]:
+        with pytest.raises(AssertionError) as failed:
+            exec(test, space)
+        messages.append(str(failed.value))
+    assert "It will test:" in messages[0]
+    assert messages[1:] == ["see above"] * (len(messages) - 1)
+
+
+# How a folder is marked -------------------------------------------------------------------------
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a text that call nbgrader, otter or the course, without comments."""
+    lines = re.findall(r"^ *((?:nbgrader|otter|python) [^#`\n]+)", text, re.MULTILINE)
+    return [line.strip() for line in lines]
+
+
+@pytest.mark.parametrize("tool", graders.TOOLS)
+def test_the_page_for_teachers_gives_the_commands_of_the_folder(tool):
+    name = "05_sequence_to_sequence"
+    told = commands((ROOT / "docs" / "teaching.md").read_text(encoding="utf-8"))
+    readme = commands(template(f"{tool}.md", name=name, sheet=f"{name}_exercises"))
+    assert readme and [line for line in told if line in readme] == readme
+
+
+@pytest.mark.parametrize(
+    ("file", "student"),
+    [
+        ("Ana Pérez_1234_assignsubmission_file/04_masks_exercises.ipynb", "Ana Pérez"),
+        ("Ana Pérez_1234_assignsubmission_file_/04_masks_exercises.ipynb", "Ana Pérez"),
+        ("Ana Pérez_1234_assignsubmission_file_04_masks_exercises.ipynb", "Ana Pérez"),
+        ("perezana_12_3456_04_masks_exercises-1.ipynb", "perezana"),
+        ("perezana_LATE_12_3456_04_masks_exercises.ipynb", "perezana"),
+    ],
+)
+def test_nbgrader_knows_the_names_that_moodle_and_canvas_give(file, student):
+    config = template("nbgrader_config.txt", course="The course")
+    pattern = ast.literal_eval(re.search(r"named_regexp = \(\n *(.*)\n\)", config)[1])
+    found = re.match(pattern, f"/any/extracted/{file}")
+    assert found.groupdict() == {"student_id": student, "file_id": "04_masks_exercises"}
+
+
+OTTER = """\
+import json, pathlib, sys, time
+*_, to, notebook = sys.argv
+text = pathlib.Path(notebook).read_text()
+if text == "loop":
+    time.sleep(100)
+if not text:
+    sys.exit("no notebook")
+tests = [{"name": "Public Tests"}, {"name": "my_mask", "score": float(text), "output": "Hint: ask."}]
+pathlib.Path(to, "results.json").write_text(json.dumps({"tests": tests}))
+"""
+
+
+def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "otter").mkdir()
+    (tmp_path / "otter" / "__main__.py").write_text(OTTER)
+    (tmp_path / "dist" / "autograder").mkdir(parents=True)
+    (tmp_path / "dist" / "autograder" / "x.zip").touch()
+    files = {
+        "ana": "8",
+        "ben_12_file/04": "2",
+        "empty": "",
+        "loop": "loop",
+        "ana/.checkpoints/04": "0",
+    }
+    for name, text in files.items():
+        file = tmp_path / "in" / f"{name}.ipynb"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(mark, "SECONDS", 5)
+    mark.main(tmp_path / "dist", tmp_path / "in")
+    rows = marks(tmp_path / "in")
+    assert {name: float(row["my_mask"]) for name, row in rows.items()} == {
+        "ana": 8, "ben_12_file_04": 2, "empty": 0, "loop": 0,
+    }  # fmt: skip
+    assert [name for name, row in rows.items() if row["note"]] == ["empty", "loop"]
+    assert "no notebook" in (tmp_path / "in" / "feedback" / "empty.log").read_text()
+    assert (tmp_path / "in" / "feedback" / "ana.txt").read_text() == "Hint: ask."
+
+
+def marks(folder: Path) -> dict[str, dict[str, str]]:
+    """Submission → its row in marks.csv."""
+    with (folder / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
+        return {row["submission"]: row for row in csv.DictReader(file)}
+
+
 # The points of the real tools -------------------------------------------------------------------
 
 
@@ -109,9 +212,9 @@ def expected(page, kind: str) -> dict[str, int]:
     return dict.fromkeys(totals, 0) if kind in ("wrong", "stub") else totals
 
 
-def run(folder: Path, code: str, *command: str, **others: str) -> None:
+def run(folder: Path, module: str, *command: str, **others: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", code, *command], cwd=folder, capture_output=True, text=True,
+        [sys.executable, "-m", module, *command], cwd=folder, capture_output=True, text=True,
         env=os.environ | environment() | others,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
@@ -131,7 +234,7 @@ def folders(tmp_path_factory) -> dict[str, Path]:
 @sheets_by_night
 def test_nbgrader_gives_the_solution_all_points_and_stub_and_mistake_none(page, folders, tmp_path):
     def nbgrader(*command: str) -> None:
-        run(tmp_path, "from nbgrader.apps.nbgraderapp import main; main()", *command)
+        run(tmp_path, "nbgrader", *command)
 
     name, file = page.notebook.removesuffix("_further"), f"{page.notebook}_exercises.ipynb"
     (tmp_path / "source" / name).mkdir(parents=True)
@@ -140,10 +243,12 @@ def test_nbgrader_gives_the_solution_all_points_and_stub_and_mistake_none(page, 
     nbgrader("generate_assignment", name)
     kinds = [*KINDS, *(CASES if page.notebook == FIRST else ())]
     for kind in kinds:
-        (to := tmp_path / "submitted" / kind / name).mkdir(parents=True)
+        to = tmp_path / "downloaded" / name / "archive" / f"{kind}_12_assignsubmission_file"
+        to.mkdir(parents=True)
         handed_out = nbformat.read(tmp_path / "release" / name / file, as_version=4)
         nbformat.write(filled(handed_out, page, kind), to / file)
-    nbgrader("autograde", name, "--create")
+    nbgrader("zip_collect", name)
+    nbgrader("autograde", name)
     if page.notebook == FIRST:
         nbgrader("generate_feedback", name)
         assert len(list(tmp_path.glob(f"feedback/*/{name}/*.html"))) == len(kinds)
@@ -167,22 +272,18 @@ def in_gradebook(folder: Path, assignment: str) -> dict[str, dict[str, float]]:
 @needs("otter")
 @sheets_by_night
 def test_otter_gives_the_solution_all_points_and_stub_and_mistake_none(page, folders, tmp_path):
-    """And none of a student's answers is kept among the instructor's, even if the command forgets COURSE_STRICT."""
+    """And none of a student's answers is kept among the instructor's."""
     home = {"COURSE_HOME": str(tmp_path / "home"), "COURSE_STRICT": ""}
-
-    def otter(*command: str) -> None:
-        run(tmp_path, "from otter.cli import cli; cli()", *command, **home)
-
     file = f"{page.notebook}_exercises.ipynb"
     shutil.copy(folders["otter"] / page.notebook.removesuffix("_further") / file, tmp_path)
-    otter("assign", file, "dist")
-    (archive,) = tmp_path.glob("dist/autograder/*.zip")
+    run(tmp_path, "otter", "assign", file, "dist", **home)
+    (tmp_path / "in").mkdir()
     for kind in KINDS:
         handed_out = nbformat.read(tmp_path / "dist" / "student" / file, as_version=4)
-        nbformat.write(filled(handed_out, page, kind), tmp_path / "mine.ipynb")
-        otter("run", "-a", str(archive), "mine.ipynb")
-        told = json.loads((tmp_path / "results.json").read_text())["tests"]
-        points = {test["name"]: test["score"] for test in told if "score" in test}
+        nbformat.write(filled(handed_out, page, kind), tmp_path / "in" / f"{kind}.ipynb")
+    run(tmp_path, "course_utils.studio.mark", "dist", "in", **home)
+    for kind, row in marks(tmp_path / "in").items():
         wanted = expected(page, kind)
-        assert {name: points.get(name) for name in wanted} == wanted, kind
+        assert {name: float(row[name]) for name in wanted} == wanted, kind
+        assert not row["note"] and float(row["total"]) == sum(wanted.values())
     assert not (tmp_path / "home").exists()

@@ -1,8 +1,8 @@
-"""``make handout FOR=nbgrader`` and ``FOR=otter``: sheets of exercises from which these tools make assignments.
+"""Assignments for nbgrader and otter-grader: ``make handout FOR=nbgrader`` and ``make handout FOR=otter``.
 
-A sheet holds a notebook's exercises and, of its other code, only what they need, so a submission is graded in seconds.
-It also holds the solutions, which each tool takes out for students. An exercise has one point for each property of its
-check, and those that hold count. The formats are described at
+Each notebook of the course becomes a sheet with its exercises and the code that they need, so that a submission is
+graded in seconds. The sheet also holds the solutions, and the tool removes them from what students get. An exercise
+has one point for each property of its check. Both tools document the format that they read:
 https://nbgrader.readthedocs.io/en/stable/contributor_guide/metadata.html and
 https://otter-grader.readthedocs.io/en/latest/otter_assign/notebook_format.html.
 """
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 HEAD = "# Exercises for"
-"""How the README.md of a folder of sheets begins."""
+"""The beginning of the README.md in a folder of sheets."""
 
 
 def checked(notebook: "NotebookNode") -> list[Exercise]:
     """The exercises of a notebook that have a check.
 
     Raises:
-        StudioError: a stub, a check or a solution is missing, or a check is called in another way.
+        StudioError: an exercise lacks its stub, check or solution, or its check cell ends in another call.
     """
     cells = [e for e in exercises(notebook.cells) if e.stub or e.check or e.solution]
     for exercise in cells:
@@ -44,7 +44,7 @@ def checked(notebook: "NotebookNode") -> list[Exercise]:
 
 
 def points(exercise: Exercise) -> int:
-    """One for each property of the check."""
+    """The points of an exercise, one for each property of its check."""
     from course_utils.kit.registry import checks  # slow to import
 
     return len(getattr(checks, exercise.name).properties)
@@ -54,10 +54,17 @@ def points(exercise: Exercise) -> int:
 
 
 def sheet(page: Chapter, tool: str) -> "NotebookNode | None":
-    """The exercises of a notebook, and the code that they need; None if none has a check.
+    """A notebook with the exercises of a page and the code that they need.
+
+    Args:
+        page: a notebook of the course.
+        tool: "nbgrader" or "otter".
+
+    Returns:
+        The notebook in the tool's format, or None if no exercise of the page has a check.
 
     Raises:
-        StudioError: an exercise is not whole.
+        StudioError: an exercise lacks its stub, check or solution.
     """
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -93,7 +100,14 @@ def _statements(notebook: "NotebookNode") -> list[tuple["NotebookNode", ast.stmt
 
 
 def _needed(exercise: Exercise, inside: list, statements: list, copied: set[int]) -> str:
-    """The code that stub, solution and task need, and that is not `copied` yet; then it is."""
+    """The code that an exercise's stub, solution and task need.
+
+    Args:
+        exercise: the exercise.
+        inside: its cells, among them code of the task, such as a function with a bug.
+        statements: the notebook's statements, each with its cell.
+        copied: the indices of the statements that the sheet has already; those of this exercise are added.
+    """
     own = [exercise.stub, exercise.check, exercise.solution]
     names = [
         statement.name
@@ -121,7 +135,7 @@ def _lines(cell: "NotebookNode", statement: ast.stmt) -> str:
 
 
 def for_nbgrader(exercise: Exercise) -> Iterator["NotebookNode"]:
-    """Stub with the solution, the check that students see, and a graded cell whose value is the points."""
+    """Three cells: the stub with its solution, the check for students, and a graded cell whose value is the points."""
     from nbformat.v4 import new_code_cell
 
     def cell(kind: str, source: str, total: int | None = None, **metadata) -> "NotebookNode":
@@ -145,7 +159,7 @@ def for_nbgrader(exercise: Exercise) -> Iterator["NotebookNode"]:
 
 
 def for_otter(exercise: Exercise) -> Iterator["NotebookNode"]:
-    """A question: stub with the solution, the check that only students run, and a hidden test for each property."""
+    """A question for otter: the stub with its solution, the check for students, a hidden test for each property."""
     from nbformat.v4 import new_code_cell, new_raw_cell
 
     total = points(exercise)
@@ -159,7 +173,8 @@ def for_otter(exercise: Exercise) -> Iterator["NotebookNode"]:
     yield new_code_cell(cell_text(exercise.check), metadata={"tags": ["otter_ignore"]})
     yield new_raw_cell("# BEGIN TESTS")
     for index in range(total):
-        yield new_code_cell(f"# HIDDEN\nassert {mark}.holds({index}), {mark}")
+        report = f"_ if _.held == {index} else 'see above'"  # once, at the first that fails
+        yield new_code_cell(f"# HIDDEN\nassert (_ := {mark}).holds({index}), {report}")
     yield new_raw_cell("# END TESTS")
     yield new_raw_cell("# END QUESTION")
 
@@ -174,15 +189,15 @@ TOOLS: dict[str, Callable[[Exercise], Iterator["NotebookNode"]]] = {
 
 
 def build(course: Manifest, to: Path, tool: str) -> None:
-    """Write a folder for each chapter with exercises: a sheet, and one more for its further page.
+    """Write the sheets of all notebooks, in a folder for each chapter, and a README.md with the tool's commands.
 
     Args:
         course: the notebooks.
-        to: a folder that is new, empty or an earlier one of this command, which is replaced.
+        to: the folder; it is new, empty, or written by this command earlier and then replaced.
         tool: "nbgrader" or "otter".
 
     Raises:
-        StudioError: the folder holds something else, or an exercise is not whole.
+        StudioError: the folder holds something else, or an exercise lacks its stub, check or solution.
     """
     import nbformat
 

@@ -1,0 +1,79 @@
+"""Mark a folder of notebooks with otter, one after the other and without Docker:
+
+    python -m course_utils.studio.mark dist submissions
+
+`dist` is what `otter assign` wrote. `submissions` gets marks.csv, with a row for each notebook, and feedback/, with a
+text for each that says what the checks found. What the students wrote runs on this machine, with your rights.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SECONDS = 120
+"""Time limit of a notebook. An endless loop in a cell costs so long, and then the notebook has no points."""
+
+
+def results(notebook: Path, autograder: Path, log: Path) -> list[dict]:
+    """The exercises of a submission with their scores and texts, as otter reports them.
+
+    Args:
+        notebook: the submission.
+        autograder: the zip file that `otter assign` wrote.
+        log: a file for everything that otter prints.
+
+    Raises:
+        subprocess.SubprocessError: otter could not grade the notebook, or the time is over.
+    """
+    with tempfile.TemporaryDirectory() as to, log.open("w", encoding="utf-8") as file:
+        command = [sys.executable, "-m", "otter", "run", "--no-logo"]
+        command += ["-a", str(autograder), "-o", to, str(notebook)]
+        environment = os.environ | {"COURSE_STRICT": "1"}  # keeps no answer among your own
+        subprocess.run(
+            command, stdout=file, stderr=file, timeout=SECONDS, check=True, env=environment
+        )
+        tests = json.loads(Path(to, "results.json").read_text(encoding="utf-8"))["tests"]
+    return [test for test in tests if "score" in test]
+
+
+def main(assignment: Path, folder: Path) -> None:
+    """Mark every notebook in a folder and in the folders inside it.
+
+    Args:
+        assignment: the folder that `otter assign` wrote.
+        folder: the submissions. Their marks and feedback are written into it.
+    """
+    (autograder,) = assignment.glob("autograder/*.zip")
+    feedback = folder / "feedback"
+    feedback.mkdir(exist_ok=True)
+    rows = []
+    for notebook in sorted(folder.rglob("*.ipynb")):
+        parts = notebook.relative_to(folder).with_suffix("").parts
+        if any(part.startswith(".") for part in parts):  # a checkpoint of Jupyter's
+            continue
+        name = "_".join(parts)
+        row = {"submission": name, "total": 0, "note": ""}
+        try:
+            tests = results(notebook, autograder, feedback / f"{name}.log")
+        except subprocess.SubprocessError as error:
+            row["note"] = f"not graded ({type(error).__name__}), see feedback/{name}.log"
+        else:
+            points = {test["name"]: test["score"] for test in tests}
+            row |= {"total": sum(points.values())} | points
+            text = "\n\n".join(test["output"] for test in tests)
+            (feedback / f"{name}.txt").write_text(text, encoding="utf-8")
+        rows.append(row)
+        print(name, row["total"], row["note"], flush=True)
+    columns = dict.fromkeys(column for row in rows for column in row)
+    with (folder / "marks.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval=0)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
