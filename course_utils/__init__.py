@@ -3,6 +3,7 @@
 It has four shelves. The *library* is what students read: plain PyTorch, a file a subject, each importing only from
 those before it.
 
+    terminal     printing where an encoding lacks a letter
     arguments    checks of arguments, with messages that say what is needed
     files        the course's folders, files that are written whole or not at all
     runtime      seeds, the device, training and eval mode
@@ -30,17 +31,12 @@ the handout.
 `cu` offers the names that two chapters or more use, and imports each when it is first asked for, so that
 `import course_utils.attention` loads the modules it needs and no others. What only one chapter needs is imported from
 its module.
-
-Importing the package also makes printing safe: in a terminal whose encoding lacks a letter, such as Windows' cp1252,
-the nearest ASCII is printed, "+" for ✓ and "x" for ✗, where Python would raise UnicodeEncodeError.
 """
 
-import codecs as _codecs
-import io as _io
-import sys as _sys
-import unicodedata as _unicodedata
 from importlib import import_module as _import_module
 from typing import Any as _Any
+
+from course_utils.terminal import print_any_letter as _print_any_letter
 
 _EXPORTS = {  # module → the names it gives to `cu`
     "runtime": "seed_everything",
@@ -103,26 +99,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_NEAREST = {
-    "✓": "+", "✗": "x", "·": ".", "○": "o", "→": "->", "−": "-", "–": "-", "×": "x", "⁄": "/",
-    "“": '"', "”": '"', "‘": "'", "’": "'", "√": "sqrt ", "≤": "<=", "≥": ">=",
-}  # fmt: skip
-
-
-def _nearest(error: UnicodeError) -> tuple[str, int]:
-    """ASCII for letters that an encoding lacks, and where to go on: an error handler of `codecs`."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = ""
-    for letter in error.object[error.start : error.end]:
-        parts = [_NEAREST.get(part, part) for part in _unicodedata.normalize("NFKD", letter)]
-        text += "".join(part for part in parts if part.isascii()) or "?"
-    return text, error.end
-
-
-_codecs.register_error("nearest", _nearest)
-if isinstance(_sys.stdout, _io.TextIOWrapper) and _sys.stdout.errors in (
-    "strict",
-    "surrogateescape",
-):
-    _sys.stdout.reconfigure(errors="nearest")
+_print_any_letter()
