@@ -1,4 +1,4 @@
-"""The course's files: where they are, and how one is written whole or not at all. Nothing here waits for PyTorch."""
+"""Paths of the course's files, atomic writing and file locks. It imports neither PyTorch nor the rest of the course."""
 
 import contextlib
 import errno
@@ -11,25 +11,25 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 
 ROOT = PACKAGE / "_course" if (PACKAGE / "_course").is_dir() else PACKAGE.parent
-"""The folder that holds `book.toml`, `notebooks/` and `data/`: the repository's, or inside the package of a wheel."""
+"""The folder with `book.toml`, `notebooks/` and `data/`: the repository, or a folder in the installed package."""
 
 LESSONS = PACKAGE / "lessons"
 
 ABANDONED = 3600
-"""Seconds after which an unfinished file belongs to no process any more."""
+"""Seconds after which a temporary file is taken for one that a killed process has left."""
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
-"""The errors of a file system that has no locks."""
+"""The error numbers of a file system without locks."""
 
 
 def data_path(name: str) -> Path:
-    """Where a file or folder of data/ is: "translation/grammar_fr.tsv", for instance.
+    """The path of a file or folder in data/.
 
     Args:
-        name: its path inside data/, with forward slashes.
+        name: its path inside data/, with slashes, such as "translation/grammar_fr.tsv".
 
     Raises:
-        FileNotFoundError: it is missing; the message names it and says how to restore it.
+        FileNotFoundError: it is missing; the message says how to restore it.
     """
     path = ROOT / "data" / name
     if not path.exists():
@@ -42,18 +42,17 @@ def data_path(name: str) -> Path:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
-    """Write a file whole or not at all.
+    """A temporary path for the new content of a file, which replaces the file at the end of the block.
 
         with atomic_write(path) as part:
             part.write_text("…")
 
-    The block writes a new file beside `path`, which takes its name when the block is done. After an
-    exception, an interrupt or a full disk, `path` is what it was and the new file is gone. What a
-    killed process left behind goes at the next writing, an hour later at the earliest.
+    After an exception, an interrupt or a full disk, `path` is unchanged and the temporary file is deleted. One that a
+    killed process has left is deleted by a later call, after an hour.
 
     Args:
-        path: the file to replace or to make, in a folder that is made if need be; a symbolic link
-            stays one. A new file gets the usual permissions, an old one keeps its own.
+        path: the file to replace or to create, with its folder. A symbolic link stays one, and an existing file keeps
+            its permissions.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,15 +76,15 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike, timeout: float = -1) -> Iterator[None]:
-    """No two processes are in such a block of the same file at a time: read it, change it, write it.
+    """A block that only one process at a time runs for a file, to read, change and write it.
 
     Args:
-        path: the file that is to be changed. The lock is a hidden file beside it. On a drive without locks, as
-            some network drives are, the block runs all the same: better a rare lost change than none written.
-        timeout: seconds to wait for another process; without end by default.
+        path: the file to change. The lock is a hidden file beside it. On a drive without locks, such as some network
+            drives, the block runs without one: better a rare lost change than none written.
+        timeout: seconds to wait for another process; -1 waits without limit.
 
     Raises:
-        OSError: the folder cannot be written, or the time is over.
+        OSError: the folder cannot be written, or the timeout is over.
     """
     from filelock import FileLock  # slow to import
 
@@ -104,20 +103,20 @@ def locked(path: str | os.PathLike, timeout: float = -1) -> Iterator[None]:
 
 
 def home() -> Path:
-    """The reader's own folder: what has passed, and answers that were checked. It need not exist yet.
+    """The folder of the reader's progress and answers, which need not exist yet.
 
-    `.attention-course` in the reader's home, or what the variable COURSE_HOME names, such as a folder of a drive
-    that outlives a hosted notebook; a `~` at its beginning is the reader's home.
+    It is `~/.attention-course`, or the folder in the environment variable COURSE_HOME, such as one on a drive that
+    outlives a hosted notebook.
 
     Raises:
-        RuntimeError: the system knows no home.
+        RuntimeError: the home directory cannot be determined.
     """
     return Path(os.environ.get("COURSE_HOME") or "~/.attention-course").expanduser()
 
 
 @contextlib.contextmanager
 def private_write(path: str | os.PathLike) -> Iterator[Path]:
-    """As `atomic_write`, for a file in the reader's own folder: nobody else may read file and folders."""
+    """Like `atomic_write`, for a file in `home()`; only the user may read the file and its folders."""
     path = Path(path)
     for folder in reversed([parent for parent in path.parents if parent.is_relative_to(home())]):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What everything else runs on: seeds, the device, a model's mode.
+"""Seeds, the device, and context managers for a model's mode and device.
 
 It imports nothing else of the course. Seeds are taught in *Start here*.
 """
@@ -17,12 +17,10 @@ import torch
 
 
 def seed_everything(seed: int) -> None:
-    """Seed Python, NumPy and PyTorch, on every device.
-
-    Returns nothing, so that a cell may end with it and show nothing.
+    """Seed the random numbers of Python, NumPy and PyTorch, on every device.
 
     Args:
-        seed: a nonnegative integer below 2**32 (the range NumPy accepts).
+        seed: an integer from 0 to 2**32 - 1, the range of NumPy.
 
     Raises:
         TypeError: `seed` is not an integer.
@@ -33,13 +31,13 @@ def seed_everything(seed: int) -> None:
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed={seed} is out of range; use 0 <= seed < 2**32")
     random.seed(seed)
-    np.random.seed(seed)  # the old interface, which a learner may use
+    np.random.seed(seed)  # the global generator, which a reader's code may use
     torch.manual_seed(seed)
 
 
 @contextlib.contextmanager
 def own_random_numbers(seed: int = 0) -> Iterator[None]:
-    """In the block PyTorch's random numbers begin at `seed`; after it the caller's go on as if none had been drawn."""
+    """A block with PyTorch's generators seeded anew; after it they are in the state from before the block."""
     devices = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
     with torch.random.fork_rng(devices=devices):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would start the GPUs as well
@@ -49,14 +47,14 @@ def own_random_numbers(seed: int = 0) -> Iterator[None]:
 
 
 def best_device() -> torch.device:
-    """The GPU where there is one (under `torchrun` this process's own), else the CPU."""
+    """The GPU if there is one (under `torchrun` the one of this process), else the CPU."""
     if not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a notebook's kernel, where there is somebody to show things to."""
+    """Whether this code runs in the kernel of a notebook, where widgets can be shown."""
     if "ipykernel" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -65,21 +63,21 @@ def in_notebook() -> bool:
 
 
 class Module(Protocol):
-    """What is asked of any `torch.nn.Module`, for protocols of models."""
+    """The part of `torch.nn.Module` that protocols of models need."""
 
     def modules(self) -> Iterator[torch.nn.Module]:
-        """Itself and all inside."""
+        """The module itself and all its submodules."""
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
-        """All that is trained."""
+        """The parameters of all submodules."""
 
     def eval(self) -> object:
-        """Go to eval mode."""
+        """Set eval mode."""
 
 
 @contextlib.contextmanager
 def keeping_modes(model: Module) -> Iterator[Module]:
-    """After the block each module of the model is in the mode, train or eval, that it had before."""
+    """A block after which each submodule is in the mode, train or eval, that it had before."""
     modes = [(module, module.training) for module in model.modules()]
     try:
         yield model
@@ -90,10 +88,7 @@ def keeping_modes(model: Module) -> Iterator[Module]:
 
 @contextlib.contextmanager
 def evaluating(model: Module) -> Iterator[Module]:
-    """The model in eval mode while a block runs; then each of its modules in its own mode again.
-
-    A part that was frozen in eval mode inside a model in train mode stays so, also after an exception.
-    """
+    """A block with the model in eval mode; afterwards each submodule is in the mode that it had before."""
     with keeping_modes(model):
         model.eval()
         yield model
@@ -101,7 +96,7 @@ def evaluating(model: Module) -> Iterator[Module]:
 
 @contextlib.contextmanager
 def placed(model: torch.nn.Module, device: torch.device | str) -> Iterator[torch.nn.Module]:
-    """The model on a device while a block runs; then back on the one it came from."""
+    """A block with the model on a device; afterwards it is back on the device of its first parameter."""
     home = next(model.parameters(), torch.empty(0)).device
     try:
         yield model.to(device)

@@ -64,4 +64,4 @@ def network(name: str) -> nn.Module:
 @cache
 def words(side: str) -> Vocabulary:
     """Of both translators, "source" or "target"."""
-    return Vocabulary.of_tokens(bundle("translator_fr")["vocabularies"][side])
+    return Vocabulary.from_tokens(bundle("translator_fr")["vocabularies"][side])

@@ -25,7 +25,7 @@ def stored_pieces() -> everyday.Pieces:
     """The pieces that the stored translator reads and says."""
     words = load_model(everyday.NAME).vocabularies
     merges = [tuple(merge.split()) for merge in words["merges"]]
-    return everyday.Pieces(Subwords.of(words["tokens"], merges))
+    return everyday.Pieces(Subwords.from_merges(words["tokens"], merges))
 
 
 @pytest.mark.parametrize(

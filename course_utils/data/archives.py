@@ -1,25 +1,25 @@
-"""One file out of a .zip, a wheel or a .tar.gz, read or copied to a path of ours; nothing is unpacked by its name."""
+"""Reading one file of a .zip, wheel or .tar.gz archive without unpacking the rest."""
 
+import lzma
 import shutil
 import tarfile
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error)
-"""What reading a broken archive raises."""
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError)
+"""The exceptions of reading a damaged archive."""
 
 
 def read_member(archive: Path, *members: str) -> bytes:
     """The bytes of one file inside a .zip or .tar.gz archive; nothing is written to disk.
 
     Args:
-        members: names that the file may have, with slashes; the first that is there is read.
+        members: paths that the file may have in the archive, with slashes; the first that exists is read.
 
     Raises:
-        ValueError: the archive holds a member that would leave its folder (`../`, absolute), or is
-            damaged.
-        KeyError: no member has such a name; lists those that are there.
+        ValueError: the archive is damaged, or a path in it is absolute or contains `..`.
+        KeyError: no member has such a path; the message lists the first ten.
     """
     try:
         if zipfile.is_zipfile(archive):
@@ -35,10 +35,10 @@ def read_member(archive: Path, *members: str) -> bytes:
 
 
 def copy_member(archive: Path, member: str, path: Path) -> None:
-    """Copy one file out of a .zip archive, such as a wheel, to `path`; never whole in memory.
+    """Copy one file of a .zip archive, such as a wheel, to `path`, in pieces of 1 MiB.
 
     Raises:
-        ValueError, KeyError: as `read_member`.
+        ValueError, KeyError: see `read_member`.
     """
     try:
         with zipfile.ZipFile(archive) as file:
@@ -50,7 +50,7 @@ def copy_member(archive: Path, member: str, path: Path) -> None:
 
 
 def _member(archive: Path, names: list[str], wanted: tuple[str, ...]) -> str:
-    """The first of the wanted names that is there, as it is written in an archive that is harmless."""
+    """The first of the wanted paths that is in the archive, as it is spelled there, if no path leaves its folder."""
     written = {name.replace("\\", "/"): name for name in names}  # some programs of Windows write \
     for name in written:
         path = PurePosixPath(name)

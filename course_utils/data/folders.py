@@ -1,6 +1,5 @@
 """Photographs in one folder for each class, or in an archive of such folders, read into an `ImageSet`."""
 
-import lzma
 import os
 import tarfile
 import tempfile
@@ -88,7 +87,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
             else:
                 with tarfile.open(path) as archive:
                     archive.extractall(folder, filter="data")  # refuses both
-        except (*DAMAGED, lzma.LZMAError, OSError, RuntimeError) as error:
+        except (*DAMAGED, OSError, RuntimeError) as error:
             raise ValueError(f"{path.name} is no .zip or .tar that can be read: {error}") from error
         yield Path(folder)
 

@@ -1,4 +1,4 @@
-"""Images: read, look at, split and batch them.
+"""Images with classes: reading, splitting and batching.
 
 A subset of Fashion-MNIST is in data/fashion_mnist/; the full set comes through `registry`, or from your
 own folder. Taught in *Vision transformers*.
@@ -27,10 +27,10 @@ FASHION = (
     "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
 LARGEST = 50_000_000
-"""Pixels of an image that `read_image` opens."""
+"""The largest number of pixels of an image that `read_image` opens."""
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-"""What `read_image` opens; others of Pillow's many readers start programs or are seldom tested."""
+"""The formats that `read_image` opens; others of Pillow's readers start programs or are seldom tested."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ImageSet:
     Attributes:
         images: (n, channels, height, width), uint8.
         labels: (n,), int64.
-        classes: the names that labels count through.
+        classes: the name of each label.
     """
 
     images: Tensor
@@ -65,11 +65,11 @@ class ImageSet:
         return len(self.labels)
 
     def __getitem__(self, rows) -> "ImageSet":
-        """The images of these rows, a slice or a list of numbers, as a set of their own."""
+        """The set of some of the images, given by a slice, a list or a tensor of row numbers."""
         return ImageSet(self.images[rows], self.labels[rows], self.classes)
 
     def take(self, n: int, *, seed: int = 0) -> "ImageSet":
-        """n images, as many of each class as of the next (or one more), drawn without repetition.
+        """A random set of n images with equal numbers of each class, up to one, drawn without replacement.
 
         Raises:
             ValueError: a class has fewer images than its share.
@@ -89,7 +89,7 @@ class ImageSet:
         return self[torch.cat(rows)]
 
     def split(self, n: int, *, seed: int = 0) -> tuple["ImageSet", "ImageSet"]:
-        """The first n of a random order, and the rest: for training and validation.
+        """Two random parts, n images and the rest, for training and validation.
 
         Raises:
             ValueError: n leaves one of the parts empty.
@@ -105,7 +105,7 @@ class ImageSet:
 
 @dataclass(frozen=True)
 class ImageBatch:
-    """A batch as models take it.
+    """A batch of images and labels.
 
     Attributes:
         images: (batch, channels, height, width), float32, from -1 (black) to 1 (white).
@@ -116,21 +116,21 @@ class ImageBatch:
     labels: Tensor
 
     def to(self, device: torch.device | str) -> "ImageBatch":
-        """The same batch on another device."""
+        """The batch on another device."""
         return ImageBatch(self.images.to(device), self.labels.to(device))
 
 
 class ImageLoader(Loader):
-    """Batches of images, scaled to [-1, 1], in an order of its own that can be saved and resumed.
+    """A loader of images, scaled to [-1, 1].
 
     Args:
         data: the images.
         batch_size: images per batch.
         shuffle: False keeps the order, for evaluation.
-        augment: whether each image is moved, and mirrored with probability ½; for training only.
-        shift: largest move along each axis, in pixels; what comes in at the border is black.
-        mirror: False never mirrors: where left and right mean something.
-        seed: of the loader's own generator.
+        augment: whether each image is shifted at random, and mirrored with probability ½; for training only.
+        shift: largest shift along each axis, in pixels; the pixels that come in are black.
+        mirror: False never mirrors, for images such as digits.
+        seed: seed of the loader's own generators.
 
     Raises:
         ValueError: there are no images, `batch_size` is not positive, or `shift` is negative or as
@@ -157,10 +157,10 @@ class ImageLoader(Loader):
     def _batch(self, rows: list[int], generator: torch.Generator) -> ImageBatch:
         images = scaled(self.data.images[rows])
         if self.augment:
-            images = self._moved(images, generator)
+            images = self._shifted(images, generator)
         return ImageBatch(images, self.data.labels[rows])
 
-    def _moved(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _shifted(self, images: Tensor, generator: torch.Generator) -> Tensor:
         n, _, height, width = images.shape
         if self.mirror:
             mirrored = torch.rand(n, generator=generator) < 0.5
@@ -175,7 +175,7 @@ class ImageLoader(Loader):
 
 
 def scaled(images: Tensor) -> Tensor:
-    """uint8 from 0 to 255 → float32 from -1 to 1."""
+    """The images as float32 from -1 to 1, of uint8 from 0 to 255."""
     return images.float() / 127.5 - 1
 
 
@@ -193,15 +193,15 @@ def load_fashion_mnist(
 
     Args:
         split: "train" or "test".
-        full: False reads our subset of 10,000 + 2,000 images, with as many of each class; True the
-            whole set of 60,000 + 10,000, through the registry.
-        folder: with four IDX files of your own, with or without .gz; read instead. They may hold another set in
-            MNIST's format: digits, letters.
-        classes: names for the labels 0, 1, 2, … of your own files, such as `FASHION`; the numbers by default.
+        full: False reads the course's subset of 10,000 + 2,000 images, with equal numbers of each class; True the
+            whole set of 60,000 + 10,000, which `registry` downloads.
+        folder: a folder with four IDX files to read instead, with or without .gz: Fashion-MNIST or another set in
+            MNIST's format.
+        classes: names of the labels 0, 1, 2, … of the files in `folder`; the numbers by default.
 
     Raises:
-        ValueError: `split` is neither, a file is not what it should be, or a label has no name in `classes`.
-        FileNotFoundError: a file is missing; says which, and where it was looked for.
+        ValueError: `split` is another word, a file is damaged or no IDX file, or a label has no name in `classes`.
+        FileNotFoundError: a file is missing; the message says which, and in which folder.
     """
     names = {
         "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -230,13 +230,13 @@ def _existing(folder: Path, name: str) -> Path:
 
 
 def read_idx(path: str | Path) -> np.ndarray:
-    """An array from a file in IDX format, as MNIST's, compressed with gzip or not.
+    """The array of a file in MNIST's format IDX, compressed with gzip or not, as uint8.
 
-    Two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of axes, a 32-bit
-    size for each, then the elements.
+    The format: two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of axes, a 32-bit size
+    for each axis, then the elements. Source: https://yann.lecun.com/exdb/mnist/.
 
     Raises:
-        ValueError: the file is damaged, or no IDX file of bytes.
+        ValueError: the file is damaged, or is no IDX file of unsigned bytes.
     """
     path = Path(path)
     with path.open("rb") as file:
@@ -266,21 +266,21 @@ def read_idx(path: str | Path) -> np.ndarray:
 
 
 def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
-    """Any image as a model takes it: cut to a square in its middle, resized, on black.
+    """The pixels of an image, cut to a square in its middle, resized, with black in place of transparency.
 
     Args:
-        image: a path, the bytes of a file (what an upload gives), or a PIL image.
+        image: a path, the bytes of a file (as from an upload), or a PIL image.
         size: height and width of the result, in pixels.
         channels: 1 for gray, 3 for color.
 
     Returns:
-        (channels, size, size), uint8. Transparent parts become black; the orientation that a camera
-        noted is followed; 16 bits per pixel become 8; of a film the first picture is taken.
+        (channels, size, size), uint8. The image is turned as its EXIF orientation says, 16 bits per pixel become 8,
+        and the first frame of an animation is taken.
 
     Raises:
-        TypeError: neither path, nor bytes, nor PIL image.
-        ValueError: no image, a damaged or an empty one, more than 50 million pixels, or another
-            number of channels.
+        TypeError: `image` is neither a path, nor bytes, nor a PIL image.
+        ValueError: the file is no image, is damaged, or has no pixel or more than 50 million; or `channels` or `size`
+            is out of range.
         FileNotFoundError: there is no such file.
     """
     from PIL import Image, ImageOps
@@ -298,7 +298,7 @@ def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
 
 
 def _opened(image):
-    """The PIL image in RGBA, upright, after all that can be wrong with it."""
+    """The PIL image in RGBA, upright; all errors of reading it become a ValueError."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if isinstance(image, bytes | bytearray | memoryview):
@@ -317,12 +317,12 @@ def _opened(image):
                 source if isinstance(source, Image.Image) else Image.open(source, formats=FORMATS)
             )
         if not 0 < opened.width * opened.height <= LARGEST:
-            raise ValueError(_not_so_many(name, f"{opened.width} × {opened.height} pixels"))
+            raise ValueError(_pixel_limit(name, f"{opened.width} × {opened.height} pixels"))
         return _eight_bits(ImageOps.exif_transpose(opened)).convert("RGBA")
     except FileNotFoundError:
         raise
     except Image.DecompressionBombError as error:
-        raise ValueError(_not_so_many(name, "far too many pixels")) from error
+        raise ValueError(_pixel_limit(name, "far too many pixels")) from error
     except UnidentifiedImageError as error:
         raise ValueError(
             f"{name} is no image of a kind that can be read; PNG, JPEG, GIF, WebP, BMP and TIFF are"
@@ -331,12 +331,12 @@ def _opened(image):
         raise ValueError(f"{name} can't be read as an image: {error}") from error
 
 
-def _not_so_many(name: str, found: str) -> str:
+def _pixel_limit(name: str, found: str) -> str:
     return f"{name} has {found}; between 1 and {LARGEST // 1_000_000} million are taken"
 
 
 def _eight_bits(image):
-    """An image with 16 bits or more per pixel (scans, depth maps), from 0 to 255; others as they are."""
+    """An image with 16 bits or more per pixel (scans, depth maps), scaled to 0 to 255; others unchanged."""
     from PIL import Image
 
     if not image.mode.startswith(("I", "F")):

@@ -1,4 +1,4 @@
-"""What every loader does: batches in an order of its own that can be saved and resumed.
+"""The base class of loaders: shuffled batches, in an order that can be saved and resumed.
 
 Taught in *Bahdanau attention: learning to align*, where sentences are batched, and in *Training transformers*, where a
 training is resumed.
@@ -13,24 +13,23 @@ import torch
 from course_utils.arguments import check_positive
 
 POOL = 50
-"""Batches whose rows are sorted by length together: little padding, little order."""
+"""The number of batches whose rows are sorted by length together, for little padding and little order."""
 
 
 class Loader:
-    """Batches of rows, in passes over all of them.
+    """An iterable of batches of rows; each iteration is a pass over all rows.
 
-    Each pass draws from a generator of its own, made from the seed and the number of the pass: a
-    shuffled loader hands out another order each time, one that is not shuffled the same each time.
-    So passes may be left halfway or go on side by side, and none of them changes another.
+    Each pass has a random generator of its own, seeded with the loader's seed and the number of the pass: a shuffled
+    loader has another order in each pass, one that is not shuffled the same. So a pass may be left before its end, or
+    run beside another, without changing a later one.
 
-    A subclass gives the number of rows and `_batch`, and, where batches are more than chunks of a
-    random order, `_order`.
+    A subclass defines `_batch`, and `_order` unless batches are pieces of a random order.
 
     Args:
-        rows: how many things there are.
-        batch_size: things per batch.
+        rows: number of rows.
+        batch_size: rows per batch.
         shuffle: False keeps the order, for evaluation.
-        seed: of the loader's own generators, at least 0.
+        seed: seed of the loader's own generators, at least 0.
 
     Raises:
         ValueError: there is nothing to load, `batch_size` is not positive, or `seed` is negative.
@@ -46,6 +45,7 @@ class Loader:
         self._go_to(0, 0)
 
     def _go_to(self, number: int, position: int) -> None:
+        """Begin the next iteration in pass `number`, after its first `position` batches."""
         self._next_pass, self._handed_out = number, position
         self._progress = {"pass": number, "position": position}
 
@@ -54,7 +54,7 @@ class Loader:
         return -(-self.rows // self.batch_size)
 
     def __iter__(self) -> Iterator:
-        """A new pass over all rows; once after `load_state_dict`, the rest of the pass it names."""
+        """Begin the next pass; after `load_state_dict`, go on with the rest of the saved pass."""
         progress = self._progress = {"pass": self._next_pass, "position": self._handed_out}
         self._next_pass, self._handed_out = self._next_pass + 1, 0
         return self._rest_of(progress)
@@ -64,26 +64,28 @@ class Loader:
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
         generator, handed_out = torch.Generator().manual_seed(seed), progress["position"]
         for position, rows in enumerate(self._order(generator), start=1):
-            batch = self._batch(rows, generator)  # of each: making a batch may draw numbers
+            batch = self._batch(
+                rows, generator
+            )  # also of skipped ones, as it may draw random numbers
             if position > handed_out:
                 progress["position"] = position
                 yield batch
         progress.update({"pass": progress["pass"] + 1, "position": 0})
 
     def restart(self) -> None:
-        """Begin anew: the next pass is the first one again."""
+        """Begin the next iteration with the first pass."""
         self._go_to(0, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far the pass that was begun last has come, for a checkpoint."""
-        of_what = {name: getattr(self, name) for name in ("rows", "batch_size", "shuffle")}
-        return {"seed": self.seed, **self._progress, **of_what}
+        """The settings, and the number and position of the last pass that was begun, for a checkpoint."""
+        settings = {name: getattr(self, name) for name in ("rows", "batch_size", "shuffle")}
+        return {"seed": self.seed, **self._progress, **settings}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where another loader over the same things was.
+        """Go on from the state of another loader over the same rows.
 
         Raises:
-            ValueError: it had other rows, another batch size, or was shuffled where this one is not.
+            ValueError: the saved loader had another number of rows, another batch size or another `shuffle`.
         """
         for name in ("rows", "batch_size", "shuffle"):
             if state.get(name) != getattr(self, name):
@@ -95,13 +97,13 @@ class Loader:
         self._go_to(state["pass"], state["position"])
 
     def _order(self, generator: torch.Generator) -> list[list[int]]:
-        """The rows of each batch of a pass."""
+        """The row numbers of each batch of a pass."""
         if not self.shuffle:
             return chunks(range(self.rows), self.batch_size)
         return chunks(torch.randperm(self.rows, generator=generator).tolist(), self.batch_size)
 
     def _order_by_length(self, lengths: Sequence, generator: torch.Generator) -> list[list[int]]:
-        """Batches of rows of similar length: sorted within pools, in a random order if shuffled."""
+        """Row numbers of batches of similar length: sorted within pools of batches, in random order if shuffled."""
         if not self.shuffle:
             return chunks(sorted(range(self.rows), key=lengths.__getitem__), self.batch_size)
         order = torch.randperm(self.rows, generator=generator).tolist()
@@ -111,10 +113,10 @@ class Loader:
         return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
     def _batch(self, rows: list[int], generator: torch.Generator):
-        """The batch of these rows."""
+        """The batch of these row numbers."""
         raise NotImplementedError
 
 
 def chunks(items: Sequence, size: int) -> list[list]:
-    """Runs of `size` items; the last may be shorter."""
+    """Consecutive pieces of `size` items; the last may be shorter."""
     return [list(items[start : start + size]) for start in range(0, len(items), size)]

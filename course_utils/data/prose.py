@@ -1,7 +1,6 @@
-"""Running text: subwords, windows, and batches for the ways to learn from text without labels.
+"""Text for language models: subwords, windows, and batches for next-token and masked-token prediction.
 
-The course's own English sentences, its own story, and Tiny Shakespeare through `registry`. Taught in
-*GPT*.
+Taught in *GPT* and *BERT and transfer*.
 """
 
 import json
@@ -18,25 +17,25 @@ from course_utils.data.translation import load_grammar, load_sentences
 from course_utils.files import data_path
 
 IGNORE = -100
-"""Target where nothing is asked; the value that PyTorch's cross-entropy leaves out."""
+"""The target of places without a loss: the default `ignore_index` of PyTorch's cross-entropy."""
 
 WORD_END = "␣"
-"""Stands at the end of each word, as a character of its own before the first merge."""
+"""The character at the end of each word."""
 
 LONGEST_WORD = 100_000
-"""Letters of a word that merges are learned from: the time grows with the square, and here it is some seconds."""
+"""Letters from which on a word is refused: the time to learn merges grows with their square, and is seconds here."""
 
 # Texts ------------------------------------------------------------------------------------------
 
 
 def load_english() -> list[str]:
-    """The course's English sentences, hand-written and generated, tokenized, each once, sorted."""
+    """The course's English sentences, hand-written and generated, sorted: tokens joined by spaces."""
     pairs = [*load_sentences("fr"), *load_grammar("fr")]
     return sorted({" ".join(pair.source) for pair in pairs})
 
 
 def load_story() -> list[str]:
-    """The sentences of the course's own story, data/prose/story.txt, tokenized."""
+    """The sentences of the course's own story, data/prose/story.txt: tokens joined by spaces."""
     tokens, sentences = [], []
     for token in tokenize(story_text()):
         tokens.append(token)
@@ -47,7 +46,7 @@ def load_story() -> list[str]:
 
 
 def story_text() -> str:
-    """The same story as it was written, a paragraph a line."""
+    """The text of the course's own story, one paragraph a line."""
     lines = data_path("prose/story.txt").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 
@@ -56,24 +55,24 @@ def story_text() -> str:
 
 
 class Subwords:
-    """A vocabulary of pieces of words, by byte-pair encoding; any text of known characters fits.
+    """A vocabulary of subwords, learned by byte-pair encoding (BPE).
 
     Sennrich, Haddow and Birch (2016), "Neural machine translation of rare words with subword units",
-    section 3.2; learned by the library `tokenizers`. The ids of the special tokens are those of every
-    vocabulary here (`<pad>`, `<unk>`, `<bos>`, `<eos>`), then `MASK`.
+    section 3.2; computed by the package `tokenizers`. The first ids are those of the special tokens
+    (`<pad>`, `<unk>`, `<bos>`, `<eos>`) and `<mask>`.
 
     Args:
-        texts: to learn the merges from: the *training* data only.
-        size: number of tokens at most, special tokens and characters included.
+        texts: the training data, from which the merges are learned.
+        size: the largest number of tokens, special tokens and characters included.
 
     Attributes:
         tokens: all tokens, by id.
-        unwritten: ids that no text continues with: `<pad>`, `<bos>` and `<mask>`.
-        merges: pairs of pieces, in the order in which they were merged.
+        unwritten: ids that a model must not generate: `<pad>`, `<bos>` and `<mask>`.
+        merges: pairs of subwords, in the order in which they were merged.
 
     Raises:
-        TypeError: `texts` is a `str`, not a list of them.
-        ValueError: there is no text, a word is longer than `LONGEST_WORD`, or `size` leaves no room for the characters.
+        TypeError: `texts` is a `str`, not a list of texts.
+        ValueError: `texts` is empty, a word has `LONGEST_WORD` letters or more, or `size` is smaller than needed.
     """
 
     unwritten = (PAD, BOS, MASK)
@@ -108,8 +107,8 @@ class Subwords:
         self.merges = [tuple(merge) for merge in merges]
 
     @classmethod
-    def of(cls, tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> "Subwords":
-        """The subwords that were learned elsewhere: their `tokens` and `merges`."""
+    def from_merges(cls, tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> "Subwords":
+        """Subwords with these attributes `tokens` and `merges`, learned elsewhere."""
         from tokenizers import Tokenizer, models, pre_tokenizers
 
         subwords = cls.__new__(cls)
@@ -126,19 +125,19 @@ class Subwords:
         return f"Subwords({len(self)} tokens)"
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text's pieces, without `<bos>` and `<eos>`; an unknown character is `UNK`."""
+        """The ids of a text, without `<bos>` and `<eos>`; an unknown character becomes `UNK`."""
         return self._tokenizer.encode(_marked(text)).ids
 
     def sentence(self, text: str) -> list[int]:
-        """The ids between `<bos>` and `<eos>`: what models read and write."""
+        """The ids of a text, with `<bos>` and `<eos>` around them."""
         return [BOS, *self.encode(text), EOS]
 
     def pieces(self, text: str) -> list[str]:
-        """A text's pieces in letters; one that ends a word ends in "␣"."""
+        """The subwords of a text; the last one of a word ends in "␣"."""
         return [self.tokens[index] for index in self.encode(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text, words separated by spaces; `<pad>`, `<bos>` and `<eos>` are left out, `<mask>` is not."""
+        """The text of ids, without `<pad>`, `<bos>` and `<eos>`; words are separated by spaces."""
         pieces = []
         for index in ids:
             if index in (UNK, MASK):
@@ -149,15 +148,17 @@ class Subwords:
 
 
 def _marked(text: str) -> str:
-    """Words and punctuation marks, each with its end marked, separated by spaces."""
+    """The tokens of a text, each with `WORD_END` after it, joined by spaces."""
     return " ".join(token + WORD_END for token in tokenize(text.replace(WORD_END, " ")))
 
 
 def cut_windows(ids: Sequence[int], length: int) -> list[list[int]]:
-    """Windows that ask for each token of a text once: `length` + 1 ids, the last one shared.
+    """Consecutive windows of `length` + 1 ids; the last id of one is the first of the next.
+
+    So each id but the first is a target once. A rest that is shorter than a window is left out.
 
     Raises:
-        ValueError: the text is shorter than a window.
+        ValueError: `ids` has fewer than `length` + 1, or `length` is not positive.
     """
     check_positive(length=length)
     if len(ids) < length + 1:
@@ -173,12 +174,12 @@ def cut_windows(ids: Sequence[int], length: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class TextBatch:
-    """What a model reads and what it is asked.
+    """A batch of texts and targets.
 
     Attributes:
-        tokens: (batch, length) ids, padded on the right.
-        lengths: (batch,) numbers of real tokens.
-        targets: (batch, length) ids asked for; `IGNORE` where nothing is.
+        tokens: (batch, length), input ids, padded on the right.
+        lengths: (batch,), numbers of input ids without padding.
+        targets: (batch, length), target ids; `IGNORE` at places without a loss.
     """
 
     tokens: Tensor
@@ -191,29 +192,32 @@ class TextBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Number of tokens asked for."""
+        """The number of targets."""
         return int((self.targets != IGNORE).sum())
 
 
 Objective = Callable[[Tensor, Tensor, torch.Generator], TextBatch]
-"""(ids (batch, length), lengths (batch,), generator) → what is read and what is asked."""
+"""(ids (batch, length), lengths (batch,), generator) → inputs and targets."""
 
 
 def next_token(ids: Tensor, lengths: Tensor, generator: torch.Generator) -> TextBatch:
-    """Every token asks for the one after it: GPT's objective."""
+    """The objective of GPT: the target of each token is the next one."""
     return TextBatch(ids[:, :-1], lengths - 1, _real_targets(ids, lengths)[:, 1:])
 
 
 def masked_token(vocab_size: int, *, share: float = 0.15) -> Objective:
-    """A few tokens are asked for, and mostly hidden: BERT's objective.
+    """The objective of BERT: some tokens are targets, and most of those are masked in the input.
 
-    In each row, `share` of the tokens, and at least one, are picked. Of those, 80 % become `<mask>`,
-    10 % a random token, and 10 % stay (Devlin et al., 2019, section 3.1). Special tokens are never
-    picked.
+    In each row, `share` of the tokens, and at least one, are targets. In the input 80 % of them become `<mask>`,
+    10 % a random token, and 10 % stay (Devlin et al., 2019, section 3.1). Special tokens are never targets.
+
+    Args:
+        vocab_size: number of tokens, special tokens included.
+        share: the fraction of the tokens that are targets.
 
     Raises:
-        ValueError: `share` is not in (0, 1], or the vocabulary has special tokens only; when called,
-            a row has special tokens only.
+        ValueError: `share` is not in (0, 1], or the vocabulary has special tokens only; or, when the objective is
+            called, a row has special tokens only.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share={share}; 0 < share <= 1 is needed")
@@ -241,17 +245,17 @@ def _real_targets(ids: Tensor, lengths: Tensor) -> Tensor:
 
 
 class TextLoader(Loader):
-    """Batches of sentences or windows of similar length under an objective.
+    """A loader of sentences or windows of similar length, with the inputs and targets of an objective.
 
-    Each pass shuffles as `PairLoader` does. What the objective draws, it draws from the loader's
-    generator: anew in each pass of a shuffled loader, the same in each pass of one that is not.
+    Each pass shuffles as `PairLoader` does. The objective draws from the generator of the pass: other numbers in each
+    pass of a shuffled loader, the same in each pass of one that is not shuffled.
 
     Args:
         sequences: ids of sentences (`Subwords.sentence`) or of windows (`cut_windows`).
         objective: `next_token` or `masked_token(vocab_size)`.
         batch_size: sequences per batch.
         shuffle: False keeps them sorted by length, for evaluation.
-        seed: of the loader's own generator.
+        seed: seed of the loader's own generators.
 
     Raises:
         ValueError: there are no sequences, one has fewer than two ids, or `batch_size` is not positive.

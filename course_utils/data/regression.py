@@ -1,4 +1,4 @@
-"""Small data drawn from formulas, for kernel regression. Taught in *Kernel regression*."""
+"""Noisy observations of a known function, for *Kernel regression*."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From a line of text to token ids: tokenizing, vocabularies with fixed special tokens, padding.
+"""Tokenization, vocabularies with fixed special tokens, and padding.
 
 Taught in *Bahdanau attention: learning to align*.
 """
@@ -18,23 +18,20 @@ PAD, UNK, BOS, EOS = range(4)
 """Ids of the special tokens in every vocabulary."""
 
 MASK = len(SPECIALS)
-"""Id of `<mask>` in every set of subwords: it follows the special tokens."""
+"""Id of `<mask>` in every `Subwords`, after the special tokens."""
 
 _SPACES = re.compile(r"[\s\u00a0\u202f]+")
 _PUNCTUATION = re.compile(r"([.,!?;:…¿¡\"«»()])")
 
 
 def normalize(text: str) -> str:
-    """Lower case, each letter with its accent as one character, plain spaces and straight apostrophes.
-
-    A byte-order mark, with which some editors begin a file, is left out.
-    """
+    """The text in lower case and in Unicode's form NFC, with plain spaces and apostrophes and no byte-order mark."""
     lower = text.replace("\ufeff", "").replace("’", "'").lower()
     return _SPACES.sub(" ", unicodedata.normalize("NFC", lower)).strip()
 
 
 def tokenize(text: str) -> list[str]:
-    """Split into words and punctuation marks; apostrophes stay inside their word (i'm, j'ai).
+    """The words and punctuation marks of a text; an apostrophe stays in its word (i'm, j'ai).
 
     >>> tokenize("Go!")
     ['go', '!']
@@ -43,11 +40,11 @@ def tokenize(text: str) -> list[str]:
 
 
 class Vocabulary:
-    """Tokens and their ids: the special tokens first, then by falling frequency.
+    """A mapping between tokens and ids: special tokens first, then by descending frequency.
 
     Args:
-        sentences: tokenized sentences, of the *training* data only.
-        min_freq: tokens that are rarer become `<unk>`.
+        sentences: tokenized sentences of the training data.
+        min_freq: the smallest count with which a token gets an id; rarer ones become `<unk>`.
 
     Raises:
         TypeError: `sentences` or one of them is a `str`, which would give a vocabulary of letters.
@@ -69,11 +66,11 @@ class Vocabulary:
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
     @classmethod
-    def of_tokens(cls, tokens: Sequence[str]) -> "Vocabulary":
-        """The vocabulary with these `tokens`, in the order of their ids, as another one gave them.
+    def from_tokens(cls, tokens: Sequence[str]) -> "Vocabulary":
+        """The vocabulary whose attribute `tokens` is this one, in the order of ids.
 
         Raises:
-            ValueError: they do not begin with the special tokens, or one is there twice.
+            ValueError: the tokens do not begin with the special tokens, or one occurs twice.
         """
         if tuple(tokens[: len(SPECIALS)]) != SPECIALS or len(set(tokens)) < len(tokens):
             raise ValueError(f"tokens begin with {', '.join(SPECIALS)}, and each is there once")
@@ -92,11 +89,11 @@ class Vocabulary:
         return f"Vocabulary({len(self)} tokens)"
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Ids; an unknown token becomes `UNK`."""
+        """The ids of tokens; an unknown token becomes `UNK`."""
         return [self._ids.get(token, UNK) for token in tokens]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Tokens up to the first `<eos>`, without padding and `<bos>`.
+        """The tokens of ids up to the first `<eos>`, without `<pad>` and `<bos>`.
 
         Raises:
             ValueError: an id is outside the vocabulary.
@@ -113,7 +110,7 @@ class Vocabulary:
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Ids (batch, longest) filled up with `PAD`, and the lengths (batch,)."""
+    """Ids (batch, longest), padded on the right with `PAD`, and lengths (batch,), both int64."""
     lengths = [len(sequence) for sequence in sequences]
     longest = max(lengths)
     padded = [[*sequence, *[PAD] * (longest - len(sequence))] for sequence in sequences]

@@ -1,4 +1,4 @@
-"""Sentence pairs: read, split, encode and batch them.
+"""Sentence pairs for translation: reading, splitting, encoding and batching.
 
 The course's own files are in data/translation/; the Tatoeba archives come through `registry`. Taught in
 *Bahdanau attention: learning to align*.
@@ -25,11 +25,11 @@ TATOEBA = {"fr": "fra", "es": "spa"}  # as in `fra-eng` of the registry, and `fr
 
 @dataclass(frozen=True)
 class Pair:
-    """A sentence and its translation, tokenized.
+    """A tokenized sentence and its translation.
 
     Attributes:
         source, target: tokens.
-        alignment: gold links (source position, target position), where they are known.
+        alignment: gold links (source position, target position), or None if unknown.
     """
 
     source: tuple[str, ...]
@@ -38,12 +38,12 @@ class Pair:
 
 
 def load_sentences(language: str) -> list[Pair]:
-    """The course's hand-written everyday sentences with every translation given, English → `language`.
+    """The course's hand-written everyday sentences, English → `language`; one pair for each translation.
 
     Raises:
         ValueError: `language` is neither "fr" nor "es".
     """
-    column = 1 + _checked(language)
+    column = 1 + _language_index(language)
     pairs = []
     for row in _file_rows("sentences.tsv"):
         for translation in row[column].split(" | "):
@@ -57,7 +57,7 @@ def load_grammar(language: str) -> list[Pair]:
     Raises:
         ValueError: `language` is neither "fr" nor "es".
     """
-    _checked(language)
+    _language_index(language)
     return [
         Pair(tuple(source.split()), tuple(target.split()), parse_alignment(links))
         for source, target, links in _file_rows(f"grammar_{language}.tsv")
@@ -65,7 +65,7 @@ def load_grammar(language: str) -> list[Pair]:
 
 
 def parse_alignment(text: str) -> frozenset[tuple[int, int]]:
-    """Links in Pharaoh format, "0-0 1-2": source position, hyphen, target position.
+    """The links of an alignment in Pharaoh format, such as "0-0 1-2": source position, hyphen, target position.
 
     Raises:
         ValueError: a link is not two whole numbers.
@@ -80,20 +80,19 @@ def parse_alignment(text: str) -> frozenset[tuple[int, int]]:
 
 
 def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
-    """Real sentence pairs, English → `language`, from the archives at manythings.org/anki.
+    """The sentence pairs of an archive at manythings.org/anki, English → `language`.
 
-    They are made from Tatoeba's sentences, CC BY 2.0 FR: name both where you show them. The archive
-    comes through `registry`; it is downloaded at the first call, unless it lies in the cache.
+    The archives are made from Tatoeba's sentences, CC BY 2.0 FR: name both where you show them. `registry` downloads
+    the archive at the first call, unless it is in the cache.
 
     Args:
-        max_tokens: drop pairs with a longer side.
+        max_tokens: leave out pairs with a longer sentence; None keeps all.
 
     Raises:
-        ValueError: `language` is neither "fr" nor "es", or the archive is not what it should be.
-        DataUnavailable: the archive is not in the cache and can't be downloaded; the message says
-            where to put it by hand.
+        ValueError: `language` is neither "fr" nor "es", or the archive is damaged.
+        DataUnavailable: the archive is not in the cache and can't be downloaded; the message says where to put it.
     """
-    _checked(language)
+    _language_index(language)
     short = TATOEBA[language]
     archive = fetch(f"{short}-eng")
     text = read_member(archive, f"{short}.txt", f"{short}-eng/{short}.txt").decode("utf-8")
@@ -106,7 +105,7 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
     return pairs
 
 
-def _checked(language: str) -> int:
+def _language_index(language: str) -> int:
     if language not in LANGUAGES:
         raise ValueError(f"language={language!r} is unknown; choose one of {', '.join(LANGUAGES)}")
     return list(LANGUAGES).index(language)
@@ -118,7 +117,7 @@ def _file_rows(name: str) -> Iterator[list[str]]:
 
 
 def _rows(name: str, lines: Iterable[str], *, columns: int, notes: bool) -> Iterator[list[str]]:
-    """Tab-separated rows; where there are notes, they are lines that begin with #."""
+    """The fields of tab-separated lines without empty ones; with `notes`, lines that begin with # are left out, too."""
     for number, line in enumerate(lines, start=1):
         if not line.strip() or (notes and line.startswith("#")):
             continue
@@ -136,16 +135,18 @@ def _rows(name: str, lines: Iterable[str], *, columns: int, notes: bool) -> Iter
 def split_by_source(
     pairs: Sequence[Pair], sizes: Sequence[int], *, seed: int = 0
 ) -> list[list[Pair]]:
-    """Shuffle, then deal *source sentences* out, so that no two parts share one.
+    """A random split into parts that share no source sentence.
 
     Args:
-        sizes: numbers of source sentences for all parts but the first, which gets the rest.
+        pairs: the pairs; those with the same source come into the same part.
+        sizes: numbers of source sentences of all parts but the first, such as those for validation and test.
+        seed: of the random order.
 
     Returns:
-        The rest (for training), then a part for each size. A source's translations stay together.
+        The remaining pairs (for training), then a part for each size.
 
     Raises:
-        ValueError: there are not enough source sentences to leave one for training.
+        ValueError: `sizes` leave no source sentence for training.
     """
     by_source: dict[tuple[str, ...], list[Pair]] = defaultdict(list)
     for pair in pairs:
@@ -169,14 +170,14 @@ def split_by_source(
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs as tensors, padded to the longest of the batch.
+    """A batch of sentence pairs, padded to the longest of the batch.
 
     Attributes:
         source: (batch, source length), ids, `<eos>` at the end.
-        source_lens: (batch,), real tokens of each source.
-        target_in: (batch, target length), ids that begin with `<bos>`: what the decoder reads.
-        target_out: (batch, target length), ids that end with `<eos>`: what it has to say.
-        target_lens: (batch,), real tokens of each target.
+        source_lens: (batch,), numbers of source ids without padding.
+        target_in: (batch, target length), ids that begin with `<bos>`: the decoder's input.
+        target_out: (batch, target length), ids that end with `<eos>`: the decoder's targets.
+        target_lens: (batch,), numbers of target ids without padding.
     """
 
     source: Tensor
@@ -191,12 +192,12 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Number of real target tokens, `<eos>` included."""
+        """The number of target ids without padding, `<eos>` included."""
         return int(self.target_lens.sum())
 
 
 def collate(encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:
-    """A batch from pairs of ids without special tokens."""
+    """The batch of pairs of source and target ids, which have no special tokens yet."""
     source, source_lens = pad([[*source, EOS] for source, _ in encoded])
     target_out, target_lens = pad([[*target, EOS] for _, target in encoded])
     target_in, _ = pad([[BOS, *target] for _, target in encoded])
@@ -204,17 +205,17 @@ def collate(encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:
 
 
 class PairLoader(Loader):
-    """Batches of pairs of similar length, in an order of its own that can be saved and resumed.
+    """A loader of sentence pairs of similar length.
 
-    Each pass shuffles the pairs, sorts them by length within pools of many batches, and shuffles the
-    batches: little padding, little order.
+    Each pass shuffles the pairs, sorts them by length within pools of many batches, and shuffles the batches, which
+    keeps padding short and the order random.
 
     Args:
-        pairs: to be encoded once, here.
-        source_vocab, target_vocab: made from the training data.
+        pairs: sentence pairs, which are encoded once.
+        source_vocab, target_vocab: vocabularies of the training data.
         batch_size: pairs per batch.
         shuffle: False keeps the pairs sorted by length, for evaluation.
-        seed: of the loader's own generator.
+        seed: seed of the loader's own generators.
 
     Raises:
         ValueError: there are no pairs, a sentence is empty, or `batch_size` is not positive.

@@ -1,7 +1,7 @@
-"""A live bar and curve while a model trains in Lab; one line elsewhere.
+"""The progress of a training: a bar and a loss curve in a notebook, one line at the end elsewhere.
 
-The bar is a widget, and its text in the saved notebook is fixed ("Training: 10 epochs"): nothing of
-it is left in a rendered page. First seen in *Bahdanau attention: learning to align*.
+The bar is a widget; in the saved notebook its text is always the same ("Training: 10 epochs"). First seen in
+*Bahdanau attention: learning to align*.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from course_utils.train.history import History
 
 
 class Silent:
-    """Where there is no notebook: nothing while training, one line at the end."""
+    """No bar, and one line at the end, for training outside a notebook."""
 
     def step(self, step: int, loss: float) -> None:
         """Called after each optimizer step."""
@@ -28,10 +28,10 @@ class Silent:
 
 
 class Mute(Silent):
-    """For all but one of the processes that train together."""
+    """No output at all."""
 
     def done(self, history: History) -> None:
-        """Nothing at all."""
+        """Print nothing."""
 
 
 class Live(Silent):
@@ -63,7 +63,7 @@ class Live(Silent):
         }
 
     def step(self, step: int, loss: float) -> None:
-        """Move the bar, and say the mean loss so far and the time left."""
+        """Move the bar, and show the mean loss of the epoch so far and the time left."""
         now = time.perf_counter()
         if now - self._last < self.MIN_INTERVAL:
             return
@@ -93,7 +93,7 @@ class Live(Silent):
 
 @contextlib.contextmanager
 def progress(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[Silent]:
-    """The bar that suits the place: live in a notebook, one line elsewhere, nothing if not `shown`."""
+    """A bar in a notebook, one line at the end elsewhere, or nothing if not `shown`."""
     if not shown:
         yield Mute()
         return

@@ -1,4 +1,4 @@
-"""Checkpoints are read only into the model they belong to. Taught in *Training transformers*."""
+"""Loading a checkpoint, after a check that it belongs to the model. Taught in *Training transformers*."""
 
 import os
 from pathlib import Path
@@ -8,16 +8,16 @@ from torch import nn
 
 
 def load_weights(model: nn.Module, state: dict[str, Any], path: str | os.PathLike) -> None:
-    """Put a checkpoint's weights into `model`.
+    """Load the weights of a checkpoint into `model`.
 
     Args:
-        model: gets the weights, if each has the shape that it has here.
-        state: what `torch.load(path, weights_only=True)` gave: `kind`, the class's name, and `model`,
-            its `state_dict()`.
-        path: where it came from, for the message.
+        model: the model that gets the weights.
+        state: the checkpoint, as `torch.load(path, weights_only=True)` returns it: `kind`, the name of the class, and
+            `model`, its `state_dict()`.
+        path: the checkpoint's file, for the message.
 
     Raises:
-        ValueError: they belong to another model; the first difference is named.
+        ValueError: names or shapes of the weights are not those of the model; the message has the first difference.
     """
     saved, own = state["model"], model.state_dict()
     problem = None

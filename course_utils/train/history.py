@@ -1,4 +1,4 @@
-"""What happened in a training, epoch by epoch: a frame, a picture, a line.
+"""The history of a training: losses and other measurements of each epoch.
 
 Taught in *Bahdanau attention: learning to align*, where the first network of the course is trained.
 """
@@ -9,13 +9,13 @@ from course_utils.figures import Picture, subplots
 
 
 class History:
-    """What happened, epoch by epoch.
+    """The measurements of each epoch of a training.
 
     Attributes:
-        rows: a dict per epoch with `epoch`, `step`, `train_loss`, `val_loss`, `lr`, `grad_norm`
-            (the largest), `seconds`, `per_second` (tokens or images), and what `measure` returned.
+        rows: a dict per epoch with `epoch`, `step`, `train_loss`, `val_loss`, `lr` (of the last step), `grad_norm`
+            (the largest), `seconds`, `per_second` (tokens or images), and the entries of `measure`.
         stopped: why training ended: "finished", "interrupted" or "early".
-        per: what the losses are means over, such as "token"; None if the loss does not say.
+        per: the unit of the losses, such as "token"; None if the loss does not say.
     """
 
     def __init__(self, rows: list[dict[str, Any]] | None = None, *, per: str | None = None):
@@ -33,7 +33,7 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """Time in the training and validation loops."""
+        """The time in the training and validation loops, in seconds."""
         return sum(row["seconds"] for row in self.rows)
 
     def __len__(self) -> int:
@@ -49,10 +49,10 @@ class History:
         return f"History: {len(self)} epochs, {losses}, {self.seconds:.1f} s, {self.stopped}"
 
     def plot(self, *, alt: str | None = None, logy: bool = False) -> Picture:
-        """Training and validation loss over the epochs.
+        """A plot of the training and validation loss over the epochs.
 
         Args:
-            alt: the picture in a sentence; by default what it shows and over how many epochs.
+            alt: alternative text, a sentence that describes the plot.
             logy: use a logarithmic axis for the losses.
         """
         epochs = [row["epoch"] for row in self.rows]

@@ -1,4 +1,4 @@
-"""Schedules: the learning rate over the steps, as a factor on its peak. Taught in *Training transformers*."""
+"""Schedules of the learning rate, as factors of its peak. Taught in *Training transformers*."""
 
 import math
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from course_utils.arguments import check_positive
 
 Schedule = Callable[[int], float]
-"""Step, from 1 on → factor on the learning rate."""
+"""Step, from 1 on → factor of the learning rate."""
 
 
 def constant() -> Schedule:
-    """The same rate at every step."""
+    """A factor of 1 at every step."""
     return lambda step: 1.0
 
 
 def inverse_sqrt(warmup: int) -> Schedule:
-    """Rise linearly to 1 over `warmup` steps, then fall as 1/√step.
+    """A linear rise to 1 over `warmup` steps, then a fall as 1/√step.
 
     Vaswani et al. (2017), section 5.3, up to the factor that makes the peak 1: their peak rate is
     (embed_dim · warmup)^(-1/2).
@@ -28,7 +28,7 @@ def inverse_sqrt(warmup: int) -> Schedule:
 
 
 def warmup_decay(warmup: int, total: int) -> Schedule:
-    """Rise linearly to 1 over `warmup` steps, then fall linearly to 0 just after step `total`.
+    """A linear rise to 1 over `warmup` steps, then a linear fall to 0 at step `total` + 1.
 
     Raises:
         ValueError: not 0 <= warmup < total.
@@ -45,10 +45,10 @@ def warmup_decay(warmup: int, total: int) -> Schedule:
 
 
 def warmup_hold_decay(warmup: int, decay: int, total: int) -> Schedule:
-    """Rise linearly to 1 over `warmup` steps, hold it, then fall linearly to 0 over the last `decay` of `total`.
+    """A linear rise to 1 over `warmup` steps, a plateau, and a linear fall to 0 over the last `decay` of `total` steps.
 
     Raises:
-        ValueError: the rise and the fall do not fit in.
+        ValueError: `warmup` or `decay` is negative, or they add up to more than `total`.
     """
     if min(warmup, decay) < 0 or warmup + decay > total:
         raise ValueError(f"warmup={warmup} and decay={decay} do not fit in total={total}")

@@ -1,4 +1,4 @@
-"""Training: one loop that can be watched, stopped, saved, resumed and trusted.
+"""The training loop of the course: epochs, validation, checkpoints, and an end by an interrupt.
 
 Taught in *Training transformers*; used from *Bahdanau attention: learning to align* on.
 """

@@ -293,7 +293,7 @@ def pieces_per_letter(texts: Sequence[str]) -> float:
     """How many pieces of the live GPT a letter of some sentences is, each with its end."""
     vocabularies = load_model("gpt").vocabularies
     merges = [tuple(merge.split(" ")) for merge in vocabularies["merges"]]
-    subwords = Subwords.of(vocabularies["tokens"], merges)
+    subwords = Subwords.from_merges(vocabularies["tokens"], merges)
     return sum(len(subwords.encode(text)) + 1 for text in texts) / sum(len(t) + 1 for t in texts)
 
 

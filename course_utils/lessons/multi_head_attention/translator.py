@@ -28,7 +28,7 @@ def everyday_translator() -> tuple[Transformer, Subwords]:
     model.load_state_dict(checkpoint.state)
     words = checkpoint.vocabularies
     merges = [tuple(merge.split()) for merge in words["merges"]]
-    return model.eval(), Subwords.of(words["tokens"], merges)
+    return model.eval(), Subwords.from_merges(words["tokens"], merges)
 
 
 @dataclass(frozen=True)

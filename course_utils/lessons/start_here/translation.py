@@ -38,7 +38,7 @@ class Trace:
 @cache
 def _translator() -> tuple[Transformer, Vocabulary, Vocabulary]:
     packed = bundle("translator_fr")
-    english, french = map(Vocabulary.of_tokens, packed["vocabularies"].values())
+    english, french = map(Vocabulary.from_tokens, packed["vocabularies"].values())
     return network_of(Transformer, packed), english, french
 
 

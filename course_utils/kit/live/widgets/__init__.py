@@ -290,7 +290,9 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
         raise ValueError(f"temperature={temperature!r}; 0 to 2 is needed")
     model = bundle("gpt")
     words, most = model["vocabularies"], model["config"]["max_len"]
-    subwords = Subwords.of(words["tokens"], [tuple(merge.split()) for merge in words["merges"]])
+    subwords = Subwords.from_merges(
+        words["tokens"], [tuple(merge.split()) for merge in words["merges"]]
+    )
     if (count := 1 + len(subwords.encode(prompt))) > most:
         raise ValueError(
             f"prompt={prompt!r} has {count} tokens with the <eos> before it; the model reads at most {most}, "
