@@ -292,12 +292,12 @@ FIVE = _check("five")
 
 
 @FIVE.must("it can be called", hint="write a function")
-def _(candidate):
+def can_be_called(candidate):
     candidate()
 
 
 @FIVE.must("it gives 5", hint="count your fingers")
-def _(candidate):
+def gives_5(candidate):
     expect(candidate() == 5, f"it gives {candidate()}")
 
 
@@ -336,7 +336,7 @@ def test_the_hints_of_a_property_are_the_paragraphs_of_its_docstring():
     check = Check()
 
     @check.must("it gives 5")
-    def _(candidate):
+    def gives_5(candidate):
         """Count your
         fingers.
 

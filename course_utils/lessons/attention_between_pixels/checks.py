@@ -28,7 +28,7 @@ def _is_not(answer, mistaken, reason):
 
 
 @non_local_means.must("returns pictures of the same shape")
-def _(candidate):
+def returns_pictures_of_same_shape(candidate):
     """Which keys does `smooth` get? It needs one key for each pixel, so (pictures, pixels, 9).
 
     `unfold` gives a column for each pixel. Which two axes do we have to exchange?
@@ -42,7 +42,7 @@ def _(candidate):
 
 
 @non_local_means.must("keeps the pictures of a batch apart")
-def _(candidate):
+def keeps_pictures_of_batch_apart(candidate):
     """Which pixels are along the axis of the softmax? Only those of one picture should be.
 
     `F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?
@@ -54,7 +54,7 @@ def _(candidate):
 
 
 @non_local_means.must("leaves an even picture as it is")
-def _(candidate):
+def leaves_even_picture_as_it_is(candidate):
     """Over which axis is your softmax? The weights of each pixel have to sum to 1."""
     even = torch.full((1, 5, 5), 0.25)
     expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
@@ -66,7 +66,7 @@ def _(candidate):
 
 
 @non_local_means.must("continues a picture at its edges with its own pixels, not with zeros")
-def _(candidate):
+def continues_edges_with_own_pixels_not_zeros(candidate):
     """What does a patch in a corner contain where there is no pixel? Look at the mode of the padding.
 
     Is the middle of the picture wrong as well? Then look at the keys. Do you divide them by the width?
@@ -95,7 +95,7 @@ def _(candidate):
 
 
 @non_local_means.must("weights a pixel far away like one nearby if its patch is the same")
-def _(candidate):
+def weights_pixels_by_their_patch_not_their_place(candidate):
     """Does a key contain the place of its pixel? It should hold the nine numbers of the patch, and no more."""
     near, far = torch.zeros(2, 1, 9, 9)
     near[0, 2, 2], near[0, 2, 5] = 1.0, 1.5
@@ -105,7 +105,7 @@ def _(candidate):
 
 
 @non_local_means.must("divides the difference of two patches by the width")
-def _(candidate):
+def divides_difference_of_two_patches_by_width(candidate):
     """Where does the width come in? Do two patches by hand: divide each of the nine differences by the width, square,
     add, and halve the sum.
 
@@ -118,7 +118,7 @@ def _(candidate):
 
 
 @non_local_means.must("works for other sizes, and for pictures that are not square")
-def _(candidate):
+def works_for_other_sizes_and_for_pictures_that_are_not_square(candidate):
     """Is a size written into your code? Take each of them from the pictures."""
     pictures = torch.rand(3, 4, 7)
     expected = pixels.non_local_means(pictures, 0.7)
@@ -168,19 +168,19 @@ def _agrees(candidate, num_heads, width, what):
 
 
 @fixed_heads.must("turns (batch, 3 · channels, pixels) into (batch, channels, pixels)")
-def _(candidate):
+def has_a_third_of_the_channels(candidate):
     """Are the heads joined again? They have to return to the axis of the channels, which they came from."""
     expect_shape(candidate(torch.randn(2, 36, 10), 3), (2, 12, 10))
 
 
 @fixed_heads.must("equals attention over all pixels with one head")
-def _(candidate):
+def equals_attention_over_all_pixels_with_one_head(candidate):
     """What did you change besides the bug? One head was right before, so compare with the buggy version."""
     _agrees(candidate, 1, 8, "one head")
 
 
 @fixed_heads.must("keeps the pictures of a batch apart")
-def _(candidate):
+def heads_keep_pictures_of_batch_apart(candidate):
     """Which numbers belong to one picture? Only the axes after the first, so no reshape may reach into the batch."""
     qkv = torch.randn(2, 36, 5)
     changed = torch.stack([qkv[0], qkv[1] + 1])
@@ -189,7 +189,7 @@ def _(candidate):
 
 
 @fixed_heads.must("takes the values of head 0 from the first channels of the last third")
-def _(candidate):
+def takes_values_of_head_0_from_first_channels_of_last_third(candidate):
     """Which of your 12 channels are the values of head 0? Write down all 12, for two heads: queries, keys and values.
 
     `qkv` is cut into thirds and into heads. Which of the two cuts has to come first?
@@ -201,7 +201,7 @@ def _(candidate):
 
 
 @fixed_heads.must("equals the heads one by one, for 2, 3 and 6 heads")
-def _(candidate):
+def equals_heads_one_by_one(candidate):
     """Which channels become the queries of head 1? Print them, and check that the scale is 1/√head_dim."""
     for num_heads in (2, 3, 6):
         _agrees(candidate, num_heads, 12, f"{num_heads} heads")

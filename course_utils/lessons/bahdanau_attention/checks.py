@@ -46,7 +46,7 @@ _AVERAGED = (
 
 
 @my_context.must("gives a context (batch, 2d) and weights (batch, tokens)")
-def _(candidate):
+def gives_context_and_weights(candidate):
     """A query (b, d) meets keys (b, m, d). Which axis does it lack? Write the shape beside each of your lines, up to
     the scores (b, m).
 
@@ -67,7 +67,7 @@ def _(candidate):
 
 
 @my_context.must("gives each sentence weights that sum to 1")
-def _(candidate):
+def gives_each_sentence_weights_that_sum_to_1(candidate):
     """Over which axis is your softmax? The tokens of one sentence share the 1."""
     _, weights = _two(candidate(*_drawn()))
     hint = "The mask is True at real tokens. Which scores did you overwrite?"
@@ -82,7 +82,7 @@ def _(candidate):
 
 
 @my_context.must("gives the weights 0.080, 0.368, 0.552 and the context 0.97, as we did by hand")
-def _(candidate):
+def gives_weights_and_context_of_example_by_hand(candidate):
     """What happens to the sum of query and key before it meets w? Look at the columns of the table in the first
     section.
 
@@ -107,7 +107,7 @@ def _(candidate):
 
 
 @my_context.must("gives padding no weight")
-def _(candidate):
+def gives_padding_no_weight(candidate):
     """Where does the mask come in? If you set a score to 0, its exponential is still 1.
 
     Forbidden scores become −∞ before the softmax, and `~mask` is True at the padding.
@@ -119,7 +119,7 @@ def _(candidate):
 
 
 @my_context.must("averages the memory, not the keys")
-def _(candidate):
+def averages_memory_not_keys(candidate):
     """What is the context an average of? The keys are for comparing only; the values are what they were projected
     from.
     """
@@ -132,7 +132,7 @@ def _(candidate):
 @my_context.must(
     "gives the right weights, context and gradients for three sentences of different lengths"
 )
-def _(candidate):
+def handles_sentences_of_different_lengths(candidate):
     """Which of the steps differs from the drawing? Go through them in order: score, mask, normalize, mix."""
     query, keys, memory, mask, w = _drawn(6)
     expected = attend(query, keys, memory, mask, w)
@@ -186,7 +186,7 @@ def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, 
 
 
 @fixed_memory.must("gives the memory (batch, tokens, 2d) and the last states (batch, 2d)")
-def _(candidate):
+def gives_memory_and_last_states(candidate):
     """What does the buggy version return? Keep its shapes: forwards and backwards are joined along the last axis."""
     (memory, begin), expected = _reads(candidate, 4, 2)
     expect_shape(memory, tuple(expected[0].shape))
@@ -194,7 +194,7 @@ def _(candidate):
 
 
 @fixed_memory.must("is right for a single sentence, and for a batch whose lengths fall")
-def _(candidate):
+def is_right_for_single_sentence_and_falling_lengths(candidate):
     """What did your change do to these? The buggy version has them right, so compare the two outputs."""
     for lengths in ((4,), (5, 3, 2)):
         (memory, begin), expected = _reads(candidate, *lengths)
@@ -206,7 +206,7 @@ def _(candidate):
 
 
 @fixed_memory.must("keeps row i of the memory for sentence i")
-def _(candidate):
+def keeps_row_of_memory_for_its_sentence(candidate):
     """In which order does the encoder read the sentences? Give them back in the order in which they came.
 
     If x[order] is sorted, sorted_x[order.argsort()] is in the old order.
@@ -217,7 +217,7 @@ def _(candidate):
 
 
 @fixed_memory.must("keeps row i of the last states for sentence i")
-def _(candidate):
+def keeps_row_of_last_states_for_its_sentence(candidate):
     """The memory is in order now. What else has a row for each sentence? Look at everything that you return."""
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
         (_, begin), expected = _reads(candidate, *lengths)
@@ -265,7 +265,7 @@ def _places(answer) -> list:
 
 
 @my_order.must("returns a list of places, one for each word")
-def _(candidate):
+def returns_list_of_places_one_for_each_word(candidate):
     """What does your rule return for a sentence of two words? It should be a list of two whole numbers.
 
     `sorted(range(len(words)), key=…)` sorts places by what you say about the word at a place.
@@ -276,7 +276,7 @@ def _(candidate):
 
 
 @my_order.must("uses each place from 0 to n − 1 once")
-def _(candidate):
+def uses_each_place_once(candidate):
     """Which place is missing? Places begin with 0, and a word that is there twice has two places.
 
     `words.index(word)` always finds the first of two equal words, so sort the places and not the words.
@@ -290,7 +290,7 @@ def _(candidate):
 
 
 @my_order.must("gives the same order for the same words")
-def _(candidate):
+def gives_same_order_for_same_words(candidate):
     """What would the translator have to know to guess a random order? Let the words decide.
 
     Leave out `random`, or seed it with the words.
@@ -301,7 +301,7 @@ def _(candidate):
 
 
 @my_order.must("writes most sentences in another order than French")
-def _(candidate):
+def writes_most_sentences_in_another_order_than_french(candidate):
     """Which sentences does your rule change? If it changes hardly any, the diagonal remains a good guess.
 
     Try it on a sentence of nine words, and look at the places.

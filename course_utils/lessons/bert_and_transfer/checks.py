@@ -47,7 +47,7 @@ def _masked(candidate, *options, size=SIZE):
 
 
 @fixed_masking.must("gives as targets the tokens that were there before")
-def _(candidate):
+def gives_as_targets_tokens_that_were_there_before(candidate):
     """When do you read the targets, before or after the ids change? Keep a copy of the ids first."""
     ids, _, targets = _masked(candidate)
     picked = targets != -100
@@ -64,7 +64,7 @@ fixed_masking.must_keep_inputs(
 
 
 @fixed_masking.must("changes no token whose target is -100")
-def _(candidate):
+def changes_no_token_without_a_target(candidate):
     """Which tokens may be masked or replaced? Only the picked ones, so both conditions need `picked`."""
     ids, tokens, targets = _masked(candidate)
     same = torch.equal(tokens[targets == -100], ids[targets == -100])
@@ -72,14 +72,14 @@ def _(candidate):
 
 
 @fixed_masking.must("picks 15 %, and of these masks 80 %, replaces 10 % and keeps 10 %")
-def _(candidate):
+def picks_masks_replaces_and_keeps_the_right_shares(candidate):
     """Do the three shares overlap? Write down which values of `fate` make a token random."""
     ids, tokens, targets = _masked(candidate)
     _expect_shares(ids, tokens, targets, 0.15)
 
 
 @fixed_masking.must("picks the share that it is given")
-def _(candidate):
+def picks_share_that_it_is_given(candidate):
     """Which number in your function is the share? Use the argument instead."""
     _expect_shares(*_masked(candidate, 0.5), 0.5)
 
@@ -98,7 +98,7 @@ def _expect_shares(ids, tokens, targets, expected):
 
 
 @fixed_masking.must("neither picks nor draws special tokens")
-def _(candidate):
+def neither_picks_nor_draws_special_tokens(candidate):
     """Which ids do ordinary tokens have? They are all above the id of the mask."""
     ids, tokens, targets = _masked(candidate)
     expect(bool((targets[ids <= MASK] == -100).all()), "a special token is picked")
@@ -115,7 +115,7 @@ def _(candidate):
 
 
 @fixed_masking.must("draws random tokens from all ordinary ones, anew for each place")
-def _(candidate):
+def draws_random_tokens_from_all_ordinary_ones(candidate):
     """Which is the smallest and which the largest id that may be drawn? Draw from all between, once for each place."""
     size = 12
     ids, tokens, targets = _masked(candidate, 0.5, size=size)
@@ -167,7 +167,7 @@ def _two_steps(layer, x):
 
 
 @my_lora.must("gives at the start what the linear layer gives")
-def _(candidate):
+def gives_at_start_what_linear_layer_gives(candidate):
     """Which of the two matrices may be zero, so that their product is? Let the other one begin at random, and keep
     the linear layer's output whole, bias included.
 
@@ -190,7 +190,7 @@ def _(candidate):
 
 
 @my_lora.must("trains only A and B, with rank · (inputs + outputs) parameters")
-def _(candidate):
+def trains_only_a_and_b(candidate):
     """Which parameters does your layer train? A and B have to be parameters, and the
     linear layer's parameters must need no gradient.
 
@@ -203,7 +203,7 @@ def _(candidate):
 
 
 @my_lora.must("learns from its first step on, and leaves the linear layer as it was")
-def _(candidate):
+def learns_from_first_step_and_leaves_linear_layer(candidate):
     """What is the gradient of B if A is zero? It is zero as well, so A and B can't both begin at zero.
 
     A begins at random, for instance `torch.randn(…)`, and B begins as zeros.
@@ -219,7 +219,7 @@ def _(candidate):
 
 
 @my_lora.must("lets each column of A and of B learn something of its own")
-def _(candidate):
+def lets_each_column_of_a_and_b_learn_its_own(candidate):
     """Do all columns of A begin alike? Then they get the same gradients and stay alike, so draw them at random."""
     _, _, layer = _layer(candidate)
     _two_steps(layer, torch.randn(6, 10))
@@ -230,7 +230,7 @@ def _(candidate):
 
 
 @my_lora.must("adds a linear change of the given rank, scaled by alpha / rank")
-def _(candidate):
+def adds_linear_change_of_given_rank_scaled_by_alpha_rank(candidate):
     """By which factor do you multiply x A Bᵀ? Add this to the linear layer's output, and no bias or activation.
 
     `self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).
@@ -257,7 +257,7 @@ def _(candidate):
 
 
 @my_lora.must("passes the gradient on to the layers below, through both parts")
-def _(candidate):
+def passes_gradient_on_to_layers_below_through_both_parts(candidate):
     """Which line keeps a gradient from passing? Look for `no_grad` or `detach`: the layers below have to learn as
     well.
     """

@@ -59,7 +59,7 @@ def _noisy(candidate, count=4, height=3, width=5, channels=1):
 
 
 @fixed_noisy.must("takes batches whose pictures are not as wide as the batch is long")
-def _(candidate):
+def takes_batches_of_any_length(candidate):
     """`alpha_bar[t]` has the shape (batch,). Along which axis of (batch, channels, height, width) does it broadcast?
     We want the first.
 
@@ -70,7 +70,7 @@ def _(candidate):
 
 
 @fixed_noisy.must("gives each picture its own step")
-def _(candidate):
+def gives_each_picture_its_own_step(candidate):
     """Does a picture have one level of noise, or does each of its columns have one? Look at a batch of 4 pictures of
     4 × 4 pixels.
     """
@@ -82,7 +82,7 @@ def _(candidate):
 
 
 @fixed_noisy.must("keeps the variance at 1")
-def _(candidate):
+def keeps_variance_at_1(candidate):
     """By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."""
     x, noise = torch.randn(2, 4, 1, 40, 40)
     answer = expect_shape(candidate(x, torch.full((4,), 2), noise, LEVELS), (4, 1, 40, 40))
@@ -93,7 +93,7 @@ def _(candidate):
 
 
 @fixed_noisy.must("gives the picture itself at step 0, and changes nothing it is given")
-def _(candidate):
+def gives_picture_itself_at_step_0(candidate):
     """Does a line work in place? `*=` and `+=` write into the caller's tensors."""
     x, noise = torch.randn(2, 3, 1, 4, 4)
     t = torch.zeros(3, dtype=torch.long)
@@ -130,7 +130,7 @@ def _compare(candidate, *levels, fresh=True, cut=False):
 
 
 @my_step_back.must("gives the guess of the clean picture in the last step, to b = 1")
-def _(candidate):
+def gives_guess_of_clean_picture_in_last_step(candidate):
     """What is left of the three terms at b = 1? Nothing of the noise, so only the guess.
 
     The guess is (x − √(1 − a) · noise) / √a, cut to −1 … 1.
@@ -140,7 +140,7 @@ def _(candidate):
 
 
 @my_step_back.must("gives guess and old noise their shares of level b")
-def _(candidate):
+def gives_guess_and_old_noise_their_shares_of_level_b(candidate):
     """By what is the guess multiplied at level b? By √b; the old noise gets the root of the variance that then
     remains for it.
 
@@ -151,7 +151,7 @@ def _(candidate):
 
 
 @my_step_back.must("gives the fresh noise the variance σ²")
-def _(candidate):
+def gives_fresh_noise_variance_sigma_squared(candidate):
     """By what is the fresh noise multiplied? σ² is a variance, so we need its root."""
     _compare(candidate, 0.3, 0.5)
     _compare(candidate, 0.6, 0.61)
@@ -160,7 +160,7 @@ def _(candidate):
 @my_step_back.must(
     "cuts the guess to −1 … 1, and takes the old noise that belongs to the cut guess"
 )
-def _(candidate):
+def clamps_guess_and_takes_noise_that_belongs_to_it(candidate):
     """Does your guess go beyond 1? No pixel is brighter than white, and `.clamp(-1, 1)` cuts it.
 
     After cutting, noise and guess no longer make up x. Which noise does? It is (x − √a · guess) / √(1 − a).
@@ -187,7 +187,7 @@ def _parts(batch=2, channels=8, pixels=6, tokens=3):
 
 
 @attend_to_words.must("gives one output for each pixel, (batch, pixels, channels)")
-def _(candidate):
+def gives_one_output_for_each_pixel(candidate):
     """Which axis of the scores belongs to the pixels? They are the queries, so the second to last; the words are the
     last.
     """
@@ -201,7 +201,7 @@ def _(candidate):
 
 
 @attend_to_words.must("gives each pixel the word's value if there is only one word")
-def _(candidate):
+def gives_each_pixel_words_value_if_there_is_only_one_word(candidate):
     """Along which axis do your weights sum to 1? The softmax of a single score is 1, so each pixel should copy the
     word.
     """
@@ -212,7 +212,7 @@ def _(candidate):
 @attend_to_words.must(
     "equals scaled dot-product attention with one head, where pixels ask and words answer"
 )
-def _(candidate):
+def equals_scaled_dot_product_attention_with_one_head(candidate):
     """By what do you divide the scores? It should be the root of the number of channels of a head.
 
     Softmax over the words, then the weighted mean of the words' values.
@@ -222,7 +222,7 @@ def _(candidate):
 
 
 @attend_to_words.must("runs several heads in parallel, each on its own channels")
-def _(candidate):
+def runs_several_heads_in_parallel_each_on_its_own_channels(candidate):
     """What undoes `cu.split_heads(x, num_heads)`, which gives (batch, heads, n, head_dim)? Use it on the result, so
     the heads' channels are next to each other again.
 

@@ -33,7 +33,7 @@ def _pieces(candidate, word, merges, expected):
 
 
 @encode_word.must("without merges a word is its characters and the end mark")
-def _(candidate):
+def without_merges_word_is_its_characters_and_end_mark(candidate):
     """What are the pieces before the first merge? Begin with the characters, and remember what closes a word.
 
     `[*word, '␣']` is a list of single characters.
@@ -43,7 +43,7 @@ def _(candidate):
 
 
 @encode_word.must("a merge joins its pair at every position, from left to right")
-def _(candidate):
+def merge_joins_its_pair_at_every_position_from_left_to_right(candidate):
     """Can a pair occur twice in a word? Walk along the whole list for each merge.
 
     Where the pair is, two entries become one: `pieces[place : place + 2] = [left + right]`.
@@ -54,14 +54,14 @@ def _(candidate):
 
 
 @encode_word.must("words of the text become the pieces that were merged")
-def _(candidate):
+def words_of_text_become_pieces_that_were_merged(candidate):
     """Does the end mark take part in merges? It's a piece like any other, so it has to be in the list."""
     _pieces(candidate, "play", MERGES, ["play␣"])
     _pieces(candidate, "stay", MERGES, ["st", "ay␣"])
 
 
 @encode_word.must("merges are applied in the order in which they were learned")
-def _(candidate):
+def merges_are_applied_in_order_in_which_they_were_learned(candidate):
     """What does your outer loop go through? It should be the merges, with the places of the word inside.
 
     Does your code compare two whole pieces with the pair? Others with the same letters must stay apart.
@@ -71,7 +71,7 @@ def _(candidate):
 
 
 @encode_word.must("a new word falls into pieces and nothing is lost")
-def _(candidate):
+def new_word_falls_into_pieces_and_nothing_is_lost(candidate):
     """Where do you differ first? Follow one merge after the other through 'splays' by hand."""
     _pieces(candidate, "splays", MERGES, ["s", "pl", "ay", "s", "␣"])
     _pieces(candidate, "payday", MERGES, ["p", "ay", "d", "ay␣"])
@@ -139,21 +139,21 @@ def _places(tokens: Tensor, text: Tensor) -> Tensor:
 
 
 @fixed_windows.must("gives tokens and targets of the shape (count, length)")
-def _(candidate):
+def gives_tokens_and_targets_of_shape(candidate):
     """How many tokens of the text does a window need? Each of its tokens, even the last, asks for the next one."""
     _windows(candidate)
     _windows(candidate, length=1, count=3)
 
 
 @fixed_windows.must("reads tokens that are neighbors in the text")
-def _(candidate):
+def reads_tokens_that_are_neighbors_in_text(candidate):
     """Which places does a window take? They follow its start without a gap: `starts + torch.arange(…)`."""
     tokens, _ = _windows(candidate)
     expect(bool((tokens.diff(dim=1) == 1).all()), "a window skips or repeats tokens of the text")
 
 
 @fixed_windows.must("has the next token of the text as target, even at the last place of a window")
-def _(candidate):
+def has_next_token_as_target_even_at_end_of_window(candidate):
     """What does `roll` put at the end of a row? Look at the last column of your targets.
 
     Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.
@@ -168,7 +168,7 @@ def _(candidate):
 
 
 @fixed_windows.must("reads each token but the last, and asks for each but the first")
-def _(candidate):
+def reads_each_token_but_last_and_asks_for_each_but_first(candidate):
     """Which is the last place where a window may start? Its last target still has to be in the text.
 
     `torch.randint(high, …)` draws numbers below high. A text of length + 1 tokens has one window.
@@ -181,7 +181,7 @@ def _(candidate):
 
 
 @fixed_windows.must("draws the places with the generator")
-def _(candidate):
+def draws_places_with_generator(candidate):
     """Where do your random numbers come from? `torch.randint` takes the generator as an argument."""
     first, again, other = (_windows(candidate, seed=seed)[0] for seed in (0, 0, 1))
     expect(torch.equal(first, again), "the same generator gave other windows")
@@ -261,7 +261,7 @@ def _drawn(candidate, model, prompt, steps, *options, seed=0):
 
 
 @my_generate.must("gives prompt and new tokens, (batch, length + steps)")
-def _(candidate):
+def gives_prompt_and_new_tokens(candidate):
     """What do you return? The text begins with the prompt, and the new tokens follow it.
 
     Each draw is (batch, 1). Join it to the text along dim=1.
@@ -279,7 +279,7 @@ def _(candidate):
         "`new = prompt` before the loop; in the loop `new` becomes what was drawn, (batch, 1).",
     ),
 )
-def _(candidate):
+def reads_prompt_once_and_then_only_new_token(candidate):
     model = _Watched(_small())
     _drawn(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
     total = sum(model.read)
@@ -293,7 +293,7 @@ def _(candidate):
 
 
 @my_generate.must("writes what greedy decoding writes if top_k is 1")
-def _(candidate):
+def writes_what_greedy_decoding_writes_if_top_k_is_1(candidate):
     """Are temperature and top_k handed on? `next_token_probs` takes both.
 
     What did the model read in the last step? Each new token is the best one after *all* tokens so far.
@@ -308,7 +308,7 @@ def _(candidate):
 
 
 @my_generate.must("draws tokens with the probabilities of temperature and top_k")
-def _(candidate):
+def draws_tokens_with_probabilities_of_temperature_and_top_k(candidate):
     """Is a token drawn, or is the best one taken? `torch.multinomial(probs, 1, generator=generator)` draws.
 
     Which probabilities do you draw from? They should be `next_token_probs(logits, temperature=…, top_k=…)`.
@@ -328,7 +328,7 @@ def _(candidate):
 
 
 @my_generate.must("writes the same text with the same generator")
-def _(candidate):
+def writes_same_text_with_same_generator(candidate):
     """Who draws without your generator? `torch.multinomial` takes it as an argument."""
     model, prompt = _small(), torch.randint(VOCAB, (2, 3))
     first, again, other = (
@@ -346,7 +346,7 @@ PROBS = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
 
 
 @nucleus_probs.must("gives probabilities that sum to 1")
-def _(candidate):
+def gives_probabilities_that_sum_to_1(candidate):
     """What is the sum of what is left after the cut? Divide by it."""
     probs = torch.randn(4, 20).softmax(dim=-1)
     for p in (0.01, 0.3, 0.9, 1.0):
@@ -354,7 +354,7 @@ def _(candidate):
 
 
 @nucleus_probs.must("keeps the token that crosses p")
-def _(candidate):
+def keeps_token_that_crosses_p(candidate):
     """Which sum do you compare with p? It should be the sum of the tokens *before* this one, in the order."""
     expect_close(candidate(PROBS.clone(), 0.7), torch.tensor([0, 0.5, 0, 0.3, 0]) / 0.8, "p = 0.7")
     expected = torch.tensor([0.1, 0.5, 0, 0.3, 0]) / 0.9
@@ -362,13 +362,13 @@ def _(candidate):
 
 
 @nucleus_probs.must("always keeps the best token")
-def _(candidate):
+def always_keeps_best_token(candidate):
     """Is the best token cut if it is above p itself? No token comes before it, so their sum is 0."""
     expect_close(candidate(PROBS.clone(), 0.01), torch.tensor([0, 1.0, 0, 0, 0]), "p = 0.01")
 
 
 @nucleus_probs.must("keeps no more tokens than needed, not even one as likely as the last")
-def _(candidate):
+def keeps_no_more_tokens_than_needed(candidate):
     """Why is a token kept? Look at the sum of those before it in the order, not at its own probability."""
     count = (candidate(torch.full((4,), 0.25), 0.5) > 0).sum().item()
     expect(
@@ -380,13 +380,13 @@ def _(candidate):
 
 
 @nucleus_probs.must("changes nothing if p is 1")
-def _(candidate):
+def changes_nothing_if_p_is_1(candidate):
     """Are the probabilities back where they came from? `scatter` undoes a sort with its indices."""
     expect_close(candidate(PROBS.clone(), 1.0), PROBS, "p = 1")
 
 
 @nucleus_probs.must("finds a nucleus for each row, with any number of axes before the last")
-def _(candidate):
+def finds_nucleus_for_each_row(candidate):
     """Along which axis do you sort, sum and cut? It should be `dim=-1` each time."""
     rows = torch.tensor([[0.9, 0.05, 0.05], [0.1, 0.5, 0.4]])
     expected = torch.tensor([[1.0, 0, 0], [0, 5 / 9, 4 / 9]])

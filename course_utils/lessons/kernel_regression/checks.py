@@ -50,7 +50,7 @@ def _same_gradient(candidate: Callable, reference: Callable) -> None:
 
 
 @my_leave_one_out.must("gives one prediction per point")
-def _(candidate):
+def gives_one_prediction_per_point(candidate):
     """Each point is a query and a key. What shape does your score matrix have? Sum over the axis of the keys, and one
     number per query remains.
     """
@@ -65,7 +65,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("contains no NaN")
-def _(candidate):
+def contains_no_nan(candidate):
     """What is 0 · ∞? Multiplying the identity matrix by −∞ gives NaN off the diagonal.
 
     Change only the diagonal of the scores; a matrix of True and False says where.
@@ -76,7 +76,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("never uses a point's own value")
-def _(candidate):
+def never_uses_points_own_value(candidate):
     """How much weight does a point give itself? It should be 0, so look at the diagonal of your weights.
 
     A score of 0 doesn't do it, because its exponential is 1. Which score has the exponential 0?
@@ -91,7 +91,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("predicts 5 everywhere if every value is 5")
-def _(candidate):
+def predicts_5_everywhere_if_every_value_is_5(candidate):
     """Add up the weights that remain in a row. Do they still sum to 1?
 
     Do you leave the point out *before* you normalize, and do you normalize over the keys? Both are needed.
@@ -103,7 +103,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("gives the three predictions of the three-point example")
-def _(candidate):
+def gives_three_predictions_of_three_point_example(candidate):
     """Let's do the key 1 by hand: the other keys are at the distances 1 and 2. Which scores do you get with −½ ·
     distance²? Compare them with yours.
     """
@@ -112,7 +112,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("equals removing each point in turn, at several widths")
-def _(candidate):
+def equals_removing_each_point_in_turn_at_several_widths(candidate):
     """Where does the width enter your scores? We divide the distance by it *before* we square, so its
     square is in the denominator.
     """
@@ -123,7 +123,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("works at a width of 0.05")
-def _(candidate):
+def works_at_width_of_0_05(candidate):
     """At a small width a point gives itself nearly all the weight. What is left of its row if you remove that weight
     after you normalize?
 
@@ -141,7 +141,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("lets two points at the same place predict each other")
-def _(candidate):
+def lets_two_points_at_same_place_predict_each_other(candidate):
     """Does a point leave out only itself, or everything at distance 0? Two points can be at the same place, so use the
     diagonal of the matrix, not the distance.
     """
@@ -150,7 +150,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("can be called with the names keys, values and width")
-def _(candidate):
+def can_be_called_with_names_keys_values_and_width(candidate):
     """Do your parameters have the names in the first line of the stub? The chapter calls it by these."""
     keys, values = _data()
     expected = leave_one_out(keys, values, width=0.4)
@@ -158,7 +158,7 @@ def _(candidate):
 
 
 @my_leave_one_out.must("lets a gradient reach the width")
-def _(candidate):
+def lets_gradient_reach_width(candidate):
     """Which step turns the width, or something computed from it, into a plain number? `.item()`, `float(…)` and
     `torch.tensor(…)` all do, and none is needed.
     """
@@ -180,7 +180,7 @@ loo_residuals = Check()
 
 
 @loo_residuals.must("gives the residuals of the three-point example")
-def _(candidate):
+def gives_residuals_of_three_point_example(candidate):
     """A residual is value minus prediction, in this order. Which share of its row does a point leave for the others?
     Divide the usual residual by it.
 
@@ -192,7 +192,7 @@ def _(candidate):
 
 
 @loo_residuals.must("gives n/(n − 1) times the usual residual for average pooling")
-def _(candidate):
+def gives_n_times_usual_residual_for_average_pooling(candidate):
     """Every αᵢᵢ is 1/n here. How do you get n/(n − 1) from 1/n? Try n = 2 first, where the factor is 2."""
     values = torch.randn(6)
     residuals = candidate(torch.full((6, 6), 1 / 6), values)
@@ -200,7 +200,7 @@ def _(candidate):
 
 
 @loo_residuals.must("equals the slow way on random data")
-def _(candidate):
+def equals_slow_way_on_random_data(candidate):
     """Each residual has its own factor. Where in the matrix do you find each αᵢᵢ? You need n of them, one per row."""
     keys, values = _data()
     for width in (0.3, 1.0):
@@ -210,7 +210,7 @@ def _(candidate):
 
 
 @loo_residuals.must("works for weights of any kind")
-def _(candidate):
+def works_for_weights_of_any_kind(candidate):
     """Where in its row is a point's own weight? It needn't be the largest, so take it by its place on the diagonal."""
     weights, values = torch.rand(6, 6), torch.randn(6)
     weights = weights / weights.sum(1, keepdim=True)
@@ -225,7 +225,7 @@ fixed_loss = Check(forbids=["leave_one_out_error"])
 
 
 @fixed_loss.must("returns one number, as a tensor")
-def _(candidate):
+def returns_one_number_as_tensor(candidate):
     """What do we take over all points at the end? Keep it a tensor, so a gradient can flow: no `.item()`."""
     loss = candidate(*_data(), 0.4)
     expect(isinstance(loss, Tensor), f"got a {type(loss).__name__}, expected a tensor")
@@ -233,7 +233,7 @@ def _(candidate):
 
 
 @fixed_loss.must("gives 3.46 for the three-point example")
-def _(candidate):
+def gives_3_46_for_three_point_example(candidate):
     """Which shape does `predictions - values` have in the loss above? Print it: we want one difference per point, so
     (n,).
 
@@ -248,7 +248,7 @@ def _(candidate):
 
 
 @fixed_loss.must("equals the leave-one-out error at every width")
-def _(candidate):
+def equals_leave_one_out_error_at_every_width(candidate):
     """Is each prediction compared with its own value? Check also that it is made with the width that was given."""
     keys, values = _data()
     for width in (0.2, 2.5):
@@ -257,7 +257,7 @@ def _(candidate):
 
 
 @fixed_loss.must("lets a gradient reach the width")
-def _(candidate):
+def loss_lets_gradient_reach_width(candidate):
     """Which step turns the width, or something computed from it, into a plain number? `.item()`, `float(…)` and
     `torch.tensor(…)` all do, and none is needed.
     """
@@ -290,14 +290,14 @@ def _points(candidate: Callable) -> Tensor:
 
 
 @own_points.must("returns at least eight pairs (place, value)")
-def _(candidate):
+def returns_at_least_eight_pairs(candidate):
     """What does one point look like? It is a pair such as `(0.5, 2)`, and you return a list of them."""
     count = len(_points(candidate))
     expect(count >= 8, f"got {count} points, expected at least 8")
 
 
 @own_points.must("keeps places from 0 to 5 and values from −5 to 5")
-def _(candidate):
+def keeps_places_and_values_in_range(candidate):
     """Which number comes first in a pair? The place does, and the network was trained on places from 0 to 5."""
     places, values = _points(candidate).T
     for name, numbers, low in (("place", places, 0), ("value", values, -5)):
@@ -306,14 +306,14 @@ def _(candidate):
 
 
 @own_points.must("has exactly one point at 2.5")
-def _(candidate):
+def has_exactly_one_point_at_2_5(candidate):
     """Where is your peak? We compare the answer at the place 2.5 with *your* value there, so it needs one."""
     count = int((_points(candidate)[:, 0] == 2.5).sum())
     expect(count == 1, f"got {count} points at 2.5, expected 1")
 
 
 @own_points.must("lets the average at 2.5 miss your value there by more than 2")
-def _(candidate):
+def lets_average_miss_value_by_more_than_2(candidate):
     """Which points share the weight at 2.5? At a distance of one width, 0.43, a point still counts 0.61 times as much
     as the one at 2.5 itself.
 

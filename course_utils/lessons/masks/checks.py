@@ -26,7 +26,7 @@ my_mask = Check(forbids=["causal_mask", "padding_mask"])
 
 
 @my_mask.must("returns a boolean mask of shape (batch, queries, keys)")
-def _(candidate):
+def returns_boolean_mask_of_shape(candidate):
     """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis does `numbers` need? It needs one
     of size 1 for the queries.
 
@@ -52,7 +52,7 @@ def _of_truth_values(candidate, numbers: Tensor) -> Tensor:
 
 
 @my_mask.must("says True where a query may attend")
-def _(candidate):
+def says_true_where_query_may_attend(candidate):
     """True means “may attend” in this course. Which pairs does your mask mark with True, the permitted ones or the
     forbidden ones? `nn.MultiheadAttention` has the opposite habit, and `~mask` turns one into the other.
     """
@@ -69,7 +69,7 @@ def _permitted(numbers: Tensor) -> Tensor:
 
 
 @my_mask.must("works for a row of any length")
-def _(candidate):
+def works_for_row_of_any_length(candidate):
     """Does your function contain a 4, for the four words of the example? Take the length from `numbers.shape`
     instead.
     """
@@ -77,7 +77,7 @@ def _(candidate):
 
 
 @my_mask.must("lets no query attend to padding")
-def _(candidate):
+def lets_no_query_attend_to_padding(candidate):
     """Whose row of `numbers` do you use, the sentence's or the query's? Look at its axes: if both have the same size,
     PyTorch raises no error.
 
@@ -99,7 +99,7 @@ def _(candidate):
 
 
 @my_mask.must("lets no query attend to a later key")
-def _(candidate):
+def lets_no_query_attend_to_later_key(candidate):
     """Rows are queries and columns are keys. Which half of the square lies after the query? Keep the other one, with
     its diagonal.
     """
@@ -108,7 +108,7 @@ def _(candidate):
 
 
 @my_mask.must("lets no query attend to another sentence")
-def _(candidate):
+def lets_no_query_attend_to_another_sentence(candidate):
     """When do a query and a key belong to one sentence? Compare their numbers, a column with a row."""
     other = _NUMBERS[:, :, None] != _NUMBERS[:, None, :]
     seen = (candidate(_NUMBERS.clone()) & other & (_NUMBERS > 0)[:, :, None]).sum().item()
@@ -116,7 +116,7 @@ def _(candidate):
 
 
 @my_mask.must("permits every other pair of words")
-def _(candidate):
+def permits_every_other_pair_of_words(candidate):
     """Which pair do you forbid that should be permitted? A query may attend to itself, and to each earlier word of
     its sentence.
 
@@ -233,7 +233,7 @@ fixed_masked_softmax.must(SHARED, hint=SHARED_HINT)(_shares_the_weight)
 
 
 @fixed_masked_softmax.must("copes with a forbidden key that has the largest score")
-def _(candidate):
+def copes_with_forbidden_key_that_has_largest_score(candidate):
     """A softmax first subtracts the largest score of the row. Whose score is that here? Compute exp(0 − 120) in
     single precision.
 
@@ -273,7 +273,7 @@ my_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 3), _EMPTY_ROW.clone(
 
 
 @my_masked_softmax.must("works for scores of any size")
-def _(candidate):
+def works_for_scores_of_any_size(candidate):
     """Which step can't handle a huge score? If you fill in a number, a score may be below it; if you take exponentials
     yourself, they become 0 or ∞.
 
@@ -286,7 +286,7 @@ def _(candidate):
 
 
 @my_masked_softmax.must("works in half precision")
-def _(candidate):
+def works_in_half_precision(candidate):
     """The largest float16 is 65,504. Which number is below all others in every dtype? Fill in that one.
 
     The weights have to come back in the dtype of the scores.
@@ -298,7 +298,7 @@ def _(candidate):
 
 
 @my_masked_softmax.must("gives zeros for a row without any permitted key")
-def _(candidate):
+def gives_zeros_for_row_without_any_permitted_key(candidate):
     """How can you find such rows in the mask? They need a treatment of their own.
 
     `mask.any(dim=-1, keepdim=True)` is False there. Which scores must such a row not hold when the softmax sees it?
@@ -322,7 +322,7 @@ my_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 
 
 @my_masked_softmax.must("keeps a NaN score visible")
-def _(candidate):
+def keeps_nan_score_visible(candidate):
     """Which rows may you replace? Only those without a permitted key, because replacing every NaN hides a broken
     model.
     """
@@ -356,7 +356,7 @@ diagnosis = Check(forbids=["mistake_of"])
 
 
 @diagnosis.must("names a patient's number and one of the seven mistakes")
-def _(candidate):
+def names_patients_number_and_one_of_seven_mistakes(candidate):
     """What do you return? We expect a pair such as `return case, "polarity"`, with a name from the table."""
     answer = candidate()
     if not isinstance(answer, tuple | list) or len(answer) != 2 or not isinstance(answer[0], int):
@@ -365,7 +365,7 @@ def _(candidate):
 
 
 @diagnosis.must("names what the patient has")
-def _(candidate):
+def names_what_the_patient_has(candidate):
     """Which of the four numbers are 0? Compare `four_numbers(patient.attend)` with the table."""
     case, text = candidate()
     name, found = _name(text), clinic.mistake_of(case)

@@ -28,7 +28,7 @@ _COPIES = (
         _COPIES,
     ),
 )
-def _(candidate):
+def joins_shape_of_heads(candidate):
     heads = torch.randn(2, 3, 5, 4)
     try:
         joined = candidate(heads)
@@ -40,7 +40,7 @@ def _(candidate):
 
 
 @join_heads.must("keeps the numbers of one token in the row of this token")
-def _(candidate):
+def keeps_numbers_of_one_token_in_row_of_this_token(candidate):
     """The shape is right. In which order are the numbers in memory when you join? Compare row 0 of your result with
     token 0 of each head.
 
@@ -54,7 +54,7 @@ def _(candidate):
 
 
 @join_heads.must("puts head 0 first in each row, then head 1, and so on")
-def _(candidate):
+def puts_heads_in_order_in_each_row(candidate):
     """Which of the two changes faster in a row of your result: the head, or the feature within a head? The features
     of a head belong together.
     """
@@ -64,7 +64,7 @@ def _(candidate):
 
 
 @join_heads.must("undoes the split, for 1, 2, 4 and 12 heads and for other lengths and widths")
-def _(candidate):
+def undoes_split_for_any_number_of_heads(candidate):
     """Is a size written into your code? Take each of them from the shape of the argument."""
     for num_heads, length, width in ((1, 7, 12), (2, 4, 8), (4, 1, 12), (12, 3, 24)):
         x = torch.randn(3, length, width)
@@ -101,7 +101,7 @@ def _layer(embed_dim: int = 12, num_heads: int = 3):
         _NO_GRAD,
     ),
 )
-def _(candidate):
+def returns_layer_that_can_be_called(candidate):
     layer, x = _layer()
     try:
         fewer = candidate(layer, 1)
@@ -114,7 +114,7 @@ def _(candidate):
 
 
 @fixed_without_head.must("leaves the caller's layer unchanged")
-def _(candidate):
+def leaves_callers_layer_unchanged(candidate):
     """Whose weights does your assignment change? They should be the weights of a copy, not of the caller's layer."""
     layer, x = _layer()
     before = layer(x, x, x).detach()
@@ -123,7 +123,7 @@ def _(candidate):
 
 
 @fixed_without_head.must("silences the head instead of giving it equal weights")
-def _(candidate):
+def silences_head_instead_of_giving_it_equal_weights(candidate):
     """With queries or keys of zero all scores of a query are equal. What does a softmax make of them? The head then
     returns the mean of all values, which isn't nothing.
     """
@@ -136,7 +136,7 @@ def _(candidate):
 
 
 @fixed_without_head.must("outputs what the other heads give, bias included")
-def _(candidate):
+def outputs_what_other_heads_give_bias_included(candidate):
     """Where does the head enter out_proj? Find the part of its weight that the head meets, because there it has to
     add nothing.
 

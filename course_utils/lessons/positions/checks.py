@@ -54,7 +54,7 @@ def _frequency(dim, base=10_000.0):
 
 
 @my_rotate.must("keeps the shape")
-def _(candidate):
+def keeps_shape(candidate):
     """What shape do your angles have? They are a matrix of positions by pairs, (length, dim / 2), like the even
     columns. At the end we put the two columns of a pair side by side again.
     """
@@ -63,14 +63,14 @@ def _(candidate):
 
 
 @my_rotate.must("contains no NaN and no infinite entry")
-def _(candidate):
+def contains_no_nan_and_no_infinite_entry(candidate):
     """Is there a power or a division in your code? Look for one whose base or divisor can be 0."""
     turned = expect_shape(candidate(torch.randn(6, 8), _frequency(8)), (6, 8))
     expect(bool(turned.isfinite().all()), "some entries are NaN or infinite")
 
 
 @my_rotate.must("leaves position 0 unturned")
-def _(candidate):
+def leaves_position_0_unturned(candidate):
     """What is the angle of position 0? If it is 0, check that the columns go back to their places."""
     x = torch.randn(2, 5, 8)
     turned = expect_shape(candidate(x.clone(), _frequency(8)), (2, 5, 8))
@@ -78,7 +78,7 @@ def _(candidate):
 
 
 @my_rotate.must("pairs neighboring columns")
-def _(candidate):
+def pairs_neighboring_columns(candidate):
     """Where are the first members of the pairs? In columns 0, 2, 4, …, and each has its partner right after it."""
     x = torch.zeros(6, 8)
     x[:, 2] = 1.0
@@ -88,7 +88,7 @@ def _(candidate):
 
 
 @my_rotate.must("keeps the length of each pair")
-def _(candidate):
+def keeps_length_of_each_pair(candidate):
     """Are both new values computed from the *old* a and b? If so, look at the signs."""
     x = torch.randn(7, 6)
     outputs = expect_shape(candidate(x.clone(), _frequency(6)), (7, 6)).detach()
@@ -97,7 +97,7 @@ def _(candidate):
 
 
 @my_rotate.must("turns the first pair counterclockwise, by one radian a position")
-def _(candidate):
+def turns_first_pair_by_one_radian_a_position(candidate):
     """What becomes of (1, 0) at position 1? Work it out with the formula, and see which of the two sines has the
     minus.
 
@@ -111,7 +111,7 @@ def _(candidate):
 
 
 @my_rotate.must("gives every pair its own frequency")
-def _(candidate):
+def gives_every_pair_its_own_frequency(candidate):
     """Is the angle of pair j the position times entry j of `frequency`? Print both for j = 1.
 
     The frequencies are given to you, so don't compute them, and don't use a base of your own.
@@ -123,7 +123,7 @@ def _(candidate):
 
 
 @my_rotate.must("keeps the dtype of its input")
-def _(candidate):
+def keeps_dtype_of_its_input(candidate):
     """Which dtype do your angles have? A float32 times a float64 is a float64, and `.to(x.dtype)` converts."""
     for dtype in (torch.float32, torch.float64):
         answer = expect_shape(
@@ -133,7 +133,7 @@ def _(candidate):
 
 
 @my_rotate.must("works without a loop over positions")
-def _(candidate):
+def works_without_loop_over_positions(candidate):
     """Does a loop run over the positions? We can compute all angles at once, as a matrix of positions by pairs."""
     few, many = (
         count_calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
@@ -149,7 +149,7 @@ my_rotate.must_keep_inputs(
 
 
 @my_rotate.must("lets gradients reach the input")
-def _(candidate):
+def lets_gradients_reach_input(candidate):
     """Which line leaves the graph? Look for a `.detach()`, a `.data`, an `.item()` or a `no_grad`."""
     both = (lambda x, f=function: f(x, _frequency(6)) for function in (candidate, turn))
     expect_same_gradients(*both, input=torch.randn(4, 6), atol=1e-4)
@@ -165,7 +165,7 @@ _PERIOD = (
 
 
 @my_slowed.must("keeps the number of pairs")
-def _(candidate):
+def keeps_number_of_pairs(candidate):
     """What shape does your result have? Each pair keeps its place, and `torch.where` chooses for each whether its
     number changes.
     """
@@ -174,7 +174,7 @@ def _(candidate):
 
 
 @my_slowed.must("leaves the fast pairs as they are")
-def _(candidate):
+def leaves_fast_pairs_as_they_are(candidate):
     """Which pairs went round within `length`? Theirs is a *short* period 2π/ω, so a large frequency.
 
     Compare the period with the length, `2 * math.pi / frequency > length`, and not the frequency itself.
@@ -185,7 +185,7 @@ def _(candidate):
 
 
 @my_slowed.must("divides the frequencies of the slow pairs by the factor")
-def _(candidate):
+def divides_frequencies_of_slow_pairs_by_factor(candidate):
     """Should a slow pair turn faster or slower from now on? Slower, so its frequency gets smaller."""
     frequency = _frequency(64)
     for factor in (64, 4):
@@ -196,7 +196,7 @@ def _(candidate):
 
 
 @my_slowed.must("finds the slow pairs at any trained length")
-def _(candidate):
+def finds_slow_pairs_at_any_trained_length(candidate):
     """Does your border between slow and fast move with `length`? A pair is slow if its period is longer than that.
 
     With a length of 100 the pairs with a period up to 100 went round, so more of them stay as they are.
@@ -227,14 +227,14 @@ def _batch(batch: int = 4, length: int = 6, dim: int = 8):
 
 
 @fixed_add.must("keeps the shape")
-def _(candidate):
+def sum_keeps_shape(candidate):
     """Which axis of x (batch, n, d) do the rows of the table belong to? There is one row for each position."""
     x, table = _batch()
     expect_shape(candidate(x.clone(), table), (4, 6, 8))
 
 
 @fixed_add.must("adds row i to token i of each sequence")
-def _(candidate):
+def adds_row_i_to_token_i_of_each_sequence(candidate):
     """What has been added to the tokens of sequence 1? Subtract x from the result for a batch of 2, and look.
 
     The size of axis 0 is the batch. How many rows does a sequence need? That is the size of another axis.
@@ -248,7 +248,7 @@ def _(candidate):
 
 
 @fixed_add.must("takes a batch that is larger than the table is long")
-def _(candidate):
+def takes_batch_that_is_larger_than_table_is_long(candidate):
     """Does the number of sequences still play a part? Only the length of a sequence should."""
     x, table = _batch(batch=30)
     expect_close(candidate(x.clone(), table.clone()) - x, table[:6].expand(x.shape), "30 sequences")
@@ -262,7 +262,7 @@ fixed_add.must_keep_inputs(
 
 
 @fixed_add.must("raises an error for a sequence longer than the table")
-def _(candidate):
+def raises_error_for_sequence_longer_than_table(candidate):
     """Which operation complains if 21 tokens meet 20 rows? A sum of the two does, a slice doesn't."""
     x, table = _batch(length=21)
     try:

@@ -20,7 +20,7 @@ average_weights = Check()
 
 
 @average_weights.must("returns one weight for each pair, of shape (queries, keys)")
-def _(candidate):
+def returns_one_weight_for_each_pair_of_shape(candidate):
     """We want one row for each query and one column for each key. Which size comes first? Write the shape as (rows,
     columns).
     """
@@ -29,14 +29,14 @@ def _(candidate):
 
 
 @average_weights.must("gives all keys of a query the same weight")
-def _(candidate):
+def gives_all_keys_of_query_same_weight(candidate):
     """A mean prefers no key. Does one of your keys get more than the others? Print a 3 × 4 matrix."""
     weights = expect_shape(candidate(3, 4), (3, 4))
     expect_close(weights, weights[:, :1].expand(3, 4), "the weights of a query")
 
 
 @average_weights.must("gives each query weights that sum to 1")
-def _(candidate):
+def gives_each_query_weights_that_sum_to_1(candidate):
     """The keys of a row share a total of 1. Among how many keys is it shared? Only one of your two numbers counts them.
 
     With five keys each gets 1/5, however many queries there are, so divide by the number of keys.
@@ -85,7 +85,7 @@ nearness_weights = Check()
 
 
 @nearness_weights.must("returns a matrix of shape (length, length)")
-def _(candidate):
+def returns_matrix_of_shape(candidate):
     """How many queries and how many keys does a sentence of this length have? Every word is a query once and a key
     once.
     """
@@ -94,7 +94,7 @@ def _(candidate):
 
 
 @nearness_weights.must("gives each query weights that sum to 1")
-def _(candidate):
+def nearness_weights_sum_to_1(candidate):
     """What is the shape of the sums? A shape (length,) broadcasts along the last axis, so column j is divided by the
     sum of row j.
 
@@ -105,7 +105,7 @@ def _(candidate):
 
 
 @nearness_weights.must("gives a key at distance d exactly 1/(1 + d) of the weight at distance 0")
-def _(candidate):
+def divides_weight_by_1_plus_distance(candidate):
     """What do the entries look like before you divide? Compare them with 1/(1 + |i − j|), because only the division has
     a bug.
     """
@@ -120,7 +120,7 @@ def _(candidate):
 
 
 @nearness_weights.must("treats words to the left and to the right the same")
-def _(candidate):
+def treats_words_to_left_and_to_right_same(candidate):
     """Is the distance from i to j always the distance from j to i? Look for a missing absolute value."""
     weights = expect_shape(candidate(5), (5, 5))
     expect_close(

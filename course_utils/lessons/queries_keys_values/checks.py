@@ -67,7 +67,7 @@ def _kitten():
 
 
 @one_step.must("returns a query of the same shape")
-def _(candidate):
+def returns_query_of_same_shape(candidate):
     """What do you return, the loss, the slope or the new query? The new query is the old one minus `rate` times the
     slope, and `torch.autograd.grad` returns a tuple, so unpack it.
     """
@@ -98,7 +98,7 @@ _NOT_FOLLOWED = (
 
 
 @one_step.must("brings the answer nearer to the wanted one, from below and from above")
-def _(candidate):
+def brings_answer_nearer_to_wanted_one(candidate):
     """In which direction does the loss fall, along its slope or against it? The slope points uphill, so subtract it."""
     before = _ask(_kitten()).item()
     after = {
@@ -118,14 +118,14 @@ def _(candidate):
 
 
 @one_step.must("stays where it is if the answer is the wanted one")
-def _(candidate):
+def stays_where_it_is_if_answer_is_wanted_one(candidate):
     """Which function do you take the slope of? The answer has a slope even here, but ½(answer − wanted)² has none."""
     wanted = _ask(_kitten()).item()
     expect_close(candidate(_ask, _kitten(), wanted, 1e-3), _kitten(), "no step is needed")
 
 
 @one_step.must("goes against the slope of ½(answer − wanted)², times the rate")
-def _(candidate):
+def goes_against_slope_of_half_squared_times_rate(candidate):
     """Do you have the ½ and the square? Here the answer is the sum of two features, 3, and 5 is wanted, so the slope of
     the loss is 3 − 5 for each feature.
     """
@@ -134,7 +134,7 @@ def _(candidate):
 
 
 @one_step.must("moves each of several queries by its own slope")
-def _(candidate):
+def moves_each_of_several_queries_by_its_own_slope(candidate):
     """How do you make one number of several losses? With `mean` each slope is divided by the number of queries; with
     `sum` each query keeps its own.
     """
@@ -164,7 +164,7 @@ one_step.must_keep_inputs(
 
 
 @one_step.must("returns a query without a history")
-def _(candidate):
+def returns_query_without_history(candidate):
     """After 3,000 steps, how long is the way back through all of them? Begin the result with `query.detach()`."""
     step = candidate(_ask, _kitten(), 20.0, 1e-4)
     expect(not step.requires_grad, "the new query still remembers how it was computed")
@@ -197,7 +197,7 @@ def _table(candidate):
 
 
 @my_table.must("has three entries or more, each with two features and a value")
-def _(candidate):
+def has_three_entries_or_more_each_with_two_features_and_value(candidate):
     """How many numbers does a row need? A name leads to three of them, as in `"soup": (0.2, 0.9, 30)`. The query has
     the two features only.
     """
@@ -220,7 +220,7 @@ def _(candidate):
 
 
 @my_table.must("keeps all features between 0 and 1")
-def _(candidate):
+def keeps_all_features_between_0_and_1(candidate):
     """In which units do you measure? A feature in the hundreds would outvote one between 0 and 1, so divide each by
     the largest that you can think of.
     """
@@ -231,14 +231,14 @@ def _(candidate):
 
 
 @my_table.must("asks for something that is not in the table")
-def _(candidate):
+def asks_for_something_that_is_not_in_table(candidate):
     """Is your query one of the keys? A dictionary could answer that. Move it a little."""
     rows, query, *_ = _table(candidate)
     expect(not (rows[:, :2] == query).all(-1).any(), "the query is the key of an entry")
 
 
 @my_table.must("wants an answer between the smallest and the largest value")
-def _(candidate):
+def wants_answer_between_smallest_and_largest_value(candidate):
     """Which answers can a weighted average give? None beyond the values, however far the query walks."""
     rows, _, wanted, _ = _table(candidate)
     low, high = rows[:, 2].min().item(), rows[:, 2].max().item()
@@ -246,7 +246,7 @@ def _(candidate):
 
 
 @my_table.must("wants an answer that no entry has, and that isn't the first one")
-def _(candidate):
+def wants_answer_that_no_entry_has_and_that_isnt_first_one(candidate):
     """How far is the wanted answer from each value, and from what the query gets before its walk? Leave a twentieth of
     the range, so there is something to see.
     """
@@ -264,7 +264,7 @@ def _(candidate):
 
 
 @my_table.must("walks to the wanted answer by small steps")
-def _(candidate):
+def walks_to_wanted_answer_by_small_steps(candidate):
     """Which way does the slope lead? Look at it in the widget: `cu.live.look_up(table, {"mine": query})`, and try
     another temperature or another beginning.
     """
@@ -299,7 +299,7 @@ safe_softmax = Check(forbids=SOFTMAXES)
 
 
 @safe_softmax.must("turns a matrix of scores into a matrix of weights of the same shape")
-def _(candidate):
+def keeps_shape_of_scores(candidate):
     """Do the largest scores and the sums still have their axis? `keepdim=True` keeps it. And `x.max(dim=…)` returns
     values and indices, so take its `.values`.
     """
@@ -317,7 +317,7 @@ safe_softmax.must_keep_inputs(
 
 
 @safe_softmax.must("turns (0, ln 2, ln 5) into weights of 1/8, 2/8 and 5/8")
-def _(candidate):
+def gives_weights_of_example_by_hand(candidate):
     """What is exp of each of these scores? Add them up by hand, and compare with the sum that your code divides by.
 
     If you see NaN, all exponentials of a row became 0. Which shift makes the largest of them 1?
@@ -330,7 +330,7 @@ def _(candidate):
 
 
 @safe_softmax.must("works along the last axis, however many axes there are")
-def _(candidate):
+def works_along_last_axis_however_many_axes_there_are(candidate):
     """Which number names the last axis of every tensor? Use it for the maximum and for the sum, and let both keep their
     axis.
     """
@@ -340,7 +340,7 @@ def _(candidate):
 
 
 @safe_softmax.must("gives ordinary weights for scores of 1000 and of −1000")
-def _(candidate):
+def gives_ordinary_weights_for_huge_scores(candidate):
     """Softmax doesn't change when we shift a whole row. Which shift makes exp safe at both ends? After it, the largest
     score of each row should be 0.
     """
@@ -350,7 +350,7 @@ def _(candidate):
 
 
 @safe_softmax.must("treats rows with very different scores separately")
-def _(candidate):
+def treats_rows_with_very_different_scores_separately(candidate):
     """Is your shift one number for the whole tensor, or one for each row? Here one row is near 500 and the other near
     −500, so a common shift sends one of them out of range.
     """
@@ -359,7 +359,7 @@ def _(candidate):
 
 
 @safe_softmax.must("gives a score of −∞ the weight 0")
-def _(candidate):
+def gives_score_of_minus_infinity_weight_0(candidate):
     """What is exp(−∞)? It is exactly 0, so −∞ can stay in the scores; a large negative number is not the same."""
     scores = torch.tensor([[0.0, -math.inf, 0.0], [-math.inf, -2e6, -math.inf]])
     expected = torch.tensor([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])
@@ -372,7 +372,7 @@ soft_top_k = Check()
 
 
 @soft_top_k.must("gives each row exactly k weights that are not 0")
-def _(candidate):
+def gives_each_row_exactly_k_weights_that_are_not_0(candidate):
     """Does each row choose its own k best scores? Take them along the last axis, and return a tensor as large as the
     scores.
 
@@ -384,7 +384,7 @@ def _(candidate):
 
 
 @soft_top_k.must("puts the weights at the k best scores")
-def _(candidate):
+def puts_weights_at_k_best_scores(candidate):
     """`topk` returns values and indices. What do the indices tell you? They say where each weight belongs."""
     weights = expect_shape(candidate(torch.tensor([[-1.0, 3.0, 0.0, 2.0]]), 2), (1, 4))
     positions = (weights[0] != 0).nonzero()[:, 0].tolist()
@@ -392,7 +392,7 @@ def _(candidate):
 
 
 @soft_top_k.must("gives the softmax of the k best scores")
-def _(candidate):
+def gives_softmax_of_k_best_scores(candidate):
     """Do the weights of a row sum to 1? Compare also the ratio of two of them: it should be exp of the difference of
     their scores.
     """
@@ -402,7 +402,7 @@ def _(candidate):
 
 
 @soft_top_k.must("gives ordinary weights for scores around ±1000")
-def _(candidate):
+def top_k_gives_ordinary_weights_for_huge_scores(candidate):
     """What do you compute first, the exponentials or the k best? Choose the scores first, then use a softmax that is
     stable.
     """
@@ -412,7 +412,7 @@ def _(candidate):
 
 
 @soft_top_k.must("gives one-hot weights for k = 1 and plain softmax for k = m, with a batch axis")
-def _(candidate):
+def gives_one_hot_for_k_1_and_softmax_for_all_keys(candidate):
     """Does a step assume that there are exactly two axes? Let every step work along the last one, `dim=-1`."""
     scores = torch.randn(2, 3, 5)
     expect_close(candidate(scores, 5), scores.softmax(-1), "k = m")
@@ -430,7 +430,7 @@ soft_top_k.must_keep_inputs(
 
 
 @soft_top_k.must("lets the gradient through to the k best scores")
-def _(candidate):
+def lets_gradient_through_to_k_best_scores(candidate):
     """Which step forgets where its numbers come from? Look for `.detach()`, `.data`, `.item()` or `torch.tensor(…)`."""
 
     def softmax_of_two(scores):
@@ -446,7 +446,7 @@ attend_or_nothing = Check()
 
 
 @attend_or_nothing.must("gives each query an answer as long as a value")
-def _(candidate):
+def gives_each_query_answer_as_long_as_value(candidate):
     """What shape does the extra score need to fit next to scores of shape (queries, keys)? It has to be a column, and a
     tensor. Afterwards drop its weight, because it has no stored value.
 
@@ -456,7 +456,7 @@ def _(candidate):
 
 
 @attend_or_nothing.must("answers 0 if all scores are far below that of nothing")
-def _(candidate):
+def answers_0_if_all_scores_are_far_below_that_of_nothing(candidate):
     """Are the weights of the stored pairs still forced to sum to 1? The extra pair should take nearly all of it. If you
     shift the scores, shift `nothing` as well.
     """
@@ -465,7 +465,7 @@ def _(candidate):
 
 
 @attend_or_nothing.must("equals plain attention if all scores are far above that of nothing")
-def _(candidate):
+def equals_plain_attention_if_scores_are_far_above_nothing(candidate):
     """Does each query have a sum of its own? Sum along the last axis only; exp(nothing) is negligible here, so what
     remains is an ordinary softmax.
     """
@@ -476,7 +476,7 @@ def _(candidate):
 @attend_or_nothing.must(
     "follows the formula in between, where values 4, 8, 12 that score as much as nothing give 24 / 4"
 )
-def _(candidate):
+def shares_weight_with_nothing_in_between(candidate):
     """Where is the extra pair in the formula, above or below the line? There is no threshold: it only adds exp(nothing)
     to the sum that we divide by.
     """
@@ -488,7 +488,7 @@ def _(candidate):
 
 
 @attend_or_nothing.must("stores no extra pair")
-def _(candidate):
+def stores_no_extra_pair(candidate):
     """Its value is 0. What does it add to the weighted sum? Nothing, so only the sum of the exponentials needs it."""
     with Shapes() as shapes:
         candidate(torch.randn(2, 3), torch.randn(3, 7), 0.7)
@@ -496,7 +496,7 @@ def _(candidate):
 
 
 @attend_or_nothing.must("gives finite, ordinary answers for scores of 1000 and −1000")
-def _(candidate):
+def gives_finite_answers_for_huge_scores(candidate):
     """The exponential of 1000 is infinite, so shift first, as in Exercise 1. Which is the largest number of a row? It
     may be the score of nothing.
     """
@@ -515,7 +515,7 @@ def _(candidate):
 
 
 @attend_or_nothing.must("answers a batch of databases one by one")
-def _(candidate):
+def answers_batch_of_databases_one_by_one(candidate):
     """Does each step work along the last axis? Use `dim=-1` and `[..., :-1]`, and give the extra score as many axes as
     the scores have.
     """

@@ -138,7 +138,7 @@ def _attended(
 
 
 @my_block.must("has the parameters of a block of SmolLM2, name for name")
-def _(candidate):
+def has_parameters_of_block_of_smollm2_name_for_name(candidate):
     """How are your four parts called? The weights come by name, so the parts have to be `attention`, `attention_norm`,
     `feed_forward` and `feed_forward_norm`.
 
@@ -182,7 +182,7 @@ _KV = "How many heads of keys and values are there? Hand on `num_kv_heads`, or t
 
 
 @my_block.must("gives an output of the shape of x")
-def _(candidate):
+def gives_output_of_shape_of_x(candidate):
     """What does each part get? Attention takes queries, keys and values, three times the same y. A rotation turns the
     columns of each *head*, at every position of x: it takes `x.shape[1]` and the size of a head, embed_dim / num_heads.
     """
@@ -192,7 +192,7 @@ def _(candidate):
 
 
 @my_block.must("keeps earlier outputs as they are when a later token changes")
-def _(candidate):
+def hides_later_tokens(candidate):
     """Who may look at whom? A GPT reads to the left only, and attention has an argument for it, `is_causal`."""
     block, _ = _pair(candidate)
     x = torch.randn(2, 5, 24)
@@ -203,7 +203,7 @@ def _(candidate):
 
 
 @my_block.must("lets x pass unchanged if attention and network give zeros")
-def _(candidate):
+def lets_x_pass_unchanged_if_attention_and_network_give_zeros(candidate):
     """What happens to x besides the two sums? Only the parts read through a norm. Give what the norm returns a name of
     its own, such as y, and add to x itself.
     """
@@ -220,7 +220,7 @@ _TWICE = "How often do you add x? Once for each part, and the second sum begins 
 
 
 @my_block.must("lets each part read the stream through its own norm")
-def _(candidate):
+def lets_each_part_read_stream_through_its_own_norm(candidate):
     """What does each part read? The attention reads `attention_norm` of x, and the network reads `feed_forward_norm` of
     what x is *then*, after the attention has been added.
     """
@@ -259,7 +259,7 @@ _MEAN = (
 
 
 @my_block.must("adds ε = 10⁻⁵ under the root in both norms")
-def _(candidate):
+def adds_epsilon_under_root_in_both_norms(candidate):
     """Which ε does `nn.RMSNorm` take if you don't name one? A hundred times smaller one, and with small numbers this
     shows. The file says 10⁻⁵: `eps=1e-5`.
     """
@@ -276,7 +276,7 @@ def _(candidate):
 
 
 @my_block.must("turns queries and keys by their positions")
-def _(candidate):
+def turns_queries_and_keys_by_their_positions(candidate):
     """Where does your rotation go? The attention turns queries and keys after their projection, if you hand it over as
     `encode=`.
 
@@ -310,7 +310,7 @@ _TURN_BOTH = (
 
 
 @my_block.must("turns queries and keys as slowly as `base` says")
-def _(candidate):
+def turns_queries_and_keys_as_slowly_as_base_says(candidate):
     """Where does the argument `base` go? Keep it in `__init__`, and hand it to the `Rotation`."""
     block, reference = _pair(candidate, embed_dim=48, base=50.0)
     x = torch.randn(2, 9, 48)
@@ -330,7 +330,7 @@ _FIXED_BASE = "Is 100,000 written in your block? It is SmolLM2's base, but anoth
 
 
 @my_block.must("gives on a cache, piece by piece, what it gives at once")
-def _(candidate):
+def gives_on_cache_piece_by_piece_what_it_gives_at_once(candidate):
     """Where does a new token stand? Behind all that the cache holds, so its rotation has `start=cache.length`, or 0 if
     there is no cache.
 
@@ -369,7 +369,7 @@ _PROMPT = "Who may look at whom within a piece? `is_causal=True` is right with a
 
 
 @my_block.must("leaves x as it was")
-def _(candidate):
+def leaves_x_as_it_was(candidate):
     """Does a line write into x? `x += …` changes the caller's tensor, so write `x = x + …`."""
     block, _ = _pair(candidate)
     with torch.no_grad():
@@ -377,7 +377,7 @@ def _(candidate):
 
 
 @my_block.must("lets gradients through, by the parts and past them")
-def _(candidate):
+def lets_gradients_through_by_parts_and_past_them(candidate):
     """Where is the way back cut? Look for `no_grad`, `detach()` and `.data`. This chapter trains nothing, but whoever
     adapts the model to a text of her own needs the gradients.
     """
@@ -551,7 +551,7 @@ _FIXED = (
 
 
 @my_q4_1.must("gives 32 numbers for each block of 20 bytes")
-def _(candidate):
+def gives_32_numbers_for_each_block_of_20_bytes(candidate):
     """How many numbers does a byte hold? Two, its low half and its high half, and 16 bytes of each block hold numbers.
 
     Join the low halves and the high halves along `dim=1`.
@@ -582,13 +582,13 @@ _SHAPES = {
 
 
 @my_q4_1.must("gives the least value where all numbers are 0")
-def _(candidate):
+def gives_least_value_where_all_numbers_are_0(candidate):
     """How do you read m? Bytes 2 and 3 together are one float of 16 bits: `raw[:, 2:4].view(torch.float16)`."""
     _same(candidate, _raw([0.5], [-2.3], torch.zeros(1, 32)), "d = 0.5, m = −2.3, every n = 0")
 
 
 @my_q4_1.must("goes up by the scale from one number to the next")
-def _(candidate):
+def goes_up_by_scale_from_one_number_to_next(candidate):
     """How do you read d? Bytes 0 and 1 together are one float of 16 bits, and each n is multiplied by it."""
     for n in (1, 15):
         raw = _raw([0.5], [-2.3], torch.full((1, 32), n))
@@ -596,7 +596,7 @@ def _(candidate):
 
 
 @my_q4_1.must("has the low halves as numbers 0 to 15, and the high halves as 16 to 31")
-def _(candidate):
+def puts_low_halves_before_high_halves(candidate):
     """In which order do the numbers come? All low halves, and then all high halves: join them with `torch.cat`."""
     counting = torch.arange(32) % 16
     _same(
@@ -607,14 +607,14 @@ def _(candidate):
 
 
 @my_q4_1.must("gives each block its own scale and least value")
-def _(candidate):
+def gives_each_block_its_own_scale_and_least_value(candidate):
     """Whose d and m does each row use? Each block has its own: both are (blocks, 1), and meet numbers (blocks, 32)."""
     raw = _raw([0.5, 0.25, 2.0], [-3.0, 1.0, 0.5], torch.randint(16, (3, 32)))
     _same(candidate, raw, "three blocks")
 
 
 @my_q4_1.must("computes in float32")
-def _(candidate):
+def computes_in_float32(candidate):
     """When do d and m become float32? Before they are multiplied, or the result is rounded to 16 bits:
     call `.float()` on them.
     """
@@ -669,7 +669,7 @@ def _about_look(said: str) -> str:
 
 
 @my_without_look.must("gives a probability for each token of the vocabulary")
-def _(candidate):
+def gives_probability_for_each_token_of_vocabulary(candidate):
     """Which row of the logits says what comes next? The one of the last token, `model(ids)[0, -1]`.
 
     A softmax makes probabilities of it.
@@ -684,7 +684,7 @@ def _(candidate):
 
 
 @my_without_look.must("hides the places from the last token in this layer, and from nobody else")
-def _(candidate):
+def hides_places_from_last_token_in_this_layer_only(candidate):
     """Who may not look, at what, and in which layer? `acts.knock_out(queries=…, keys=…, layers=…)` counts from 0."""
     for places, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
         answer, model, ids = _of_look(candidate, places, layer)
@@ -715,7 +715,7 @@ def _(candidate):
 
 
 @my_without_look.must("leaves the model as it was")
-def _(candidate):
+def leaves_model_as_it_was(candidate):
     """How long is the look forbidden? Only inside the block: use `with`, and call nothing by hand."""
     _, model, ids = _of_look(candidate, [2], 1)
     with torch.no_grad():

@@ -57,7 +57,7 @@ def _weights(candidate) -> dict[str, torch.Tensor]:
 
 
 @my_guests.must("names the five dishes")
-def _(candidate):
+def names_five_dishes(candidate):
     """Are all five dishes in your dict, spelled as in the table? A dish without a guest gets `None`."""
     _weights(candidate)
     missing = [dish for dish in DISHES if dish not in candidate()]
@@ -65,7 +65,7 @@ def _(candidate):
 
 
 @my_guests.must("lets each dish win with its own guest")
-def _(candidate):
+def lets_each_dish_win_with_its_own_guest(candidate):
     """Which dish wins instead, and what does it have that yours doesn't? Make the guest dislike it.
 
     Compute the scores of that guest with a pencil. Is the score of your dish ever larger than both of its neighbors'?
@@ -88,7 +88,7 @@ def _(candidate):
 
 
 @my_guests.must("gives the dish that wins a weight of 0.9 or more")
-def _(candidate):
+def gives_winning_dish_most_of_the_weight(candidate):
     """The right dish wins. How do you make a choice clearer without changing its direction? Think of the length of a
     query.
     """
@@ -97,7 +97,7 @@ def _(candidate):
 
 
 @my_guests.must("finds a guest for four of the five dishes")
-def _(candidate):
+def finds_guest_for_four_of_five_dishes(candidate):
     """For which dish did you give up too early? Its guest may dislike everything else."""
     without = [dish for dish, guest in candidate().items() if guest is None]
     expect(len(without) == 1, f"there is no guest for {' and '.join(without) or 'nobody'}")
@@ -109,7 +109,7 @@ my_attention = Check(forbids=["scaled_dot_product_attention", "dot_product_weigh
 
 
 @my_attention.must("gives each query an answer of the size of a value")
-def _(candidate):
+def gives_each_query_answer_of_size_of_value(candidate):
     """Which shapes meet in your two products? Queries (3, 4) times transposed keys (4, 5) are scores (3, 5), and these,
     as weights, times the values (5, 7) are answers (3, 7).
     """
@@ -118,7 +118,7 @@ def _(candidate):
 
 
 @my_attention.must("gives the mean of the values if all keys are equal")
-def _(candidate):
+def gives_mean_of_values_if_all_keys_are_equal(candidate):
     """Equal keys share the weight equally, and the weights of a query sum to 1. Over which axis is your softmax, and
     does anything still change the weights after it?
     """
@@ -127,7 +127,7 @@ def _(candidate):
 
 
 @my_attention.must("divides the scores by √d")
-def _(candidate):
+def divides_scores_by_root_d(candidate):
     """With d = 4 and the products 2 and 0 the scores should be 1 and 0. What are yours? Take d from the last axis of
     the queries.
     """
@@ -140,7 +140,7 @@ def _(candidate):
 
 
 @my_attention.must("works for any axes in front, such as a batch and heads")
-def _(candidate):
+def works_for_any_axes_in_front_such_as_batch_and_heads(candidate):
     """What do `.T` and `dim=1` mean when there are more axes in front? Count axes from the end, with
     `transpose(-2, -1)` and `dim=-1`.
     """
@@ -188,7 +188,7 @@ def _given(candidate, asked: str) -> tuple[torch.Tensor, ...]:
 
 
 @my_answer.must("returns the digit with the highest score")
-def _(candidate):
+def returns_digit_with_highest_score(candidate):
     """Is it the head that answers, even where it is wrong? It gives ten scores, in the shape (1, 10); `argmax` says the
     place of the largest, and `.item()` makes a number of it.
     """
@@ -205,7 +205,7 @@ def _(candidate):
 
 
 @my_answer.must("gives the head one list, of shape (1, 4) for four words")
-def _(candidate):
+def gives_head_one_list_of_shape_for_four_words(candidate):
     """The head takes a batch of lists, and yours is a batch of one. Where does the additional axis go? A list in a
     list, `[[…]]`, makes a tensor of two axes.
     """
@@ -218,7 +218,7 @@ def _(candidate):
 
 
 @my_answer.must("names each word by its place among the 64")
-def _(candidate):
+def names_each_word_by_its_place_among_64(candidate):
     """The head doesn't know the word *cat*, only its place. What does `WORDS.index("cat")` give? Use it for every
     word of the list.
     """
@@ -227,7 +227,7 @@ def _(candidate):
 
 
 @my_answer.must("asks for the word by its place among the 64")
-def _(candidate):
+def asks_for_word_by_its_place_among_64(candidate):
     """Is the word that is asked for counted like the words on the list? It should be its place among the 64, not on
     your list.
     """
@@ -237,7 +237,7 @@ def _(candidate):
 
 
 @my_answer.must("gives the digits in the order of their words")
-def _(candidate):
+def gives_digits_in_order_of_their_words(candidate):
     """Which values does your dict have, and in which order? `digits.values()` has them in the order of its words."""
     _, _, said = _given(candidate, "cat")
     expect_equal(said.tolist(), [list(OWN.values())], "the digits")
@@ -249,13 +249,13 @@ fixed_gaussian_weights = Check(forbids=["gaussian_weights"])
 
 
 @fixed_gaussian_weights.must("gives each query weights that sum to 1")
-def _(candidate):
+def gaussian_weights_sum_to_1(candidate):
     """A query compares its keys, so over which axis does it share its weight? That is the axis for your softmax."""
     expect_sums_to_one(candidate(torch.randn(4, 4), torch.randn(4, 4)), (4, 4))
 
 
 @fixed_gaussian_weights.must("gives equal weights to keys at the same distance from a query")
-def _(candidate):
+def gives_equal_weights_to_keys_at_same_distance_from_query(candidate):
     """By hand, q·k − ½‖k‖² is 2 for each of the keys (1, 1), (2, 2) and (0, 2). Which three numbers does your softmax
     get? Print them, they should be equal.
 
@@ -268,7 +268,7 @@ def _(candidate):
 
 
 @fixed_gaussian_weights.must("equals the Gaussian kernel of width 1")
-def _(candidate):
+def equals_gaussian_kernel_of_width_1(candidate):
     """Is your kernel as wide as it should be? Compare with `cu.kernel_weights(queries, keys)` entry by entry."""
     queries, keys = torch.randn(5, 3), torch.randn(8, 3)
     expected = kernel_weights(queries, keys)
@@ -276,7 +276,7 @@ def _(candidate):
 
 
 @fixed_gaussian_weights.must("stays finite far from the origin")
-def _(candidate):
+def stays_finite_far_from_origin(candidate):
     """The exponential of 1,800 is infinite in float32. Which function normalizes without computing it? It subtracts
     the largest score first.
     """
@@ -287,7 +287,7 @@ def _(candidate):
 
 
 @fixed_gaussian_weights.must("keeps no vector for each pair of points")
-def _(candidate):
+def keeps_no_vector_for_each_pair_of_points(candidate):
     """Which shape does `queries[:, None] - keys` have? It holds a vector for each pair; a matrix product gives all
     q·k without it.
     """
@@ -301,7 +301,7 @@ def _(candidate):
 
 
 @fixed_gaussian_weights.must("uses the matrix product, not PyTorch's distances")
-def _(candidate):
+def uses_matrix_product_not_pytorchs_distances(candidate):
     """`torch.cdist` is right, but it hides the three terms of the distance. Which of them does the matrix product
     hold? Write out the others.
     """
@@ -329,7 +329,7 @@ def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:
 
 
 @my_additive_scores.must("gives one score for each query and each key")
-def _(candidate):
+def gives_one_score_for_each_query_and_each_key(candidate):
     """Every row of `queries @ w_q` meets every row of `keys @ w_k`. Which axes does their sum have? The product with
     w then removes the last one.
 
@@ -339,7 +339,7 @@ def _(candidate):
 
 
 @my_additive_scores.must("gives the scores of the example by hand")
-def _(candidate):
+def gives_scores_of_example_by_hand(candidate):
     """For the first key the sum is (0, 1). Which two numbers does the tanh make of it? Multiply them by w and add,
     and compare with your score.
 
@@ -352,7 +352,7 @@ def _(candidate):
 
 
 @my_additive_scores.must("gives each pair its own score")
-def _(candidate):
+def gives_each_pair_its_own_score(candidate):
     """Is the score of query i and key j at (i, j)? Compute one entry separately, from one row of the queries and one
     of the keys.
     """
@@ -364,14 +364,14 @@ def _(candidate):
 
 
 @my_additive_scores.must("takes no more steps for more queries and keys")
-def _(candidate):
+def takes_no_more_steps_for_more_queries_and_keys(candidate):
     """Does a loop run over queries or keys? Two axes of size 1 make all the sums at once."""
     few, many = (count_calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
     expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, but {many} for 5 and 8")
 
 
 @my_additive_scores.must("works for a batch as it does for one sequence")
-def _(candidate):
+def works_for_batch_as_it_does_for_one_sequence(candidate):
     """With a batch the first axis doesn't belong to the queries. From which end should you count the axes? Negative
     numbers count from the last.
     """

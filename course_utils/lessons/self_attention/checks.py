@@ -34,7 +34,7 @@ def _by_hand(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
 
 
 @self_attention.must("gives five answers of size 3 for five words and a W_V of size (6, 3)")
-def _(candidate):
+def gives_one_answer_per_word_of_size_of_value(candidate):
     """Words are rows. On which side of each matrix does X go? Write the shapes below your products, and see which
     axes meet.
     """
@@ -45,7 +45,7 @@ def _(candidate):
 
 
 @self_attention.must("gives the mean of the values if W_Q = 0")
-def _(candidate):
+def gives_mean_of_values_if_queries_are_0(candidate):
     """Equal scores give equal weights. Along which axis do yours sum to 1? Each query shares its weight among the
     keys.
     """
@@ -58,7 +58,7 @@ def _(candidate):
 
 
 @self_attention.must("gives each query a row of the scores")
-def _(candidate):
+def gives_each_query_row_of_scores(candidate):
     """A row of the scores belongs to one query. Does your softmax run along it, over the keys? If so, look at which
     factor you transpose, because entry (i, j) is query i times key j.
     """
@@ -69,7 +69,7 @@ def _(candidate):
 
 
 @self_attention.must("divides the scores by √d, where d is the size of a query")
-def _(candidate):
+def divides_scores_by_root_d_where_d_is_size_of_query(candidate):
     """By what do you divide? Take d from the last axis of the queries, not of X, and divide before the softmax."""
     X, matrices = torch.randn(5, 6), _matrices(d=2)
     expected = _by_hand(X, *matrices)
@@ -77,7 +77,7 @@ def _(candidate):
 
 
 @self_attention.must("answers the sentences of a batch one by one")
-def _(candidate):
+def answers_sentences_of_batch_one_by_one(candidate):
     """What do `.T` and `dim=1` mean when there are more axes in front? Count axes from the end, with `mT` and
     `dim=-1`.
     """
@@ -92,7 +92,7 @@ all_but_one = Check()
 
 
 @all_but_one.must("returns a boolean mask of shape (n, n)")
-def _(candidate):
+def returns_boolean_mask_of_shape(candidate):
     """How many queries and keys do n tokens have? Build the mask with `torch.ones(n, n, dtype=torch.bool)`."""
     mask = candidate(4, 1, 2)
     expect_shape(mask, (4, 4))
@@ -100,7 +100,7 @@ def _(candidate):
 
 
 @all_but_one.must("forbids the link from the query to the key")
-def _(candidate):
+def forbids_link_from_query_to_key(candidate):
     """False forbids. Which entry did you set to it? The queries are the rows, so it is `mask[query, key]`."""
     mask = candidate(4, 1, 2)
     hint = "False forbids, and True allows. How many links does your mask allow? Turn it round."
@@ -111,7 +111,7 @@ def _(candidate):
 
 
 @all_but_one.must("allows every other link")
-def _(candidate):
+def allows_every_other_link(candidate):
     """How many entries of your mask are False? Only the one link is; the key's other queries may still look at it."""
     expect_equal(int(candidate(4, 1, 2).sum()), 15, "the number of allowed links of four tokens")
     expect_equal(int(candidate(6, 3, 3).sum()), 35, "the number of allowed links of six tokens")
@@ -137,7 +137,7 @@ def _answers(candidate, layer, x, expected: bool, what: str):
 
 
 @fixed_order_test.must("says that plain self-attention ignores the order")
-def _(candidate):
+def says_that_plain_self_attention_ignores_order(candidate):
     """Do you compare the outputs in the same order? If we permute the words, axis 1, the outputs come out permuted as
     well, so put one of the two into the order of the other.
     """
@@ -145,7 +145,7 @@ def _(candidate):
 
 
 @fixed_order_test.must("forgives rounding errors")
-def _(candidate):
+def forgives_rounding_errors(candidate):
     """Is your comparison too strict? Sums in another order differ in the last digits, so allow a small tolerance."""
 
     def layer(x):
@@ -155,7 +155,7 @@ def _(candidate):
 
 
 @fixed_order_test.must("notices positions in the input")
-def _(candidate):
+def notices_positions_in_input(candidate):
     """Does the layer really see another order of words? They are along axis 1. If so, check that your tolerance isn't
     too generous.
     """
@@ -171,7 +171,7 @@ def _(candidate):
 
 
 @fixed_order_test.must("notices a causal mask")
-def _(candidate):
+def notices_causal_mask(candidate):
     """Do you compare every output? One of them, or a mean over the words, can hide the difference."""
 
     def layer(x):
@@ -181,7 +181,7 @@ def _(candidate):
 
 
 @fixed_order_test.must("notices layers that ignore only some orders")
-def _(candidate):
+def notices_layers_that_ignore_only_some_orders(candidate):
     """Which orders do you try? A reversal is only one of many, and so are a cyclic shift and a swap of two words."""
 
     def mirrored(x):
@@ -202,7 +202,7 @@ def _(candidate):
 
 
 @fixed_order_test.must("notices a layer that ignores every second order")
-def _(candidate):
+def notices_layer_that_ignores_every_second_order(candidate):
     """One order drawn at random may be one that the layer ignores. How many do you draw? With several, that becomes
     unlikely.
     """
@@ -216,7 +216,7 @@ def _(candidate):
 
 
 @fixed_order_test.must("notices an output that doesn't move with its word")
-def _(candidate):
+def notices_output_that_doesnt_move_with_its_word(candidate):
     """If word 5 moves to position 0, where do you look for its output? It should have moved along."""
 
     def sorting(x):

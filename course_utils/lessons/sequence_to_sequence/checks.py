@@ -33,7 +33,7 @@ _WHOLE = (
 
 
 @my_strings.must("returns source, target_in and target_out, each of shape (count, length + 1)")
-def _(candidate):
+def returns_source_target_in_and_target_out_each_of_shape(candidate):
     """Where does the extra token come from? Join a column of <bos> or <eos> to the letters, along dim=1.
 
     How do you make a column of one id? `torch.full((count, 1), EOS)` is a tensor that `torch.cat` can join.
@@ -42,7 +42,7 @@ def _(candidate):
 
 
 @my_strings.must("gives ids as whole numbers, torch.int64")
-def _(candidate):
+def gives_ids_as_whole_numbers_torch_int64(candidate):
     """Of which kind are the numbers in your tensors? Print their `dtype`. An embedding looks up whole numbers only."""
     for name, part in zip(("source", "target_in", "target_out"), _strings(candidate), strict=True):
         hint = _WHOLE if part.is_floating_point() else ""
@@ -50,7 +50,7 @@ def _(candidate):
 
 
 @my_strings.must("ends the source with <eos>, after letters only")
-def _(candidate):
+def ends_source_with_eos_after_letters_only(candidate):
     """Which ids are letters? The four special tokens have 0 to 3, so letters begin with 4, and <eos> is 3."""
     source, _, _ = _strings(candidate)
     expect((source[:, -1] == EOS).all(), f"the last column holds {source[:, -1].unique().tolist()}")
@@ -64,14 +64,14 @@ def _(candidate):
 
 
 @my_strings.must("asks the decoder for a copy")
-def _(candidate):
+def asks_decoder_for_copy(candidate):
     """What should the decoder say, if it reads nothing but the vector? The very string that the encoder has read."""
     source, _, target_out = _strings(candidate)
     expect_equal(target_out[0].tolist(), source[0].tolist(), "the first target_out")
 
 
 @my_strings.must("begins target_in with <bos>")
-def _(candidate):
+def begins_target_in_with_bos(candidate):
     """What does the decoder read before it has said anything? <bos> is 2, and it comes first."""
     _, target_in, _ = _strings(candidate)
     expect(
@@ -81,7 +81,7 @@ def _(candidate):
 
 
 @my_strings.must("shifts the target by one: target_in is one step behind target_out")
-def _(candidate):
+def shifts_target_by_one_step(candidate):
     """Which token has the decoder just read when it has to say letter 2? Letter 1, so drop the last column and not
     the first.
     """
@@ -92,7 +92,7 @@ def _(candidate):
 @my_strings.must(
     "draws other strings in each row and each call, and the same ones from the same seed"
 )
-def _(candidate):
+def draws_strings_anew_and_repeats_them_from_a_seed(candidate):
     """Who makes the random numbers? Give torch.randint the shape (count, length) and `generator=generator`."""
     source, again, other = (_strings(candidate, seed=seed)[0] for seed in (0, 0, 1))
     expect(torch.equal(source, again), "two calls with the same seed gave different strings")
@@ -123,7 +123,7 @@ def _finite(loss):
 
 
 @my_masked_loss.must("returns one number")
-def _(candidate):
+def returns_one_number(candidate):
     """Which tokens do you hand to `F.cross_entropy`? It takes logits (tokens, vocabulary) and targets (tokens,), and
     returns their mean, one number. A mask (batch, steps) picks the tokens from both.
 
@@ -133,7 +133,7 @@ def _(candidate):
 
 
 @my_masked_loss.must("equals the usual cross-entropy if there is no padding")
-def _(candidate):
+def equals_usual_cross_entropy_if_there_is_no_padding(candidate):
     """Which probability does softmax give the right token? Average −ln of it over all tokens."""
     logits, targets, lens, _ = _drawn((5, 5))
     expect_close(candidate(logits, targets, lens), F.cross_entropy(logits.mT, targets))
@@ -143,7 +143,7 @@ def _(candidate):
 
 
 @my_masked_loss.must("ignores the logits at padding")
-def _(candidate):
+def ignores_logits_at_padding(candidate):
     """How can you tell that a step is padding? Compare the number of the step with the length of its sentence."""
     logits, targets, lens, padding = _drawn()
     expected, first = _finite(candidate(logits, targets, lens)), torch.arange(5) == lens[:, None]
@@ -156,7 +156,7 @@ def _(candidate):
 
 
 @my_masked_loss.must("stays the same with more padding")
-def _(candidate):
+def stays_same_with_more_padding(candidate):
     """By how many tokens do you divide? Count the real ones only."""
     logits, targets, lens, _ = _drawn()
     longer = torch.cat([logits, torch.randn(3, 4, 7)], dim=1)
@@ -168,7 +168,7 @@ def _(candidate):
 
 
 @my_masked_loss.must("counts every real token the same, in short and in long sentences")
-def _(candidate):
+def counts_every_real_token_the_same(candidate):
     """How much does a word of a short sentence count? Less or more than the others, if you divide by the longest
     sentence or take a mean of means; sum over all tokens first.
     """
@@ -180,7 +180,7 @@ def _(candidate):
 
 
 @my_masked_loss.must("has the gradient of the real tokens, and 0 at padding")
-def _(candidate):
+def has_gradient_of_real_tokens_and_0_at_padding(candidate):
     """Do padded tokens enter the sum at all? Multiplying by 0 doesn't remove everything (0 · ∞ is NaN), so pick the
     real tokens instead.
     """
@@ -248,13 +248,13 @@ def _says(candidate, *sentences):
 
 
 @fixed_decoding.must("returns one sentence as the model writes it, without <eos>")
-def _(candidate):
+def returns_one_sentence_as_model_writes_it_without_eos(candidate):
     """Which token ends the sentence? At each step take the most probable token, and stop before you keep that one."""
     _says(candidate, [5, 6, 7])
 
 
 @fixed_decoding.must("gives the model <bos> first, and then its own last token")
-def _(candidate):
+def gives_model_bos_first_and_then_its_own_last_token(candidate):
     """What is the input of the next step? Print what the model reads in the first three steps."""
     model = _Scripted([5, 6, 7])
     _decoded(candidate, model)
@@ -262,7 +262,7 @@ def _(candidate):
 
 
 @fixed_decoding.must("doesn't cut a long sentence when a short one ends")
-def _(candidate):
+def doesnt_cut_long_sentence_when_short_one_ends(candidate):
     """When may a batch stop: when one sentence is finished, or when all are? Look at the condition that ends the
     loop.
     """
@@ -271,7 +271,7 @@ def _(candidate):
 
 
 @fixed_decoding.must("adds no more tokens to a finished sentence")
-def _(candidate):
+def adds_no_more_tokens_to_finished_sentence(candidate):
     """Who remembers which sentences have reached <eos>? The model doesn't, it goes on writing; keep one truth value
     for each sentence.
     """
@@ -279,13 +279,13 @@ def _(candidate):
 
 
 @fixed_decoding.must("stops at max_len")
-def _(candidate):
+def stops_at_max_len(candidate):
     """What ends the loop if the model never writes <eos>? Let the loop count its steps."""
     answer = _decoded(candidate, _Scripted([5, 6, 7, 8], [9]), max_len=2)
     expect_equal(answer, [[5, 6], [9]], "decoded with max_len=2")
 
 
 @fixed_decoding.must("can be called with max_len=…, as the chapter does below")
-def _(candidate):
+def can_be_called_with_max_len_as_chapter_does_below(candidate):
     """Have you renamed a parameter? The last one has to be called `max_len`."""
     _decoded(lambda *given: candidate(*given[:3], max_len=given[3]), _Scripted([5, 6, 7]))

@@ -42,7 +42,7 @@ def _weights(queries: int, keys: int) -> torch.Tensor:
 
 
 @answers_without.must("returns one answer for each query, of shape (queries, size of a value)")
-def _(candidate):
+def returns_one_answer_for_each_query_of_shape(candidate):
     """The answers are `weights @ values`. What shape does this product have? Compare it with the shape of what you
     return.
     """
@@ -51,7 +51,7 @@ def _(candidate):
 
 
 @answers_without.must("ignores the value of the forbidden key")
-def _(candidate):
+def ignores_value_of_forbidden_key(candidate):
     """Which weights belong to the key: a row, or a column? Check that your line uses `kept`, whose 0 marks the
     forbidden key, and that this 0 stays a 0: a softmax would make exp(0) = 1 of it.
     """
@@ -73,7 +73,7 @@ def _(candidate):
         TURNED,
     ),
 )
-def _(candidate):
+def returns_1_everywhere_if_all_values_are_1(candidate):
     weights, values = _weights(4, 4), torch.ones(4, 2)
     allowed = weights.index_fill(1, torch.tensor(2), 0)
     given, turned = candidate(weights, values, 2), allowed / allowed.sum(dim=1) @ values
@@ -82,7 +82,7 @@ def _(candidate):
 
 
 @answers_without.must("keeps the ratios of the other weights")
-def _(candidate):
+def keeps_ratios_of_other_weights(candidate):
     """Does anything happen to the other weights, apart from a division? They should all be divided by one number for
     each row, so their ratios stay as they were.
     """

@@ -27,7 +27,7 @@ def _expect_loss(actual, expected: float, what: str, slips: dict[str, float]) ->
 
 
 @loss_given.must("gives ln 2 = 0.693 for one context and the tokens a b")
-def _(candidate):
+def gives_ln_2_for_two_equally_likely_tokens(candidate):
     """Which probability does the best model give a token that is one of two? Its share, so begin by counting.
 
     Is your logarithm the natural one, and do you divide the sum by the number of tokens?
@@ -41,7 +41,7 @@ def _(candidate):
 
 
 @loss_given.must("gives 0.562 for one context and the tokens a a b a")
-def _(candidate):
+def gives_entropy_of_unequal_tokens(candidate):
     """Does a count three times in your mean, and b once? The mean goes over the tokens, not over the kinds of token."""
     smooth = (
         "Do you add something to the counts? Nothing is unseen here, so each probability is a plain share, "
@@ -53,14 +53,14 @@ def _(candidate):
 
 
 @loss_given.must("gives 0 if the context determines the token")
-def _(candidate):
+def gives_0_if_context_determines_token(candidate):
     """Do you count the tokens of each context separately? Each context needs a count of its own."""
     answer = candidate(["x", "y", "x", "y"], ["a", "b", "a", "b"])
     expect_number(answer, 0.0, "the loss of tokens that follow from their contexts")
 
 
 @loss_given.must("gives 0.477 for contexts x x x y and tokens a a b b")
-def _(candidate):
+def averages_over_two_contexts(candidate):
     """In context x, what are the probabilities of a and of b? Do the same for context y, then average over the four
     tokens.
 
@@ -71,14 +71,14 @@ def _(candidate):
 
 
 @loss_given.must("counts each token once, not each context once")
-def _(candidate):
+def counts_each_token_once_not_each_context_once(candidate):
     """Is your result a mean over all tokens? A mean of the contexts' means counts a rare context too much."""
     contexts, tokens = list("xxxxxxyy"), list("aaaaaabc")
     expect_number(candidate(contexts, tokens), math.log(2) / 4, "the loss of x six times, y twice")
 
 
 @loss_given.must("takes contexts that are numbers, words, or tuples of words")
-def _(candidate):
+def takes_contexts_that_are_numbers_words_or_tuples_of_words(candidate):
     """Do you use the contexts as indices? A dictionary or a Counter takes any of them as a key."""
     contexts = [("the", "old"), ("the", "old"), (), ()]
     expect_number(candidate(contexts, list("abab")), math.log(2), "the loss with tuples")
@@ -124,13 +124,13 @@ def _fitted(candidate, model, batches) -> list[float]:
 
 
 @fixed_fit.must("returns one rate for each batch of each epoch")
-def _(candidate):
+def returns_one_rate_for_each_batch_of_each_epoch(candidate):
     """How often does the optimizer step? Record the rate once for each of these steps."""
     expect_equal(len(_fitted(candidate, *_problem())), 12, "rates for 4 epochs of 3 batches")
 
 
 @fixed_fit.must("takes the first step at the rate lr · schedule(1)")
-def _(candidate):
+def takes_first_step_at_rate_lr_schedule(candidate):
     """With which number does LambdaLR call your schedule first? It counts the steps that are *done*, so it begins at
     0.
     """
@@ -138,7 +138,7 @@ def _(candidate):
 
 
 @fixed_fit.must("takes step t at the rate lr · schedule(t), whatever the epoch")
-def _(candidate):
+def takes_step_t_at_rate_lr_schedule_whatever_epoch(candidate):
     """How often do you call `scheduler.step()`? It should be once for each step of the optimizer."""
     rates = _fitted(candidate, *_problem())
     for step in (2, WARMUP, 7, 12):
@@ -146,7 +146,7 @@ def _(candidate):
 
 
 @fixed_fit.must("moves the weights at these rates")
-def _(candidate):
+def moves_weights_at_these_rates(candidate):
     """Are the rates that you return those that the optimizer used? Read the rate right before `optimizer.step()`.
 
     Is everything else as in `buggy_fit`? It has Adam as PyTorch makes it, new gradients for each batch, and no

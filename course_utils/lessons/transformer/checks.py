@@ -39,7 +39,7 @@ my_sublayers = Check(forbids=["three_sublayers", "DecoderLayer.forward"])
 
 
 @my_sublayers.must("runs with masks and without")
-def _(candidate):
+def runs_with_masks_and_without(candidate):
     """Which line does the error name? A residual wants x and then a *function*. In a cross-attention, who asks and who
     answers? Its queries come from y, and its keys and values both from the memory.
 
@@ -60,7 +60,7 @@ def _(candidate):
 
 
 @my_sublayers.must("gives an output of the shape of x, even if the memory has another length")
-def _(candidate):
+def gives_output_of_shape_of_x_for_memory_of_any_length(candidate):
     """Whose rows does the decoder pass on? An attention gives one row for each query, so look at your queries.
 
     In the cross-attention x asks, and the memory gives keys and values.
@@ -71,7 +71,7 @@ def _(candidate):
 
 
 @my_sublayers.must("keeps earlier outputs as they are when a later target token changes")
-def _(candidate):
+def hides_later_target_tokens(candidate):
     """Which sublayer lets target tokens look at each other? That is where `attn_mask` belongs."""
     block, x, memory, mask = _decoder()
     _no_later_token(lambda y: candidate(block, y.clone(), memory.clone(), causal_mask(6), mask), x)
@@ -86,7 +86,7 @@ def _no_later_token(call, x: Tensor) -> None:
 
 
 @my_sublayers.must("lets a target token hear the earlier ones")
-def _(candidate):
+def lets_target_token_hear_earlier_ones(candidate):
     """What does each residual get as its x? It should be what the residual before it has returned.
 
     If a line is still `y = around_cross(x, …)`, the work of the line above is lost.
@@ -103,7 +103,7 @@ def _(candidate):
 
 
 @my_sublayers.must("reads the source, but not its padding")
-def _(candidate):
+def reads_source_but_not_its_padding(candidate):
     """Which sublayer looks at the source? It needs `memory` as keys and values, and `memory_mask`."""
     block, x, memory, mask = _decoder()
     _reads_no_padding(
@@ -122,7 +122,7 @@ def _reads_no_padding(call, memory: Tensor) -> None:
 
 
 @my_sublayers.must("sees later target tokens and padding if it gets no masks")
-def _(candidate):
+def sees_later_target_tokens_and_padding_if_it_gets_no_masks(candidate):
     """Does your function make a mask of its own? Hand on the two that it gets, which may be None."""
     block, x, memory, _ = _decoder()
     later, other = x.clone(), memory.clone()
@@ -135,7 +135,7 @@ def _(candidate):
 
 
 @my_sublayers.must("lets x pass unchanged if every sublayer gives zeros (norm before)")
-def _(candidate):
+def lets_x_pass_unchanged_if_every_sublayer_gives_zeros(candidate):
     """Who adds x to what a sublayer gives? Call each sublayer through its residual, as in `around(x, sublayer)`."""
     block, x, memory, mask = _decoder()
     _silent(block)
@@ -144,7 +144,7 @@ def _(candidate):
 
 
 @my_sublayers.must("agrees with PyTorch's order of sublayers, with either place of the norm")
-def _(candidate):
+def agrees_with_order_of_sublayers_in_pytorch(candidate):
     """What does each sublayer read, the y that its residual hands it, or x itself? Only y may have been normalized, so
     a plain `x + …` or a function that reads x leaves the norm out.
 
@@ -217,7 +217,7 @@ fixed_block = Check(forbids=["DecoderLayer.forward"])
 
 
 @fixed_block.must("gives an output of the shape of x")
-def _(candidate):
+def gives_output_of_shape_of_x(candidate):
     """Which lines of `buggy_block` don't do what `Residual` does? Begin with it and change only these.
 
     Whose rows are passed on, the target's or the memory's? They have different lengths, and x asks.
@@ -234,26 +234,26 @@ def _no_later_token_in_mode(candidate, training: bool) -> None:
 
 
 @fixed_block.must("hides later tokens in training mode")
-def _(candidate):
+def hides_later_tokens_in_training_mode(candidate):
     """What happened to the causal mask? In training mode `buggy_block` is right, so compare your line with its."""
     _no_later_token_in_mode(candidate, training=True)
 
 
 @fixed_block.must("hides later tokens in eval mode")
-def _(candidate):
+def hides_later_tokens_in_eval_mode(candidate):
     """Which line asks for the mode? There is no dropout, so no line needs to."""
     _no_later_token_in_mode(candidate, training=False)
 
 
 @fixed_block.must("reads the source, but not its padding")
-def _(candidate):
+def block_reads_source_but_not_its_padding(candidate):
     """What did you change in the cross-attention? Keys, values and mask were right in `buggy_block`."""
     block, x, memory, mask = _decoder()
     _reads_no_padding(lambda other: candidate(block, x.clone(), other.clone(), mask), memory)
 
 
 @fixed_block.must("lets x pass unchanged if every sublayer gives zeros")
-def _(candidate):
+def block_lets_x_pass_if_every_sublayer_gives_zeros(candidate):
     """What is done to x besides the sums? Follow it past three sublayers that add nothing.
 
     To what is the sublayer's output added? With the norm before, only the sublayer reads the norm, so give it a name
@@ -266,7 +266,7 @@ def _(candidate):
 
 
 @fixed_block.must("agrees with DecoderLayer")
-def _(candidate):
+def agrees_with_decoderlayer(candidate):
     """Through which norm does each sublayer read? Each has its own, in its residual: `block.around_….norm`."""
     block, x, memory, mask = _decoder()
     expected = block(x, memory, causal_mask(6), mask)
@@ -274,7 +274,7 @@ def _(candidate):
 
 
 @fixed_block.must("leaves x and the memory as they were")
-def _(candidate):
+def leaves_x_and_memory_as_they_were(candidate):
     """Does a line write into x? `x += …` changes the caller's tensor, and a norm that still needs the old x for its
     gradient then raises an error in training. Write `x = x + …`.
     """

@@ -59,7 +59,7 @@ def _copied(given: tuple[Tensor, ...]) -> list[Tensor]:
 
 
 @my_grow.must("adds the score of each beam to all of its words")
-def _(candidate):
+def adds_score_of_each_beam_to_all_of_its_words(candidate):
     """Do your shapes fit? There is one score for each beam, and one row of log_p, so which axis do the scores lack?
 
     `scores[:, None]` has the shape (beams, 1), so each score meets its row.
@@ -68,7 +68,7 @@ def _(candidate):
 
 
 @my_grow.must("gives scores, rows and words, one for each beam that is kept")
-def _(candidate):
+def gives_scores_rows_and_words_one_for_each_beam_that_is_kept(candidate):
     """How many beams are there afterwards? There should be `size` of everything.
 
     On the flattened sums, topk gives `size` values and `size` places.
@@ -78,7 +78,7 @@ def _(candidate):
 
 
 @my_grow.must("grows one beam into several")
-def _(candidate):
+def grows_one_beam_into_several(candidate):
     """A beginning has a log-probability, and so does its next word. How do we combine them? We multiply
     the probabilities.
 
@@ -100,7 +100,7 @@ def _(candidate):
 
 
 @my_grow.must("scores a beam by the sum of the log-probabilities of its words")
-def _(candidate):
+def scores_beam_by_sum_of_log_probabilities_of_its_words(candidate):
     """How do the probabilities of a beginning and of its next word become the probability of both? We multiply them,
     so their logarithms are added.
     """
@@ -110,7 +110,7 @@ def _(candidate):
 
 
 @my_grow.must("keeps the best of all continuations, not a fixed number from each beam")
-def _(candidate):
+def keeps_best_of_all_continuations(candidate):
     """Do the beams compete with each other? They do if you flatten before topk."""
     log_p = torch.tensor([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]]).log()
     scores, rows, _ = _three(candidate(torch.tensor([0.9, 0.1]).log(), log_p, 2))
@@ -119,7 +119,7 @@ def _(candidate):
 
 
 @my_grow.must("says which beam and which word each came from")
-def _(candidate):
+def says_which_beam_and_which_word_each_came_from(candidate):
     """What does a place in the flattened sums say? It names a beam and a word, so take it apart into the two.
 
     With V words, place p belongs to beam p // V and to word p % V.
@@ -158,7 +158,7 @@ def _asked() -> tuple[Transformer, Callable[[], Tensor]]:
 
 
 @my_needs.must("gives a row for each French word and a column for each English one")
-def _(candidate):
+def gives_row_per_french_and_column_per_english_word(candidate):
     """Which axis belongs to the forbidden word? Collect one column for each j, and stack them along a new last axis."""
     model, p = _asked()
     answer = expect_tensors((candidate(model, p, 3),), "the map")[0]
@@ -166,7 +166,7 @@ def _(candidate):
 
 
 @my_needs.must("gives the probability before, minus the one that is left")
-def _(candidate):
+def gives_probability_before_minus_one_that_is_left(candidate):
     """What do you subtract from what? A word that is needed loses probability, so take before minus after."""
     model, p = _asked()
     before, lost, asked = p(), needs(model, p, 1)[..., 0], []
@@ -194,7 +194,7 @@ def _(candidate):
 
 
 @my_needs.must("forbids it in the cross-attention of every layer, and nowhere else")
-def _(candidate):
+def forbids_word_in_cross_attention_of_every_layer_only(candidate):
     """Which attentions does your place name? A part of a name means all that contain it, so "attention" names the
     encoder's, too, and "cross_attention" those of the decoder that look at the English.
     """
@@ -203,7 +203,7 @@ def _(candidate):
 
 
 @my_needs.must("forbids one English word at a time")
-def _(candidate):
+def forbids_one_english_word_at_time(candidate):
     """Is word 0 still forbidden when you forbid word 1? Each word wants a `with` block of its own, inside the loop."""
     model, p = _asked()
     expect_close(candidate(model, p, 3), needs(model, p, 3), "the map")
@@ -219,7 +219,7 @@ def _model() -> Transformer:
 
 
 @fixed_newest.must("gives one vector for each beam, (beams, 1, d)")
-def _(candidate):
+def gives_one_vector_for_each_beam(candidate):
     """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis? A colon does."""
     model, read = _model(), []
     model.target_embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].shape))
@@ -230,14 +230,14 @@ def _(candidate):
 
 
 @fixed_newest.must("keeps the first word as it was")
-def _(candidate):
+def keeps_first_word_as_it_was(candidate):
     """What did you change for the first word? It is alone at the first step, at position 0, and was right before."""
     model, ids = _model(), torch.tensor([[2]])
     expect_close(candidate(model, ids.clone()), newest(model, ids), "the vector of <bos>")
 
 
 @fixed_newest.must("puts the fifth word at position 4 with one beam")
-def _(candidate):
+def puts_fifth_word_at_position_4_with_one_beam(candidate):
     """Which position does the buggy version use at each step of greedy decoding? Print it.
 
     `len` counts along the first axis. What is counted along the first axis of (beams, t)?
@@ -247,7 +247,7 @@ def _(candidate):
 
 
 @fixed_newest.must("gives the newest word's vector with four beams")
-def _(candidate):
+def gives_newest_words_vector_with_four_beams(candidate):
     """Does the position depend on how many beams there are? It should depend on the number of words only."""
     model = _model()
     for words in (2, 4, 6):
@@ -256,7 +256,7 @@ def _(candidate):
 
 
 @fixed_newest.must("agrees with the last row of what the model embeds at once")
-def _(candidate):
+def agrees_with_last_row_of_what_model_embeds_at_once(candidate):
     """Which of the three steps in `model.embed` is missing or done twice? Words are scaled, get their position, and
     drop out.
     """

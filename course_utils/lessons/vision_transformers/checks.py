@@ -12,7 +12,7 @@ my_patches = Check()
 
 
 @my_patches.must("returns (batch, patches, channels · patch height · patch width)")
-def _(candidate):
+def returns_rows_of_patches(candidate):
     """How many patches fit into a row of the image? Multiply by the number of such rows, and you have the second
     axis.
 
@@ -23,7 +23,7 @@ def _(candidate):
 
 
 @my_patches.must("cuts the picture of the text as we did by hand")
-def _(candidate):
+def cuts_picture_of_text_as_we_did_by_hand(candidate):
     """What is where in your result? Rebuild the picture from your patches on paper.
 
     A reshape by itself reads whole lines of the image. Which axis has to move in front of which?
@@ -36,7 +36,7 @@ def _(candidate):
 
 
 @my_patches.must("keeps all channels of its place in each patch, one after the other")
-def _(candidate):
+def keeps_all_channels_of_its_place_in_each_patch(candidate):
     """Where is the channel's axis after the split? Move it in front of the height and the width within a patch.
 
     Within a patch the channel changes slowest, so we have (batch, rows, columns, channels, height, width) before
@@ -47,7 +47,7 @@ def _(candidate):
 
 
 @my_patches.must("cuts rectangles as well as squares")
-def _(candidate):
+def cuts_rectangles_as_well_as_squares(candidate):
     """Is one side taken for the other? Look also for a number where a size belongs."""
     for height, width, size in ((4, 8, (2, 4)), (9, 3, (3, 1)), (6, 8, (2, 8))):
         images = torch.randn(2, 2, height, width)
@@ -56,7 +56,7 @@ def _(candidate):
 
 
 @my_patches.must("leaves the images unchanged, and lets gradients reach them")
-def _(candidate):
+def leaves_images_unchanged_and_passes_gradients(candidate):
     """Do you build the result from the images themselves? Reshape and permute them, and write into nothing."""
     images = torch.randn(1, 2, 4, 4, requires_grad=True)
     cut = expect_unchanged(candidate, images, (2, 2))
@@ -69,7 +69,7 @@ rebuild = Check()
 
 
 @rebuild.must("returns (batch, channels, height, width)")
-def _(candidate):
+def returns_images(candidate):
     """How many rows and how many columns of patches are there? Divide the image's sides by the side of a patch, which
     you get from the size of a row.
     """
@@ -77,7 +77,7 @@ def _(candidate):
 
 
 @rebuild.must("gives a gray image back")
-def _(candidate):
+def gives_gray_image_back(candidate):
     """Which axes must be neighbors before we join them? A row of the image needs a row of patches and a row within
     the patch.
     """
@@ -86,7 +86,7 @@ def _(candidate):
 
 
 @rebuild.must("gives a color image back")
-def _(candidate):
+def gives_color_image_back(candidate):
     """Where does the axis of the channels go? Within a patch it changes slowest, and in an image it comes before
     height and width.
     """
@@ -95,7 +95,7 @@ def _(candidate):
 
 
 @rebuild.must("gives back images that are not square, with patches of any size")
-def _(candidate):
+def gives_back_images_and_patches_of_any_size(candidate):
     """Is one side taken for the other? Look also for a size that is written into the code."""
     for height, width, size in ((4, 8, 2), (9, 3, 3), (5, 5, 1), (6, 6, 6)):
         images = torch.randn(1, 2, height, width)
@@ -111,13 +111,13 @@ _SUMMED = "The place is right, and the weight is twice too large. What do we tak
 
 
 @fixed_class_map.must("returns (batch, rows, columns)")
-def _(candidate):
+def returns_map_of_rows_and_columns(candidate):
     """What happens to the heads? We average over them, and leave out the token that is not a patch."""
     expect_shape(candidate(torch.rand(2, 3, 13, 13).softmax(-1), 3, 4), (2, 3, 4))
 
 
 @fixed_class_map.must("puts the map where the class token looks, here at the last patch")
-def _(candidate):
+def puts_map_where_class_token_looks_here_at_last_patch(candidate):
     """Is the class token a query or a key here? Maps are (batch, heads, queries, keys), and we ask what the class
     token looks at.
     """
@@ -132,7 +132,7 @@ def _(candidate):
 
 
 @fixed_class_map.must("sums to 1 together with the class token's weight on itself")
-def _(candidate):
+def sums_to_1_with_weight_of_class_token_on_itself(candidate):
     """Do you average over the heads, and leave the weights as they are? The class token keeps a part of its weight for
     itself, so the map sums to less than 1.
 
@@ -147,7 +147,7 @@ def _(candidate):
 
 
 @fixed_class_map.must("keeps the patches in reading order")
-def _(candidate):
+def keeps_patches_in_reading_order(candidate):
     """Which token is the first patch? The class token is before it; after it come the patches, row by row."""
     maps = torch.zeros(1, 1, 7, 7)
     maps[0, 0, 0, 1:] = torch.arange(6.0) / 15
