@@ -189,6 +189,7 @@ def test_masks_on_another_device_are_not_waited_for():
 def test_a_causal_mask_permits_the_places_so_far(length, place):
     place %= length
     assert causal_mask(length)[place].tolist() == [key <= place for key in range(length)]
+    assert torch.equal(causal_mask(length, queries=place), causal_mask(length)[length - place :])
 
 
 @pytest.mark.parametrize("kv_heads", [1, 3])
