@@ -23,7 +23,7 @@ from playwright.sync_api import Locator, Page, Playwright, expect, sync_playwrig
 from course_utils.files import ROOT
 from course_utils.kit import live
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import Live
+from course_utils.kit.live.widget import Live, program
 from course_utils.studio import kernel, lab
 from course_utils.studio.book.widgets import live_html
 
@@ -255,7 +255,7 @@ def in_theme(page, theme: str) -> None:
 
 def write_page(folder: Path, *widgets: Live) -> Path:
     """A page with live widgets and all that it loads, to be opened from a file; gives the file."""
-    texts = {f"widgets/{widget.kind}.js": widget.script() for widget in widgets}
+    texts = {f"widgets/{widget.kind}.js": program(widget.kind) for widget in widgets}
     models = {name for widget in widgets for name in (*widget.models, *widget.later)}
     texts |= {f"{name}.js": script(name, live.bundle(name)) for name in models}
     for name, text in texts.items():
@@ -294,6 +294,17 @@ def live_page(browser, file: Path, fragment: str = "", **options) -> Iterator[Pa
     yield page
     page.close()
     assert errors == []
+
+
+def copied_link(page: Page) -> str:
+    """What "Copy link" of the first widget of a page copies."""
+    return page.evaluate("""() => {
+        let copied = "";
+        const clipboard = { writeText: async (text) => { copied = text; } };
+        Object.defineProperty(navigator, "clipboard", { value: clipboard, configurable: true });
+        document.querySelector(".cu-live-link button").click();
+        return copied;
+    }""")
 
 
 def part(page: Page, name: str) -> Locator:

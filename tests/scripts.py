@@ -1,30 +1,27 @@
-"""The scripts of live widgets in V8, without a page: what they compute, and whether a mistake in one would be found."""
+"""The scripts of live widgets in V8, without a page: what their functions compute."""
 
 import atexit
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
-from py_mini_racer import JSEvalException, MiniRacer, init_mini_racer
+from py_mini_racer import MiniRacer, init_mini_racer
 
 from course_utils.kit.live import bundle
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import KINDS, modules
+from course_utils.kit.live.widget import KINDS, source
 from course_utils.studio import v8
 
 CLOSE = 1e-4
 """So far may a number of a page be from PyTorch's."""
 
 BEGIN = """
-globalThis.live_modules = {};
 globalThis.ask = (given, answer) => JSON.stringify(answer(...given), (_, x) => {
     if (ArrayBuffer.isView(x)) return [...x];
     return typeof x === "number" && !Number.isFinite(x) ? `@${x}` : x;
 }).replace(/"@([^"]*)"/g, "$1");
 """
 """As JSON with the NaN and Infinity of Python."""
-
 
 # Begun when the tests are collected: in the main thread, and before a browser's event loop runs there.
 init_mini_racer(flags=v8.FLAGS, ignore_duplicate_init=True)
@@ -33,53 +30,24 @@ V8.eval(Path(v8.__file__).with_name("first_states.js").read_text(encoding="utf-8
 atexit.register(V8.close)  # or its thread ends first, and nothing ends the wait for it
 
 
-def ask(function: str, *given):
-    """What a JavaScript function gives for these arguments."""
-    return json.loads(V8.eval(f"ask({json.dumps(given)}, {function})"))
+def load(kind: str | None = None, changed: tuple[str, str] = ("", "")) -> None:
+    """The shared scripts, and those and the models of a kind of widget, anew, with one piece of them changed.
 
-
-def load(*roots: str, changed: tuple[str, str] = ("", ""), inside: str = "") -> None:
-    """Modules of `kit/live` and all that they import anew, with one piece of them changed.
-
-    `inside`: names within the last module that it does not export; they are in reach then as `live_inside`.
+    What `ask` asks for sees all their names, and `inside(name)` is what a name stands for.
     """
-    texts = {name: text for root in roots for name, text in modules(f"{root}.js").items()}
-    assert any(changed[0] in text for text in texts.values()), f"{changed[0]} is gone"
-    for name, text in texts.items():
-        text = text.replace(*changed) if changed[0] else text
-        if inside and name == Path(roots[-1]).name:
-            start, end = text.rsplit("return {", 1)
-            text = f"{start}return globalThis.live_inside = {{ {inside}, {end}"
-        V8.eval(f"live_modules.{name} = (() => {{{text}}})()")
-
-
-def load_all(kind: str, inside: str = "") -> None:
-    """Everything that a kind of widget runs, and its models."""
-    load(f"widgets/{kind}", inside=inside)
-    for name in KINDS[kind].models:
+    text = source(kind)
+    assert changed[0] in text, f"{changed[0]} is gone"
+    text = text.replace(*changed) if changed[0] else text
+    V8.eval(
+        f'inside = (() => {{ "use strict"; {{ {text}\nreturn (name) => eval(name); }} }})(); null'
+    )
+    for name in KINDS[kind].models if kind else ():
         V8.eval(script(name, bundle(name)))
 
 
-def check(
-    far: Callable[[], float],
-    root: str,
-    mistakes: Mapping[str, tuple[str, str]],
-    inside: str = "",
-) -> None:
-    """Numbers of a page are PyTorch's, and with any of the mistakes in a module they would not be.
-
-    `far` gives the largest difference; a mistake is a piece of the module, or of one that it imports, and what stands
-    in its place.
-    """
-    assert far() < CLOSE
-    for mistake, changed in mistakes.items():
-        load(root, changed=changed, inside=inside)
-        try:
-            is_found = not far() < CLOSE
-        except JSEvalException:  # it may also end in an error
-            is_found = True
-        assert is_found, mistake
-    load(root, inside=inside)
+def ask(function: str, *given):
+    """What a JavaScript function gives for these arguments."""
+    return json.loads(V8.eval(f"ask({json.dumps(given)}, inside({json.dumps(f'({function})')}))"))
 
 
 def apart(mine, right) -> float:

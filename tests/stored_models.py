@@ -7,6 +7,7 @@ from torch import nn
 
 from course_utils.data.text import Vocabulary
 from course_utils.kit.live import bundle, network_of
+from course_utils.kit.live.widget import source
 from course_utils.models.language import BERT, GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
@@ -23,7 +24,7 @@ KINDS = {
 }
 
 ANSWERED = """(bundle, kind) => {
-    const { models, engine: { BOS } } = live_modules, { greedy, argmax } = models, model = new models[kind](bundle);
+    const model = new (inside(kind))(bundle);
     const far = (found, right) => Math.max(...right.map(([id, logit]) => Math.abs(found[id] - logit)));
     return bundle.answers.map((answer, i) => {
         const { source, said, ids, place = -1, logits } = answer;
@@ -47,11 +48,16 @@ ANSWERED = """(bundle, kind) => {
         return [isSame, far(found, logits)];
     });
 }"""
-"""For each stored answer of a bundle: whether a page gives it, and how far its logits are."""
+"""For each stored answer of a bundle: whether a page gives it, and how far its logits are. Around it are the shared
+scripts of live widgets, and `inside`, which gives what a name stands for in them."""
 
 NAMES = json.dumps({name: kind.__name__ for name, kind in KINDS.items()})
-ALL_ANSWERED = f"""Object.entries(live_bundles).filter(([, bundle]) => bundle.answers).map(([name, bundle]) =>
-    [name, ({ANSWERED})(bundle, {NAMES}[name.split("_")[0]])])"""
+ALL_ANSWERED = f"""(() => {{
+    {source()}
+    const inside = (name) => eval(name);
+    const answered = Object.entries(live_bundles).filter(([, bundle]) => bundle.answers);
+    return answered.map(([name, bundle]) => [name, ({ANSWERED})(bundle, {NAMES}[name.split("_")[0]])]);
+}})()"""
 """The same for all bundles of a page, by name."""
 
 

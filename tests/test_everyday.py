@@ -80,15 +80,15 @@ def test_epochs_are_parts_of_passes_and_are_resumed_in_the_middle():
 # What is stored ---------------------------------------------------------------------------------
 
 COMPARE = """(packed, asked) => {
-    const language = live_modules.text.language(packed), model = new live_modules.models.Transformer(packed);
+    const language = languageOf(packed), model = new Transformer(packed);
     return asked.map(({ line, said }) => {
-        const { ids } = language.read(line), found = live_modules.models.greedy(model, ids);
-        return [ids, found, model.step([live_modules.engine.BOS, ...said], model.start(ids))];
+        const { ids } = language.read(line), found = greedy(model, ids);
+        return [ids, found, model.step([BOS, ...said], model.start(ids))];
     });
 }"""
 ANSWER = """(packed, lines) => {
-    const language = live_modules.text.language(packed), model = new live_modules.models.Transformer(packed);
-    const said = lines.map((line) => language.says(live_modules.models.greedy(model, language.read(line).ids)));
+    const language = languageOf(packed), model = new Transformer(packed);
+    const said = lines.map((line) => language.says(greedy(model, language.read(line).ids)));
     return said.map((words) => words.map(({ text }) => text).join(" "));
 }"""
 
@@ -104,7 +104,7 @@ def test_the_stored_translator_and_a_page_say_what_is_told():
     for found, right in zip(told["answers"], answers, strict=True):
         assert found["said"] == right["said"] and found["source"] == right["source"]
         assert apart(*(torch.tensor(each["logits"]).tolist() for each in (found, right))) < CLOSE
-    load("models", "text")
+    load()
     lines = [one["sentence"] for one in told["visitors"]]
     assert lines == data_path("translation/visitors.txt").read_text("utf-8").splitlines()
     assert ask(ANSWER, told, lines) == [one["said"] for one in told["visitors"]]
@@ -119,7 +119,7 @@ def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
         logits = model(ids, torch.tensor([ids.shape[1]]), torch.tensor([[BOS, *said]]))[0]
         asked.append({"line": " ".join(pair.source), "said": said})
         right.append((ids[0].tolist(), said, logits))
-    load("models", "text")
+    load()
     for (ids, said, logits), answer in zip(
         ask(COMPARE, packed(everyday.NAME) | {"pieces": True}, asked), right, strict=True
     ):
@@ -131,10 +131,10 @@ def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
 LETTERS = "aeinost bBçé'’“”–-.,!?␣ж☂\t\xa0 the"
 SPELLED = str.maketrans("‘’‛ʼ′`´“”„″‐‑–—", "'" * 7 + '"' * 4 + "-" * 4)
 READ = """(vocabularies, texts, said) => {
-    const language = live_modules.text.language({ pieces: true, vocabularies });
+    const language = languageOf({ pieces: true, vocabularies });
     return [texts.map(language.read), said.map(language.says)];
 }"""
-EMPTY = "live_modules.text.language({ vocabularies: { source: [], target: [] } })"
+EMPTY = "languageOf({ vocabularies: { source: [], target: [] } })"
 
 
 def grouped(lengths: list[tuple[str, int]]) -> list[dict]:
@@ -166,7 +166,7 @@ def test_a_page_reads_and_joins_pieces_as_python_does():
     merges = [" ".join(merge) for merge in pieces.merges]
     vocabularies = {"tokens": pieces.tokens, "merges": merges, "words": []}
 
-    load("models", "text")
+    load()
     found, said = ask(READ, vocabularies, texts, answers)
     assert [[each["ids"], each["words"], set(each["unknown"])] for each in found] == reads
     assert said == joined
@@ -175,7 +175,7 @@ def test_a_page_reads_and_joins_pieces_as_python_does():
 def test_a_map_between_words_sums_over_what_is_read_and_averages_over_what_asks():
     rows = torch.rand(5, 6).softmax(dim=1)
     queries, keys = grouped([("a", 2), ("b", 1), ("c", 2)]), grouped([("d", 1), ("e", 3), ("f", 2)])
-    load("models", "text")
+    load()
     found = ask(f"(...given) => {EMPTY}.words(...given)", rows.tolist(), queries, keys)
     groups = [[0, 0, 1, 2, 2], [0, 1, 1, 1, 2, 2]]
     to_words = [torch.nn.functional.one_hot(torch.tensor(group)).float() for group in groups]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browsing import CONTRAST, WAIT, in_theme, live_page, run_together, write_page
+from browsing import CONTRAST, WAIT, copied_link, in_theme, live_page, run_together, write_page
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from playwright.sync_api import Page, expect
@@ -234,10 +234,10 @@ def test_without_widgets_an_output_is_the_same_page_and_needs_no_other_file(
 def test_a_link_opens_what_is_shown(browser, kind, file):
     with live_page(browser, file, reduced_motion="reduce") as page:
         show_much(page, kind)
-        link = page.evaluate("live_modules.form.link(document.forms[0])")
+        link = copied_link(page)
         fragment = f"#{link.split('#')[1]}"
         with live_page(browser, file, fragment, reduced_motion="reduce") as again:
-            assert again.evaluate("live_modules.form.link(document.forms[0])") == link
+            assert copied_link(again) == link
             limit = time.monotonic() + WAIT / 1000  # a worker answers when it has computed
             while (mine := again.locator("form").evaluate(PARTS)) != (
                 shown := page.locator("form").evaluate(PARTS)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from browsing import CONTRAST, html_page, in_theme, part
+from browsing import CONTRAST, copied_link, html_page, in_theme, part
 from playwright.sync_api import Page, expect
 from stored_models import network
 
@@ -54,10 +54,6 @@ def inside(page: Page, which: str, name: str):
 def percents(cells) -> torch.Tensor:
     """The numbers of table cells, from 0 to 1."""
     return torch.tensor([int(text) for text in cells.all_text_contents()]) / 100
-
-
-def link(page: Page) -> str:
-    return page.evaluate("live_modules.form.link(document.forms[0])")
 
 
 def ids_of(page: Page) -> list[int]:
@@ -153,7 +149,7 @@ def test_a_word_is_crossed_out_and_comes_back(open_widget):
             expect(page.locator(sort)).to_have_text("actrice")
         bar = part(page, "next").locator("li").filter(has_text="voiture")
         expect(bar).to_contain_text("99 → 0 %")
-        assert link(page).endswith("forbid=4")
+        assert copied_link(page).endswith("forbid=4")
         page.locator("[data-step='4']").click()
         expect(part(page, "next")).to_contain_text("It has read other words than before")
         page.locator("[data-step='4']").press("Escape")
@@ -164,7 +160,7 @@ def test_a_word_is_crossed_out_and_comes_back(open_widget):
         page.locator(".across [data-look='3.4'] .hit").dispatch_event("click")
         expect(said).to_have_text("elle a une actrice rouge .")
         expect(before).to_contain_text("without car at word 4")
-        assert link(page).endswith("line=3.4")
+        assert copied_link(page).endswith("line=3.4")
         car.click(modifiers=["Shift"])
         expect(said).to_have_text("elle a une voiture rouge .")
 
@@ -296,9 +292,11 @@ def test_the_larger_model_answers_from_a_worker_and_in_the_page_where_workers_ar
     """The page unpacks its weights only when a number of a table is asked for."""
     answers, unpacked = [], "() => live_unpacked"
     count = """() => {
-        const make = live_modules.models.Transformer.prototype, start = make.start;
-        globalThis.live_unpacked = 0;
-        make.start = function (ids) { live_unpacked += this.config.embed_dim > 200; return start.call(this, ids); };
+        globalThis.live_unpacked = 0; // large matrices
+        globalThis.Int8Array = new Proxy(Int8Array, { construct(array, [size]) {
+            live_unpacked += (size.byteLength ?? size) > 200_000;
+            return new array(size);
+        } });
     }"""
     with open_widget(translator(everyday=True), **CALM) as page:
         for refuse in ("", "delete globalThis.Worker", REFUSED_LATER):
@@ -319,7 +317,7 @@ def test_the_larger_model_answers_from_a_worker_and_in_the_page_where_workers_ar
                 closer(page)
                 part(page, "table").locator("td").first.click()
                 expect(part(page, "of")).to_contain_text("the weight is")
-                assert page.evaluate(unpacked) == 1
+                assert page.evaluate(unpacked) > 0
     assert len(set(answers)) == 1
 
 
@@ -377,7 +375,7 @@ def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_wid
         most = 100 * float(next_token_probs(logits, temperature=0.7).max())
         item = part(page, "next").locator("li").first
         expect(item).to_contain_text(re.compile(rf"\b{most:.0f} %"))
-        address = link(page)
+        address = copied_link(page)
         assert "forbid=2" in address
         part(page, "lines").locator("[data-word='1']").press("Escape")
         assert ids_of(page) == was

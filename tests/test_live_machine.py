@@ -6,7 +6,7 @@ import pytest
 import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import expect
-from scripts import CLOSE, ask, load_all
+from scripts import CLOSE, ask, load
 
 import course_utils as cu
 from course_utils.interventions import intervene
@@ -48,10 +48,9 @@ def translated(ids: list[int], off: list[str]) -> tuple[list[int], torch.Tensor]
 
 @pytest.mark.parametrize("off", [*([part] for part in PARTS), *TOGETHER], ids="+".join)
 def test_without_these_parts_it_says_what_pytorch_says(off):
-    load_all("machine", inside="answering, heard, translated")
+    load("machine")
     answers = ask(
         """(sentences, off) => {
-            const { answering, heard, translated } = globalThis.live_inside;
             const who = answering(live_bundles.translator_fr);
             return sentences.map((sentence) => {
                 const { said, logits } = translated(who, heard(who, sentence), off);

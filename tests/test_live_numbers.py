@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from scripts import CLOSE, apart, ask, load_all
+from scripts import CLOSE, apart, ask, load
 from stored_models import network, words
 from torch.nn import functional as F
 
@@ -33,13 +33,13 @@ WEIGH = {
     "average": lambda scores: torch.full_like(scores, 1 / len(scores)).detach(),
 }
 FIND = """(...given) => {
-    const { scores, weights, answer, slope } = live_inside.find(...given);
+    const { scores, weights, answer, slope } = find(...given);
     return [scores, weights, [answer], slope];
 }"""
 
 
 def test_a_look_ups_scores_weights_answer_and_slope():
-    load_all("look_up", "find, walk")
+    load("look_up")
     torch.manual_seed(0)
     for (kind, weigh), temperature in itertools.product(WEIGH.items(), (1e-3, 0.1, 0.7, 7.0)):
         rows, query = torch.randn(6, 3).double(), torch.randn(2).double().requires_grad_()
@@ -54,20 +54,19 @@ def test_a_look_ups_scores_weights_answer_and_slope():
 
 
 def test_the_walk_of_the_widget_is_the_one_that_the_check_of_your_own_table_takes():
-    load_all("look_up", "find, walk")
+    load("look_up")
     rows = torch.tensor(list(ANIMALS.values()), dtype=torch.float64)
     query = torch.tensor(QUERIES["kitten"], dtype=torch.float64)
     ends = [[-0.2, 1.1], [-0.2, 1.1]]
     for temperature in (0.001, 0.02, 0.1, 2.0):
         places, _ = walks.walk(rows[:, :2], rows[:, 2], query, temperature, 20.0)
-        walked = "(...given) => live_inside.walk(...given)"
+        walked = "(...given) => stepsTo(...given)"
         found = ask(walked, query.tolist(), rows.tolist(), temperature, "softmax", 20, ends)
         assert apart(found, torch.stack(places)) < CLOSE
 
 
-POOLING = "weights, average, leaveOneOut"
 POOL = """cases => cases.map(({ queries, points, kernel, width }) => {
-    const { weights, average, leaveOneOut } = live_inside, keys = points.map(([x]) => x);
+    const keys = points.map(([x]) => x);
     return {
         weights: queries.map(query => weights(query, keys, kernel, width)),
         averages: queries.map(query => average(query, points, kernel, width)),
@@ -94,7 +93,7 @@ def pooled() -> list[tuple[dict, dict]]:
 
 
 def test_a_kernels_weights_averages_errors_and_slopes():
-    load_all("kernel_regression", POOLING)
+    load("kernel_regression")
     asked, answers = zip(*pooled(), strict=True)
     assert apart(ask(POOL, asked), answers) < CLOSE
 
@@ -136,9 +135,9 @@ def shares_of(request: str, num_heads: int, sharpness: float) -> tuple[list[floa
 
 
 SHARES = """(request, heads, sharpness) => {
-    const asked = [...request], { each, every } = live_inside.sharesOf(asked, heads, sharpness);
-    const most = live_inside.mostRight(asked.length, heads);
-    return [live_inside.weightsOf(asked, heads, sharpness), each, every, most];
+    const asked = [...request], { each, every } = sharesOf(asked, heads, sharpness);
+    const most = mostRight(asked.length, heads);
+    return [weightsOf(asked, heads, sharpness), each, every, most];
 }"""
 
 
@@ -159,7 +158,7 @@ def cabinets() -> list[tuple]:
 
 
 def test_weights_of_heads_and_shares_of_right_answers():
-    load_all("heads", "weightsOf, sharesOf, mostRight")
+    load("heads")
     assert max(apart(ask(SHARES, *asked), right) for asked, right in cabinets()) < CLOSE
 
 
@@ -184,7 +183,7 @@ def sentences() -> tuple[torch.Tensor, torch.Tensor]:
 
 def trained(rate: float, seed: int, steps: int) -> dict:
     """After so many steps of PyTorch's SGD from the page's first matrices: W, loss, hits and the weights, (24, 4)."""
-    drawn = ask("seed => live_inside.untrained(seed)", seed)
+    drawn = ask("seed => untrained(seed)", seed)
     W = {name: torch.tensor(m, dtype=torch.float64).requires_grad_() for name, m in drawn.items()}
     ids, right = sentences()
     X = F.one_hot(ids, len(WORDS)).double()
@@ -205,19 +204,16 @@ def trained(rate: float, seed: int, steps: int) -> dict:
     }
 
 
-TRAIN = "(rate, seed, step) => new live_inside.Training(rate, seed).at(step)"
-
-
-HEAD = "untrained, uniformLoss, SENTENCES, Training"
+TRAIN = "(rate, seed, step) => new Training(rate, seed).at(step)"
 
 
 @pytest.fixture
 def head():
-    load_all("learned_head", HEAD)
+    load("learned_head")
 
 
 def test_a_heads_training_is_that_of_sgd_on_all_sentences(head):
-    found = ask("() => live_inside.SENTENCES")
+    found = ask("() => SENTENCES")
     assert [[word.index(1) for word in each["X"]] for each in found] == sentences()[0].tolist()
     assert [each["right"] for each in found] == sentences()[1].tolist()
     runs = [(1, 0, 90), (3, 7, 40), (0.3, 2, 60)]
@@ -249,10 +245,8 @@ def test_seed_0_learns_what_the_further_page_of_scoring_functions_says(head):
 
 @pytest.fixture
 def training():
-    load_all("character_gpt")
-    ask(
-        "() => { globalThis.Training = live_modules.learning.learning(live_modules.engine.erf).Training; return 0; }"
-    )
+    load("character_gpt")
+    ask("() => { globalThis.Training = learning(erf).Training; return 0; }")
 
 
 @pytest.mark.parametrize(
@@ -335,8 +329,8 @@ def test_it_goes_on_from_a_beginning_with_the_letters_that_are_likeliest_for_pyt
 # The vision transformer -------------------------------------------------------------------------
 
 LOOK = """(name, pictures) => {
-    const model = new live_modules.models.ViT(live_bundles[name]);
-    return pictures.map(pixels => live_inside.look(model, pixels));
+    const model = new ViT(live_bundles[name]);
+    return pictures.map(pixels => look(model, pixels));
 }"""
 
 
@@ -354,7 +348,7 @@ def look(name: str, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def test_a_pictures_probabilities_maps_and_rollout():
-    load_all("vit", "look")
+    load("vit")
     pictures = load_fashion_mnist("test").images[:3, 0]
 
     for name in ("vit", "vit_patch14", "vit_patch4"):
@@ -368,12 +362,12 @@ ALIGN = """cases => {
     const models = {};
     return cases.map(([kind, source, given]) => {
         const bundle = live_bundles[kind === "Transformer" ? "translator_fr" : "bahdanau_fr"];
-        models[kind] ??= new live_modules.models[kind](bundle);
-        const { own, says, maps } = live_inside.looked(models[kind], source, bundle.vocabularies.target, given);
+        models[kind] ??= new (inside(kind))(bundle);
+        const { own, says, maps } = looked(models[kind], source, bundle.vocabularies.target, given);
         return { own, says, maps };
     });
 }"""
-HITS = "cases => cases.map(([map, links]) => live_inside.hitsOf(map, live_inside.placesOf(links)))"
+HITS = "cases => cases.map(([map, links]) => hitsOf(map, placesOf(links)))"
 
 
 def aligned() -> tuple[list, list]:
@@ -410,7 +404,7 @@ def hits() -> tuple[list, list]:
 
 
 def test_alignments_answers_maps_and_hits():
-    load_all("alignment", "looked, placesOf, hitsOf")
+    load("alignment")
     (asked, answers), (maps, counts) = aligned(), hits()
     found = ask(ALIGN, asked)
     assert [(each["own"], each["says"]) for each in found] == [each[:2] for each in answers]
@@ -419,12 +413,12 @@ def test_alignments_answers_maps_and_hits():
 
 
 FORBID = """cases => {
-    const model = new live_modules.models.Transformer(live_bundles.translator_fr);
+    const model = new Transformer(live_bundles.translator_fr);
     return cases.map(({ source, words, looks, deeper, watched }) => {
         const places = source.map((_, i) => ({ places: [i] }));
-        live_inside.forbid(model, places, { words, looks }, deeper);
-        const said = live_modules.models.greedy(model, source, 12), state = model.start(source);
-        const logits = model.step([live_modules.engine.BOS, ...said], state).map(row => watched.map(id => row[id]));
+        forbid(model, places, { words, looks }, deeper);
+        const said = greedy(model, source, 12), state = model.start(source);
+        const logits = model.step([BOS, ...said], state).map(row => watched.map(id => row[id]));
         return { said, logits };
     });
 }"""
@@ -453,7 +447,7 @@ def forbidding(at: torch.Generator) -> dict:
 def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
     at, model = torch.Generator().manual_seed(0), network("translator_fr")
     cases = [forbidding(at) for _ in range(200)]
-    load_all("translator", "forbid, crossedOut")
+    load("translator")
     free = 0.0  # how far the logits are from those without a ban
     for case, found in zip(cases, ask(FORBID, cases), strict=True):
         source, said = torch.tensor([case["source"]]), found["said"]
@@ -476,7 +470,7 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
         ("x,-1,9,1.5,2,2", "0,a.b,0.9,1.2", [2], []),
         ("0,1,2", "0.3,0.4,0.5,1.5", [0, 1, 2], [[0, 3], [0, 4], [1, 5]]),
     ):  # what an address forbids leaves a look at every step
-        left = ask("(...given) => live_inside.crossedOut(...given)", forbid, line, 6)
+        left = ask("(...given) => crossedOut(...given)", forbid, line, 6)
         assert left == {"words": out, "looks": looks}
 
 
@@ -484,9 +478,9 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
 
 
 def test_the_best_share_of_counting_is_the_exact_one():
-    load_all("colors", "VIEWS")
+    load("colors")
     for symbols in (2, 4, 8):
-        best = ask("(symbols) => live_inside.VIEWS.counts[1](symbols)", symbols)
+        best = ask("(symbols) => VIEWS.counts[1](symbols)", symbols)
         assert best == pytest.approx(far_colors.counting(symbols), abs=1e-4)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import expect
-from scripts import CLOSE, ask, load_all
+from scripts import CLOSE, ask, load
 
 import course_utils as cu
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
@@ -19,8 +19,7 @@ from course_utils.lessons.vision_transformers.runs import memory_card
 from course_utils.models.vision import cut_patches, join_patches
 
 SAYS = """(picture, cases) => {
-    const { logitsWithout, pixelsOf } = globalThis.live_inside;
-    const model = new live_modules.models.ViT(live_bundles.vit);
+    const model = new ViT(live_bundles.vit);
     return cases.map(([gone, isBlack]) => logitsWithout(model, pixelsOf(picture), gone, isBlack));
 }"""
 
@@ -44,7 +43,7 @@ def logits(image: torch.Tensor, gone: list[int], is_black: bool) -> torch.Tensor
 
 @pytest.mark.parametrize("garment", range(3))
 def test_without_patches_the_page_says_what_pytorch_says(garment):
-    load_all("patches", inside="logitsWithout, pixelsOf")
+    load("patches")
     row, shown = list(GARMENTS)[garment], cu.live.patches().options["garments"][garment]
     image = load_fashion_mnist("test").images[row]
     assert base64.b64decode(shown["picture"].split(",")[1])[1078:] == image.numpy().tobytes()
@@ -151,8 +150,7 @@ def test_an_unknown_garment_is_refused():
 # Memory -------------------------------------------------------------------------------------------
 
 ANSWERS = """(picture, bans) => {
-    const { answers, pixelsOf } = globalThis.live_inside;
-    const model = new live_modules.models.ViT(live_bundles.memory);
+    const model = new ViT(live_bundles.memory);
     return bans.map((ban) => answers(model, pixelsOf(picture), ban));
 }"""
 
@@ -173,7 +171,7 @@ def twins_of(picture: str, ban: dict | None) -> torch.Tensor:
 
 @pytest.mark.parametrize("deal", range(3))
 def test_cards_find_the_twins_that_pytorch_finds_also_without_a_look(deal):
-    load_all("memory", inside="answers, pixelsOf")
+    load("memory")
     board = read_card("memory")["boards"][deal]
     bans = [None, *({"card": card, "twin": board["twins"][card]} for card in range(16))]
     said = torch.tensor(ask(ANSWERS, board["picture"], bans))

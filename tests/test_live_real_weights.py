@@ -6,7 +6,7 @@ import pytest
 from audit import CONTRAST, WCAG, broken_rules
 from browsing import in_theme, live_page, part, write_page
 from playwright.sync_api import Page, expect
-from scripts import ask, load_all
+from scripts import ask, load
 
 import course_utils as cu
 from course_utils.kit.runs import stored_runs
@@ -55,11 +55,11 @@ def places(asked: dict, effect: str) -> list[int]:
 
 @pytest.mark.parametrize("at", range(5))
 def test_marks_and_numbers_of_the_search_follow_from_the_stored_answers(at):
-    load_all("question", inside="studied")
+    load("question")
     asked = questions()[at]
     own, total = words_of(asked), len(asked["tokens"])
     sets = [",".join(map(str, c)) for n in range(1, len(own) + 1) for c in combinations(own, n)]
-    found = ask("question => live_inside.studied(question)", asked)
+    found = ask("question => studied(question)", asked)
     assert found["effects"] == effects(asked) and found["words"] == list(own)
     assert found["hasSets"] == all(key in asked["answers"] for key in sets) == (at != MONTH)
     if found["hasSets"]:

@@ -71,9 +71,8 @@ def test_each_card_opens_and_marks_what_it_speaks_of_and_sees_its_task_done(open
             expect(title).to_contain_text(f"{number} of {len(tasks)}: ")
             expect(title).to_be_focused()
             pressed = form.locator("[data-part=maps] [aria-pressed=true]")
-            name = page.evaluate(
-                "map => live_modules.parts.named(map)", pressed.get_attribute("data-map")
-            )
+            layer, _, head = pressed.get_attribute("data-map").partition(".")
+            name = f"layer {layer}, head {head}" if head else f"mean of layer {layer}"
             expect(page.get_by_role("grid").locator("caption")).to_contain_text(name)
             assert form.locator(".cu-live-marked").count() >= 1
             assert form.locator(".cu-live-marked").first.is_visible()

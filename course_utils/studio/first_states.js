@@ -11,6 +11,6 @@ globalThis.atob = (text) => {
   return bytes;
 };
 globalThis.firstState = (kind, models, options) => {
-  const { state, html } = live_modules[kind];
+  const { state, html } = live_widgets[kind];
   return html(state(models.map((name) => live_bundles[name]), options));
 };

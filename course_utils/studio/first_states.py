@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from course_utils.kit import live
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import ASLEEP, KINDS, Live, classic
+from course_utils.kit.live.widget import ASLEEP, KINDS, Live, program
 from course_utils.kit.mime import MADE_BY
 from course_utils.studio import v8
 
@@ -30,7 +30,7 @@ def first_states(widgets: Sequence[Live]) -> list[str]:
     asked = [[widget.kind, widget.models, widget.options] for widget in widgets]
     scripts = [
         Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
-        *(classic(f"widgets/{kind}.js") for kind in kinds),
+        *map(program, kinds),
         *(script(name, live.bundle(name)) for name in models),
         f"JSON.stringify({json.dumps(asked)}.map((each) => firstState(...each)));",
     ]

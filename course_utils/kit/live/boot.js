@@ -14,7 +14,7 @@
   globalThis.live_load = (name) => load(`${folder}/${name}.js`); // a bundle that is needed later
   const start = async () => {
     await Promise.all(sources.map(load));
-    globalThis.live_modules[kind].mount(form, models.map((name) => globalThis.live_bundles[name]));
+    globalThis.live_widgets[kind].mount(form, models.map((name) => globalThis.live_bundles[name]));
   };
   const observer = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;

@@ -1,9 +1,5 @@
 // What a reader looks closer with: a number of a map explains itself, a tour leads through the widget, and a slider goes
 // back in the training of its model.
-import { clicks, partsOf, setControl } from "./form.js";
-import {
-  OURS, button, columnHeads, fixed, input, isCalm, named, percent, radios, range, region, safe, slider, total,
-} from "./parts.js";
 
 // How a number was computed ---------------------------------------------------------------------
 //
@@ -44,7 +40,7 @@ const two = (number) => fixed(number, 2);
 const four = (number) => fixed(number, 4);
 
 // One sentence or two for an operation; query and key are words, as HTML.
-const SAYS = {
+const EXPLAINED = {
   project: ({ query, head, added }, word) =>
     `The query of ${word.query} and the key of ${word.key}: ${query.length} numbers each` +
     (added ? "." : `, those of head ${head}, made by W<sub>Q</sub> and W<sub>K</sub>.`),
@@ -100,7 +96,7 @@ function vectorsHTML({ j, head, query, keys, values, terms, scores, weights, mix
 }
 
 // The whole row of the map, key by key; a column more with each operation.
-function rowHTML({ scores, scaled, allowed, powers, sum, weights, j }, words, reached) {
+function weightsHTML({ scores, scaled, allowed, powers, sum, weights, j }, words, reached) {
   const columns = [
     ["score", scores.map(two), ""],
     ["scaled", scaled.map(two), ""],
@@ -119,8 +115,8 @@ function rowHTML({ scores, scaled, allowed, powers, sum, weights, j }, words, re
 function workHTML(found, words, word, operation) {
   const reached = OPERATIONS.indexOf(operation);
   const tables = vectorsHTML(found, reached);
-  if (reached > 0) tables.splice(1, 0, rowHTML(found, words, reached));
-  return `<p aria-live="polite"><strong>${operation}</strong>: ${SAYS[operation](found, word)}</p>` + tables.join("");
+  if (reached > 0) tables.splice(1, 0, weightsHTML(found, words, reached));
+  return `<p aria-live="polite"><strong>${operation}</strong>: ${EXPLAINED[operation](found, word)}</p>` + tables.join("");
 }
 
 // Which number is explained; the mean of several heads is that of their weights.
@@ -158,7 +154,7 @@ function stopAt(cell) {
 }
 
 // The number at a place, [row, column], is selected; none is where `place` is null.
-function select(table, place) {
+function selectCell(table, place) {
   if (table.getAttribute("role") !== "grid") for (const each of table.querySelectorAll("td")) each.tabIndex = -1;
   table.setAttribute("role", "grid");
   const cell = cellAt(table, place ?? [0, 0]);
@@ -177,7 +173,7 @@ function explain(form, model, names, map, words) {
   const place = cell.value.split(".").map(Number);
   const chosen = cell.value.includes(".") && cellAt(table, place) ? place : null; // there may be no such place
   const heads = headsOf(model, names, map);
-  select(table, chosen);
+  selectCell(table, chosen);
   part("operations").hidden = !chosen || heads.length > 1;
   part("work").innerHTML = "";
   part("of").textContent = HINT;
@@ -191,7 +187,7 @@ function explain(form, model, names, map, words) {
 
 // Keys and clicks in a table: arrows move, Enter and Space choose by `set("cell", "2.0")`.
 function listenToTable(region, set) {
-  if (!region.querySelector('[role="grid"]')) select(region.querySelector("table"), null);
+  if (!region.querySelector('[role="grid"]')) selectCell(region.querySelector("table"), null);
   const placeOf = (cell) => [cell.parentElement.sectionRowIndex, cellsOf(cell.parentElement).indexOf(cell)];
   const focus = (cell) => {
     stopAt(cell);
@@ -241,7 +237,7 @@ ${controls}${region("The chosen map", "table", table)}
 ${explained()}
 </div>`;
 
-function tour(form, cards) {
+function startTour(form, cards) {
   const begin = form.querySelector("[name=tour]").parentElement;
   const box = document.createElement("section");
   box.className = "cu-live-tour";
@@ -357,7 +353,3 @@ async function bundleOf(model) {
   if (!globalThis.live_bundles[model]) await globalThis.live_load(model);
   return globalThis.live_bundles[model];
 }
-
-export {
-  bundleOf, checkpoint, checkpointSlider, closer, explain, explained, isAhead, listenToTable, said, tour,
-};

@@ -3,14 +3,12 @@
 // A vector is a Float64Array, a matrix an array of its rows. One sentence at a time: no batch, no padding.
 // `this.p` is the state_dict of PyTorch, so a name such as "encoder.0.attention.query_proj" means the same here.
 
-import { range, softmax, total } from "./parts.js";
-
 const [PAD, UNK, BOS, EOS, MASK] = [0, 1, 2, 3, 4];
 
 // Numbers -------------------------------------------------------------------------------------
 
 const plus = (a, b) => vector(a.length, (i) => a[i] + b[i]);
-const mean = (a) => total(a) / a.length;
+const rowMean = (a) => total(a) / a.length;
 
 function vector(length, numberAt) {
   const numbers = new Float64Array(length);
@@ -82,7 +80,7 @@ function stepsOf(letters) {
 }
 
 // Whole numbers, each row with its scale; or numbers in half precision, without.
-function numbersOf({ shape, scales, data, letters }) {
+function unpackedNumbers({ shape, scales, data, letters }) {
   if (!scales) return Float64Array.from(new Uint16Array(bytesOf(data)), half);
   const size = shape.at(-1);
   const steps = letters ? stepsOf(letters) : new Int8Array(bytesOf(data));
@@ -97,7 +95,7 @@ function numbersOf({ shape, scales, data, letters }) {
 // found: all that has been unpacked; of a tensor with several names, the others name the first.
 function tensorOf(packed, found) {
   if (packed.same) return found[packed.same];
-  const numbers = numbersOf(packed);
+  const numbers = unpackedNumbers(packed);
   if (packed.shape.length === 1) return numbers;
   const size = packed.shape.at(-1);
   const row = (_, i) => numbers.subarray(i * size, (i + 1) * size);
@@ -159,9 +157,9 @@ class Network {
     const bias = this.p[`${name}.bias`];
     if (!weight) return x;
     return x.map((row) => {
-      const center = bias ? mean(row) : 0;
+      const center = bias ? rowMean(row) : 0;
       const moved = row.map((value) => value - center);
-      const scale = 1 / Math.sqrt(mean(moved.map((value) => value * value)) + 1e-5);
+      const scale = 1 / Math.sqrt(rowMean(moved.map((value) => value * value)) + 1e-5);
       return moved.map((value, j) => value * scale * weight[j] + (bias ? bias[j] : 0));
     });
   }
@@ -249,15 +247,9 @@ class Network {
 
 // What Python calls white space; the \s of JavaScript is another set.
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
-const MARKS = /([.,!?;:…¿¡"«»()])/g;
+const PUNCTUATION = /([.,!?;:…¿¡"«»()])/g;
 
 function tokenize(text) {
   const plain = text.replaceAll("\ufeff", "").replaceAll("’", "'").toLowerCase().normalize("NFC");
-  return plain.replace(MARKS, " $1 ").split(SPACES).filter((token) => token);
+  return plain.replace(PUNCTUATION, " $1 ").split(SPACES).filter((token) => token);
 }
-
-export {
-  PAD, UNK, BOS, EOS, MASK, // ids of special tokens
-  vector, plus, dot, mix, erf, sinusoids, // numbers
-  emptyCache, Network, tokenize,
-};

@@ -3,11 +3,10 @@
 // "#live=translator.0&sentence=he's calm .&step=2" is the first translator of the page with these values in its named
 // controls; "&hide=search,kind" hides controls: a teacher's link. Only in the book: there boot.js gives each form its
 // name, `data-address`.
-import { button, isCalm } from "./parts.js";
 
-const LONGEST = 2000; // characters of a value in an address
+const LONGEST_VALUE = 2000; // characters of a value in an address
 const OTHERS = /button|file|submit|output|fieldset/;
-const asked = () => new URLSearchParams(location.hash.slice(1));
+const addressState = () => new URLSearchParams(location.hash.slice(1));
 const controls = (form, name) => [...form.elements].filter((control) => control.name === name);
 const names = (form) =>
   [...new Set([...form.elements].filter(({ name, type }) => name && !OTHERS.test(type)).map(({ name }) => name))];
@@ -21,7 +20,7 @@ function valueOf(form, name) {
 function assign(form, name, value) {
   const control = form.elements[name];
   const before = valueOf(form, name);
-  if (value === before || value.length > LONGEST) return false;
+  if (value === before || value.length > LONGEST_VALUE) return false;
   if (control.type === "checkbox") control.checked = value === "1";
   else if (!control.options || [...control.options].some((option) => option.value === value)) control.value = value;
   if (control.maxLength > 0) control.value = control.value.slice(0, control.maxLength);
@@ -39,7 +38,7 @@ const first = new Map(); // form → [name, value] of its controls before an add
 // The state that the address asks for, if it names this form; what it does not name is as it was first. What can't be
 // drawn is taken back.
 function restore(form, draw) {
-  const wanted = asked();
+  const wanted = addressState();
   if (wanted.get("live") !== form.dataset.address) return false;
   const every = names(form);
   const before = every.map((name) => [name, valueOf(form, name)]);
@@ -206,13 +205,17 @@ function drags(picture, { down, move, end = () => {} }) {
 }
 
 // Brings an empty form to life: what it shows first, then all that a reader does. models: names of the bundles that it
-// is given.
+// is given. state, html and mount are those of the widget, whose script follows.
 function begin(form, models, options) {
-  const { state, html, mount } = globalThis.live_modules[form.dataset.live];
   const bundles = models.map((name) => globalThis.live_bundles[name]);
   form.querySelector(".cu-live-note")?.remove(); // it says that nothing answers yet
   form.querySelector("fieldset").innerHTML = html(state(bundles, options));
   mount(form, bundles);
 }
 
-export { begin, clicks, drags, follow, link, partsOf, player, pointed, setControl };
+// The same in JupyterLab, for anywidget: `model` holds what `panel` in widget.py hands over, `el` is the place for it.
+function render({ model, el }) {
+  el.innerHTML = model.get("form");
+  Object.assign(globalThis.live_bundles ??= {}, model.get("bundles"));
+  begin(el.querySelector("form"), model.get("models"), model.get("options"));
+}

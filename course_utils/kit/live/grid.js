@@ -1,5 +1,4 @@
 // A picture in squares, four by four, that are buttons: arrow keys go from one to the next.
-import { button, range, within } from "./parts.js";
 
 const ROW = 4;
 const COUNT = ROW * ROW;
@@ -37,5 +36,3 @@ function walk(board, back = () => {}) {
     squares()[down * ROW + right].focus();
   });
 }
-
-export { ROW, COUNT, placeOf, pixelsOf, inRows, gridHTML, walk };

@@ -414,5 +414,3 @@ function learning(erf) {
 
   return { Training, learner };
 }
-
-export { learning };

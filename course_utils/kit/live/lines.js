@@ -1,14 +1,12 @@
 // Lines between words, one for each look, as wide as its weight. Where a line begins and ends follows from the letters of
 // the words: nothing is measured, so a notebook's output, a phone and paper show the same.
-import { clicks } from "./form.js";
-import { OURS, button, choiceButton, fixed, mapAt, mapButton, named, percent, safe, total } from "./parts.js";
 
 const LEAST = 0.1; // a smaller weight has no line,
 const LEAST_NOW = 0.02; // but for the word that is now
 const EM = 20; // units of a drawing
 const HEIGHT = 100; // between two rows
-const ROW = 44; // pixels, of a word in a column
-const [MOST, WIDEST] = [14, 44]; // words, and em, of a row: what is longer stands in columns on any screen
+const WORD_HEIGHT = 44; // pixels, of a word in a column
+const [MOST_WORDS, WIDEST] = [14, 44]; // words, and em, of a row: what is longer stands in columns on any screen
 const WAIT = 120; // ms: a hand on its way to somewhere else changes nothing
 
 // About how many em a word takes, with the space around it.
@@ -24,7 +22,7 @@ function middles(rooms, width) {
 const style = (weight) => `style="--w: ${percent(weight) / 100}"`;
 
 // Lines from the words above (or left) to those below (or right): `path(i, j)` is that of look i.j.
-function drawing({ weights, now, crossed }, path, box) {
+function linesSVG({ weights, now, crossed }, path, box) {
   const isCrossed = (i, j) => crossed.includes(`${i}.${j}`);
   const line = (i, j) => `<path ${style(weights[i][j])} data-key="${j}" d="${path(i, j)}"></path>`;
   const every = weights.map((row, i) => {
@@ -42,17 +40,16 @@ function drawing({ weights, now, crossed }, path, box) {
 }
 
 const faint = (text) => (/^([.,!?;:…]|<\w+>)$/.test(text) ? "faint" : "");
-const END = "␣"; // of a word, in its last piece
 // The end of a sentence, with which a GPT also begins, is no word of it.
 const sign = (text) => `<span class="cu-sign" aria-label="the ${text}" role="img">${text}</span>`;
-const shown = (text, begins) => (text === "<eos>" ? sign(begins ? "start" : "end") : safe(text.replace(END, "")));
+const shownHTML = (text, begins) => (text === "<eos>" ? sign(begins ? "start" : "end") : safe(text.replace(END, "")));
 
 function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight, begins }, i) {
   const sort = [faint(text), ...sorts].filter(Boolean).join(" ");
   const given = (name, value) => (value === undefined || value === "" ? "" : ` ${name}="${value}"`);
   const style = `--room: ${room.toFixed(2)}; --i: ${i}${weight === undefined ? "" : `; --w: ${percent(weight) / 100}`}`;
   return button(`${data} style="${style}"${given("class", sort)}${given("aria-pressed", pressed)}` +
-    `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shown(text, begins));
+    `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shownHTML(text, begins));
 }
 
 // Two rows of words and the lines between them. above: of [{ text, pressed }] each can be crossed out; below: of
@@ -62,11 +59,11 @@ function rows(looks, [above, below], labels, languages) {
   const rooms = [above, below].map((words) => words.map(({ text }) => roomOf(text)));
   const width = Math.max(...rooms.map(total));
   const [xs, ys] = rooms.map((each) => middles(each, width).map((x) => (EM * x).toFixed(1)));
-  const high = (i) => ROW * (i + 0.5);
+  const high = (i) => WORD_HEIGHT * (i + 0.5);
   const across = (i, j) => `M${xs[j]} 0C${xs[j]} 50 ${ys[i]} 50 ${ys[i]} ${HEIGHT}`;
   const beside = (i, j) => `M0 ${high(j)}C50 ${high(j)} 50 ${high(i)} 100 ${high(i)}`;
-  const tall = ROW * Math.max(above.length, below.length);
-  const columns = width > WIDEST || Math.max(above.length, below.length) > MOST;
+  const tall = WORD_HEIGHT * Math.max(above.length, below.length);
+  const columns = width > WIDEST || Math.max(above.length, below.length) > MOST_WORDS;
   const row = (which, words) => `<div role="group" class="cu-words" lang="${languages[which]}" ` +
     `aria-label="${labels[which]}">${words.join("")}</div>`;
   const asked = above.map((word, j) => wordHTML(rooms[0][j], {
@@ -77,8 +74,8 @@ function rows(looks, [above, below], labels, languages) {
   }, i));
   return `<div class="cu-lines${columns ? " cu-columns" : ""}" style="--width: ${width.toFixed(2)}; --tall: ${tall}">` +
     row(0, asked) +
-    drawing(looks, across, `class="across" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`) +
-    drawing(looks, beside, `class="beside" viewBox="0 0 100 ${tall}" preserveAspectRatio="none"`) +
+    linesSVG(looks, across, `class="across" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`) +
+    linesSVG(looks, beside, `class="beside" viewBox="0 0 100 ${tall}" preserveAspectRatio="none"`) +
     `${row(1, said)}</div>`;
 }
 
@@ -103,7 +100,7 @@ function arcs({ weights, now }, tokens, label) {
   }, i));
   const looks = { weights: tokens.map((_, i) => (i === now ? weights.slice(0, now) : [])), now, crossed: [] };
   return `<div class="cu-arcs${width > WIDEST ? " cu-washes" : ""}" style="--width: ${width.toFixed(2)}">` +
-    `${drawing(looks, path, `class="over" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`)}` +
+    `${linesSVG(looks, path, `class="over" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`)}` +
     `<div role="group" class="cu-words" lang="en" aria-label="${label}">${words.join("")}</div></div>`;
 }
 
@@ -134,7 +131,7 @@ function odds(items, language, current) {
   const most = Math.max(...items.flatMap(({ now, before = 0 }) => [now, before]));
   const end = [0.1, 0.25].find((each) => most <= each) ?? 1;
   const name = (text, choice) => (choice === undefined
-    ? `<span lang="${language}">${shown(text)}</span>` : choiceButton(choice, safe(text)));
+    ? `<span lang="${language}">${shownHTML(text)}</span>` : choiceButton(choice, safe(text)));
   const lines = items.map(({ text, now, before = now, choice }) => {
     const change = percent(before) === percent(now) ? "" : `${percent(before)} → `;
     const tick = change ? `<i style="--w: ${percent(before / end) / 100}"></i>` : "";
@@ -171,15 +168,15 @@ function fresh(now, before) {
 // In a page -------------------------------------------------------------------------------------
 
 // Brings `old` to what `next` is and keeps what has the same key: a focus stays, and a width can glide.
-const keyOf = (node, i) => node.dataset?.key ?? `${node.nodeName} ${i}`;
+const nodeKey = (node, i) => node.dataset?.key ?? `${node.nodeName} ${i}`;
 function adapt(old, next) {
   for (const { name } of [...old.attributes]) {
     if (name !== "tabindex" && !next.hasAttribute(name)) old.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-  const known = new Map([...old.childNodes].map((child, i) => [keyOf(child, i), child]));
+  const known = new Map([...old.childNodes].map((child, i) => [nodeKey(child, i), child]));
   const children = [...next.childNodes].map((child, i) => {
-    const before = known.get(keyOf(child, i));
+    const before = known.get(nodeKey(child, i));
     if (before?.nodeName !== child.nodeName) return child;
     if (child.nodeType === 1) adapt(before, child);
     else if (before.data !== child.data) before.data = child.data;
@@ -219,10 +216,10 @@ function moved(stage, word, key) {
 }
 
 // Lines appear word by word, once, when they are first seen; where there is less room than a row takes, as on a phone.
-const NARROW = 580; // pixels
+const NARROW_STAGE = 580; // pixels
 function appear(stage) {
   const sized = new ResizeObserver(([{ contentRect: { width } }]) => {
-    stage.closest("form").toggleAttribute("data-narrow", width > 0 && width < NARROW);
+    stage.closest("form").toggleAttribute("data-narrow", width > 0 && width < NARROW_STAGE);
     if (width) stage.style.setProperty("--stage", `${width}px`);
   });
   sized.observe(stage);
@@ -325,7 +322,7 @@ function levelsOf(root) {
   return found;
 }
 
-const state = ({ kept, end, chosen }) => (chosen ? "chosen" : end ? "end" : kept ? "kept" : "dropped");
+const stateOf = ({ kept, end, chosen }) => (chosen ? "chosen" : end ? "end" : kept ? "kept" : "dropped");
 const wordOf = ({ said, end }, token) => (end ? "<eos>" : said.length ? token(said.at(-1)) : "<bos>");
 const labelOf = (node, token) => `${safe(wordOf(node, token))} ${fixed(node.score, 2)}`;
 
@@ -334,20 +331,20 @@ function pictureHTML(root, token) {
   const height = NODE.height * Math.max(...levels.map((level) => level.length));
   const every = levels.flat();
   const lines = every.flatMap((node) => node.children.map((child) =>
-    `<path class="${state(child)}" d="M${node.x + NODE.width - 24} ${node.y}L${child.x - 2} ${child.y}"></path>`));
+    `<path class="${stateOf(child)}" d="M${node.x + NODE.width - 24} ${node.y}L${child.x - 2} ${child.y}"></path>`));
   const texts = every.map((node) =>
-    `<text class="${state(node)}" x="${node.x}" y="${node.y + 4}">${labelOf(node, token)}</text>`);
+    `<text class="${stateOf(node)}" x="${node.x}" y="${node.y + 4}">${labelOf(node, token)}</text>`);
   const box = `width="${levels.length * NODE.width + 24}" height="${height}"`;
   return `<svg aria-hidden="true" ${box}>${lines.join("")}${texts.join("")}</svg>`;
 }
 
-const SAYS = { chosen: "chosen", end: "an end, not the best", kept: "kept", dropped: "dropped" };
+const STATES = { chosen: "chosen", end: "an end, not the best", kept: "kept", dropped: "dropped" };
 
 function listHTML(node, token) {
   const children = node.children.length
     ? `<ul>${node.children.map((child) => listHTML(child, token)).join("")}</ul>`
     : "";
-  return `<li>${labelOf(node, token)}, ${SAYS[state(node)]}${children}</li>`;
+  return `<li>${labelOf(node, token)}, ${STATES[stateOf(node)]}${children}</li>`;
 }
 
 // The tree as a picture, and as a nested list to unfold; `token` gives the text of an id.
@@ -358,5 +355,3 @@ function treeHTML(root, token) {
     `${pictureHTML(root, token)}</div><details><summary ${OURS}>The tree as a list</summary>` +
     `<ul class="cu-live-list">${listHTML(root, token)}</ul></details>`;
 }
-
-export { arcs, become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML, withoutHTML };

@@ -1,7 +1,5 @@
 // The course's networks on the layers of engine.js: the Transformer, GPT and BERT, the vision transformer, and Bahdanau's
 // GRU; and how a translation is decoded.
-import { BOS, dot, emptyCache, EOS, erf, mix, Network, PAD, plus, sinusoids, vector } from "./engine.js";
-import { range, softmax } from "./parts.js";
 
 class Transformer extends Network {
   embed(name, ids, start) {
@@ -239,5 +237,3 @@ class AttentionTranslator extends Network {
     return { ...state };
   }
 }
-
-export { argmax, AttentionTranslator, beamSearch, BERT, GPT, greedy, speakable, Transformer, ViT };

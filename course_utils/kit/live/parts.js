@@ -57,8 +57,8 @@ const columnHeads = (names) => names.map((name) => `<th scope="col">${name}</th>
 // A number with so many digits after the point, and a real minus sign; what is rounded to 0 has none.
 const fixed = (number, digits) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
 
-const WORDS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split(" ");
-const numberWord = (number) => WORDS[number] ?? String(number);
+const NUMBER_WORDS = "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split(" ");
+const numberWord = (number) => NUMBER_WORDS[number] ?? String(number);
 
 // A number from 0 to 1 for each place: the same seed, the same numbers.
 function dice(seed, place) {
@@ -173,10 +173,3 @@ function line(places) {
 const textAt = (x, y, anchor, text, more = "") => `<text x="${x}" y="${y}" text-anchor="${anchor}"${more}>${text}</text>`;
 const plot = (label, size, content, more = "", sort = "") =>
   `<svg class="cu-live-plot${sort}" role="img" aria-label="${label}" viewBox="0 0 ${size}"${more}>\n${content}</svg>`;
-
-export {
-  OURS, safe, inAttribute, percent, range, total, softmax, within, isCalm, fixed, numberWord, dice, largest, // numbers and texts
-  input, button, labeled, radios, select, slider, sentenceField, numberField, sentences, region, columnHeads, // controls
-  svg, mean, named, mapAt, needMap, mapButton, gallery, table, selfTable, choiceButton, // maps
-  line, textAt, plot, // plots
-};

@@ -1,7 +1,5 @@
 // What a model of language reads and says: words and pieces of words as tokens, a text that is read token by token, and
 // words that are not known.
-import { EOS, MASK, tokenize, UNK } from "./engine.js";
-import { button, range, safe, total } from "./parts.js";
 
 // Byte-pair encoding --------------------------------------------------------------------------
 
@@ -61,7 +59,7 @@ class Subwords {
 
 // What a translator reads and says, word by word: one with a vocabulary of words, or one with pieces of words, whose
 // bundle says `pieces`. A word is { text, places }: where its tokens stand.
-function language(bundle) {
+function languageOf(bundle) {
   const subwords = bundle.pieces ? new Subwords(bundle.vocabularies) : null;
   const { source, target } = subwords ? { source: subwords.tokens, target: subwords.tokens } : bundle.vocabularies;
   const ids = new Map(source.map((token, id) => [token, id]));
@@ -230,5 +228,3 @@ const correct = (field, set) => (unknown, { textContent }) => {
   set(field.name, replaced(field.value, unknown, textContent));
   field.focus();
 };
-
-export { correct, language, Reading, Subwords, unknownWord };

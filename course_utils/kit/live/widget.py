@@ -7,11 +7,8 @@ reader chooses stands in named controls of the form, so an address can hold it.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from course_utils.kit.assets import asset
 from course_utils.kit.live.stored import bundle, script
@@ -20,35 +17,33 @@ from course_utils.kit.mime import MADE_BY, widget_view
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
 """What a saved notebook shows above a widget that no kernel and no script has woken."""
 
-IMPORT = re.compile(r'^import (\{[^}]*\}) from "\.{1,2}/(\w+)\.js";$', re.M)
-EXPORT = re.compile(r"^export (\{[^}]*\});$", re.M)
+SHARED = ("parts", "engine", "models", "form", "grid", "text", "lines", "closer", "learning")
+"""The scripts beside this file that every widget is given, in this order; its own script in `widgets` comes last."""
 
 
-@cache
-def modules(path: str) -> dict[str, str]:
-    """The JavaScript module at a path in this folder, after all that it imports: name → its text as a classic script.
+def source(kind: str | None = None) -> str:
+    """The shared scripts and that of a kind of widget, one after another; without a kind the shared ones alone.
 
-    Pages that are opened from a file cannot load modules. So each becomes a function that runs once and leaves what it
-    exports in `live_modules`, by the module's name; indents and lines that are comments are left out. The function
-    stays in `live_sources`: a worker is given it as text.
+    They stand in one scope, so a name is declared once in all of them.
     """
-    text, found = asset(f"live/{path}"), {}
-    for _, name in IMPORT.findall(text):
-        found |= modules(f"{name}.js")
-    text = IMPORT.sub(lambda m: f"const {m[1].replace(' as ', ': ')} = live_modules.{m[2]};", text)
-    lines = (line.strip() for line in EXPORT.sub(r"return \1;", text).splitlines())
-    body = "\n".join(line for line in lines if line and not line.startswith("//"))
-    return found | {Path(path).stem: f'"use strict";\n{body}'}
+    names = [*SHARED, *([f"widgets/{kind}"] if kind else [])]
+    return "\n".join(asset(f"live/{name}.js") for name in names)
 
 
-def classic(path: str) -> str:
-    """A module and all that it imports, as one script; what two scripts of a page share runs once."""
-    each = modules(path).items()
-    runs = (
-        f"live_modules.{name} ??= (live_sources.{name} = () => {{\n{text}\n}})();\n"
-        for name, text in each
-    )
-    return "globalThis.live_modules ??= {}, globalThis.live_sources ??= {};\n" + "".join(runs)
+def program(kind: str) -> str:
+    """The script of a kind of widget as a page loads it: `live_widgets.<kind>` is then what it can do.
+
+    Around the source stands a function, `liveWidget`: it keeps the names of one widget from those of another, and a
+    worker is given its text. Inside is a block, because there a name that is declared twice is a syntax error.
+    """
+    return f"""(globalThis.live_widgets ??= {{}}).{kind} ??= (function liveWidget() {{
+"use strict";
+{{
+{source(kind)}
+return {{ state, html, mount, begin, render }};
+}}
+}})();
+"""
 
 
 @dataclass(frozen=True)
@@ -114,10 +109,6 @@ class Live:
         arguments = (f"{name}={value!r}" for name, value in self.arguments.items())
         return f"live.{self.kind}({', '.join(arguments)})"
 
-    def script(self) -> str:
-        """The widget's script and all that it imports as one, which a page of the book loads."""
-        return classic(f"widgets/{self.kind}.js")
-
     def bundles(self) -> dict[str, dict]:
         """Name → bundle of each model that a page of its own has to hold."""
         return {name: bundle(name) for name in (*self.models, *self.later)}
@@ -140,10 +131,10 @@ class Live:
     def alone(self) -> str:
         """The widget as HTML that needs no other file, no kernel and no network."""
         bundles = (script(name, packed) for name, packed in self.bundles().items())
-        text = "".join([self.script(), *bundles]).replace("</", r"<\/")
+        text = "".join([program(self.kind), *bundles]).replace("</", r"<\/")
         given = ", ".join(map(json.dumps, (self.models, self.options))).replace("<", r"\u003c")
         empty = f"document.querySelector('[data-live={self.kind}] > :empty')"  # those before it are filled
-        return f"{self.form(ASLEEP)}<script>{text}live_modules.form.begin({empty}.form, {given});</script>"
+        return f"{self.form(ASLEEP)}<script>{text}live_widgets.{self.kind}.begin({empty}.form, {given});</script>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         data = {
@@ -160,16 +151,6 @@ class Live:
     def _panel_once(self):
         self._panel = self._panel or panel(self)
         return self._panel
-
-
-RENDER = """
-function render({ model, el }) {
-  el.innerHTML = model.get("form");
-  Object.assign(globalThis.live_bundles ??= {}, model.get("bundles"));
-  globalThis.live_modules.form.begin(el.querySelector("form"), model.get("models"), model.get("options"));
-}
-export default { render };
-"""
 
 
 def panel(widget: Live):
@@ -189,7 +170,7 @@ def panel(widget: Live):
         bundles = traitlets.Dict().tag(sync=True)
 
     return Panel(
-        _esm=widget.script() + RENDER,
+        _esm=f"{program(widget.kind)}export default {{ render: live_widgets.{widget.kind}.render }};",
         form=widget.form(),
         models=list(widget.models),
         options=widget.options,

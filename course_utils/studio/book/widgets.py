@@ -16,7 +16,7 @@ from course_utils.files import PACKAGE, ROOT, atomic_write
 from course_utils.kit import live
 from course_utils.kit.assets import asset
 from course_utils.kit.live.stored import script
-from course_utils.kit.live.widget import ASLEEP, KINDS, Live, classic
+from course_utils.kit.live.widget import ASLEEP, KINDS, Live, program
 from course_utils.kit.mime import MADE_BY
 from course_utils.studio.first_states import first_states
 
@@ -63,7 +63,7 @@ def _boot(kind: str) -> str:
 
 def live_scripts() -> dict[str, str]:
     """File in the book → text, of all that live widgets load."""
-    texts = {f"{FOLDER}/widgets/{kind}.js": classic(f"widgets/{kind}.js") for kind in KINDS}
+    texts = {f"{FOLDER}/widgets/{kind}.js": program(kind) for kind in KINDS}
     return texts | {
         f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in live.bundled()
     }

@@ -1,10 +1,4 @@
 // Alignments: where Bahdanau's translator and the Transformer look for each word of their French.
-import { checkpoint, checkpointSlider, explain, explained, listenToTable } from "../closer.js";
-import { BOS, EOS, tokenize, UNK } from "../engine.js";
-import { clicks, follow, partsOf } from "../form.js";
-import { AttentionTranslator, greedy, Transformer } from "../models.js";
-import { button, gallery, largest, mapAt, named, needMap, radios, region, safe, sentenceField, sentences, table } from "../parts.js";
-import { correct, Reading, unknownWord } from "../text.js";
 
 const LONGEST = 40; // tokens of a translation
 const NAMES = { attention: "Bahdanau", cross: "Transformer" };
@@ -194,5 +188,3 @@ function mount(form, [bahdanau, transformer]) {
     for: correct(field.sentence, set),
   });
 }
-
-export { state, html, mount };

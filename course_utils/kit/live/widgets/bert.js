@@ -1,12 +1,4 @@
 // One gap, two readers: a BERT, which reads both sides of it, and a GPT of the same size, which reads only the left.
-import { explain, explained, listenToTable } from "../closer.js";
-import { BOS, EOS, MASK } from "../engine.js";
-import { clicks, follow, partsOf } from "../form.js";
-import { BERT, GPT } from "../models.js";
-import {
-  choiceButton, gallery, input, largest, mapAt, percent, region, safe, selfTable, sentenceField, sentences, slider, softmax,
-} from "../parts.js";
-import { correct, Subwords } from "../text.js";
 
 const SHOWN = 6; // candidates for a gap
 const GAP = /_+|<mask>/;
@@ -174,5 +166,3 @@ function mount(form, [bundle, left]) {
     for: correct(field.sentence, set),
   }, "button, [data-place]");
 }
-
-export { state, html, mount };

@@ -1,10 +1,4 @@
 // A GPT of characters that learns the reader's text in a worker: its loss falls, and now and then it writes a line.
-import { erf } from "../engine.js";
-import { clicks, follow, partsOf } from "../form.js";
-import { learning } from "../learning.js";
-import {
-  OURS, button, columnHeads, fixed, line, numberField, plot, range, safe, select, sentenceField, slider, textAt,
-} from "../parts.js";
 
 const { Training, learner } = learning(erf);
 const RATES = ["0.001", "0.003", "0.01"];
@@ -173,5 +167,3 @@ function mount(form) {
     if (!["beginning", "temperature"].includes(name)) begin();
   });
 }
-
-export { state, html, mount };

@@ -1,7 +1,5 @@
 // Filled and empty symbols: the reader gives each empty one the color of its filled partner, and sees the whole picture,
 // or how many symbols of each color there are, or only what is near.
-import { clicks, follow, partsOf } from "../form.js";
-import { button, columnHeads, dice, percent, plot, radios, range, region, total } from "../parts.js";
 
 const [SIDE, CELL, FAR] = [8, 40, 4]; // pixels; what one is drawn with; rows or columns between partners, at least
 const COLORS = { blue: "key", red: "query", green: "value", plum: "plum" };
@@ -199,5 +197,3 @@ function mount(form) {
 
   clicks(form, { paint, part: (name) => name === "next" && next() });
 }
-
-export { state, html, mount };

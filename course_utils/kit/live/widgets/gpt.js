@@ -1,15 +1,5 @@
 // A GPT: it writes token by token, from a seed, shows what each token was drawn from and looked at, and writes anew where
 // a token may not be looked at.
-import { checkpoint, checkpointSlider, closer, explain, isAhead, listenToTable, said, tour as tourOf } from "../closer.js";
-import { EOS, tokenize } from "../engine.js";
-import { clicks, follow, partsOf } from "../form.js";
-import { arcs, become, fresh, headButtons, listenToLines, odds, withoutHTML } from "../lines.js";
-import { GPT } from "../models.js";
-import {
-  button, dice, isCalm, largest, mapAt, needMap, numberField, range, safe, select, selfTable, sentenceField, slider, softmax,
-  total,
-} from "../parts.js";
-import { correct, Reading, Subwords } from "../text.js";
 
 const SHOWN = 8; // candidates for the next token
 const PACE = 120; // milliseconds from token to token
@@ -346,7 +336,7 @@ function mount(form, [bundle]) {
     one: () => !ended(text()) && remember(longer(text())),
     again: () => remember(begun()),
   };
-  const tour = tourOf(form, CARDS);
+  const tour = startTour(form, CARDS);
   take(chosen(draw));
   const set = follow(form, draw);
   show("unread", subwords.unreadHTML(field.prompt.value));
@@ -370,5 +360,3 @@ function mount(form, [bundle]) {
     for: correct(field.prompt, set),
   });
 }
-
-export { state, html, mount };

@@ -1,6 +1,4 @@
 // Heads: the reader's own look-ups in a cabinet of eight drawers, by weights that are written down.
-import { clicks, follow, partsOf } from "../form.js";
-import { button, fixed, input, labeled, percent, radios, range, region, slider, table, total } from "../parts.js";
 
 const DRAWERS = [..."ABCDEFGH"];
 const MOST = 4; // letters of a request
@@ -141,5 +139,3 @@ function mount(form) {
     ball: (i) => set("balls", [...field.balls.value].map((ball, j) => (Number(i) === j ? 1 - ball : ball)).join("")),
   });
 }
-
-export { state, html, mount };

@@ -1,6 +1,4 @@
 // Kernel regression: points to drag, a query with its window, and a width that is learned.
-import { clicks, drags, follow, partsOf, player, pointed } from "../form.js";
-import { OURS, button, fixed, input, line, plot, range, select, slider, textAt, total, within } from "../parts.js";
 
 // Kernel regression as course_utils.pooling computes it, and the slope by which a width is learned ----
 
@@ -416,5 +414,3 @@ function mount(form) {
   };
   clicks(form, { part: (act) => does[act]() });
 }
-
-export { state, html, mount };

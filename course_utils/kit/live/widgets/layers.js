@@ -1,11 +1,8 @@
 // In which layer does a language model look up a country? Its last word may not look at the country in one layer, or from
 // one layer on. All answers were recorded beforehand, by the model of chapter 18.
-import { clicks, drags, follow, partsOf, player } from "../form.js";
-import { become } from "../lines.js";
-import { OURS, button, inAttribute, input, numberWord, radios, range, safe, within } from "../parts.js";
 
-const COUNT = 30; // layers; −1 stands for none
-const PLACES = [-1, ...range(COUNT)];
+const LAYERS = 30; // layers; −1 stands for none
+const PLACES = [-1, ...range(LAYERS)];
 const PAUSE = 260; // milliseconds between two layers
 const NEAR = 6; // so far may a slider jump, and the reader has been at the layers between
 const SHOWN = ["Japan", "France", "Germany", "Norway"]; // as buttons
@@ -139,7 +136,7 @@ function html({ countries, country }) {
 <div class="two"><div data-part="odds">${oddsHTML(country, country.whole)}</div>
 <div><div class="strip" aria-hidden="true" data-part="strip">${stripHTML(country, mode, layer, new Set([layer]))}</div>
 <div class="ticks" aria-hidden="true" data-part="ticks">${ticksHTML(layer)}</div>
-${input("range", `name="layer" min="-1" max="${COUNT - 1}" step="1" value="-1" aria-label="Layer in which it may not look at the country" \
+${input("range", `name="layer" min="-1" max="${LAYERS - 1}" step="1" value="-1" aria-label="Layer in which it may not look at the country" \
 aria-valuetext="${safe(valueText(country, mode, layer))}"`)}</div></div><input type="hidden" name="seen" value="">
 <div class="controls">${button('data-part="walk"', "Walk through the layers")} <fieldset><legend class="cu-heard">It may not look</legend>${radios("mode", modes, mode)}</fieldset></div>
 <p class="story" aria-live="polite" data-part="story">${storyHTML(country, mode, layer, [])}</p></div>
@@ -194,10 +191,10 @@ function mount(form) {
 
   const to = (layer) => {
     isMoving = true;
-    set("layer", within(-1, layer, COUNT - 1));
+    set("layer", within(-1, layer, LAYERS - 1));
     isMoving = false;
   };
-  const isLast = () => layerNow() + 1 >= COUNT - 1 || isCliff(chosen(), field.mode.value, layerNow() + 1);
+  const isLast = () => layerNow() + 1 >= LAYERS - 1 || isCliff(chosen(), field.mode.value, layerNow() + 1);
   const { go, stop, isOn } = player(part("walk"), [part("story")], {
     step: () => to(layerNow() + 1),
     isLast,
@@ -212,7 +209,7 @@ function mount(form) {
     part(name) {
       if (name !== "walk") return;
       if (isOn()) return stop();
-      if (layerNow() === COUNT - 1) to(-1);
+      if (layerNow() === LAYERS - 1) to(-1);
       go();
     },
   });
@@ -222,7 +219,7 @@ function mount(form) {
   let isHeld = false;
   const follows = ({ clientX }) => {
     const { left, width } = strip.getBoundingClientRect();
-    const layer = within(-1, Math.floor((PLACES.length * (clientX - left)) / width) - 1, COUNT - 1);
+    const layer = within(-1, Math.floor((PLACES.length * (clientX - left)) / width) - 1, LAYERS - 1);
     if (layer !== layerNow()) set("layer", layer);
   };
   drags(strip, {
@@ -231,5 +228,3 @@ function mount(form) {
     end: () => { isHeld = false; },
   });
 }
-
-export { state, html, mount };

@@ -1,10 +1,5 @@
 // One attention head, trained in the page: an adjective learns which noun it belongs to. The training follows from rate
 // and seed alone: at any step the page shows what so many steps have made of the matrices.
-import { clicks, follow, partsOf, player } from "../form.js";
-import {
-  button, columnHeads, dice, line, numberField, percent, plot, range, region, select, slider, softmax, table,
-  textAt, total,
-} from "../parts.js";
 
 const NOUNS = [["cat", "mouse"], ["lemon", "apple"], ["desk", "table"]]; // masculine and feminine in French
 const ADJECTIVES = ["hungry", "ripe", "varnished"]; // each fits one kind of noun
@@ -32,7 +27,6 @@ function untrained(seed) {
 
 // The head, and its gradients by the chain rule: what autograd does, written out. Vectors are rows ----
 
-const dot = (a, b) => a.reduce((sum, number, i) => sum + number * b[i], 0);
 const transposed = (A) => A[0].map((_, j) => A.map((row) => row[j]));
 const times = (A, B) => {
   const columns = transposed(B);
@@ -143,7 +137,7 @@ function asksHTML(W, genders) {
 
 const acrossOf = (step) => 40 + (375 * step) / STEPS;
 const heightOf = (loss) => 160 - (140 * Math.min(loss, 0.8)) / 0.8;
-const placeOf = ({ loss }, step) => [acrossOf(step), heightOf(loss)];
+const pointOf = ({ loss }, step) => [acrossOf(step), heightOf(loss)];
 
 // The least loss of a head whose weights are all 1/4: the three nouns vote with values of one size.
 function uniformLoss() {
@@ -187,7 +181,7 @@ words.</p>`;
 
 // The loss over the steps, and the least that equal weights can reach.
 function curveHTML(begun, uniform) {
-  const [cx, cy] = placeOf(begun, 0).map((each) => each.toFixed(1));
+  const [cx, cy] = pointOf(begun, 0).map((each) => each.toFixed(1));
   const least = heightOf(uniform);
   const steps = [0, 100, 200, 300].map((tick) => textAt(acrossOf(tick), 178, "middle", tick));
   const losses = [0, 0.4, 0.8].map((tick) => textAt(34, heightOf(tick) + 5, "end", tick));
@@ -209,7 +203,7 @@ function mount(form) {
     if (!(Number.isInteger(seed) && seed >= 0 && seed <= 99)) return; // half written
     if (made !== `${rate} ${seed}`) [training, made] = [new Training(rate, seed), `${rate} ${seed}`];
     const now = training.at(step);
-    const places = training.states.slice(0, step + 1).map(placeOf);
+    const places = training.states.slice(0, step + 1).map(pointOf);
     const [cx, cy] = places.at(-1).map((each) => each.toFixed(1));
     put("curve", { d: line(places) });
     put("ball", { cx, cy });
@@ -242,5 +236,3 @@ function mount(form) {
     },
   });
 }
-
-export { state, html, mount };

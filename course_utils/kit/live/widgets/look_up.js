@@ -1,9 +1,5 @@
 // A look-up: a query is dragged over a table of animals; scores, weights and answer follow. Or it goes by itself, along
 // the slope, to an answer that is wanted.
-import { clicks, drags, follow, partsOf, pointed } from "../form.js";
-import {
-  button, columnHeads, fixed, input, isCalm, labeled, line, plot, region, safe, select, slider, textAt, total,
-} from "../parts.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [30, 390, 10, 370];
 const RING = 20; // radius around a key with weight 1
@@ -42,7 +38,7 @@ const inside = (query, ends) => query.every((at, axis) => ends[axis][0] <= at &&
 
 // Where a query comes to by small steps along the slope, toward the wanted answer: all its places, up to the first one
 // outside of the picture.
-function walk(query, rows, temperature, kind, wanted, ends) {
+function stepsTo(query, rows, temperature, kind, wanted, ends) {
   const places = [query];
   while (places.length <= MOST_STEPS && inside(places.at(-1), ends)) {
     const { answer, slope } = find(places.at(-1), rows, temperature, kind);
@@ -188,7 +184,7 @@ function mount(form) {
   function go() {
     clearTimeout(timer);
     const begin = places.at(-1) ?? here();
-    const all = walk(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value), data.ends);
+    const all = stepsTo(begin, Object.values(data.animals), ...settings(), Number(field.wanted.value), data.ends);
     let shownSteps = isCalm() ? all.length - 1 : 0;
     function next() {
       places = all.slice(0, shownSteps + 1);
@@ -223,5 +219,3 @@ function mount(form) {
   const drag = (event) => event.buttons && move(plane.queryAt(...at(event)));
   drags(part("plane"), { down: drag, move: drag });
 }
-
-export { state, html, mount };

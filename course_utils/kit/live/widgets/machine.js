@@ -1,11 +1,5 @@
 // The machine: a drawing of the whole Transformer that translates. Each part shows what it adds; switched off, it adds
 // nothing, and the French is what remains.
-import { BOS, EOS, plus, sinusoids, tokenize } from "../engine.js";
-import { clicks, follow, partsOf } from "../form.js";
-import { become, fresh } from "../lines.js";
-import { greedy, speakable, Transformer } from "../models.js";
-import { button, input, safe, sentenceField, softmax, total } from "../parts.js";
-import { correct, language as languageOf, Reading, unknownWord } from "../text.js";
 
 const LONGEST = 20; // tokens of a translation
 const FULL = 1.5; // ratio of a full bar
@@ -279,7 +273,7 @@ ${hidden}<div class="cu-machine"><div data-part="machine">${machineHTML(run, vie
 }
 
 // The line from the memory to each cross-attention; on a phone, where one column stands below the other, there is none.
-function link(stage) {
+function drawLink(stage) {
   const frame = stage.getBoundingClientRect();
   const at = (node) => {
     const { left, right, top } = node.getBoundingClientRect();
@@ -302,7 +296,7 @@ function mount(form, [bundle]) {
   const who = answering(bundle);
   const { field, part, show } = partsOf(form);
   const tried = {}; // sentence → part → words that change when only this part is off
-  const again = () => link(form.querySelector(".cu-machine"));
+  const again = () => drawLink(form.querySelector(".cu-machine"));
   let [asked, before] = [null, null];
 
   function draw(changed) {
@@ -343,5 +337,3 @@ function mount(form, [bundle]) {
     for: correct(field.sentence, set),
   });
 }
-
-export { state, html, mount };

@@ -1,9 +1,4 @@
 // Memory: a card is pressed, an arrow shows where the stored model says that its twin lies, and the look can be forbidden.
-import { clicks, follow, partsOf } from "../form.js";
-import { COUNT, gridHTML, inRows, pixelsOf, placeOf, ROW, walk } from "../grid.js";
-import { become } from "../lines.js";
-import { ViT } from "../models.js";
-import { input, percent, radios, range, softmax } from "../parts.js";
 
 const SIDE = 56; // pixels
 const CHANCE = 1 / (COUNT - 1);
@@ -32,7 +27,6 @@ function played(model, boards, { board, card, forbid }) {
   const looks = model.maps[ATTENTION].map((head) => head[card + 1][says + 1]);
   return { deal, card, forbid, right, twin, says, p: p[says], look: Math.max(...looks) };
 }
-const total = (flags) => flags.filter(Boolean).length;
 
 // What is shown --------------------------------------------------------------------------------
 
@@ -100,5 +94,3 @@ function mount(form, [bundle]) {
   clicks(form, { card: (card) => set("card", card) });
   walk(part("board"));
 }
-
-export { state, html, mount };

@@ -1,9 +1,4 @@
 // Patches: those of a garment are pressed away, until the stored vision transformer takes it for another one.
-import { clicks, follow, partsOf } from "../form.js";
-import { COUNT, gridHTML, inRows, pixelsOf, ROW, walk } from "../grid.js";
-import { become } from "../lines.js";
-import { ViT } from "../models.js";
-import { OURS, button, input, isCalm, percent, range, safe, softmax } from "../parts.js";
 
 const [SIDE, PATCH] = [28, 7]; // pixels
 const PAUSE = 350; // ms between two patches that the page takes
@@ -208,5 +203,3 @@ function mount(form, [bundle]) {
   });
   walk(part("board"), back);
 }
-
-export { state, html, mount };

@@ -1,8 +1,5 @@
 // A question to a language model, token by token: what does it answer when it may not look at one of them? All answers were
 // recorded beforehand, by the model of chapter 18.
-import { clicks, follow, partsOf } from "../form.js";
-import { become, fresh } from "../lines.js";
-import { OURS, button, inAttribute, input, labeled, numberWord, range, safe } from "../parts.js";
 
 const LONG = 64; // letters of an answer that is written smaller
 const NAMED = 4; // tokens that are forbidden at once and named one by one
@@ -272,5 +269,3 @@ function mount(form) {
     event.preventDefault();
   });
 }
-
-export { state, html, mount };

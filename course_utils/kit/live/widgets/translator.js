@@ -1,13 +1,4 @@
 // The translator: what it says, where it looks for each word, and what it says when it may not look there.
-import {
-  bundleOf, checkpoint, checkpointSlider, closer, explain, isAhead, listenToTable, said, tour as tourOf,
-} from "../closer.js";
-import { BOS, EOS, tokenize } from "../engine.js";
-import { clicks, follow, partsOf } from "../form.js";
-import { become, fresh, growTree, headButtons, listenToLines, odds, rows, treeHTML, withoutHTML } from "../lines.js";
-import { beamSearch, greedy, Transformer } from "../models.js";
-import { button, input, largest, mapAt, named, needMap, radios, safe, select, sentenceField, softmax, table } from "../parts.js";
-import { correct, language as languageOf, Reading, unknownWord } from "../text.js";
 
 const SHOWN = 5; // candidates for the next word
 const REST = 250; // ms without a key: what a reader writes is then translated
@@ -208,12 +199,8 @@ function serve() {
   };
 }
 
-// Its program is text, so that it runs from a file, too.
-const program = () => `globalThis.live_modules = {};
-${Object.entries(live_sources).map(([name, source]) => `live_modules.${name} = (${source})();\n`).join("")}
-live_modules.translator.serve();`;
-
-// Who answers in a worker, with a promise, so that the page stays free; where workers are refused, in the page.
+// Who answers in a worker, with a promise, so that the page stays free; where workers are refused, in the page. The worker's
+// program is text, so that it runs from a file, too: `liveWidget` is the function around this script.
 function employed(bundle) {
   const language = languageOf(bundle);
   let own = null;
@@ -226,7 +213,7 @@ function employed(bundle) {
     for (const { question, done } of waiting.splice(0)) done(onPage(question));
   };
   try {
-    worker = new Worker(URL.createObjectURL(new Blob([program()], { type: "text/javascript" })));
+    worker = new Worker(URL.createObjectURL(new Blob([`(${liveWidget})();`], { type: "text/javascript" })));
     worker.onmessage = ({ data }) => waiting.shift().done({ ...data, language });
     worker.onerror = refused;
     worker.postMessage({ bundle });
@@ -498,7 +485,7 @@ function mount(form, [bundle]) {
     return true;
   }
 
-  const tour = tourOf(form, CARDS);
+  const tour = startTour(form, CARDS);
   const set = follow(form, draw);
   listenToTable(part("table"), set);
   listenToLines(part("lines"), {
@@ -553,4 +540,4 @@ function mount(form, [bundle]) {
   });
 }
 
-export { state, html, mount, serve };
+if (globalThis.WorkerGlobalScope) serve();

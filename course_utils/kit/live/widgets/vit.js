@@ -1,7 +1,4 @@
 // The vision transformer: a picture is drawn, uploaded or chosen; every change is answered at once.
-import { clicks, drags, follow, partsOf, pointed } from "../form.js";
-import { ViT } from "../models.js";
-import { OURS, button, input, labeled, mapButton, mean, percent, radios, range, softmax, svg, total, within } from "../parts.js";
 
 const SIDE = 28; // pixels
 const STRONG = 3; // so many times the mean weight is drawn as strong as possible
@@ -10,8 +7,6 @@ const PEN = 1.4; // pixels from the pen's middle to its edge
 // A picture is SIDE × SIDE numbers from 0, black, to 255; in the form it stands as base64.
 const parsed = (text) => Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const written = (pixels) => btoa(String.fromCharCode(...pixels));
-const inRows = (numbers, width) =>
-  range(numbers.length / width).map((i) => numbers.slice(i * width, (i + 1) * width));
 
 // What a model makes of a picture -------------------------------------------------------------
 
@@ -48,7 +43,7 @@ const strength = (weights) =>
   weights.map((row) => row.map((weight) => Math.min(1, (weight * weights.length * row.length) / STRONG)));
 const photo = (pixels) => svg(inRows(pixels.map((value) => value / 255), SIDE));
 
-const gallery = (seen, chosen) => Object.entries(mapsOf(seen)).map(([place, { title, weights }]) =>
+const mapsHTML = (seen, chosen) => Object.entries(mapsOf(seen)).map(([place, { title, weights }]) =>
   mapButton(place, chosen, `${svg(strength(weights))}<span>${title}</span>`)).join("");
 
 function whereText(seen, place) {
@@ -102,7 +97,7 @@ ${overHTML(pixels, seen, SHOWN)}</div>
 <div data-part="bars">${barsHTML(seen, kinds)}</div></div></div>
 <fieldset class="cu-live-kinds"><legend>Patches</legend> ${sizes}</fieldset>
 <div class="cu-live-maps cu-live-vit-maps" role="group" aria-label="Weights of the class token by block and head" \
-data-part="maps">${gallery(seen, SHOWN)}</div>
+data-part="maps">${mapsHTML(seen, SHOWN)}</div>
 <p class="cu-live-note">It knows ten kinds of clothes, light on black, and nothing else: whatever you draw, its answer \
 is one of the ten. Of ${count} test pictures it names right: ${shares.join(", ")}. The third example is one of the \
 others.</p>`;
@@ -144,7 +139,7 @@ function mount(form, bundles) {
       if (pixels.length !== SIDE * SIDE) throw new RangeError("no such picture"); // an address may hold anything
       seen = look(models.get(patch), pixels);
       answer(examples[image]);
-      show("maps", gallery(seen, map));
+      show("maps", mapsHTML(seen, map));
       show("board", photo(pixels));
     }
     show("seen", overHTML(pixels, seen, map));
@@ -221,5 +216,3 @@ function mount(form, bundles) {
   });
   board.addEventListener("blur", () => delete board.dataset.pen);
 }
-
-export { state, html, mount };

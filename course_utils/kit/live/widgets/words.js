@@ -1,7 +1,5 @@
 // Two garments that appear for a caption of two words. Each pixel has the color of the word it asks, and a word can be
 // forbidden from a step on. All runs were drawn beforehand, by the network of chapter 17.
-import { clicks, follow, partsOf, player } from "../form.js";
-import { button, input, isCalm, labeled, percent, radios, range, safe, slider } from "../parts.js";
 
 const [ROWS, COLUMNS] = [7, 14]; // of a map of weights
 const FIRST = 5; // the frame that is shown first
@@ -74,7 +72,7 @@ function saidText(data, at, frame, gone) {
   return `${when}, ${half} becomes what the judge calls ${article(end)}.`;
 }
 
-const wordHTML = ({ steps, captions }, at, word, gone) => {
+const captionWordHTML = ({ steps, captions }, at, word, gone) => {
   const off = gone?.word === word;
   const when = off ? (gone.from ? `not asked from step ${steps[gone.from]} on` : "never asked") : "press to forbid it";
   return `<span>${safe(captions[at].words[word])}</span> <small>${when}</small>`;
@@ -100,7 +98,7 @@ function state([data], { caption }) {
 function html({ data, at }) {
   const { captions, frames, starts } = data;
   const words = [0, 1].map((word) =>
-    button(`class="cu-live-${HALVES[word]}" data-word="${word}" aria-pressed="false" data-part="word${word}"`, wordHTML(data, at, word, null)));
+    button(`class="cu-live-${HALVES[word]}" data-word="${word}" aria-pressed="false" data-part="word${word}"`, captionWordHTML(data, at, word, null)));
   const step = slider("Step", `name="frame" min="0" max="${last(data)}" step="1" value="${FIRST}" aria-valuetext="${stepText(data, FIRST)}"`,
     "step", stepText(data, FIRST), "cu-live-step");
   const choices = radios("caption", captions.map((each, i) => [i, safe(each.words.join(" | "))]), at);
@@ -140,7 +138,7 @@ function mount(form, [data]) {
     if (changed === "frame" && !moving) stop();
     part("stage").style.setProperty("--sheet", `url(data:image/png;base64,${data.captions[at].sheet})`);
     for (const word of [0, 1]) {
-      show(`word${word}`, wordHTML(data, at, word, gone));
+      show(`word${word}`, captionWordHTML(data, at, word, gone));
       put(`word${word}`, { "aria-pressed": gone?.word === word });
     }
     show("picture", pairHTML(data, at, frame, gone, field.colors.checked));
@@ -182,5 +180,3 @@ function mount(form, [data]) {
     },
   });
 }
-
-export { state, html, mount };
