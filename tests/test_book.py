@@ -141,7 +141,7 @@ def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
 
 
 def test_calls_of_the_course_have_no_code_a_guard_is_its_claim_and_folds_open_with_a_word(lesson):
-    text = "\n".join(texts(lesson))
+    text = "\n".join(cell.source for cell in lesson if "remove-input" not in tags(cell))
     assert not re.search(r"cu\.(recall|checks|predict|guard)|A reason", text)
     assert "<span>✓</span> One is less.</summary><pre>1 &lt; 2</pre>" in text
     (asked,) = (cell for cell in lesson if "Which?" in str(cell.get("outputs")))
@@ -288,7 +288,7 @@ def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small):
 def test_a_book_with_an_address_has_heads_a_sitemap_and_a_page_for_what_is_missing(small):
     assert "sitemap" not in pages.configuration(small())
     course = small('url = "https://a.org/course"')
-    execute(course)
+    execute(course, f"{SOURCE}# %%\ncu.predict('Which?', 'told-to-nobody')\n", html("<p>shown</p>"))
     for _ in range(2):  # the second time nothing has changed, and the sitemap is whole all the same
         folder = builder.build(course, course.root / "_build").parent
         found = re.findall(r"<loc>(.*?)</loc>", (folder / "sitemap.xml").read_text())
@@ -305,6 +305,9 @@ def test_a_book_with_an_address_has_heads_a_sitemap_and_a_page_for_what_is_missi
     loaded = [tag["href"] for tag in absent("link") if tag.get("rel") == ["stylesheet"]]
     assert loaded and all(sheet.startswith("/course/_static/") for sheet in loaded)
     assert (folder / ".nojekyll").is_file()
+    assert "<p>shown</p>" in str(page)
+    written = [file for file in folder.rglob("*") if file.is_file()]
+    assert [file for file in written if b"told-to-nobody" in file.read_bytes()] == [], "a call's code"
 
 
 # What is looked for in a built book -------------------------------------------------------------

@@ -147,7 +147,11 @@ MENDS = {
     # A repository elsewhere than on GitHub and GitLab, which Binder wants quoted whole.
     r"(?<=/v2/git/)https%3A//[^?\"]+(?=/[^/?\"]+\?)": lambda match: match[0].replace("/", "%2F"),
 }
-"""What the theme writes → what screen readers and Binder need; done again, it changes nothing."""
+"""What the theme writes → what screen readers and Binder need; done again, it changes nothing.
+
+They are patterns on the text, because the theme has no setting for any of them, and a parser would write whole pages
+anew for a few words.
+"""
 
 
 def mend_theme(html: Path) -> None:

@@ -10,7 +10,7 @@ import copy
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape, unescape
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,9 +123,10 @@ def relink(text: str, path: str, pages: Pages, files: str) -> str:
 
 LEAST = 0.91
 """Of a picture's width: a narrow page makes it smaller until twelve pixels are eleven, then it can be scrolled."""
-IMAGE = re.compile(
-    r'<img alt="(?P<alt>[^"]*)" src="(?P<source>[^"]*)" width="(?P<width>\d+)" height="\d+" style="[^"]*">'
-)
+IMAGE = re.compile(r"<img [^>]*>")
+ATTRIBUTES = {"alt", "src", "width", "height", "style"}
+"""Those of an image that `cu.subplots` and `cu.show_images` have drawn; another image has others."""
+
 VECTOR = "data:image/svg+xml;base64,"
 NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
 
@@ -159,19 +160,25 @@ def settle_outputs(cells: Cells) -> Cells:
     return cells
 
 
-def _figure(image: re.Match) -> str:
+def _figure(tag: re.Match) -> str:
     """A figure with a least width; an SVG becomes part of its page, and sees its colors and fonts."""
-    shown = image[0]
-    if image["source"].startswith(VECTOR):
-        label = escape(unescape(image["alt"]))
-        shown = _svg(image).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    image, shown = _attributes(tag), tag[0]
+    if image.keys() != ATTRIBUTES:
+        return shown
+    if image["src"].startswith(VECTOR):
+        label = f'role="img" aria-label="{escape(image["alt"])}"'
+        shown = _svg(image["src"]).replace("<svg ", f"<svg {label} ", 1)
     least = f"{LEAST * int(image['width']):.0f}px"
     return f'<div class="cu-figure"><div style="min-width:{least};max-width:{image["width"]}px">{shown}</div></div>'
 
 
-def _svg(image: re.Match) -> str:
-    """The drawing of an image, less the colors, which the page defines."""
-    drawing = base64.b64decode(image["source"].removeprefix(VECTOR)).decode()
+def _attributes(tag: re.Match) -> dict[str, str]:
+    return BeautifulSoup(tag[0], "html.parser").img.attrs
+
+
+def _svg(source: str) -> str:
+    """The drawing of an image's address, less the colors, which the page defines."""
+    drawing = base64.b64decode(source.removeprefix(VECTOR)).decode()
     return re.sub(r"<style>.*?</style>", "", drawing)
 
 
@@ -179,9 +186,10 @@ def first_picture(notebook: Path) -> str:
     """The first drawing that a notebook shows, as a decoration elsewhere; "" without one."""
     if notebook.is_file():
         for data in html_outputs(nbformat.read(notebook, 4).cells):
-            image = IMAGE.search(data["text/html"])
-            if image and image["source"].startswith(VECTOR):
-                return _svg(image).replace("<svg ", '<svg aria-hidden="true" ', 1)
+            tag = IMAGE.search(data["text/html"])
+            source = _attributes(tag).get("src", "") if tag else ""
+            if source.startswith(VECTOR):
+                return _svg(source).replace("<svg ", '<svg aria-hidden="true" ', 1)
     return ""
 
 
@@ -236,13 +244,12 @@ def _lacks_run(cell: NotebookNode) -> bool:
 
 
 def hide_code(cells: Cells) -> Cells:
-    """Calls of the course lose their code, which tells a prediction's answer, to the search as well.
+    """The code of calls of the course is on no page, because it tells a prediction's answer.
 
     Other hidden code, and a result that was predicted, open with a small link at the right.
     """
     for cell in cells:
         if cell.cell_type == "code" and is_course_call(cell.source):
-            cell.source = "..."  # MyST-NB drops an empty cell with its outputs
             others = [tag for tag in tags(cell) if tag != "hide-input"]
             cell.metadata["tags"] = [*others, "remove-input"]
         for tag, name in (("hide-input", "code"), ("hide-output", "result")):
