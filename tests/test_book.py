@@ -307,7 +307,9 @@ def test_a_book_with_an_address_has_heads_a_sitemap_and_a_page_for_what_is_missi
     assert (folder / ".nojekyll").is_file()
     assert "<p>shown</p>" in str(page)
     written = [file for file in folder.rglob("*") if file.is_file()]
-    assert [file for file in written if b"told-to-nobody" in file.read_bytes()] == [], "a call's code"
+    assert [file for file in written if b"told-to-nobody" in file.read_bytes()] == [], (
+        "a call's code"
+    )
 
 
 # What is looked for in a built book -------------------------------------------------------------
