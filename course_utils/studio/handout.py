@@ -1,4 +1,4 @@
-"""The course to hand out: what a student needs to work through it, without solutions and outputs."""
+"""The handout: the course as students get it, without solutions and outputs. ``make handout`` writes it."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 HEAD = "# The course, without its solutions\n"
-"""How the README.md of a handout begins."""
+"""The beginning of a handout's README.md."""
 TEMPLATES = Path(__file__).parent / "templates"
 PARTS = (
     ".gitignore",
@@ -45,15 +45,15 @@ MEET = 'from course_utils.kit import release\n\nrelease.meet("{release}")'
 
 
 def build(course: Manifest, root: Path, to: Path) -> None:
-    """Write the notebooks without solutions and sources, and all that they need to run.
+    """Write a handout: the notebooks without their solutions, and everything that they need to run.
 
     Args:
         course: the notebooks to hand out.
         root: the repository, from which `PARTS` are copied.
-        to: a folder that is new, empty, or an earlier handout, which is replaced.
+        to: the folder; it is new, empty, or an earlier handout, which is then replaced.
 
     Raises:
-        StudioError: the folder holds something else, or somebody's work.
+        StudioError: the folder holds something else, or a notebook in which somebody has worked.
     """
     from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
 
@@ -89,19 +89,19 @@ def build(course: Manifest, root: Path, to: Path) -> None:
 
 
 def template(file: str, /, **values: str) -> str:
-    """The text of a file of templates, with values in the place of names in braces."""
+    """The text of a file in `TEMPLATES`, with the values in place of the names in braces."""
     return (TEMPLATES / file).read_text(encoding="utf-8").format(**values)
 
 
 def make_room(to: Path, head: str) -> None:
-    """Leave an empty folder, if it was new, empty, or made by the same command.
+    """Make an empty folder, or empty one that the same command has written.
 
     Args:
         to: the folder.
-        head: how the README.md of the command begins.
+        head: the beginning of the README.md that the command writes.
 
     Raises:
-        StudioError: it holds something else.
+        StudioError: the folder holds something else.
     """
     readme = to / "README.md"
     is_ours = readme.is_file() and readme.read_text(encoding="utf-8").startswith(head)
@@ -122,7 +122,7 @@ def _is_edited(file: Path) -> bool:
 
 
 def setup_cell(course: Manifest) -> "NotebookNode":
-    """The cell, folded: the course is fetched if it is missing, and its release held against the notebook's."""
+    """The first cell of a notebook, folded: it installs the course if it is missing, and compares their releases."""
     from nbformat.v4 import new_code_cell
 
     fetch = template("fetch.txt", wheel=wheel(course)) if course.repository else ""
@@ -131,7 +131,7 @@ def setup_cell(course: Manifest) -> "NotebookNode":
 
 
 def wheel(course: Manifest) -> str:
-    """The address of this release's wheel at the course's repository."""
+    """The address of this release's wheel in the course's repository."""
     name = f"attention_course-{release()}-py3-none-any.whl"
     gitlab = course.hosted_like == "gitlab"
     folder = "-/releases/v{}/downloads" if gitlab else "releases/download/v{}"
