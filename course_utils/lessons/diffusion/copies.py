@@ -42,15 +42,13 @@ def new_network(kind: str, seed: int) -> UNet:
 
     Args:
         kind: "alone" sees the noisy garment only, "aligned" also the clean one, pixel on pixel. The others see the
-            whole picture: "neither" normalizes each pixel alone, "norm" has group norms, "deep" also a third level,
-            "both" group norms and attention, "attention" attention only.
+            whole picture: "norm" has group norms, "deep" also a third level, "both" group norms and attention.
         seed: of the parameters.
     """
     torch.manual_seed(seed)
     if kind == "deep":  # its convolutions reach from one garment to the other
         return UNet(widths=(16, 32, 32), attention=(False, False, False))
-    attends = kind in ("attention", "both")
-    network = UNet(2 if kind == "aligned" else 1, attention=(False, attends))
+    network = UNet(2 if kind == "aligned" else 1, attention=(False, kind == "both"))
     return network if kind in ("norm", "both") else pixels_alone(network)
 
 

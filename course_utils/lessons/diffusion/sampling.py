@@ -1,7 +1,6 @@
 """The training loop of *Attention in a diffusion model*, what its exercises build, samplers and guidance."""
 
 import functools
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -80,21 +79,6 @@ def train(
         after_step=lambda step, value: losses.append(value),
     )
     return losses
-
-
-def seconds_per_step(first: Callable[[], object], second: Callable[[], object]) -> dict[str, float]:
-    """CPU seconds of two functions, called in turns, 7 times 10 calls each: the medians, and their ratio."""
-    spent: list[list[float]] = [[], []]
-    for turn in range(8):
-        for times, function in zip(spent, (first, second), strict=True):
-            start = time.process_time()
-            for _ in range(10):
-                function()
-            if turn:  # the first turn warms up
-                times.append((time.process_time() - start) / 10)
-    first_median, second_median = (sorted(times)[len(times) // 2] for times in spent)
-    ratios = sorted(b / a for a, b in zip(*spent, strict=True))
-    return {"first": first_median, "second": second_median, "ratio": ratios[len(ratios) // 2]}
 
 
 # What the exercises build -------------------------------------------------------------------------

@@ -76,19 +76,6 @@ def tokens_of(ids: Tensor) -> list[str]:
     return [stored()[2]["target"][token] for token in ids.tolist()]
 
 
-def name_of(part: str) -> str:
-    """A part as a label of a figure, such as "cross-attention, decoder 1"."""
-    side, *layer, kind = (
-        part.replace("source_embedding", "encoder")
-        .replace("target_embedding", "decoder")
-        .split(".")
-    )
-    kind = {"feed_forward": "network", "attention": "self-attention"}.get(
-        kind, kind.replace("_", "-")
-    )
-    return f"{kind}, {' '.join([side, *layer])}"
-
-
 def words_of(ids: Sequence[int]) -> str:
     """French ids as a sentence."""
     return " ".join(stored()[2]["target"][token] for token in ids)
