@@ -10,10 +10,10 @@ from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import load_grammar
 from course_utils.files import LESSONS
 from course_utils.kit import runs
-from course_utils.lessons.gpt import real as gpt
-from course_utils.lessons.sequence_to_sequence import real as translators
+from course_utils.lessons.gpt import text_runs as gpt
+from course_utils.lessons.sequence_to_sequence import real_translation as translators
 from course_utils.lessons.training_transformers.variants import FirstGeneration
-from course_utils.lessons.vision_transformers import real as vision
+from course_utils.lessons.vision_transformers import real_images as vision
 from course_utils.train.trainer import Trainer
 
 SLUGS = [path.parent.name for path in sorted(LESSONS.glob("*/runs.py"))]
@@ -62,7 +62,7 @@ def test_a_run_for_a_gpu_works_in_small_and_goes_on_from_its_checkpoint(
 
 
 def test_twenty_seen_and_twenty_held_out_sentences_are_kept_without_punctuation():
-    run = runs.declared("training_transformers")["full_size"]
+    run = runs.declared("training_transformers")["generations_at_full_size"]
     case = run.cases[0] | run.quick
     examples = run.make(case, checkpoint=None).examples
     parts = [example["part"] for example in examples]
@@ -71,7 +71,7 @@ def test_twenty_seen_and_twenty_held_out_sentences_are_kept_without_punctuation(
 
 
 def test_too_few_pairs_are_refused():
-    run = runs.declared("training_transformers")["full_size"]
+    run = runs.declared("training_transformers")["generations_at_full_size"]
     with pytest.raises(ValueError, match="72 pairs .* expected at least 90,000"):
         run.make(run.cases[0] | run.quick | {"pairs": 90_000}, checkpoint=None)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from course_utils.lessons.vision_transformers import real
+from course_utils.lessons.vision_transformers import real_images
 from course_utils.models.vision import PatchEmbedding
 
 TINY = {"patch_size": 8, "embed_dim": 16, "ffn_dim": 16, "num_heads": 2, "num_layers": 1}
@@ -17,7 +17,7 @@ TINY = {"patch_size": 8, "embed_dim": 16, "ffn_dim": 16, "num_heads": 2, "num_la
 def archive(tmp_path, monkeypatch):
     """Twenty red and twenty blue images to learn from, and two of each for the test."""
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path))
-    monkeypatch.setattr(real, "SIZE", TINY)
+    monkeypatch.setattr(real_images, "SIZE", TINY)
     with tarfile.open(tmp_path / "cifar10-jpeg.tar.xz", "w:xz") as file:
         for part, number in (("train", 20), ("test", 2)):
             for label, color in (("fire", (220, 20, 20)), ("sea", (20, 20, 220))):
@@ -32,7 +32,7 @@ def archive(tmp_path, monkeypatch):
 
 def test_without_the_permute_gray_patches_are_right_and_colored_ones_are_not():
     for channels in (1, 3):
-        right, other = (one(4, channels, 5) for one in (PatchEmbedding, real.Unpermuted))
+        right, other = (one(4, channels, 5) for one in (PatchEmbedding, real_images.Unpermuted))
         other.load_state_dict(right.state_dict())
         found = [
             one(torch.arange(channels * 64.0).view(1, channels, 8, 8)) for one in (right, other)
@@ -43,7 +43,7 @@ def test_without_the_permute_gray_patches_are_right_and_colored_ones_are_not():
 
 @pytest.mark.parametrize("patches", ["right", "unpermuted"])
 def test_a_run_in_small_learns_two_colors(archive, patches):
-    run = real.recompressed_cifar10.function(patches=patches, epochs=12, seed=0)
+    run = real_images.recompressed_cifar10.function(patches=patches, epochs=12, seed=0)
     assert run["result"]["test"] == 1.0 and run["result"]["cpu_seconds"] > 0
     assert run["examples"] == [{"classes": ["fire", "sea"], "confusion": [[2, 0], [0, 2]]}]
     losses = [loss for _, loss in run["curves"]["loss"]]
@@ -51,9 +51,9 @@ def test_a_run_in_small_learns_two_colors(archive, patches):
 
 
 def test_a_run_that_was_cut_goes_on_as_if_it_had_not_been(archive, tmp_path, monkeypatch):
-    whole = real.recompressed_cifar10.function(patches="right", epochs=12, seed=0)
+    whole = real_images.recompressed_cifar10.function(patches="right", epochs=12, seed=0)
     place, passes = tmp_path / "run.pt", []
-    judge = real.predict_classes
+    judge = real_images.predict_classes
 
     def cut(*args):
         passes.append(args)
@@ -61,8 +61,12 @@ def test_a_run_that_was_cut_goes_on_as_if_it_had_not_been(archive, tmp_path, mon
             raise KeyboardInterrupt
         return judge(*args)
 
-    monkeypatch.setattr(real, "predict_classes", cut)
+    monkeypatch.setattr(real_images, "predict_classes", cut)
     with pytest.raises(KeyboardInterrupt):
-        real.recompressed_cifar10.function(patches="right", epochs=12, seed=0, checkpoint=place)
-    again = real.recompressed_cifar10.function(patches="right", epochs=12, seed=0, checkpoint=place)
+        real_images.recompressed_cifar10.function(
+            patches="right", epochs=12, seed=0, checkpoint=place
+        )
+    again = real_images.recompressed_cifar10.function(
+        patches="right", epochs=12, seed=0, checkpoint=place
+    )
     assert again["curves"] == whole["curves"] and again["examples"] == whole["examples"]

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from course_utils.data.translation import Pair, load_tatoeba
-from course_utils.lessons.sequence_to_sequence import real
-from course_utils.lessons.translating import real as transformers
+from course_utils.lessons.sequence_to_sequence import real_translation
+from course_utils.lessons.translating import real_sentences as transformers
 
 
 @pytest.fixture
@@ -72,20 +72,20 @@ def tiny(archive, monkeypatch):
     sizes = {"TRAIN": 300, "HELD_OUT": 60, "EPOCHS": 3, "WARMUP": 2, "BATCH": 32, "LONG": 5}
     shape = {"embed_dim": 24, "hidden_dim": 24, "num_layers": 2, "dropout": 0.0}
     for name, value in {**sizes, "SHAPE": shape}.items():
-        monkeypatch.setattr(real, name, value)
+        monkeypatch.setattr(real_translation, name, value)
 
 
 @pytest.mark.parametrize("attention", [False, True])
 def test_a_translator_of_the_stored_runs_learns_and_keeps_what_it_said(tiny, attention):
-    run = real.real_translation.make({"attention": attention, "seed": 0})
+    run = real_translation.real_translation.make({"attention": attention, "seed": 0})
     losses = dict(run.curves["val_loss"])
     assert list(losses) == [1, 2, 3] and losses[3] < losses[1]
     assert run.result["val_loss"] == losses[run.result["epoch"]] == min(losses.values())
-    held_out = real.references_of(real.real_pairs()[2])
-    assert len(run.examples) == real.SHOWN
+    held_out = real_translation.references_of(real_translation.real_pairs()[2])
+    assert len(run.examples) == real_translation.SHOWN
     for one in run.examples:
         assert held_out[" ".join(one["source"])] == one["references"]
-        assert len(one["source"]) >= real.LONG and ("weights" in one) is attention
+        assert len(one["source"]) >= real_translation.LONG and ("weights" in one) is attention
         for row in one.get("weights", []):
             assert sum(row) == pytest.approx(1, abs=0.005) and len(row) == len(one["source"])
         assert len(one.get("weights", one["said"])) == len(one["said"])

@@ -24,7 +24,7 @@ from torch import nn
 
 import course_utils as cu
 from course_utils.data.translation import collate
-from course_utils.lessons.sequence_to_sequence.real import real_run, show_real_curves
+from course_utils.lessons.sequence_to_sequence.real_translation import real_run, show_real_curves
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
 
 cu.seed_everything(0)

@@ -317,7 +317,9 @@ history.plot(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 kinds = {"attention": "attention", "fixed": "fixed context, wider"}
-runs = cu.stored_runs("bahdanau_attention", "translator", lowest="val_loss", order="French")
+runs = cu.stored_runs(
+    "bahdanau_attention", "recurrent_translator", lowest="val_loss", order="French"
+)
 table = pd.DataFrame([run.config | run.result for run in runs])
 columns = {"parameters": "parameters", "exact": "exactly right",
            "exact_5": "4–5 tokens", "exact_7": "6–7", "exact_10": "8–10"}  # fmt: skip
@@ -449,8 +451,8 @@ def maps(model, pairs):
 
 def networks(order):
     """Error rates of the trained networks, one for each seed."""
-    name = "translator" if order in ("French", "backwards") else "other_orders"
-    options = {"kind": "attention", "lowest": "val_loss"} if name == "translator" else {}
+    name = "recurrent_translator" if order in ("French", "backwards") else "other_orders"
+    options = {"kind": "attention", "lowest": "val_loss"} if name == "recurrent_translator" else {}
     runs = cu.stored_runs("bahdanau_attention", name, order=order, **options)
     return pd.Series([run.result["aer"] for run in runs])
 
@@ -538,7 +540,9 @@ cu.predict(
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-every = cu.stored_runs("bahdanau_attention", "translator", lowest="val_loss", kind="attention")
+every = cu.stored_runs(
+    "bahdanau_attention", "recurrent_translator", lowest="val_loss", kind="attention"
+)
 means = (
     pd.DataFrame([run.config | run.result for run in every])
     .groupby("order")
@@ -591,7 +595,7 @@ with cu.guard("With attention more sentences are right than with a fixed context
         grouped = table.groupby("kind")[key]
         assert grouped.min()["attention"] > grouped.max().drop("attention").max()
 with cu.guard("Attention is ahead at each rate that both had, and no best rate is the last of its list."):  # fmt: skip
-    tried = cu.stored_runs("bahdanau_attention", "translator", order="French")
+    tried = cu.stored_runs("bahdanau_attention", "recurrent_translator", order="French")
     tried = pd.DataFrame([run.config | run.result for run in tried])
     by_rate = tried.groupby(["kind", "rate"])["exact"].mean().unstack("kind").dropna(subset="fixed")
     assert len(by_rate) == 3 and (by_rate["attention"] > by_rate["fixed"] + 0.03).all()

@@ -27,7 +27,7 @@ from course_utils.lessons.bahdanau_attention.alignment import (
     crossings,
     world_in,
 )
-from course_utils.lessons.sequence_to_sequence.real import real_run, show_real_maps
+from course_utils.lessons.sequence_to_sequence.real_translation import real_run, show_real_maps
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
 
 cu.seed_everything(0)
@@ -128,7 +128,7 @@ show_real_maps()
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
 large = [
-    cu.stored_run("bahdanau_attention", "full_size", attention=attention)
+    cu.stored_run("bahdanau_attention", "recurrent_on_all_pairs", attention=attention)
     for attention in (False, True)
 ]
 large

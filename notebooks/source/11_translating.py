@@ -103,10 +103,10 @@ print("400 test sentences: BLEU {:.2f}, exactly right {:.2f}".format(*score(mode
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 tuned = {"kind": "attention", "order": "French", "lowest": "val_loss"}
 runs = {
-    "Transformer, 9 epochs": cu.stored_runs("translating", "translator", lowest="val_loss"),
+    "Transformer, 9 epochs": cu.stored_runs("translating", "transformer", lowest="val_loss"),
     "recurrent, 9 epochs": cu.stored_runs("translating", "recurrent", lowest="val_loss"),
-    "Transformer, 18 epochs": cu.stored_runs("translating", "translator_for_longer"),
-    "recurrent, 18 epochs": cu.stored_runs("bahdanau_attention", "translator", **tuned),
+    "Transformer, 18 epochs": cu.stored_runs("translating", "transformer_for_longer"),
+    "recurrent, 18 epochs": cu.stored_runs("bahdanau_attention", "recurrent_translator", **tuned),
 }
 columns = {"exact": "exactly right", "exact_10": "… of 8 to 10 tokens"}
 shares = {name: pd.DataFrame([run.result for run in group]) for name, group in runs.items()}
@@ -473,7 +473,7 @@ maps_of = {
     "forbidding": beams.cut(falls, larger.test),
 }  # fmt: skip
 three = pd.DataFrame(
-    [run.result for run in cu.stored_runs("translating", "translator", rate=0.007)]
+    [run.result for run in cu.stored_runs("translating", "transformer", rate=0.007)]
 )
 keys = ["aer, diagonal", "aer, mean", "aer, columns", "aer, forbidding"]
 rates = pd.DataFrame(

@@ -21,7 +21,7 @@ from torch import nn
 import course_utils as cu
 from course_utils.data.text import BOS, EOS
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
-from course_utils.lessons.translating import beams, real
+from course_utils.lessons.translating import beams, real_sentences
 
 cu.seed_everything(0)
 
@@ -339,7 +339,7 @@ cu.predict(
 )
 
 # %%
-words = real.real_run("words")
+words = real_sentences.real_run("words")
 memory = cu.stored_runs("translating", "translation_memory")[0].result
 result = words.result
 scored = ["", "_all"]  # against one translation, against all
@@ -356,7 +356,7 @@ print(about, words.machine)
 (100 * reached).round(1)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-real.show_real_curves()
+real_sentences.show_real_curves()
 
 # %% [markdown]
 # BLEU and loss still improve in the eighth epoch.
@@ -424,7 +424,7 @@ with cu.guard("A right translation has 0.00, and one that lost a word more than 
 # (*One* and *all* are the translations that BLEU compares with.)
 
 # %%
-pieces = real.real_run("subwords")
+pieces = real_sentences.real_run("subwords")
 versus = pd.DataFrame(
     {
         name: {
@@ -467,7 +467,7 @@ pd.DataFrame(
 # ### At full size
 #
 # The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside.
-# Where there is a GPU, `make gpu CHAPTER=11` trains it for 20 epochs on all pairs of at most ten tokens, and then `cu.stored_run("translating", "full_size")` has its losses, its BLEU and forty of its translations.
+# Where there is a GPU, `make gpu CHAPTER=11` trains it for 20 epochs on all pairs of at most ten tokens, and then `cu.stored_run("translating", "transformer_on_all_pairs")` has its losses, its BLEU and forty of its translations.
 # On an H200 a step takes 54 ms, and for most of it the GPU waits for Python, which starts one small computation after the other, so the run takes less than half an hour.
 # Nobody has made the whole run yet, so we can't say how much it gains over the small ones above.
 

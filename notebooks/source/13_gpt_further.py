@@ -24,7 +24,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english, load_story
 from course_utils.data.text import UNK
-from course_utils.lessons.gpt import ngrams, real, repeats, training
+from course_utils.lessons.gpt import ngrams, repeats, text_runs, training
 
 cu.seed_everything(0)
 
@@ -433,7 +433,7 @@ pd.DataFrame(weighs).T
 # (Each line begins with the step and, where we measured it, the loss on the last tenth.)
 
 # %%
-small = real.real_run()
+small = text_runs.real_run()
 measured = dict(small.curves["val_loss"])
 for example in small.examples:
     line = example["text"].strip().replace("\n", " / ")[:88]
@@ -449,7 +449,7 @@ for example in small.examples:
 # Where there is a GPU, `make gpu CHAPTER=13` trains it, which took less than two minutes on an H200.
 
 # %% tags=["gpu"] jupyter={"source_hidden": true}
-large = cu.stored_run("gpt", "full_size")
+large = cu.stored_run("gpt", "shakespeare_at_full_size")
 large
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

@@ -19,7 +19,7 @@ from course_utils.lessons.bahdanau_attention.alignment import (
     word_by_word,
     world_in,
 )
-from course_utils.lessons.sequence_to_sequence.real import curves_of, learned, word_maps
+from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, learned, word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import (
     FOUR,
     SmallWorld,
@@ -61,7 +61,7 @@ FIXED = {"kind": "fixed", "order": "French"}
         *grid([BACKWARDS], (0.004,), range(3)),
     ],
 )
-def translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
+def recurrent_translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
     """A translator to French in this order: what it gets right, and with attention its alignments."""
     world = world_in(order)
     model, rows = fit(world, kind, PASSES[kind], rate, seed)
@@ -218,7 +218,7 @@ def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
     minutes=6,
     quick={"epochs": 1, "width": 16, "pairs": 60},
 )
-def full_size(
+def recurrent_on_all_pairs(
     *, attention: bool, epochs: int, width: int, checkpoint: Path | None = None, **options
 ) -> dict:
     """All English–French pairs of at most ten tokens, with a fixed context or with attention."""

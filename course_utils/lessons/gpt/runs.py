@@ -14,7 +14,7 @@ from course_utils.kit.runs import stored
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses
-from course_utils.lessons.gpt.real import ids
+from course_utils.lessons.gpt.text_runs import ids
 from course_utils.lessons.gpt.training import evaluate, train, windows
 from course_utils.models.language import GPT
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from course_utils.data.translation import PairLoader, load_grammar, split_by_source
 from course_utils.kit.runs import stored, stored_runs
-from course_utils.lessons.sequence_to_sequence.real import curves_of, learned
+from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, learned
 from course_utils.lessons.training_transformers.breaking import (
     BREAK,
     END,
@@ -438,7 +438,7 @@ def found(runs: list[dict], **chosen) -> list[dict]:
     minutes=45,
     quick={"epochs": 1, "width": 16, "layers": 1, "pairs": 60},
 )
-def full_size(
+def generations_at_full_size(
     *, kind: str, width: int, layers: int, pairs: int, checkpoint: Path | None = None, **options
 ) -> dict:
     """Both models at the size of Kak (2025), on English–Spanish pairs of at most eight words a side.

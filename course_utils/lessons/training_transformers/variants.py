@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from course_utils.data.text import EOS
 from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_run
-from course_utils.lessons.sequence_to_sequence.real import (
+from course_utils.lessons.sequence_to_sequence.real_translation import (
     MIN_FREQ,
     curves_of,
     fitted,

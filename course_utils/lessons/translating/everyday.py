@@ -28,9 +28,9 @@ from course_utils.files import data_path
 from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
-from course_utils.lessons.sequence_to_sequence.real import curves_of
+from course_utils.lessons.sequence_to_sequence.real_translation import curves_of
 from course_utils.lessons.sequence_to_sequence.small_world import batch_of
-from course_utils.lessons.translating.real import Pieces, Split, looked_up, split
+from course_utils.lessons.translating.real_sentences import Pieces, Split, looked_up, split
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything

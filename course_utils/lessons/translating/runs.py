@@ -9,7 +9,7 @@ from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.alignment import diagonal
 from course_utils.lessons.bahdanau_attention.runs import fit, of_unread, scores
-from course_utils.lessons.sequence_to_sequence.real import curves_of, learned
+from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, learned
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world, vocabularies_of
 from course_utils.lessons.translating.beams import (
     article_roads,
@@ -28,7 +28,7 @@ PARTS = ["new_model", "train", "score", "world", "vocabularies"]
 
 
 @stored(rates=(0.0035, 0.007, 0.014), seeds=range(3), chapter=PARTS)
-def translator(chapter, *, rate: float, seed: int) -> dict:
+def transformer(chapter, *, rate: float, seed: int) -> dict:
     """The chapter's Transformer: losses, greedy translations, alignment error rates, and the articles' two roads."""
     model = chapter.new_model(seed)
     rows = chapter.train(model, seed, lr=rate).rows
@@ -54,7 +54,7 @@ def translator(chapter, *, rate: float, seed: int) -> dict:
 
 
 @stored(cases=[{"epochs": 18, "rate": 0.007}], seeds=range(3), chapter=PARTS)
-def translator_for_longer(chapter, *, epochs: int, rate: float, seed: int) -> dict:
+def transformer_for_longer(chapter, *, epochs: int, rate: float, seed: int) -> dict:
     """The chapter's Transformer with more epochs: losses, and the shares of exact translations."""
     model = chapter.new_model(seed)
     rows = chapter.train(model, seed, lr=rate, epochs=epochs).rows
@@ -86,7 +86,9 @@ def _alignments(model, val, test, words) -> dict[str, float]:
     minutes=5,
     quick={"epochs": 1, "width": 16, "layers": 1, "pairs": 60},
 )
-def full_size(*, width: int, layers: int, checkpoint: Path | None = None, **options) -> dict:
+def transformer_on_all_pairs(
+    *, width: int, layers: int, checkpoint: Path | None = None, **options
+) -> dict:
     """All English–French pairs of at most ten tokens; norm after, warm-up and rate as in the paper."""
     warmup = 4000
     sizes = {"embed_dim": width, "num_heads": 8, "ffn_dim": 4 * width, "num_layers": layers}

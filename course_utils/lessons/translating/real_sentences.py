@@ -20,7 +20,7 @@ from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_run
-from course_utils.lessons.sequence_to_sequence.real import curves_of, fitted, looked_up
+from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, fitted, looked_up
 from course_utils.lessons.sequence_to_sequence.small_world import Vocabularies
 from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of as known_words
 from course_utils.metrics import bleu

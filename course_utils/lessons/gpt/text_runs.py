@@ -28,7 +28,7 @@ from course_utils.kit.runs import StoredRun, stored, stored_run
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs
 from course_utils.lessons.gpt.own import READER, Pieces, pieces_of_reader
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.lessons.sequence_to_sequence.real import curves_of
+from course_utils.lessons.sequence_to_sequence.real_translation import curves_of
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import language_model_loss
@@ -347,7 +347,7 @@ class Windows(Loader):
     minutes=2,
     quick={"steps": 2, "width": 12, "layers": 1, "length": 16},
 )
-def full_size(
+def shakespeare_at_full_size(
     *, steps: int, width: int, layers: int, length: int, seed: int, checkpoint: Path | None = None
 ) -> dict:
     """At nanoGPT's size for a GPU: 6 layers, 6 heads, 384 features; the rate falls to a tenth on half a cosine."""
