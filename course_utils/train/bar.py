@@ -13,28 +13,28 @@ from course_utils.runtime import in_notebook
 from course_utils.train.history import History
 
 
-class Silent:
+class Progress:
     """No bar, and one line at the end, for training outside a notebook."""
 
     def step(self, step: int, loss: float) -> None:
-        """Called after each optimizer step."""
+        """Show the mean loss of the epoch so far; called after each optimizer step."""
 
     def epoch(self, history: History) -> None:
-        """Called after each epoch."""
+        """Show the losses of the epochs so far; called after each epoch."""
 
     def done(self, history: History) -> None:
-        """Called once at the end."""
+        """Print the last losses; called once at the end."""
         print(history, file=sys.stderr)
 
 
-class Mute(Silent):
+class NoProgress(Progress):
     """No output at all."""
 
     def done(self, history: History) -> None:
         """Print nothing."""
 
 
-class Live(Silent):
+class NotebookProgress(Progress):
     """A bar over all steps with time and loss, and the curve of the losses under it."""
 
     MIN_INTERVAL = 0.2  # seconds between updates: quick enough to watch, and next to free
@@ -92,16 +92,16 @@ class Live(Silent):
 
 
 @contextlib.contextmanager
-def progress(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[Silent]:
+def progress(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[Progress]:
     """A bar in a notebook, one line at the end elsewhere, or nothing if not `shown`."""
     if not shown:
-        yield Mute()
+        yield NoProgress()
         return
     if not in_notebook():
-        yield Silent()
+        yield Progress()
         return
     from IPython.display import display
 
-    live = Live(epochs, steps_per_epoch)
-    display(live)
-    yield live
+    bar = NotebookProgress(epochs, steps_per_epoch)
+    display(bar)
+    yield bar

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from course_utils.files import atomic_write
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
-from course_utils.train.bar import Silent, progress
+from course_utils.train.bar import Progress, progress
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.history import History
@@ -195,12 +195,12 @@ class _Run:
     def _begin_epoch(self) -> None:
         self.total, self.count, self.seconds, self.largest = 0.0, 0.0, 0.0, 0.0
 
-    def all_epochs(self, val: Any, bar: Silent, interrupted: Callable[[], bool]) -> None:
+    def all_epochs(self, val: Any, bar: Progress, interrupted: Callable[[], bool]) -> None:
         """Train the epochs that are left, up to an interrupt or until the validation loss no longer falls."""
         trainer, history = self.trainer, self.history
         while self.epoch < trainer.epochs and not self._out_of_patience():
             self._one_epoch(val, bar, interrupted)
-            if self._any_process(interrupted):
+            if self._any_interrupted(interrupted):
                 history.stopped = "interrupted"
                 break
         else:
@@ -212,10 +212,11 @@ class _Run:
         patience = self.trainer.patience
         return patience is not None and self.since_best >= patience
 
-    def _any_process(self, interrupted: Callable[[], bool]) -> bool:
+    def _any_interrupted(self, interrupted: Callable[[], bool]) -> bool:
+        """Whether an interrupt has come in this process, or in one that trains with it."""
         return self.processes.sum(interrupted())[0] > 0 if self.processes else interrupted()
 
-    def _one_epoch(self, val: Any, bar: Silent, interrupted: Callable[[], bool]) -> None:
+    def _one_epoch(self, val: Any, bar: Progress, interrupted: Callable[[], bool]) -> None:
         """Train the rest of the current epoch and validate; or stop at an interrupt, and save."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
@@ -224,7 +225,7 @@ class _Run:
         for batch in self.train:
             self._one_step(batch.to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
-            if self._any_process(interrupted):
+            if self._any_interrupted(interrupted):
                 self.seconds = before + time.perf_counter() - began
                 self.save()
                 return
@@ -236,8 +237,10 @@ class _Run:
         lr = trainer.lr * trainer.schedule(step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        compute = self.captured or self._gradient_function()
-        loss_and_norm, count = compute(batch)
+        if self.captured:
+            loss_and_norm, count = self.captured(batch)
+        else:
+            loss_and_norm, count = _compute_gradients(trainer, self.model, self.optimizer, batch)
         value, norm = loss_and_norm.tolist()
         if not math.isfinite(value):
             raise FloatingPointError(
@@ -250,12 +253,6 @@ class _Run:
         self.total, self.count = self.total + value, self.count + float(count)
         self.largest = max(self.largest, self.grad_norm)
 
-    def _gradient_function(self, *, keep_memory: bool = False) -> Callable[[Any], tuple]:
-        """`_gradients` as a function of the batch, without a reference to this run, which refers to it."""
-        return functools.partial(
-            _gradients, self.trainer, self.model, self.optimizer, keep_memory=keep_memory
-        )
-
     def _prepare_graphs(self) -> None:
         """Give every parameter a gradient, and drop the graphs if one has moved in memory, as by a `measure`."""
         addresses = []
@@ -265,7 +262,11 @@ class _Run:
                     parameter.grad = torch.zeros_like(parameter)
                 addresses += [parameter.data_ptr(), parameter.grad.data_ptr()]
         if addresses != self.addresses:
-            gradients = self._gradient_function(keep_memory=True)
+            gradients = (
+                functools.partial(  # not a method of this run, which would then refer to itself
+                    _compute_gradients, self.trainer, self.model, self.optimizer, keep_memory=True
+                )
+            )
             self.captured = CapturedFunction(gradients, self.trainer.device)
             self.addresses = addresses
 
@@ -347,7 +348,7 @@ class _Run:
             torch.cuda.set_rng_state_all([rng.cpu() for rng in state["cuda_rng"]])
 
 
-def _gradients(
+def _compute_gradients(
     trainer: Trainer,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
