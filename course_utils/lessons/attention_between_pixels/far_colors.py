@@ -39,7 +39,7 @@ class FarPictures:
 
     @property
     def symbols(self) -> int:
-        """How many different ones, each once as a dot and once as a hole."""
+        """Number of different colors, each once as a dot and once as a hole."""
         return self.places.shape[1] // 2
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ def _distance(first: Tensor, second: Tensor) -> Tensor:
 
 @torch.no_grad()
 def share_right(model: nn.Module, pictures: FarPictures) -> float:
-    """Of all holes."""
+    """Share of the holes that get the right color."""
     asked = pictures.answers != IGNORED
     right = model(pictures.inputs).argmax(dim=1) == pictures.answers
     return right[asked].float().mean().item()

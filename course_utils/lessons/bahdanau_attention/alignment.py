@@ -88,11 +88,11 @@ ORDERS: dict[str, Rule] = {
 
 
 SHOWN = (314, 111, 395)
-"""Of the 27 long test sentences, three that have the median error and the two quartiles in `learning`, backwards."""
+"""Numbers of three long test sentences: those with the median error and the two quartiles in `learning`, backwards."""
 
 
 def reordered(pair: Pair, rule: Rule) -> Pair:
-    """The same words and links, written in another order."""
+    """A pair with its target written in another order."""
     old = rule(list(pair.target))
     new = {index: t for t, index in enumerate(old)}
     links = None if pair.alignment is None else {(s, new[t]) for s, t in pair.alignment}
@@ -133,7 +133,7 @@ def best_by_position(train: Sequence[Pair]) -> Callable[[Pair], Tensor]:
 
 
 def crossings(pair: Pair) -> int:
-    """How many pairs of links change their order."""
+    """Number of pairs of links that change their order."""
     links = sorted(pair.alignment)
     return sum(b < d for a, d in links for c, b in links if a < c)
 

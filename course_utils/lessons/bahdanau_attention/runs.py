@@ -162,7 +162,7 @@ def scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]:
 
 
 def _watched(objective: Callable, steps: int, seen: Callable[[nn.Module, int], None]) -> Callable:
-    """The objective; before a training step that begins one of the passes `SEEN`, `seen` is told."""
+    """The objective, which calls `seen` before a training step that begins one of the passes `SEEN`."""
     step = 0
 
     def watched(model, batch):
@@ -276,7 +276,7 @@ def lecture(
 
 
 def of_unread(model: nn.Module, corpus: list[Pair], words: Vocabularies) -> dict[str, int]:
-    """Of pairs that a lecture's translator has not read: those of known words, and how many it translates rightly."""
+    """Number of pairs of known words that a lecture's translator has not read, and of those it translates rightly."""
     references = references_of(corpus)
     fresh = [p for p in corpus[1000:1400] if all(token in words[0] for token in p.source)]
     sources = [" ".join(pair.source) for pair in fresh]

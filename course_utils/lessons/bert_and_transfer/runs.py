@@ -27,7 +27,7 @@ from course_utils.models.language import BERT, GPT, LanguageModel
 
 SEEDS = (0, 1, 2)
 STEPS, COPY_STEPS = 3600, 1200
-"""Of pretraining; an autoencoder needs fewer until its loss is 0."""
+"""Steps of pretraining; an autoencoder needs fewer until its loss is 0."""
 WATCHED = 100  # steps from one measurement to the next
 TUNING_STEPS = {50: 120, 1000: 400}
 """Number of labels → steps of fine-tuning."""
@@ -67,7 +67,7 @@ def ask_same(ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 ASKED = {"GPT": ask_next, "autoencoder": ask_same}
-"""Of those that are not asked for hidden tokens."""
+"""What networks read and are asked if it is not hidden tokens."""
 
 _pretrained: dict[tuple[str, int], tuple[LanguageModel, dict]] = {}
 
@@ -235,7 +235,7 @@ def transfer(
 
 @stored(cases=[{"seed": seed} for seed in SEEDS])
 def longer(*, seed: int) -> dict:
-    """From scratch with four times the steps of the others: does it still learn?"""
+    """Accuracy from scratch with four times the steps of the others."""
     data, (val, test) = few(1000, seed), order_task()
     torch.manual_seed(seed)
     model = classifier(BERT(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0))
@@ -269,7 +269,7 @@ EXAMPLES = {
     "i'm not going to ___ to music .": "listen␣",
     "lucas must sell a yellow ___ .": "hat␣",
 }
-"""Of the sentences that nobody has read, two that the BERT fills rightly and one that it does not."""
+"""Unread sentences and their hidden word: two that the BERT fills rightly, and one that it does not."""
 
 
 @torch.no_grad()

@@ -156,29 +156,45 @@ class Counts:
         starts = Counter((row[0], row[1]) for row in rows)  # nothing comes before them
         pairs = Counter(triple[1:] for triple in triples) + starts
         single = Counter(pair[1] for pair in pairs)
-        self.single = torch.ones(VOCAB) / VOCAB
-        counted, given = _discounted({(t,): n for t, n in single.items()})
-        self.single = given[()] * self.single
-        for (token,), share in counted.items():
-            self.single[token] += share
-        counted, given = _discounted(pairs)
-        self.pairs = self.single.repeat(VOCAB, 1)
-        for (first,), share in given.items():
-            self.pairs[first] = share * self.single
-        for pair, share in counted.items():
-            self.pairs[pair] += share
-        counted, given = _discounted(triples)
+        self.single = self._chances_of_tokens(single)
+        self.pairs = self._chances_after_one(pairs)
+        shares, given = _discounted(triples)
         self.rest = torch.ones(VOCAB, VOCAB)
         for history, share in given.items():
             self.rest[history] = share
-        # Of each two tokens of a triple, the third and its share, by the place of the third.
-        self.thirds: list[dict[tuple[int, ...], tuple[list[int], list[float]]]] = [{}, {}, {}]
-        for triple, share in counted.items():
-            for place, token in enumerate(triple):
-                others = (*triple[:place], *triple[place + 1 :])
-                ids, shares = self.thirds[place].setdefault(others, ([], []))
-                ids.append(token)
-                shares.append(share)
+        self.thirds = [self._by_the_others(shares, place) for place in range(3)]
+
+    @staticmethod
+    def _chances_of_tokens(single: Mapping[int, int]) -> Tensor:
+        """P(token), (VOCAB,)."""
+        shares, given = _discounted({(token,): count for token, count in single.items()})
+        chances = given[()] * (torch.ones(VOCAB) / VOCAB)
+        for (token,), share in shares.items():
+            chances[token] += share
+        return chances
+
+    def _chances_after_one(self, pairs: Mapping[tuple, int]) -> Tensor:
+        """P(token | the token before it), (VOCAB, VOCAB), a row for each token before."""
+        shares, given = _discounted(pairs)
+        chances = self.single.repeat(VOCAB, 1)
+        for (first,), share in given.items():
+            chances[first] = share * self.single
+        for pair, share in shares.items():
+            chances[pair] += share
+        return chances
+
+    @staticmethod
+    def _by_the_others(
+        shares: Mapping[tuple[int, ...], float], place: int
+    ) -> dict[tuple[int, ...], tuple[list[int], list[float]]]:
+        """The tokens at a place of the triples, and their shares, by the other two tokens."""
+        found: dict[tuple[int, ...], tuple[list[int], list[float]]] = {}
+        for triple, share in shares.items():
+            others = (*triple[:place], *triple[place + 1 :])
+            ids, of_ids = found.setdefault(others, ([], []))
+            ids.append(triple[place])
+            of_ids.append(share)
+        return found
 
     def _with(self, chances: Tensor, place: int, others: tuple[int, int]) -> Tensor:
         ids, shares = self.thirds[place].get(others, ([], []))
@@ -226,7 +242,7 @@ def _discounted(counts: Mapping[tuple, int]) -> tuple[dict, dict]:
 
 @functools.cache
 def counts() -> Counts:
-    """Those of the pretraining text."""
+    """The counts of the pretraining text."""
     return Counts(row[:n] for row, n in zip(*(each.tolist() for each in sentences()), strict=True))
 
 

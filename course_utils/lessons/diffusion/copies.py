@@ -118,7 +118,7 @@ def looks(network: UNet) -> dict[str, Tensor]:
 
 
 def on_left(weights: Tensor) -> tuple[float, float]:
-    """How much of a map's weight the right garment puts on the left one, and how much on the mirror image itself."""
+    """Shares of a map's weight that the right garment puts on the left one, and on the mirror image itself."""
     side = SIDE // 2
     asked = weights[:, -side:]  # (row, column, row, column)
     twins = [asked[r, c, r, side - 1 - c] for r in range(side) for c in range(side)]
@@ -150,7 +150,7 @@ CAPTIONS = {
 
 
 class CaptionVariant(nn.Module):
-    """A U-Net that is told two words in one of the ways of CAPTIONS: called with x, t and words (batch, 2)."""
+    """A U-Net that gets two words in one of the ways of CAPTIONS: called with x, t and words (batch, 2)."""
 
     def __init__(self, kind: str):
         super().__init__()

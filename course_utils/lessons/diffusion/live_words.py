@@ -46,24 +46,24 @@ def letters(weights: Tensor) -> str:
 def page_of(network: WordUNet, seed: int) -> dict:
     """What `live.words` shows: for each of CAPTIONS a sheet of frames, maps, and what the judge says of the ends."""
     words, noise = torch.tensor(CAPTIONS), noises(len(CAPTIONS), seed)
-    frames = range(0, len(VISITED), EVERY)
     network.eval()
     pictures, guesses = walk(network, words, noise)
+    said = named(pictures[-1])
     runs = [guesses[::EVERY, :, 0]]
-    head = telling_head(network)
-    maps = [weights_of_left(network, pictures[i], words, VISITED[i])[:, head] for i in frames[:-1]]
-    ends: list[list[Tensor]] = [[], []]
+    ends: list[list[Tensor]] = [
+        [],
+        [],
+    ]  # for each word, what becomes of its half from each of PRESSED on
     for word, allowed in enumerate(all_but_one(len(words))):
         for begin in PRESSED:
             drawn, seen = walk(
                 network, words, noise, allowed=allowed, begin=begin, x=pictures[begin]
             )
-            before = -torch.ones(begin // EVERY, *runs[0].shape[1:])
-            runs.append(torch.cat([before, seen[::EVERY, :, 0]]))
+            runs.append(after_blank_frames(seen[::EVERY, :, 0], begin // EVERY))
             ends[word].append(named(drawn[-1])[:, word])
-    said = named(pictures[-1])
+    maps = maps_of_left(network, pictures, words)
     return {
-        "frames": len(frames),
+        "frames": len(runs[0]),
         "starts": [begin // EVERY for begin in PRESSED],
         "steps": VISITED[::EVERY].tolist(),
         "captions": [
@@ -72,8 +72,22 @@ def page_of(network: WordUNet, seed: int) -> dict:
                 "named": [NAMES[word] for word in said[i].tolist()],
                 "sheet": sheet(torch.stack([run[:, i] for run in runs])),
                 "maps": [letters(frame[i]) for frame in maps],
-                "changes": [[NAMES[end[i]] for end in each] for each in ends],
+                "changes": [[NAMES[end[i]] for end in of_word] for of_word in ends],
             }
             for i in range(len(words))
         ],
     }
+
+
+def after_blank_frames(frames: Tensor, count: int) -> Tensor:
+    """Frames (frames, captions, 28, 56) with `count` black ones before them."""
+    return torch.cat([-torch.ones(count, *frames.shape[1:]), frames])
+
+
+def maps_of_left(network: WordUNet, pictures: Tensor, words: Tensor) -> list[Tensor]:
+    """The weight of the left word at each place, (captions, 7, 14), for each frame but the last."""
+    head = telling_head(network)
+    return [
+        weights_of_left(network, pictures[i], words, VISITED[i])[:, head]
+        for i in range(0, len(VISITED) - 1, EVERY)
+    ]

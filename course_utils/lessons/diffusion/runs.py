@@ -150,7 +150,7 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
     ],
 )
 def captioned(*, kind: str, steps: int, seed: int) -> dict:
-    """Two garments and a caption of two words, told in five ways: losses, and how many drawn garments are as named."""
+    """Two garments and a caption of two words, given in five ways: losses, and how many drawn garments are as named."""
     network = copies.captioned_network(kind, seed)
     train(network, partial(copies.caption_loss, network), steps=steps, seed=seed)
     every, noisy = copies.held_out_caption_loss(network)

@@ -97,7 +97,7 @@ def noisy(x: Tensor, t: Tensor, noise: Tensor, alpha_bar: Tensor) -> Tensor:
 
 
 def step_back(x: Tensor, noise: Tensor, a: Tensor, b: Tensor, fresh: Tensor) -> Tensor:
-    """From level a to level b: the sampler of Ho, Jain and Abbeel (2020), algorithm 2, with the guess cut.
+    """A step from level a to level b: the sampler of Ho, Jain and Abbeel (2020), algorithm 2, with the guess cut.
 
     Args:
         x: pictures at level a.

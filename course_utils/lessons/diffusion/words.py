@@ -111,7 +111,7 @@ def word_loss(network: nn.Module, generator: torch.Generator) -> Tensor:
 
 
 def weight_of(t: Tensor) -> Tensor:
-    """How often an error at a step counts."""
+    """The weight of an error at a step, 1/ᾱ, at most 20."""
     return (1 / diffusion().alpha_bar[t]).clamp(max=20)
 
 
@@ -253,7 +253,7 @@ def walk(
     begin: int = 0,
     x: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """From the noise to garments: the picture at each visited step, and the guess of the finished one there.
+    """Pictures at each visited step from noise to garments, and the guess of the finished picture there.
 
     Args:
         network: a `WordUNet`.

@@ -37,7 +37,7 @@ BEGINNINGS = "nothing", "Shakespeare"
 """What a GPT may have read before a text of one's own."""
 
 RICH = b"{\\rtf"
-"""How a file of rich text begins, which is written in plain letters, too."""
+"""First bytes of a file of rich text, which is written in plain letters, too."""
 
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -46,7 +46,7 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""How a file begins that says its encoding; longer marks before those that they begin with."""
+"""First bytes of a file that says its encoding; longer marks before those that they begin with."""
 
 
 # Reading a file -----------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Pieces:
 
     @classmethod
     def learned(cls, text: str, size: int) -> "Pieces":
-        """As many as `size`, by byte-pair encoding."""
+        """`size` pieces of a text, learned by byte-pair encoding."""
         import json
 
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -250,7 +250,7 @@ class OwnText:
 
     @cached_property
     def asked(self) -> list[tuple[str, str]]:
-        """Of each unread window the text before what is asked, and what is asked."""
+        """The text before what is asked, and what is asked, for each unread window."""
         middle = self.length // 2 + 1
         rows = self.unread.tolist()
         return [(self.decode(row[:middle]), self.decode(row[middle:])) for row in rows]

@@ -46,7 +46,7 @@ def tuned(kernel: str, waves: float, missed: Missed) -> tuple[float, Tensor]:
 
 
 def _second_moments(places: Tensor, waves: float) -> tuple[Tensor, Tensor]:
-    """Of the curves at (n, 40) places, without noise and with it: 2 cos(waves · distance) + xx', plus 1 at x = x'."""
+    """Second moments of curves at (n, 40) places, without noise, 2 cos(waves · distance) + xx', and with it, plus 1."""
     x = places.double()
     of_curves = 2 * torch.cos(waves * (x[:, :, None] - x[:, None, :]))
     of_curves = of_curves + x[:, :, None] * x[:, None, :]
@@ -62,7 +62,7 @@ def best_linear(places: Tensor, waves: float) -> Tensor:
 
 
 def best_of_sum_one(places: Tensor, waves: float) -> Tensor:
-    """The same among weights of any sign that sum to 1 in each row: a shift of the best linear ones along C⁻¹1."""
+    """As `best_linear`, among weights of any sign that sum to 1 in each row: they are shifted along C⁻¹1."""
     _, of_values = _second_moments(places, waves)
     inverse, linear = of_values.inverse(), best_linear(places, waves)
     itself = torch.eye(places.shape[1], dtype=torch.bool)
@@ -75,12 +75,12 @@ def best_of_sum_one(places: Tensor, waves: float) -> Tensor:
 
 
 def best_average(places: Tensor, waves: float, steps: int = 200) -> Tensor:
-    """The same among weights that are not negative and sum to 1."""
+    """As `best_linear`, among weights that are not negative and sum to 1."""
     return _descended(places, waves, steps, _nearest_average)
 
 
 def best_not_negative(places: Tensor, waves: float, steps: int = 400) -> Tensor:
-    """The same among weights that are not negative, whatever they sum to."""
+    """As `best_linear`, among weights that are not negative, whatever they sum to."""
     itself = torch.eye(places.shape[1], dtype=torch.bool)
     return _descended(places, waves, steps, lambda some: some.masked_fill(itself, 0).clamp(min=0))
 

@@ -26,7 +26,7 @@ RATES = (0.001, 0.003, 0.01)
 def head(
     chapter, *, waves: float, rate: float, seed: int, steps: int = 2000, end: float = 1.0
 ) -> dict:
-    """Its error on test curves, beside that of the best fixed Gaussian, and the width that it found."""
+    """Error on test curves, beside that of the best fixed Gaussian, and the width that was found."""
     network, falls = chapter.trained_head(waves, rate, seed, steps, end)
     _, (x, *test) = curves.judged_on(waves)
     with torch.no_grad():

@@ -126,7 +126,7 @@ class Masked:
 
 
 def _softmax(seen: np.ndarray) -> np.ndarray:
-    """Of each row; NaN where all of it is −∞."""
+    """Softmax of each row; NaN where all of it is −∞."""
     with np.errstate(invalid="ignore"):
         shares = np.exp(seen - seen.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)

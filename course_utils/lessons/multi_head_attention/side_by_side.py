@@ -71,13 +71,13 @@ class ReadersSideBySide:
 
     @torch.no_grad()
     def shares_right(self) -> list[float]:
-        """Of each reader, the share of its unseen sentences with both nouns right."""
+        """Share of unseen sentences with both nouns right, for each reader."""
         batch = self._for_all(self.unseen)
         right = self._logits(batch).argmax(dim=-1) == batch.nouns
         return right.all(dim=-1).float().mean(dim=-1).tolist()
 
     def weights_on_nouns(self) -> list[Tensor]:
-        """Of each reader, the weights of head 0 on subject and object of its unseen sentences, (sentences, 2)."""
+        """Weights of head 0 on subject and object of unseen sentences, (sentences, 2), for each reader."""
         found = []
         for index, reader in enumerate(self.readers):
             reader.load_state_dict({name: weight[index] for name, weight in self.weights.items()})

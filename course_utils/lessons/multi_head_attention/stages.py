@@ -13,13 +13,13 @@ from course_utils.lessons.self_attention.stages import (
     Q,
     V,
     Z,
+    described,
     row_of_her,
     rows,
-    told,
 )
 
 COLORS = ["plum", "wrong"]
-"""Of the two heads."""
+"""Colors of the two heads."""
 
 W_O = torch.tensor([[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0], [1, 0, 1, 0]]).double()
 Q_H, K_H, V_H = (
@@ -251,7 +251,7 @@ def _join() -> Canvas:
 def _maps() -> Canvas:
     sheet = Canvas(
         "Two matrices of weights. "
-        + " ".join(f"Head {head}: {told(WORDS, WEIGHTS_H[head])}" for head in (0, 1))
+        + " ".join(f"Head {head}: {described(WORDS, WEIGHTS_H[head])}" for head in (0, 1))
     )
     width, height, left = 40, 44, 54
     ys = rows(96, height)

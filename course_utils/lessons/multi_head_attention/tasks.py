@@ -178,7 +178,7 @@ NAMES = {1: "one head", 2: "two heads"}
 
 
 def reader_ends(run: StoredRun) -> pd.DataFrame:
-    """Of each reader of a run of `verb_readers`: rate and seed, the share at the end, and head 0's weights."""
+    """A row for each reader of a run of `verb_readers`: rate and seed, the share at the end, and head 0's weights."""
     rows = []
     for name in run.curves:
         rate, seed = name.split(", ")
@@ -194,24 +194,22 @@ def best_rate(ends: pd.DataFrame) -> float:
 
 def show_over_steps(runs: Sequence[StoredRun]) -> Picture:
     """Share of unseen sentences with both nouns right over the steps: a panel a run, a line a training."""
-    every, told = [reader_ends(run) for run in runs], []
+    readers, endings = [reader_ends(run) for run in runs], []
     titles = [f"{run.config['objects']}, {NAMES[run.config['num_heads']]}" for run in runs]
-    for title, ends in zip(titles, every, strict=True):
+    for title, ends in zip(titles, readers, strict=True):
         at_best = ends[ends["rate"] == best_rate(ends)]["both"]
-        told.append(f"{title}: {int((at_best > 0.95).sum())} of {len(at_best)} end above 0.95.")
+        endings.append(f"{title}: {int((at_best > 0.95).sum())} of {len(at_best)} end above 0.95.")
     picture, axes = subplots(
         1, len(runs), width=8.6, height=2.8, sharey=True,
-        alt="Both nouns right over the steps of training, at the best rate. " + " ".join(told),
+        alt="Both nouns right over the steps of training, at the best rate. " + " ".join(endings),
     )  # fmt: skip
-    for ax, run, title, ends in zip(axes, runs, titles, every, strict=True):
+    for ax, run, title, ends in zip(axes, runs, titles, readers, strict=True):
         best = best_rate(ends)
         for _, end in ends.sort_values("rate", key=lambda rates: rates == best).iterrows():
             steps, shares = zip(*run.curves[end["name"]], strict=True)
-            dark, pale = (
-                {"color": COLORS["key"], "linewidth": 1.6},
-                {"color": "0.8", "linewidth": 0.8},
-            )
-            ax.plot(steps, shares, **(dark if end["rate"] == best else pale))
+            is_best = end["rate"] == best
+            color, width = (COLORS["key"], 1.6) if is_best else ("0.8", 0.8)
+            ax.plot(steps, shares, color=color, linewidth=width)
         ax.set(title=title, xlabel="steps", xscale="log", ylim=(0, 1.05))
         ax.set_xticks([50, 200, 1000, 3000], ["50", "200", "1,000", "3,000"])
         ax.minorticks_off()
@@ -277,7 +275,7 @@ def sentences(objects: str, *, seed: int = 0) -> tuple[Sentences, Sentences]:
 
 
 def _sentence(draw: random.Random, subject: str, thing: str) -> tuple[list[str], int, list[int]]:
-    """Its words, the place of its verb, and its nouns."""
+    """The words of a sentence, the place of its verb, and its nouns."""
     first = [draw.choice(BEFORE), "the", draw.choice(["", *ADJECTIVES]), subject]
     last = ["the", draw.choice(["", *ADJECTIVES]), thing, draw.choice(AFTER), "."]
     before = [word for word in first if word]

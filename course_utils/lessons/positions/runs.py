@@ -39,7 +39,7 @@ def three_before(chapter, *, kind, setting, rate, seed) -> dict:
 
 @stored(cases=LATEST_SIDES, rates=RATES, seeds=range(3), chapter=MODELS, digits=5)
 def latest(chapter, *, kind, setting, rate, seed) -> dict:
-    """The same for the task of `latest_capital`."""
+    """As `three_before`, for the task of `latest_capital`."""
     return _scores(chapter, latest_capital, kind, setting, rate, seed)
 
 
@@ -68,25 +68,21 @@ def cured(chapter, *, rate, seed) -> dict:
     """
     model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
     _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
-    right = {}
     trained, scores = model.frequency, model.scores
-
-    def test(name):
+    sharper = partial(_sharper, scores)
+    by_parts = list(RETUNED.values())[-1](trained)
+    cures = {name: (retuned(trained), scores) for name, retuned in RETUNED.items()} | {
+        "yarn": (by_parts, sharper),
+        "slow pairs, sharper": (RETUNED["slow pairs"](trained), sharper),
+        "sharper": (trained, sharper),
+        "levelled": (trained, partial(_levelled, scores)),
+        "few": (trained, partial(_few, scores)),
+    }
+    right = {}
+    for name, (frequency, scores_of) in cures.items():
+        model.frequency, model.scores = frequency, scores_of
         for n in LENGTHS:
             right[f"{name} {n}"] = round(chapter.tested(model, chapter.before, n)[0], 4)
-
-    for cure, retuned in RETUNED.items():
-        model.frequency = retuned(trained)
-        test(cure)
-    model.scores = partial(_sharper, scores)
-    test("yarn")  # by parts, the last of them, and sharper
-    model.frequency = RETUNED["slow pairs"](trained)
-    test("slow pairs, sharper")
-    model.frequency = trained
-    test("sharper")
-    for name, changed in (("levelled", _levelled), ("few", _few)):
-        model.scores = partial(changed, scores)
-        test(name)
     with torch.no_grad():
         means = {
             name: layer(model.embedding.weight).mean(dim=0)

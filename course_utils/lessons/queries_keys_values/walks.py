@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 MOST_STEPS, STEP, NEAR = 200, 0.02, 0.05
-"""Of the walk that the live look-up shows: its steps, the longest of them, and how near is there."""
+"""The walk that the live look-up shows: steps at most, the longest of them, and the distance that counts as there."""
 MARGINS = (0.2, 0.1)
-"""How far the picture reaches beyond the keys and the unit square, below and above."""
+"""Margins of the picture beyond the keys and the unit square, below and above."""
 
 DISHES = {  # name: (sweet, warm, minutes to make)
     "salad": (0.1, 0.1, 10.0),

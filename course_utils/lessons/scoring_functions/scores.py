@@ -49,7 +49,7 @@ def additive_scores(queries: Tensor, keys: Tensor, w_q: Tensor, w_k: Tensor, w: 
 
 
 def numbers_kept(function: Callable[..., Tensor], *inputs: Tensor) -> int:
-    """How many numbers a forward pass saves for the backward pass; what is saved twice counts once."""
+    """Numbers that a forward pass saves for the backward pass; what is saved twice counts once."""
     saved = {}
 
     def pack(tensor: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def milliseconds(
 
 
 def encoder_heads(translator: Transformer, ids: Sequence[int]) -> list[list[Tensor]]:
-    """Of each block of the encoder the queries and the keys of one sentence, each (heads, words, size of a head)."""
+    """Queries and keys of one sentence in each block of the encoder, each (heads, words, size of a head)."""
     blocks: list[list[Tensor]] = []
     with ExitStack() as hooks:
         for block in translator.encoder:

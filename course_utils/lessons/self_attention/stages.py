@@ -28,7 +28,7 @@ CAUSAL = masked_softmax(SCORES / 2, causal_mask(5))
 
 EMBEDDED = {"most": 2, "shades": (0.04, 0.54)}
 WIDE = {"decimals": 2, "most": 4.2, "shades": (0.03, 0.88)}
-"""How embeddings are written, and mixed values."""
+"""Formats of embeddings and of mixed values."""
 
 
 def rows(top: float, step: float, count: int = 5) -> list[float]:
@@ -49,8 +49,8 @@ def row_of_her(
     sheet.table(table[HER : HER + 1], x, y, cell, color, **WIDE | look)
 
 
-def told(words: list[str], table: torch.Tensor, decimals: int = 2) -> str:
-    """A table for those who hear it."""
+def described(words: list[str], table: torch.Tensor, decimals: int = 2) -> str:
+    """The rows of a table in words, for the text of a picture."""
     return " ".join(
         f"{word}: {', '.join(f'{value:.{decimals}f}' for value in row)}."
         for word, row in zip(words, table.tolist(), strict=True)
@@ -72,7 +72,9 @@ def sheets() -> list[Canvas]:
 
 
 def _words() -> Canvas:
-    sheet = Canvas(f"Five words with four numbers each: {', '.join(FEATURES)}. {told(WORDS, X, 0)}")
+    sheet = Canvas(
+        f"Five words with four numbers each: {', '.join(FEATURES)}. {described(WORDS, X, 0)}"
+    )
     left, width, height, ys = 96, 86, 48, rows(68, 62)
     for j, name in enumerate(FEATURES):
         sheet.text(name, left + (j + 0.5) * width, 40, color="muted")
@@ -226,7 +228,9 @@ def _mix_of_her() -> Canvas:
 
 
 def _all_scores() -> Canvas:
-    sheet = Canvas(f"Matrix of scores, queries in rows, keys in columns. {told(WORDS, SCORES, 0)}")
+    sheet = Canvas(
+        f"Matrix of scores, queries in rows, keys in columns. {described(WORDS, SCORES, 0)}"
+    )
     cell, left, width, height, top = 25, 54, 48, 40, 170
     grid, ys = left + 4 * cell + 16, rows(top, height)
     for j, word in enumerate(WORDS):
@@ -250,7 +254,7 @@ def _all_scores() -> Canvas:
 
 def _whole_formula() -> Canvas:
     sheet = Canvas(
-        f"Matrix of weights: {told(WORDS, WEIGHTS)} Times the values it gives the answers Z: {told(WORDS, Z)}"
+        f"Matrix of weights: {described(WORDS, WEIGHTS)} Times the values it gives the answers Z: {described(WORDS, Z)}"
     )
     left, width, height, top, wide = 50, 44, 38, 190, 46
     out, ys = left + 5 * width + 14, rows(top, height)

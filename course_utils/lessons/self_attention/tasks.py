@@ -26,7 +26,7 @@ NAMES = (
 )  # fmt: skip
 COLORS = ("red", "blue", "green", "white", "black", "gray", "brown", "yellow")
 FRIENDS = 8
-"""Of so many, the first, it is said whose friend they are."""
+"""Number of people, the first ones, whose friend is named."""
 CARS, ASKED = len(NAMES) * len(COLORS), len(NAMES) * len(COLORS) + len(NAMES)
 
 TEXTS = (
@@ -211,7 +211,7 @@ def gender_loss(model, batch):
 
 
 def train_reader(model, seed, steps=600, rate=3e-3):
-    """With Adam, on batches of 64 of the 2,000 sentences."""
+    """Train with Adam, on batches of 64 of the 2,000 sentences."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     for _ in range(steps):

@@ -138,7 +138,7 @@ def references_of(pairs: Sequence[Pair]) -> dict[str, list[str]]:
 
 
 def readable(pairs: Sequence[Pair], vocabularies: Vocabularies) -> list[Pair]:
-    """Those whose English has a known word."""
+    """The pairs whose English has a known word."""
     return [pair for pair in pairs if any(word in vocabularies[0] for word in pair.source)]
 
 
@@ -354,13 +354,8 @@ def learned(
     Raises:
         ValueError: fewer than `at_least` pairs are left for training.
     """
-    if words_only:
-        corpus = [without_punctuation(pair) for pair in load_tatoeba(language, max_tokens=None)]
-        corpus = [
-            p for p in corpus if all(0 < n <= max_tokens for n in map(len, (p.source, p.target)))
-        ]
-    else:
-        corpus = load_tatoeba(language, max_tokens=max_tokens)
+    read = pairs_of_words if words_only else load_tatoeba
+    corpus = read(language, max_tokens=max_tokens)
     train, held_out = split_by_source(corpus, [min(500, len(corpus) // 10)])
     train = train[:pairs]
     if len(train) < at_least:
@@ -392,8 +387,18 @@ def learned(
     }
 
 
+def pairs_of_words(language: str, *, max_tokens: int) -> list[Pair]:
+    """The pairs of Tatoeba without punctuation, if both sides then have from one to `max_tokens` words."""
+    pairs = [without_punctuation(pair) for pair in load_tatoeba(language, max_tokens=None)]
+    return [
+        pair
+        for pair in pairs
+        if 0 < len(pair.source) <= max_tokens and 0 < len(pair.target) <= max_tokens
+    ]
+
+
 def without_punctuation(pair: Pair) -> Pair:
-    """The same pair, with its words only."""
+    """The pair with its words only."""
     source, target = (
         tuple(token for token in side if any(letter.isalnum() for letter in token))
         for side in (pair.source, pair.target)

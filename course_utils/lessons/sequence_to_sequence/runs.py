@@ -27,7 +27,7 @@ WIDTHS = [{"hidden_dim": width, "passes": 24, "source": True} for width in (96, 
 BLIND = {"hidden_dim": 96, "passes": 8, "source": False}
 
 SIZES = [{"room": 128}, {"room": 0}]
-"""Of the context: all that the encoder's two last states have; and 0 stands for attention."""
+"""Numbers of the context: as many as the encoder's two last states have, or 0 for attention."""
 
 
 @stored(
@@ -103,21 +103,26 @@ def fixed_context(
     parts = {"read": _as_many_of_each_length(grammar), "test": world.test}
     result = {"val_loss": _loss(model, world, world.val)}
     for name, pairs in parts.items():
-        translations = world.say(model, pairs)
-        right = [" ".join(pair.target) for pair in pairs]
-        result[f"{name}_bleu"] = bleu(translations, right)
-        exact = [ours == theirs for ours, theirs in zip(translations, right, strict=True)]
-        result[f"{name}_exact"] = sum(exact) / len(exact)
-        for length, (low, high) in LENGTHS.items():
-            inside = [index for index, p in enumerate(pairs) if low <= len(p.source) <= high]
-            group = [pairs[index] for index in inside]
-            result[f"{name}_exact, {length}"] = sum(exact[index] for index in inside) / len(inside)
-            result[f"{name}_loss, {length}"] = _loss(model, world, group)
+        scores = _scores_by_length(model, world, pairs)
+        result |= {f"{name}_{score}": value for score, value in scores.items()}
     curves = {
         name: [[number + 1, round(row[index], 4)] for number, row in enumerate(history)]
         for index, name in enumerate(("train_loss", "val_loss"))
     }
     return {"result": result, "curves": curves}
+
+
+def _scores_by_length(model, world: SmallWorld, pairs: Sequence[Pair]) -> dict[str, float]:
+    """BLEU and the share of exact translations, and this share and the loss for each group of lengths."""
+    translations = world.say(model, pairs)
+    right = [" ".join(pair.target) for pair in pairs]
+    exact = [ours == theirs for ours, theirs in zip(translations, right, strict=True)]
+    scores = {"bleu": bleu(translations, right), "exact": sum(exact) / len(exact)}
+    for length, (low, high) in LENGTHS.items():
+        inside = [index for index, p in enumerate(pairs) if low <= len(p.source) <= high]
+        scores[f"exact, {length}"] = sum(exact[index] for index in inside) / len(inside)
+        scores[f"loss, {length}"] = _loss(model, world, [pairs[index] for index in inside])
+    return scores
 
 
 def _loss_of(chapter):

@@ -73,7 +73,7 @@ class SmallWorld:
         return PairLoader(pairs, *words, batch_size=size, shuffle=shuffle, seed=seed)
 
     def batches(self, steps: int, *, seed: int = 0) -> Iterator[Batch]:
-        """So many batches of the training pairs, pass after pass, each shuffled anew."""
+        """`steps` batches of the training pairs, pass after pass, each shuffled anew."""
         loader = self.loader(self.train, seed=seed)
         passes = itertools.chain.from_iterable(itertools.repeat(loader))
         return itertools.islice(passes, steps)

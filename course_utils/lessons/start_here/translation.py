@@ -15,7 +15,7 @@ from course_utils.models.transformer import Transformer
 from course_utils.recording import record_attention
 
 LETTERS, LONGEST = 100, 40
-"""Of a sentence, and tokens of a translation, as in the page."""
+"""Letters of a sentence that are read, and tokens of a translation, as in the page."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,26 @@ def translate(
     tokens = heard(sentence)
     source = torch.tensor([[*english.encode(tokens), EOS]])
     lens = torch.tensor([source.shape[1]])
-    keys = [index for index, token in enumerate(tokens) if token in tokenize(forbidden)]
     with intervene(model) as acts, record_attention(model) as maps:
-        if keys:
+        if keys := places_of(forbidden, tokens):
             acts.knock_out("cross_attention", keys=keys)
-        if keys and encoder:
-            readers = [i for i, token in enumerate(tokens) if token in tokenize(str(encoder))]
-            acts.knock_out(
-                "encoder.attention", queries=None if encoder is True else readers, keys=keys
-            )
-        ids_out = french.encode(says) if says else greedy(model, source, lens, max_len=LONGEST)[0]
-        ids_out = ids_out if says else [*ids_out, EOS]
-        logits = model(source, lens, torch.tensor([[BOS, *ids_out[:-1]]]))
-    probabilities = logits[0].softmax(dim=-1)[range(len(ids_out)), ids_out]
+            if encoder is True:
+                acts.knock_out("encoder.attention", keys=keys)
+            elif encoder:
+                acts.knock_out("encoder.attention", queries=places_of(encoder, tokens), keys=keys)
+        ids = french.encode(says or [])
+        if not ids:
+            ids = [*greedy(model, source, lens, max_len=LONGEST)[0], EOS]
+        logits = model(source, lens, torch.tensor([[BOS, *ids[:-1]]]))
+    probabilities = logits[0].softmax(dim=-1)[range(len(ids)), ids]
     cross = [weights[0] for name, weights in maps.items() if name.endswith(".cross_attention")]
-    words = [french.tokens[token] for token in ids_out]
+    words = [french.tokens[token] for token in ids]
     return Trace([*tokens, "<eos>"], words, probabilities, torch.stack(cross))
+
+
+def places_of(words: str, tokens: list[str]) -> list[int]:
+    """The places of some words among the tokens of a sentence."""
+    return [index for index, token in enumerate(tokens) if token in tokenize(words)]
 
 
 def forbid(sentence: str, word: str) -> pd.DataFrame:
@@ -93,7 +97,7 @@ def forbid(sentence: str, word: str) -> pd.DataFrame:
     those when no French word may attend to the English one, and those when no English word may, either.
     """
     free = translate(sentence)
-    keys = [index for index, token in enumerate(free.source) if token in tokenize(word)]
+    keys = places_of(word, free.source)
     bans = {"all allowed": ("", False), f"{word} forbidden": (word, False)}
     bans[f"{word} forbidden, also in the encoder"] = (word, True)
     columns = {f"weight on {word}": free.cross[1, 0][:, keys].sum(dim=1)}

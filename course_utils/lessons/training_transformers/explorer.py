@@ -32,7 +32,7 @@ WAYS = {
 """What may be done with the rate from step 168 on, and what the stored run calls it."""
 SEEDS = {"0": 0, "1": 1, "2": 2}
 SENTENCES = (0, 1, 2, 6)
-"""Of the stored translations those that are shown."""
+"""Places of the stored translations that are shown."""
 
 
 def broken() -> Explorer:

@@ -6,7 +6,6 @@ Some ten seconds of one quiet core each; those on real sentences, in `real`, a q
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -173,37 +172,47 @@ def gradients(chapter, *, warmup: int, seed: int) -> dict:
     """
     model, world = chapter.new_model(False, seed), chapter.world
     validation = world.whole(world.val)
-    squares: Counter = Counter()
+    gradients = GradientNorms(model)
     curves: dict[str, list] = {}
 
-    def parts_of(name: str) -> Iterator[str]:
-        yield "total"
-        if "cross_attention." in name:
-            looks = "query_proj" in name or "key_proj" in name
-            yield "cross-attention, queries and keys" if looks else "cross-attention, values"
-        else:
-            yield name.split(".")[0]
-
-    def note(name: str, weight: nn.Parameter) -> None:
-        for part in parts_of(name):
-            squares[part] += weight.grad.square().sum().item()
-
-    for name, weight in model.named_parameters():
-        weight.register_post_accumulate_grad_hook(partial(note, name))
-
     def look(step: int) -> None:
+        norms = gradients.since_last()
         if step in WATCHED or step % 4 == 0:
-            for part, square in squares.items():
-                curves.setdefault(part, []).append([step, float(f"{square**0.5:.3g}")])
-            curves.setdefault("spread", []).append(
-                [step, float(f"{spread(model, validation):.3g}")]
-            )
-        squares.clear()
+            for name, value in (*norms.items(), ("spread", spread(model, validation))):
+                curves.setdefault(name, []).append([step, float(f"{value:.3g}")])
 
     batches = world.batches(HALF, seed=seed)
     losses = chapter.train(model, batches, lambda step: RATE * rate(step, warmup), each_step=look)
     result = {name: points_of[-1][1] for name, points_of in curves.items()}
     return {"result": result | {"loss": mean_of_last(losses)}, "curves": curves}
+
+
+class GradientNorms:
+    """Norms of a model's gradients as they are computed, before they are clipped: in all, and by part."""
+
+    def __init__(self, model: nn.Module):
+        self._squares: Counter = Counter()
+        for name, weight in model.named_parameters():
+            weight.register_post_accumulate_grad_hook(partial(self._add, self._part_of(name)))
+
+    def since_last(self) -> dict[str, float]:
+        """The norm by part of all gradients since the last call."""
+        norms = {part: square**0.5 for part, square in self._squares.items()}
+        self._squares.clear()
+        return norms
+
+    def _add(self, part: str, weight: nn.Parameter) -> None:
+        square = weight.grad.square().sum().item()
+        self._squares["total"] += square
+        self._squares[part] += square
+
+    @staticmethod
+    def _part_of(name: str) -> str:
+        if "cross_attention." not in name:
+            return name.split(".")[0]
+        if "query_proj" in name or "key_proj" in name:
+            return "cross-attention, queries and keys"
+        return "cross-attention, values"
 
 
 @stored(
@@ -327,7 +336,7 @@ def other_adam(chapter, *, adam: str, seed: int) -> dict:
 
 @stored(seeds=SEEDS, chapter=["new_model", "train", "world"])
 def first_step_filled(chapter, *, seed: int) -> dict:
-    """With averages filled by 50 batches: how far the first step moves a weight on average, in rates."""
+    """Mean move of a weight in the first step, in rates, if Adam's averages have seen 50 batches before."""
     world, model = chapter.world, chapter.new_model(False, seed)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     chapter.train(model, world.batches(WARMUP, seed=seed), lambda step: 0.0, optimizer)
@@ -424,7 +433,7 @@ def load_training_runs() -> list[dict]:
 
 
 def found(runs: list[dict], **chosen) -> list[dict]:
-    """Those with this choice, the chapter's otherwise: one for each seed."""
+    """Runs with this choice and the chapter's values otherwise, one for each seed."""
     config = {key: value for key, value in USUAL.items() if key != "seed"} | chosen
     some = [run for run in runs if all(run[name] == value for name, value in config.items())]
     return sorted(some, key=lambda run: run["seed"])

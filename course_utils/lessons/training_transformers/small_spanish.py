@@ -80,7 +80,7 @@ def likeness(model: Transformer, batch: Batch) -> float:
 
 @torch.no_grad()
 def spread(model: Transformer, batch: Batch) -> float:
-    """How far the encoder's outputs lie from the mean of their sentence, as a share of their size."""
+    """Distance of the encoder's outputs from the mean of their sentence, as a share of their size."""
     with evaluating(model):
         memory, mask = model.encode(batch.source, batch.source_lens)
     real = mask[:, 0, 0, :, None].to(memory.dtype)

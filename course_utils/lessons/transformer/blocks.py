@@ -178,7 +178,7 @@ def stack(x: Tensor, order: Order, s: float, generator: torch.Generator) -> list
 
 
 def measured(order: Order, s: float, seed: int) -> list[list[float]]:
-    """Behind each of DEPTHS layers: the gradient at the input, and R² of a linear map back to the input.
+    """Gradient at the input, and R² of a linear map back to the input, behind each of DEPTHS layers.
 
     The gradient is that of a random weighting of the output; its size is 1 where the output is the input. The
     map is fitted on one half of the tokens, with a little ridge, and R² is that of the other half.

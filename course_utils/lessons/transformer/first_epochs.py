@@ -21,7 +21,7 @@ SHAPE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 64, "num_layers": 2}
 
 
 def vocabulary_sizes() -> tuple[int, int]:
-    """How many English and French tokens the small world has."""
+    """Numbers of English and French tokens of the small world."""
     world = small_world("fr")
     return len(world.source_vocab), len(world.target_vocab)
 
@@ -66,14 +66,14 @@ def exactly_right(model: nn.Module) -> float:
 
 
 def with_large_rows(model: nn.Module) -> nn.Module:
-    """The same model with embeddings as PyTorch draws them, of standard deviation 1."""
+    """Draw a model's embeddings anew as PyTorch does, with standard deviation 1."""
     model.source_embedding.reset_parameters()
     model.target_embedding.reset_parameters()
     return model
 
 
 class Scaled(nn.Module):
-    """Positions that are so many times as large."""
+    """Positions times a factor."""
 
     def __init__(self, positions: nn.Module, scale: float):
         super().__init__()
@@ -85,7 +85,7 @@ class Scaled(nn.Module):
 
 
 class Times(nn.Module):
-    """Its input, so many times as large."""
+    """A factor: its input times `scale`."""
 
     def __init__(self, scale: float):
         super().__init__()
@@ -97,14 +97,14 @@ class Times(nn.Module):
 
 
 def with_positions(model: nn.Module, scale: float) -> nn.Module:
-    """The same model with positions that are so many times as large; 0 takes them away."""
+    """Multiply a model's positions by a factor; 0 takes them away."""
     if scale != 1:
         model.positions = Scaled(model.positions, scale)
     return model
 
 
 def with_parts(model: nn.Module, scale: float) -> nn.Module:
-    """The same model, in which each attention and network adds so many times as much."""
+    """Multiply what each attention and network of a model adds by a factor."""
     for residual in [module for module in model.modules() if hasattr(module, "norm_first")]:
         residual.dropout = nn.Sequential(residual.dropout, Times(scale))
     return model

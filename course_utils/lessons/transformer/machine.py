@@ -115,7 +115,7 @@ def says(sentences: Sequence[str], *parts: str) -> list[str]:
 
 
 def without(sentence: str, *parts: str) -> str:
-    """The same for a single sentence."""
+    """The stored translator's French for a sentence, without these parts."""
     return says([sentence], *parts)[0]
 
 
@@ -147,35 +147,43 @@ def ratios(
         french: the ids that it says, a row for each source.
     """
     read = pad_sequence([torch.tensor([BOS, *row]) for row in french], batch_first=True)
-    real = {"encoder": torch.arange(ids.shape[1]) < lens[:, None],
-            "decoder": torch.arange(read.shape[1]) <= torch.tensor([len(row) for row in french])[:, None]}  # fmt: skip
-    passing: dict[str, Tensor] = {}
-    handles = []
-    for part in SUBLAYERS:
-        norm = model.get_submodule(f"{part}_norm")
-        handles.append(
-            norm.register_forward_pre_hook(
-                lambda _, given, part=part: passing.update({part: given[0]})
-            )
-        )
+    said = torch.tensor([len(row) for row in french])
+    real = {
+        "encoder": torch.arange(ids.shape[1]) < lens[:, None],
+        "decoder": torch.arange(read.shape[1]) <= said[:, None],
+    }
+    with record_activations(model) as added, inputs_of_sublayers(model) as passing:
+        model(ids, lens, read)
+    shares = {part: added[part].norm(dim=-1) / passing[part].norm(dim=-1) for part in SUBLAYERS}
+    for side, tokens in (("source", ids), ("target", read)):
+        embedding = model.get_submodule(f"{side}_embedding")
+        words = embedding(tokens) * math.sqrt(embedding.embedding_dim)
+        positions = model.positions(words) - words
+        shares[f"{side}_embedding.positions"] = positions.norm(dim=-1) / words.norm(dim=-1)
+
+    def side_of(part: str) -> str:
+        return "encoder" if part.startswith(("encoder", "source")) else "decoder"
+
+    return {part: share[real[side_of(part)]].mean().item() for part, share in shares.items()}
+
+
+@contextlib.contextmanager
+def inputs_of_sublayers(model: Transformer) -> Iterator[dict[str, Tensor]]:
+    """What each sublayer's norm is given while the block runs, by the name of the sublayer."""
+    inputs: dict[str, Tensor] = {}
+
+    def keep(part: str, _: nn.Module, given: tuple[Tensor, ...]) -> None:
+        inputs[part] = given[0]
+
+    handles = [
+        model.get_submodule(f"{part}_norm").register_forward_pre_hook(partial(keep, part))
+        for part in SUBLAYERS
+    ]
     try:
-        with record_activations(model) as added:
-            model(ids, lens, read)
+        yield inputs
     finally:
         for handle in handles:
             handle.remove()
-    sizes = {part: (added[part], passing[part]) for part in SUBLAYERS}
-    for side, embedding, tokens in (
-        ("source", model.source_embedding, ids),
-        ("target", model.target_embedding, read),
-    ):
-        words = embedding(tokens) * math.sqrt(embedding.embedding_dim)
-        sizes[f"{side}_embedding.positions"] = model.positions(words) - words, words
-    shares = {part: f.norm(dim=-1) / x.norm(dim=-1) for part, (f, x) in sizes.items()}
-    sides = {
-        part: "encoder" if part.startswith(("encoder", "source")) else "decoder" for part in shares
-    }
-    return {part: share[real[sides[part]]].mean().item() for part, share in shares.items()}
 
 
 def worth_of(
@@ -212,6 +220,6 @@ def worth_of(
 
 @cache
 def worth(count: int = 200) -> pd.DataFrame:
-    """The same of the stored translator, on test sentences."""
+    """`worth_of` the stored translator, on test sentences."""
     sentences, references = zip(*held_out_pairs(count), strict=True)
     return worth_of(translator(), *batch_of(sentences), references, words_of)

@@ -168,7 +168,7 @@ def error_rate(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> float:
 
 
 def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:
-    """How much each probability falls if the cross-attention may not look at one of the source words.
+    """Fall of each probability if the cross-attention may not look at one of the source words.
 
     Args:
         model: its cross-attentions, of all layers, may not look.
@@ -211,7 +211,7 @@ def pair_of(line: str, model: Transformer, world: SmallWorld) -> Pair:
 OTHER_GENDER = {"le": "la", "un": "une", "mon": "ma", "ton": "ta", "son": "sa"}
 OTHER_GENDER |= {feminine: masculine for masculine, feminine in OTHER_GENDER.items()}
 ADJECTIVES = {"old", "new", "small", "big", "pretty", "young", "good"}
-"""They stand before a noun in French, too."""
+"""Adjectives that stand before a noun in French, too."""
 ROADS = {
     "nothing": (False, "none"),
     "head 0.1": (False, "head"),
@@ -247,32 +247,39 @@ def article_roads(
     "head 0.1" is, whatever its number, the encoder head that looks most from an article to its noun.
     """
     batch, french = batch_of(pairs, vocabularies), vocabularies[1]
-    i, t, s = (torch.tensor(column) for column in zip(*articles(pairs), strict=True))
-    words = [pairs[row].target[place] for row, place in zip(i.tolist(), t.tolist(), strict=True)]
-    right = torch.tensor(french.encode(words))
-    wrong = torch.tensor(french.encode([OTHER_GENDER[word] for word in words]))
+    rows, target, source = (torch.tensor(column) for column in zip(*articles(pairs), strict=True))
+    words = [pairs[i].target[t] for i, t in zip(rows.tolist(), target.tolist(), strict=True)]
+    right = torch.tensor(french.encode(words))[:, None]
+    wrong = torch.tensor(french.encode([OTHER_GENDER[word] for word in words]))[:, None]
     with record_attention(model.eval()) as maps:
         model(batch.source, batch.source_lens, batch.target_in)
-    names = [name for name in maps if name.startswith("encoder")]
-    looks = torch.stack([maps[name][i, :, s, s + 1].mean(dim=0) for name in names])
+    encoder = [name for name in maps if name.startswith("encoder")]
+    looks = torch.stack([maps[name][rows, :, source, source + 1].mean(dim=0) for name in encoder])
     layer, head = divmod(int(looks.argmax()), looks.shape[1])
+    ablated: dict[str, list[tuple[str, int | None]]] = {
+        "none": [],
+        "head": [(encoder[layer], head)],
+        "all": [(name, None) for name in encoder],
+    }
 
-    def share(noun: bool, heads: str) -> float:
-        is_right = torch.zeros(len(i), dtype=torch.bool)
-        for key in range(int(s.max()) + 2) if noun else [None]:
-            with intervene(model) as acts:
-                if key is not None:
-                    acts.knock_out("cross_attention", keys=key)
-                for name in names if heads == "all" else []:
-                    acts.ablate(name)
-                if heads == "head":
-                    acts.ablate(names[layer], heads=head)
-                logits = model(batch.source, batch.source_lens, batch.target_in)[i, t]
-            likelier = (logits.gather(1, right[:, None]) > logits.gather(1, wrong[:, None]))[:, 0]
-            is_right = torch.where(s + 1 == key, likelier, is_right) if noun else likelier
-        return is_right.float().mean().item()
+    def is_right(heads: str, noun: int | None = None) -> Tensor:
+        """(articles,): with some heads ablated, and no French word allowed to look at one place."""
+        with intervene(model) as acts:
+            if noun is not None:
+                acts.knock_out("cross_attention", keys=noun)
+            for name, number in ablated[heads]:
+                acts.ablate(name, heads=number)
+            logits = model(batch.source, batch.source_lens, batch.target_in)[rows, target]
+        return (logits.gather(1, right) > logits.gather(1, wrong))[:, 0]
 
-    return {name: share(*taken) for name, taken in ROADS.items()}
+    def share(without_noun: bool, heads: str) -> float:
+        if not without_noun:
+            return is_right(heads).float().mean().item()
+        by_place = torch.stack([is_right(heads, place) for place in range(int(source.max()) + 2)])
+        own = by_place[source + 1, torch.arange(len(source))]  # without a look at its own noun
+        return own.float().mean().item()
+
+    return {name: share(*forbidden) for name, forbidden in ROADS.items()}
 
 
 # The recipe of the stored translator, once more: what it was before it was trained, and early in its training

@@ -111,7 +111,7 @@ def vocabularies_of(train: Sequence[Pair], tokens: str) -> Vocabularies:
 
 
 def new_transformer(vocabularies: Vocabularies, seed: int) -> Transformer:
-    """A French word is read and said by one vector: the output layer has the embedding's weights."""
+    """An untrained Transformer whose output layer has the weights of the French embedding."""
     seed_everything(seed)
     model = Transformer(*map(len, vocabularies), **SHAPE)
     model.output.weight = model.target_embedding.weight
@@ -119,7 +119,7 @@ def new_transformer(vocabularies: Vocabularies, seed: int) -> Transformer:
 
 
 def forbid_unknown(model: Transformer) -> None:
-    """From now on the model never says `<unk>`: a translation with a hole in it helps nobody."""
+    """Take `<unk>` from what the model may say: a translation with a hole in it helps nobody."""
     with torch.no_grad():
         model.output.bias[UNK] = -torch.inf
 

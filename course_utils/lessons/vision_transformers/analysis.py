@@ -33,7 +33,7 @@ def trained(kind: type[Network]) -> list[Network]:
 
 
 def attention_rollout(maps: list[Tensor]) -> Tensor:
-    """How much of each input token reaches each output token, through all layers and residuals.
+    """Share of each input token in each output token, through all layers and residuals.
 
         rollout = R_L ⋯ R₂ R₁,   R_ℓ = (mean of the heads' maps of layer ℓ + identity) / 2
 

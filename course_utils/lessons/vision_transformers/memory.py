@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from course_utils.data.images import ImageSet, scaled
 
 ROWS = 4
-"""Of cards on a board, and columns."""
+"""Rows of cards on a board, and columns."""
 
 CARDS = ROWS * ROWS
 CARD = 14

@@ -152,14 +152,7 @@ def rival(name: str, seed: int) -> torch.nn.Module:
 )
 def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
     """Five epochs at four rates, for the chapter's ViT and for networks without attention."""
-    images, validation, test = parts()
-    torch.manual_seed(seed)
-    model = chapter.ViT() if name == "ViT" else rival(name, seed)
-    batches = chapter.passes(images, seed)
-    chapter.train(model, batches, LONGER * math.ceil(len(images) / BATCH), rate)
-    return {
-        "result": {"validation": share_right(model, validation), "test": share_right(model, test)}
-    }
+    return _trained_rival(chapter, name, epochs=LONGER, rate=rate, seed=seed)
 
 
 @stored(
@@ -170,6 +163,11 @@ def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
 )
 def rivals_later(chapter, *, name: str, epochs: int, rate: float, seed: int) -> dict:
     """Fifteen epochs at three rates, for the chapter's ViT with and without attention."""
+    return _trained_rival(chapter, name, epochs=epochs, rate=rate, seed=seed)
+
+
+def _trained_rival(chapter, name: str, *, epochs: int, rate: float, seed: int) -> dict:
+    """Shares of right pictures of the chapter's ViT, or of a `rival`, after some epochs of the chapter's training."""
     images, validation, test = parts()
     torch.manual_seed(seed)
     model = chapter.ViT() if name == "ViT" else rival(name, seed)

@@ -16,7 +16,7 @@ from course_utils.models.vision import ViT
 from course_utils.runtime import evaluating
 
 SIZE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 2, "dropout": 0.0}
-"""Of the chapter's ViT; patches of 7 × 7 and images of 28 × 28 are `ViT`'s own defaults."""
+"""Sizes of the chapter's ViT; patches of 7 × 7 and images of 28 × 28 are `ViT`'s own defaults."""
 
 BATCH, RATE, DECAY, WARMUP = 64, 3e-3, 0.05, 0.1
 
@@ -159,6 +159,6 @@ def predict_classes(model: nn.Module, batches) -> tuple[Tensor, Tensor]:
 
 
 def confusion_matrix(predicted: Tensor, true: Tensor, num_classes: int) -> Tensor:
-    """How often each true class (row) was taken for each class (column): counts, int64."""
+    """Counts, int64: images of each true class (row) that were taken for each class (column)."""
     cells = true * num_classes + predicted
     return torch.bincount(cells, minlength=num_classes**2).view(num_classes, num_classes)
