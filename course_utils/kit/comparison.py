@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def grid(
     cases: Sequence[Mapping], rates: Sequence[float] = (), seeds: Sequence[int] = ()
 ) -> tuple[dict[str, Any], ...]:
-    """Each case at each rate with each seed; without rates or seeds, as it stands."""
+    """All combinations of cases, rates and seeds, as configurations; no rates or no seeds leave that key out."""
     each_rate = [{"rate": rate} for rate in rates] or [{}]
     each_seed = [{"seed": seed} for seed in seeds] or [{}]
     return tuple({**case, **r, **s} for case, r, s in product(cases, each_rate, each_seed))

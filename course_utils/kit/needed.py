@@ -1,4 +1,4 @@
-"""Which statements of a file, or of a notebook, some of its names depend on: to run these and no others."""
+"""Dependencies within one file or notebook: the top-level statements that some of its names need."""
 
 import ast
 import symtable
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def needed(path: Path, names: Sequence[str]) -> ast.Module:
-    """The top-level statements of a file that these names depend on, in their order, as a program.
+    """A program of the top-level statements of a file that these names depend on, in their order.
 
     Raises:
         ValueError: the file does not bind one of these names.
@@ -20,7 +20,7 @@ def needed(path: Path, names: Sequence[str]) -> ast.Module:
 
 
 def dependencies(statements: Sequence[ast.stmt], names: Iterable[str]) -> list[int]:
-    """The places of those statements, one after the other in a file or in a notebook, that these names depend on."""
+    """The indices of the statements that these names depend on, in order."""
     binding = _binding(statements)
     pending, chosen = list(names), set[int]()
     while pending:
@@ -31,7 +31,7 @@ def dependencies(statements: Sequence[ast.stmt], names: Iterable[str]) -> list[i
 
 
 def _binding(statements: Sequence[ast.stmt]) -> dict[str, list[int]]:
-    """For each name the statements that bind it, or change what it is bound to."""
+    """The indices of the statements that bind a name or change the object bound to it, by name."""
     binding: dict[str, list[int]] = {}
     imported = {name for statement in statements for name in _imported(statement)}
     for index, statement in enumerate(statements):
@@ -44,7 +44,7 @@ def _binding(statements: Sequence[ast.stmt]) -> dict[str, list[int]]:
 
 
 def _read(statement: ast.stmt) -> set[str]:
-    """The names of its module that a statement reads, or the functions that it defines."""
+    """The global names that a statement reads, inside the functions that it defines, too."""
 
     def read(table: symtable.SymbolTable) -> Iterator[str]:
         top = table.get_type() == "module"

@@ -1,10 +1,10 @@
-"""A stored run made again, and compared number by number with what is stored.
+"""Repetition of a stored run, and its comparison with the stored numbers.
 
-With the processor and the threads that made a run, all its numbers have to be the same, bit for bit. Another processor
-adds in another order, and a training amplifies the last digit within some hundred steps, so there its result counts as
-the same if it is as good as that of another seed: within the range of the stored runs that differ in the seed alone,
-widened by a tenth and by 0.05. (Each seed's run would otherwise fail by chance.) Curves and examples are then compared
-by their names and number only. Times are never compared.
+On the processor that made a run, with as many threads, all numbers have to be the same, bit for bit. Another processor
+adds in another order, and a training amplifies a difference of the last digit within some hundred steps. There a
+result may be that of another seed: it has to lie in the range of the stored runs that differ in the seed alone, widened
+by a tenth of its larger end and by 0.05. Curves and examples are then compared by name and number only. Times are never
+compared.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 from course_utils.data.registry import DataUnavailable
 from course_utils.kit.live.stored import models_in_a_copy
-from course_utils.kit.runs import Runs, declared, read
+from course_utils.kit.runs import RunFunction, declared, read
 from course_utils.kit.stored_run import StoredRun, config_key
 
 RELATIVE, ABSOLUTE = 0.1, 0.05
@@ -26,15 +26,15 @@ RELATIVE, ABSOLUTE = 0.1, 0.05
 
 @dataclass(frozen=True)
 class Repeat:
-    """The outcome of making a stored run again.
+    """The outcome of a repetition.
 
     Attributes:
-        run: as it is stored.
-        seconds: how long it took now.
-        exact: whether processor and threads are those that made it, so that each bit counts.
-        differences: each number that is another one, with both values.
-        far: those among them that are no result of another seed either.
-        unavailable: why it could not be made: a file that has to be downloaded.
+        run: the stored run.
+        seconds: the time that the repetition took.
+        exact: whether processor and threads are those of the stored run, so that the numbers have to be equal.
+        differences: a line for each number that differs, with both values.
+        far: a line for each result that another seed does not explain.
+        unavailable: why the run could not be repeated: a file that has to be downloaded.
     """
 
     run: StoredRun
@@ -46,7 +46,7 @@ class Repeat:
 
     @property
     def same(self) -> bool:
-        """Whether it came out as stored: bit for bit, or as well as another seed on another processor."""
+        """Whether the numbers are equal or, on another processor, as close as those of another seed."""
         return not (self.unavailable or (self.differences if self.exact else self.far))
 
     def __repr__(self) -> str:
@@ -61,32 +61,32 @@ class Repeat:
         return f"{head}{len(self.differences)} other numbers{where}, {close}{''.join(shown)}"
 
 
-def cheapest(slug: str) -> list[tuple[Runs, StoredRun]]:
+def cheapest(slug: str) -> list[tuple[RunFunction, StoredRun]]:
     """For each run function of a lesson that needs no GPU, its stored case that took the shortest time."""
     stored = read(slug)
     found = []
-    for runs in declared(slug).values():
-        known = [run for run in stored if run.name == runs.name]
-        if known and not runs.minutes:
-            found.append((runs, min(known, key=lambda run: run.seconds)))
+    for function in declared(slug).values():
+        known = [run for run in stored if run.name == function.name]
+        if known and not function.minutes:
+            found.append((function, min(known, key=lambda run: run.seconds)))
     return found
 
 
-def repeat(runs: Runs, run: StoredRun) -> Repeat:
-    """Make one stored run again and compare it. Nothing that is stored changes."""
+def repeat(function: RunFunction, run: StoredRun) -> Repeat:
+    """Repeat one stored run and compare. Models that it saves go into a temporary copy; nothing stored changes."""
     with models_in_a_copy(), TemporaryDirectory() as folder:
         try:
-            again = runs.make(run.config, checkpoint=Path(folder) / "checkpoint.pt")
+            again = function.make(run.config, checkpoint=Path(folder) / "checkpoint.pt")
         except DataUnavailable as error:
             return Repeat(run, unavailable=str(error).splitlines()[0])
-    seeds = [other for other in read(runs.slug) if other.name == run.name]
+    seeds = [other for other in read(function.slug) if other.name == run.name]
     seeds = [other for other in seeds if _without_seed(other) == _without_seed(run)]
     return Repeat(
         run,
         again.seconds,
         (again.machine, again.threads) == (run.machine, run.threads),
-        list(differences(_as_stored(run, runs.times), _as_stored(again, runs.times))),
-        list(_far(run, again, seeds, runs.times)),
+        list(differences(_as_stored(run, function.times), _as_stored(again, function.times))),
+        list(_far(run, again, seeds, function.times)),
     )
 
 
@@ -124,7 +124,7 @@ def _shape(run: StoredRun) -> dict[str, Any]:
 
 
 def _as_stored(run: StoredRun, times: Sequence[str]) -> dict[str, Any]:
-    """Its numbers without times, as JSON gives them back."""
+    """Its numbers without times, after a round trip through JSON."""
     result, curves = (
         {name: value for name, value in part.items() if name not in times}
         for part in (run.result, run.curves)

@@ -1,9 +1,8 @@
-"""Runs that were made beforehand: other seeds, controls, baselines, trainings at full size.
+"""Stored runs: trainings and experiments that were made beforehand, and are shown from data/runs/<slug>.json.
 
-A chapter trains one network before the reader. What takes longer is stored in data/runs/<slug>.json, made by
-`make runs` (at full size: `make gpu`) from functions of the chapter or of the package, with its configuration, seed,
-curves, result, date, machine, threads and seconds. A lesson declares its runs in its `runs.py`, or in another
-of its modules:
+A chapter trains one network while the reader waits. Other seeds, controls, baselines and trainings at full size are
+made by `make runs` or, on a GPU, by `make gpu`, and stored as `StoredRun`s. A lesson declares the functions that give
+them in its `runs.py`, or in another of its modules:
 
     @stored(
         cases=[{"seed": seed} for seed in range(3)],
@@ -103,20 +102,20 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """A function to run for each of its cases, as `stored` declares it.
+class RunFunction:
+    """A function whose results are stored, with the cases for which it is called.
 
     Attributes:
-        function: it returns a dict with `result` (numbers by name) and, if it likes, `curves` and `examples`. If it
-            has an argument `checkpoint`, that is a file from which an interrupted run goes on. A model that the book
-            shows is saved by the function itself (`live.save_model`).
-        cases: the keyword arguments of each run; of a comparison, its sides.
+        function: returns a dict with `result` (numbers by name) and optionally `curves` and `examples`. An argument
+            `checkpoint`, if it has one, is a file from which an interrupted run goes on. A model that the book shows
+            is saved by the function itself (`live.save_model`).
+        cases: the keyword arguments of each call.
         chapter: names that the chapter defines; the function's first argument has them as attributes.
         version: a number to raise when the function, or what it calls, is changed so that its results change.
-        times: names of results and curves that are times, so that no two runs agree in them.
-        minutes: a run takes about so many on a GPU, and is made there alone, by `make gpu`; 0 for those of `make runs`.
-        quick: of such a run the arguments that make it small, so that the tests can try it on a CPU.
-        digits: to which the numbers of its result are rounded.
+        times: names of results and curves that are measured times, which `kit.repeat` does not compare.
+        minutes: how long a call takes on a GPU, for a function of `make gpu`; 0 for one of `make runs`.
+        quick: arguments that make such a call small, so that the tests can try it on a CPU.
+        digits: to which the numbers of the result are rounded.
     """
 
     function: Callable[..., Mapping]
@@ -139,7 +138,7 @@ class Runs:
         return self.function.__module__.split(".")[-2]
 
     def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
-        """Run one case; what it gives is not stored yet."""
+        """Call the function for one case. The returned run is not stored yet; `write` stores it."""
         import torch  # slow to import, and nobody needs it to read what is stored
 
         first = [definitions(source(self.slug), *self.chapter)] if self.chapter else []
@@ -168,33 +167,33 @@ def stored(
     rates: Sequence[float] = (),
     seeds: Sequence[int] = (),
     **settings: Any,
-) -> Callable[[Callable[..., Mapping]], Runs]:
+) -> Callable[[Callable[..., Mapping]], RunFunction]:
     """Declare the runs of a function, in a module of a lesson.
 
     Args:
-        cases: as in `Runs`.
+        cases: as in `RunFunction`.
         rates, seeds: each case is run at each `rate` with each `seed`; a comparison takes three of both or more.
-        settings: the other attributes of `Runs`.
+        settings: the other attributes of `RunFunction`.
     """
-    return partial(Runs, cases=grid(cases, rates, seeds), **settings)
+    return partial(RunFunction, cases=grid(cases, rates, seeds), **settings)
 
 
-def declared(slug: str) -> dict[str, Runs]:
-    """What the modules of a lesson declare with `stored`, by name: its `runs.py` first, then the others."""
+def declared(slug: str) -> dict[str, RunFunction]:
+    """The run functions that the modules of a lesson declare, by name: those of its `runs.py`, then the others."""
     modules = sorted(
-        (path.stem for path in (LESSONS / slug).glob("*.py") if path.stem.isidentifier()),
+        (path.stem for path in (LESSONS / slug).glob("*.py") if path.stem != "__init__"),
         key=lambda name: (name != "runs", name),
     )
     found = {}
     for name in (f"course_utils.lessons.{slug}.{module}" for module in modules):
         for value in vars(import_module(name)).values():
-            if isinstance(value, Runs) and value.function.__module__ == name:
+            if isinstance(value, RunFunction) and value.function.__module__ == name:
                 found[value.name] = value
     return found
 
 
 def definitions(path: Path, *names: str) -> types.SimpleNamespace:
-    """What a chapter's source binds to these names; the statements that they need run, and no others.
+    """The values of these names in a chapter's source. Only the statements that they depend on are executed.
 
     Raises:
         ValueError: the chapter binds no such name.
@@ -221,14 +220,15 @@ def source(slug: str, root: Path = ROOT) -> Path:
 # Making -----------------------------------------------------------------------------------------
 
 
-def to_make(slug: str, *, gpu: bool = False) -> list[tuple[Runs, dict]]:
+def to_make(slug: str, *, gpu: bool = False) -> list[tuple[RunFunction, dict]]:
     """The declared cases of a lesson that are not stored in this version; either those for a GPU, or all others."""
     there = {(*run.key, run.version) for run in read(slug)}
     return [
-        (runs, case)
-        for runs in declared(slug).values()
-        for case in runs.cases
-        if bool(runs.minutes) is gpu and (runs.name, config_key(case), runs.version) not in there
+        (function, case)
+        for function in declared(slug).values()
+        for case in function.cases
+        if bool(function.minutes) is gpu
+        and (function.name, config_key(case), function.version) not in there
     ]
 
 
@@ -238,10 +238,10 @@ def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) ->
     Stopped and started again, it goes on where it was: with the next run, or in the middle of one that
     keeps a checkpoint.
     """
-    for runs, case in to_make(slug, gpu=gpu):
+    for function, case in to_make(slug, gpu=gpu):
         of_case = hashlib.sha256(config_key(case).encode()).hexdigest()[:8]
-        place = CHECKPOINTS / slug / f"{runs.name}-{runs.version}-{of_case}.pt"
-        run = runs.make(case, checkpoint=place)
+        place = CHECKPOINTS / slug / f"{function.name}-{function.version}-{of_case}.pt"
+        run = function.make(case, checkpoint=place)
         write(slug, run)
         place.unlink(missing_ok=True)
         say(f"{case}: {run}")

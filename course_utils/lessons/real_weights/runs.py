@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from course_utils.interventions import intervene, record_activations
-from course_utils.kit.runs import Runs, stored
+from course_utils.kit.runs import RunFunction, stored
 from course_utils.lessons.real_weights import experiments
 from course_utils.lessons.real_weights.experiments import CAPITALS, COUNTRIES
 from course_utils.lessons.real_weights.smollm import (
@@ -432,7 +432,7 @@ def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
 # What the page itself computes --------------------------------------------------------------------
 
 
-def of_page(name: str, cases: Sequence[dict]) -> Runs:
+def of_page(name: str, cases: Sequence[dict]) -> RunFunction:
     """The runs of a function that the chapter defines, `name`(lm, …); `known` shows what it gave."""
 
     def run(chapter: SimpleNamespace, **case: Any) -> dict[str, Any]:
@@ -443,7 +443,7 @@ def of_page(name: str, cases: Sequence[dict]) -> Runs:
     return stored(cases=cases, chapter=[name])(run)
 
 
-def of_lesson(experiment: Callable, cases: Sequence[dict]) -> Runs:
+def of_lesson(experiment: Callable, cases: Sequence[dict]) -> RunFunction:
     """The runs of a function of `experiments`."""
 
     def run(**case: Any) -> dict[str, Any]:
