@@ -28,7 +28,11 @@ function connect(form, moved) {
   return {
     image: () => form.querySelector(".cu-stage img"),
     positions: () => groups.map(position),
-    fits: (positions) => groups.length === positions.length && groups.every(({ dataset }, i) => Number.isInteger(positions[i]) && positions[i] >= 0 && positions[i] < Number(dataset.count)),
+    fits(positions) {
+      const isPlace = (at, count) => Number.isInteger(at) && at >= 0 && at < count;
+      return groups.length === positions.length &&
+        groups.every(({ dataset }, i) => isPlace(positions[i], Number(dataset.count)));
+    },
     index: (positions) => groups.reduce((index, group, i) => index * group.dataset.count + positions[i], 0),
     move(positions) {
       groups.forEach((group, i) => {

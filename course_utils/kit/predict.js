@@ -50,7 +50,8 @@ function answersBelow(cell) {
   const first = parts.findIndex(isResult);
   return parts.filter((part, i) => i >= first || part.matches(".cu-claim"));
 }
-const isResult = (part) => part.matches(".jp-CodeCell, table, .pst-scrollable-table-container") || Boolean(part.querySelector(".cell_output"));
+const isResult = (part) =>
+  part.matches(".jp-CodeCell, table, .pst-scrollable-table-container") || Boolean(part.querySelector(".cell_output"));
 
 // The one of these to which the address leads: to its model or explorer in some state, or, from the search, to its section.
 function askedFor(parts) {
@@ -87,7 +88,9 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
   }
   const growth = new MutationObserver(veil);
   const stop = () => growth.disconnect();
-  const notice = Object.assign(document.createElement("p"), { className: "cu-opened", textContent: "Your link leads here, so this is open, although the question above it still waits for your guess." });
+  const notice = document.createElement("p");
+  notice.className = "cu-opened";
+  notice.textContent = "Your link leads here, so this is open, although the question above it still waits for your guess.";
   function lift() {
     stop();
     notice.remove();
@@ -142,11 +145,13 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
     form.requestSubmit();
   });
   const before = remembered();
-  if (before !== null && (before === "shown" || field || task.reasons[before] !== undefined)) judge(before === "shown" ? null : before);
+  const isKnown = before !== null && (before === "shown" || field || task.reasons[before] !== undefined);
+  if (isKnown) judge(before === "shown" ? null : before);
   if (form.dataset.state || !cell) continue;
   veil();
   growth.observe(cell.parentElement, { childList: true, subtree: true });
-  for (const event of ["keydown", "pointerdown"]) addEventListener(event, stop, { capture: true, once: true }); // what a reader of Lab adds is hers
+  // What a reader of Lab adds is hers.
+  for (const event of ["keydown", "pointerdown"]) addEventListener(event, stop, { capture: true, once: true });
   addEventListener("load", veil);
   for (const event of ["load", "hashchange"]) addEventListener(event, follow);
 }

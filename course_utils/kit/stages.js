@@ -1,8 +1,10 @@
-// A picture in stages: slider, buttons, arrow keys and swipes go from one drawing to the next; what has the same name in both travels.
+// A picture in stages: slider, buttons, arrow keys and swipes go from one drawing to the next; what has the same name in
+// both travels.
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-// An image becomes a part of the page, so that its cells can travel and its colors follow the page. The book has done so already.
+// An image becomes a part of the page, so that its cells can travel and its colors follow the page. The book has done so
+// already.
 function inline(figure) {
   const image = figure.querySelector("img");
   if (!image) return;
@@ -15,19 +17,23 @@ function inline(figure) {
 }
 
 // Where each named part of a stage stands: [x, y] of a text, [x, y, width, height] of a cell or bar.
-const places = (figure) => new Map([...figure.querySelectorAll("[data-name]")].map(({ dataset }) => [dataset.name, dataset.box.split(" ").map(Number)]));
+const boxOf = ({ dataset }) => dataset.box?.split(" ").map(Number);
+const places = (figure) =>
+  new Map([...figure.querySelectorAll("[data-name]")].map((part) => [part.dataset.name, boxOf(part)]));
 
 function travel(figure, before) {
   for (const part of figure.querySelector("svg").children) {
     const old = before.get(part.dataset.name);
-    const now = part.dataset.box?.split(" ").map(Number);
+    const now = boxOf(part);
     if (!old || old.length !== now.length) {
-      part.animate([{ opacity: 0 }, { opacity: 0, offset: 0.45 }, { opacity: 1 }], { duration: 800, easing: "ease-out" });
+      const appears = [{ opacity: 0 }, { opacity: 0, offset: 0.45 }, { opacity: 1 }];
+      part.animate(appears, { duration: 800, easing: "ease-out" });
       continue;
     }
     const [x, y, width = 1, height = 1] = now, [u, v, w = 1, h = 1] = old;
     const [across, down] = [width ? w / width : 1, height ? h / height : 1];
-    part.animate([{ transform: `translate(${u - x * across}px, ${v - y * down}px) scale(${across}, ${down})` }, { transform: "none" }], { duration: 600, easing: "ease-in-out" });
+    const start = `translate(${u - x * across}px, ${v - y * down}px) scale(${across}, ${down})`;
+    part.animate([{ transform: start }, { transform: "none" }], { duration: 600, easing: "ease-in-out" });
   }
 }
 
@@ -37,14 +43,18 @@ function save(figure, name) {
   const [width, height] = svg.getAttribute("viewBox").split(" ").slice(2).map(Number);
   const originals = [svg, ...svg.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((part, i) => {
-    for (const look of ["fill", "stroke"]) if (part.getAttribute(look)?.includes("var(")) part.setAttribute(look, getComputedStyle(originals[i])[look]);
+    for (const look of ["fill", "stroke"]) {
+      if (part.getAttribute(look)?.includes("var(")) part.setAttribute(look, getComputedStyle(originals[i])[look]);
+    }
   });
   copy.setAttribute("width", 2 * width);
   copy.setAttribute("height", 2 * height);
   const ground = document.createElementNS(copy.namespaceURI, "rect");
-  for (const [key, value] of Object.entries({ width, height, fill: getComputedStyle(figure).backgroundColor })) ground.setAttribute(key, value);
+  const look = { width, height, fill: getComputedStyle(figure).backgroundColor };
+  for (const [key, value] of Object.entries(look)) ground.setAttribute(key, value);
   copy.prepend(ground);
-  const link = Object.assign(document.createElement("a"), { download: name, href: URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" })) });
+  const file = new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+  const link = Object.assign(document.createElement("a"), { download: name, href: URL.createObjectURL(file) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
@@ -55,9 +65,11 @@ function start(section) {
   const title = (place) => figures[place].querySelector(".title b").textContent;
   const bar = document.createElement("div");
   bar.className = "bar";
-  bar.innerHTML = `<button type="button" data-go="-1" aria-label="Previous stage">‹</button><button type="button" data-go="1" aria-label="Next stage">›</button>
+  bar.innerHTML = `<button type="button" data-go="-1" aria-label="Previous stage">‹</button>\
+<button type="button" data-go="1" aria-label="Next stage">›</button>
 <label><input type="range" min="1" max="${figures.length}" value="1" aria-label="Stage"><output></output></label>
-<button type="button" data-do="all" aria-pressed="false">All stages</button><button type="button" data-do="save">Save as SVG</button><span role="status"></span>`;
+<button type="button" data-do="all" aria-pressed="false">All stages</button>\
+<button type="button" data-do="save">Save as SVG</button><span role="status"></span>`;
   section.append(bar);
   const slider = bar.querySelector("input"), whole = bar.querySelector("[data-do=all]");
   let now = 0;
@@ -111,11 +123,19 @@ function start(section) {
   section.addEventListener("touchstart", ({ touches: [touch] }) => { from = touch; }, { passive: true });
   section.addEventListener("touchend", ({ changedTouches: [touch], target }) => {
     const [across, down] = [touch.clientX - from.clientX, touch.clientY - from.clientY].map(Math.round);
-    if (target.closest("figure") && !section.classList.contains("all") && Math.abs(across) > Math.max(45, 1.5 * Math.abs(down))) go(now + (across < 0 ? 1 : -1));
+    const isSwipe = Math.abs(across) > Math.max(45, 1.5 * Math.abs(down));
+    if (!isSwipe || !target.closest("figure") || section.classList.contains("all")) return;
+    go(now + (across < 0 ? 1 : -1));
   });
-  for (const control of section.querySelectorAll("button, input, summary")) control.dataset.lmSuppressShortcuts = "true"; // its keys are not for Lab
+  // The keys of its controls are not for Lab.
+  for (const control of section.querySelectorAll("button, input, summary")) control.dataset.lmSuppressShortcuts = "true";
   const asked = () => Number(location.hash.match(`^#${name}-(\\d+)$`)?.[1] ?? 0);
-  addEventListener("hashchange", () => { if (asked()) { all(false); show(asked() - 1, true); section.scrollIntoView({ block: "start" }); } });
+  addEventListener("hashchange", () => {
+    if (!asked()) return;
+    all(false);
+    show(asked() - 1, true);
+    section.scrollIntoView({ block: "start" });
+  });
   show(asked() - 1, true);
   if (asked()) section.scrollIntoView({ block: "start" });
 }

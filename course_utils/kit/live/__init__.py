@@ -1,9 +1,16 @@
-"""Live models: trained networks that the course brings along, small enough to answer at once.
+"""Live models: trained networks that the course brings along, small enough to answer at once in a reader's browser.
 
-`stored` keeps them in data/models and makes a script of one, a bundle. `engine.js` and `models.js` compute with it in a
-page. `widgets` says how each widget is called, `cu.live.translator()`, and the script of its name asks and shows:
-`parts.js` is what it is drawn with, `form.js` follows what a reader does, and `closer.js`, `lines.js` and `text.js` are
-what several models of language share. `widget` is what all have in common, in a notebook and in a page.
+`stored` keeps them in data/models and makes a script of one, a bundle. `widget` is what all live widgets have in
+common, and `widgets` has a function for each kind of them, `cu.live.translator()`. The rest is JavaScript:
+
+    engine.js, models.js   networks without a library, with PyTorch's names for the weights
+    learning.js            a GPT that is trained in the page
+    parts.js, grid.js      controls, maps, tables, plots
+    form.js                a form: what a reader does, and its state in an address
+    text.js, lines.js      tokens, and the lines between words
+    closer.js              how a number was computed, tours, checkpoints
+    widgets/<kind>.js      one widget: `state`, `html` and `mount`
+    boot.js                loads a widget of the book when a reader comes near
 """
 
 from course_utils.kit.live.stored import (

@@ -1,12 +1,12 @@
-"""Trained networks in files, and as the bundles that a page loads.
+"""Stored models: trained networks in files, and the bundles that a page loads of them.
 
-`make runs` trains one with its chapter's own class and saves it in data/models/<name>.npz: the tensors of its
-state_dict in half precision or fewer bits, its configuration, and its vocabularies. They load into the reader's
-class, too. What a page tells of it, its examples and scores, stands beside it in <name>.json.
+A stored model is data/models/<name>.npz: the tensors of a state_dict in half precision or fewer bits, the configuration
+of its class, and its vocabularies. `make runs` trains it with its chapter's own class, and it loads into the reader's
+class as well. Its card, <name>.json, holds what a page tells of it: examples, scores, answers.
 
-A bundle is both as plain data: a page loads it by a script tag, and `engine.js` unpacks it. A matrix of some size is
-kept as whole numbers of 8 bits, or of 6, a letter each, with a scale for each row; all else in half precision. What a
-page computes with are these rounded weights; `restored` gives them to PyTorch.
+A bundle is a model and its card as JSON: a page loads it by a script tag, and `engine.js` unpacks it. Matrices of
+`LARGE` numbers or more are quantized to whole numbers of 8 or 6 bits with a scale for each row; other tensors are in
+half precision. A page computes with these rounded weights; `restored` gives them to PyTorch.
 """
 
 import base64
@@ -30,19 +30,19 @@ from course_utils.files import ROOT, atomic_write, is_first_process, locked
 
 MODELS = ROOT / "data" / "models"
 SCALES = ".scales"
-"""Behind a matrix's name, of what its rows are multiplied by."""
+"""The suffix of the array in a file that holds the scales of a quantized matrix, one for each row."""
 
 LARGE = 1024
-"""From so many numbers on a matrix is rounded: below, it would save too little."""
+"""The number of elements from which on a matrix is quantized; in a smaller one it would save too little."""
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-"""Those of base64, for the whole numbers from -31 on."""
+"""The letters of base64, which stand for the whole numbers from -31 to 32 in a matrix of 6 bits."""
 
 MAX_BYTES = 700_000
-"""Of one bundle, as a script."""
+"""The largest size of a bundle, as a script."""
 
 LATER_BYTES = {"everyday_fr": 4_000_000}
-"""Of one that a page loads when it has answered with another."""
+"""Larger limits, by name, for bundles that a page loads only after it has answered with a smaller model."""
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -55,10 +55,10 @@ class StoredModel:
     """A trained model as it is stored.
 
     Attributes:
-        config: the arguments that make its class, by name.
+        config: the arguments of its class, by name.
         state: its state_dict, in single precision.
         vocabularies: lists of tokens by name, such as "source" and "target".
-        bits: of a number of its large matrices; 16, unless it is stored with fewer.
+        bits: how many bits a number of its large matrices has; 16 where they are not quantized.
     """
 
     config: dict
@@ -76,15 +76,15 @@ def save_model(
     bits: int = 16,
     folder: Path | None = None,
 ) -> Path:
-    """Store a trained model under a name; give the file.
+    """The path of the file in which a trained model is stored under a name.
 
     Args:
-        name: of the file, without its ending.
-        model: its parameters and buffers are stored in half precision, each once, whatever names it has.
-        config: the arguments that make the model's class; what JSON can hold.
-        vocabularies: tokens in the order of their ids, by name.
-        bits: with 8 or 6, large matrices are rounded to whole numbers of so many bits, with a scale for each row.
-        folder: data/models, unless another is given.
+        name: the name of the file, without its ending.
+        model: the network; a tensor that has several names in its state_dict is stored once.
+        config: the arguments of the model's class, as JSON can hold them.
+        vocabularies: lists of tokens in the order of their ids, by name.
+        bits: 8 or 6 quantizes large matrices to so many bits, with a scale for each row; 16 does not.
+        folder: where the file goes; data/models by default.
 
     Raises:
         ValueError: a tensor does not fit half precision.
@@ -116,10 +116,10 @@ def save_model(
 
 
 def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
-    """A stored model by its name; `Class(**stored.config).load_state_dict(stored.state)` revives it.
+    """The stored model of a name; `Class(**stored.config).load_state_dict(stored.state)` loads it into its class.
 
     Raises:
-        ValueError: there is no model of this name; those that exist are named.
+        ValueError: no model has this name; the message lists those that exist.
     """
     path = (folder or MODELS) / f"{name}.npz"
     if not path.is_file():
@@ -139,11 +139,11 @@ def load_model(name: str, *, folder: Path | None = None) -> StoredModel:
 
 
 def write_card(name: str, **facts: object) -> None:
-    """Write facts of a stored model onto its card, `<name>.json`, in place of those under the same keys.
+    """Write facts about a stored model onto its card, `<name>.json`, in place of those under the same keys.
 
     Args:
-        name: of the model.
-        facts: what JSON can hold: such as `examples`, `score`, `answers`.
+        name: the name of the model.
+        facts: values that JSON can hold, such as `examples`, `score`, `answers`.
     """
     path = MODELS / f"{name}.json"
     with locked(path), atomic_write(path) as part:
@@ -157,17 +157,17 @@ def write_card(name: str, **facts: object) -> None:
 
 
 def read_card(name: str) -> dict:
-    """The card of a stored model: what `write_card` has written of it."""
+    """The card of a stored model, as `write_card` has written it."""
     return json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def checkpoints_of(model: str, earlier: Sequence[int], result: Mapping[str, float]) -> list[dict]:
-    """A model at some steps of its training, for a slider: name, steps and held-out loss of each.
+    """The checkpoints of a model for a slider, from first to last: name, steps and held-out loss of each.
 
     Args:
-        model: the stored model; what it was after n steps is stored as `<model>_<n>`.
-        earlier: those numbers of steps.
-        result: of the run: "loss, <n>" for each, and "steps" and "loss" of the end.
+        model: the name of the trained model; its checkpoint after n steps is stored as `<model>_<n>`.
+        earlier: the numbers of steps of the checkpoints before the last.
+        result: the result of the run: "loss, <n>" for each checkpoint, and "steps" and "loss" of the last.
     """
     every = [(f"{model}_{steps}", steps, result[f"loss, {steps}"]) for steps in earlier]
     every.append((model, int(result["steps"]), result["loss"]))
@@ -204,15 +204,15 @@ def models_in_a_copy() -> Iterator[None]:
 
 
 def bundled() -> list[str]:
-    """What a page can load: the stored models that answer there, and what some have drawn beforehand."""
+    """The names of all bundles: of stored models that answer in a page, and of pictures that some drew beforehand."""
     return sorted(path.stem for path in MODELS.glob("*.json"))
 
 
 def packed(name: str) -> dict:
-    """A stored model as a page computes with it; `network_of` makes PyTorch's network of it.
+    """The weights of a stored model as a page computes with them; `network_of` makes PyTorch's network of them.
 
     Raises:
-        ValueError: there is no model of this name.
+        ValueError: no model has this name.
     """
     model = load_model(name)
     return pack(model.config, model.state, model.vocabularies, bits=min(model.bits, 8))
@@ -220,10 +220,10 @@ def packed(name: str) -> dict:
 
 @cache
 def bundle(name: str) -> dict:
-    """A stored model, packed, and its card; a card that has no model of its name is a bundle, too.
+    """The bundle of a name: the packed weights, if a model has this name, and its card.
 
     Raises:
-        ValueError: there is no card of this name.
+        ValueError: no card has this name.
     """
     if name not in (names := bundled()):
         raise ValueError(f"name={name!r} answers in no page yet; those that do: {', '.join(names)}")
@@ -232,7 +232,7 @@ def bundle(name: str) -> dict:
 
 
 def script(name: str, packed: Mapping) -> str:
-    """A bundle as a classic script, which a page may load from a file, too.
+    """A bundle as a classic script, because a page that is opened from a file cannot fetch JSON.
 
     Raises:
         ValueError: it has more than `MAX_BYTES`, or than `LATER_BYTES` allows.
@@ -252,15 +252,15 @@ def pack(
     *,
     bits: int = 8,
 ) -> dict:
-    """What JSON can hold: `config`, `vocabularies`, and under `tensors` each one by its name in the state_dict.
+    """A model as JSON can hold it: `config`, `vocabularies`, and `tensors` by their names in the state_dict.
 
-    Of a tensor that has several names, the others name the first.
+    A tensor that has several names stands under the first; the others refer to it.
 
     Args:
-        config: the arguments that make the model's class.
+        config: the arguments of the model's class.
         state: its state_dict, in single precision.
-        vocabularies: tokens in the order of their ids, by name.
-        bits: of a number of a large matrix: 8 or 6; with 16 all is in half precision.
+        vocabularies: lists of tokens in the order of their ids, by name.
+        bits: 8 or 6 quantizes large matrices to so many bits; with 16 every tensor is in half precision.
     """
     same = shared(state)
     tensors = {
@@ -272,7 +272,7 @@ def pack(
 
 
 def restored(packed: Mapping) -> dict[str, Tensor]:
-    """The state_dict that a page sees: the weights of a bundle, to the last bit."""
+    """The state_dict of a bundle, with the same rounded weights that a page computes with."""
     state: dict[str, Tensor] = {}
     for name, tensor in packed["tensors"].items():
         state[name] = state[tensor["same"]] if "same" in tensor else _unpacked(tensor)
@@ -280,14 +280,14 @@ def restored(packed: Mapping) -> dict[str, Tensor]:
 
 
 def network_of(kind: type[Network], packed: Mapping) -> Network:
-    """The network that a page sees, as PyTorch's, in eval mode; it is not trained further."""
+    """PyTorch's network with the weights of a bundle, in eval mode and without gradients."""
     network = kind(**packed["config"])
     network.load_state_dict(restored(packed))
     return network.eval().requires_grad_(False)
 
 
 def shared(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Name → the first name of the same tensor, of those that have several."""
+    """Name → first name, for each further name of a tensor that has several in a state_dict."""
     first: dict[tuple, str] = {}
     names = {
         name: first.setdefault((tensor.data_ptr(), tensor.shape), name)
@@ -297,7 +297,7 @@ def shared(state: Mapping[str, Tensor]) -> dict[str, str]:
 
 
 def bitmap(pixels: Tensor) -> str:
-    """The address of a picture that holds its own data: gray, (height, width) of uint8, the same bytes everywhere."""
+    """The data URI of a gray picture, (height, width) of uint8, as a bitmap: the same bytes on every machine."""
     height, width = pixels.shape
     palette = bytes(gray for level in range(256) for gray in (level, level, level, 0))
     start = 54 + len(palette)
@@ -308,12 +308,12 @@ def bitmap(pixels: Tensor) -> str:
 
 
 def is_rounded(tensor: Tensor, bits: int) -> bool:
-    """Whether it is kept as whole numbers of so many bits."""
+    """Whether a tensor is quantized when large matrices have so many bits."""
     return bits < 16 and tensor.ndim == 2 and tensor.numel() >= LARGE
 
 
 def rounded(matrix: Tensor, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers of so many bits, and the scale of each row: what they are multiplied by."""
+    """A matrix, (rows, columns), quantized to whole numbers of so many bits, and the scale of each row, (rows,)."""
     scales = matrix.abs().amax(dim=1) / (2 ** (bits - 1) - 1)
     steps = (matrix / scales.where(scales > 0, 1.0)[:, None]).round()
     return steps.numpy().astype("i1"), scales.numpy().astype("<f4")

@@ -1,9 +1,10 @@
-"""A live model or picture, written once, in JavaScript: `state(bundles, options)`, `html(state)`, `mount(form)`.
+"""A live widget in a notebook and in a page: its form in HTML, and the script that computes and draws in it.
 
-The reader's browser computes it, and a kernel runs none of its JavaScript: in Lab anywidget hands the script over, and
-where there are no widgets an output carries it along. A committed notebook and a page of the book also hold the first
-state as HTML, for print and for browsers without scripts; `course_utils.studio.first_states` writes it. All that a
-reader chooses stands in named controls of the form, so an address can hold it.
+The script is JavaScript, written once: `state(bundles, options)`, `html(state)` and `mount(form)`. A reader's browser
+runs it, and no kernel. JupyterLab is given it as a widget of anywidget; an output carries it along where there are no
+widgets; a page of the book loads it. A committed notebook holds the first state as HTML, for print and for browsers
+without scripts (`course_utils.studio.first_states`). Each choice of a reader is a named control of the form, so an
+address can hold it.
 """
 
 import json
@@ -15,7 +16,7 @@ from course_utils.kit.live.stored import bundle, script
 from course_utils.kit.mime import MADE_BY, widget_view
 
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
-"""What a saved notebook shows above a widget that no kernel and no script has woken."""
+"""The note above a widget in a saved notebook: no kernel and no script has woken it."""
 
 SHARED = ("parts", "engine", "models", "form", "grid", "text", "lines", "closer", "learning")
 """The scripts beside this file that every widget is given, in this order; its own script in `widgets` comes last."""
@@ -113,11 +114,11 @@ class Live:
         """Name → bundle of each model that a page of its own has to hold."""
         return {name: bundle(name) for name in (*self.models, *self.later)}
 
-    def form(self, told: str = "", content: str = "") -> str:
+    def form(self, note: str = "", content: str = "") -> str:
         """The widget as HTML with its style, its controls disabled until a script enables them.
 
         Args:
-            told: what is said above it.
+            note: HTML above it.
             content: its first state; a script fills a form that has none.
         """
         style = asset("live/live.css")
@@ -125,7 +126,7 @@ class Live:
             style += asset(f"live/widgets/{self.style}.css")
         return (
             f'<form class="cu-live" data-live="{self.kind}" aria-label="{self.label}" autocomplete="off">'
-            f'<style>{style}</style>{told}<fieldset disabled="">{content}</fieldset></form>'
+            f'<style>{style}</style>{note}<fieldset disabled="">{content}</fieldset></form>'
         )
 
     def alone(self) -> str:
@@ -154,10 +155,10 @@ class Live:
 
 
 def panel(widget: Live):
-    """A live widget in JupyterLab, an anywidget: all is handed over once, and the page does the rest.
+    """The anywidget of a live widget in JupyterLab: it hands all over once, and the page does the rest.
 
     Raises:
-        ImportError: there are no widgets; they are asked for here only, so that nothing fails before.
+        ImportError: anywidget is not installed. It is imported here, so that a kernel without it fails nowhere else.
     """
     import anywidget
     import traitlets
