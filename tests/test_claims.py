@@ -134,6 +134,23 @@ def test_a_module_is_compared_in_its_parameters_too_and_keeps_its_weights(strict
     assert x.grad is None and mine.weight.grad is None
 
 
+class Renamed(nn.Module):
+    """A linear layer whose weights have other names, one of which is "output"."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.output = layer
+
+    def forward(self, x):
+        return self.output(x)
+
+
+def test_weights_that_only_one_module_has_are_not_compared(strict, capsys):
+    layer = nn.Linear(3, 2)
+    cu.equal(Renamed(layer), layer, torch.randn(4, 3))
+    assert capsys.readouterr().out == "equal to PyTorch: outputs and 1 gradient, to 1e-6\n"
+
+
 WEIGHT = torch.randn(3, 3)
 MASK = torch.tensor([True, True, False, True, False])
 

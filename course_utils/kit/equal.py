@@ -14,6 +14,8 @@ from course_utils.runtime import own_random_numbers
 
 PACKAGES = {"torch": "PyTorch", "course_utils": "course_utils"}
 
+GRADIENT = "the gradient of "
+
 Results = dict[str, Tensor | None]
 """Outputs and gradients by name; None for an input or weight that no gradient reached."""
 
@@ -67,7 +69,7 @@ def equal(
         if strict():
             raise AssertionError(report)
     else:
-        both = [key for key in theirs if key in yours and key.startswith("the gradient")]
+        both = [key for key in theirs if key in yours and key.startswith(GRADIENT)]
         count = sum(theirs[key] is not None or yours[key] is not None for key in both)
         gradients = f" and {count} gradient{'s' * (count > 1)}" if count else ""
         report = f"equal to {name}: outputs{gradients}, to {tolerance:.0e}".replace("e-0", "e-")
@@ -132,7 +134,7 @@ def _results(
 def _gradients(outputs: list[Tensor], leaves: dict[str, Any]) -> Results:
     """The gradients of a weighted sum of all outputs; the weights are random, and the same at each call."""
     leaves = {
-        f"the gradient of {key}": leaf
+        GRADIENT + key: leaf
         for key, leaf in leaves.items()
         if isinstance(leaf, Tensor) and leaf.requires_grad
     }
@@ -149,9 +151,11 @@ def _gradients(outputs: list[Tensor], leaves: dict[str, Any]) -> Results:
 
 def _difference(theirs: Results, mine: Results, tolerance: float) -> str:
     """The first output or gradient that differs, and what `torch.testing.assert_close` says of it; "" if none does."""
-    counts = [sum("output" in key for key in found) for found in (mine, theirs)]
-    if counts[0] != counts[1]:
-        return f"yours gives {counts[0]} outputs, expected {counts[1]}"
+    number, wanted = (
+        sum(not key.startswith(GRADIENT) for key in found) for found in (mine, theirs)
+    )
+    if number != wanted:
+        return f"yours gives {number} outputs, expected {wanted}"
     for key, found in mine.items():
         expected = theirs.get(key, found)
         if found is None and (expected is None or not expected.any()):
@@ -162,14 +166,11 @@ def _difference(theirs: Results, mine: Results, tolerance: float) -> str:
             expected = torch.zeros_like(found)
         if found.shape != expected.shape:
             return f"{key} has shape {tuple(found.shape)}, expected {tuple(expected.shape)}"
-        largest = (
-            expected.double().abs().nan_to_num(nan=0, posinf=0).max().item()
-            if expected.numel()
-            else 0
-        )
+        sizes = expected.detach().cpu().double().abs().nan_to_num(nan=0, posinf=0).flatten()
+        largest = torch.cat([sizes, torch.ones(1)]).max().item()
         try:
             torch.testing.assert_close(
-                found, expected, rtol=0, atol=tolerance * max(1, largest), equal_nan=True,
+                found, expected, rtol=0, atol=tolerance * largest, equal_nan=True,
                 check_dtype=False, check_device=False,
             )  # fmt: skip
         except AssertionError as error:
