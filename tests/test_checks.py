@@ -165,7 +165,7 @@ def test_stub_and_solution_are_called_alike_and_checked_by_the_same(exercise):
 def test_the_solution_passes(exercise):
     report = exercise.check(exercise.run("solution"))
     assert report.passed, repr(report)
-    assert report.held == len(report.sentences) and not report.reason and not report.hint
+    assert report.failed_at == len(report.sentences) and not report.reason and not report.hint
 
 
 @each_exercise
@@ -206,7 +206,7 @@ def test_a_likely_mistake_gets_the_property_and_the_first_hint_that_fit_it(chapt
     )
     report = getattr(cu.checks, name)(wrong)
     caught, hint = said
-    assert caught in f"{report.sentences[report.held]} | {report.reason}"
+    assert caught in f"{report.sentences[report.failed_at]} | {report.reason}"
     assert hint in report.hint
 
 
@@ -469,7 +469,7 @@ def test_a_stub_is_not_done_yet(cell):
 @pytest.mark.parametrize("body", ["5 + torch.ones(())", "print(end='')", "...\n    five = 5"])
 def test_a_forgotten_return_is_no_stub(body):
     report = FIVE(_cell(f"def mine():\n    {body}"))
-    assert report.done and report.held == 0
+    assert report.done and report.failed_at == 0
     assert report.reason == "the function returned None: a `return` is missing or not reached"
     assert "`return`" in report.hint
 
@@ -692,7 +692,7 @@ def test_a_forgotten_return_moves_the_hints_on(stepwise):
     stepwise(lambda: "five")
     answers = iter([5])
     report = stepwise(lambda: next(answers, print()))
-    assert report.held == 1 and "return" in report.hint
+    assert report.failed_at == 1 and "return" in report.hint
     assert "it gives 5" in stepwise.hint()
 
 
@@ -739,7 +739,7 @@ def test_an_endless_loop_ends_with_the_learner_s_line(monkeypatch, by_timer):
         monkeypatch.delattr(candidate_module.signal, "setitimer")
     report = FIVE(_cell(ENDLESS))
     assert report.done
-    assert report.held == 0
+    assert report.failed_at == 0
     first, second = report.reason.splitlines()
     assert first == "still running after 0.3 seconds of computing"
     assert re.fullmatch(r"in line [2346] of your cell: .+", second)

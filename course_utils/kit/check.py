@@ -171,13 +171,10 @@ class Check:
             record_pass(self.exercise, candidate)
         if report.done and not report.ours:
             save_answer(self.exercise, cell_of(candidate), passed=report.passed)
-        elif not report.done and not report.reason and (saved := self.answers().all):
-            call = f"cu.checks.{self.name}.answers()"
-            day = f"{saved[0].when:%Y-%m-%d}"
-            reason = (
-                f"{STUB}\nAn answer of yours from {day} is kept. To see it, in a new cell: {call}"
-            )
-            return replace(report, reason=reason)
+        elif not report.done and not report.note and (saved := self.answers().all):
+            kept = f"An answer of yours from {saved[0].when:%Y-%m-%d} is kept."
+            call = f"To see it, in a new cell: cu.checks.{self.name}.answers()"
+            return replace(report, note=f"{STUB}\n{kept} {call}")
         return report
 
     def mark(self, candidate: Any) -> Report:
@@ -201,7 +198,7 @@ class Check:
         sentences = tuple(prop.sentence for prop in self.properties)
         if is_ours(candidate):
             why = "this is the course's own; write yours in the cell above, and hand that in."
-            return Report(self.name, sentences, reason=why, done=False)
+            return Report(self.name, sentences, done=False, note=why)
         results: list[bool | None] = []
         reasons: list[str] = []
         hints: tuple[str, ...] = ()  # of the first property that does not hold
@@ -224,11 +221,10 @@ class Check:
             self.name,
             sentences,
             tuple(results),
-            next(filter(None, reasons), ""),
+            tuple(reasons),
             hints,
             ours=not hints and getattr(candidate, "__name__", "").endswith("_solution"),
             on_paper=self.judge_all,
-            reasons=tuple(reasons) if self.judge_all and hints else (),
         )
 
     def hint(self) -> Hints:
@@ -241,7 +237,7 @@ class Check:
         first = self.properties[0]
         sentence, hints = first.sentence, first.hints
         if self._report:
-            sentence, hints = self._report.sentences[self._report.held], self._report.hints
+            sentence, hints = self._report.sentences[self._report.failed_at], self._report.hints
         self._shown = min(self._shown + 1, len(hints))
         lines = [f"{self.name}: {sentence}", *numbered(hints)[: self._shown]]
         return Hints("\n  ".join(lines))

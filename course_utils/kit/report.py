@@ -24,31 +24,36 @@ class Report:
     """The result of a check.
 
     Attributes:
-        name: of the check.
-        sentences: of all its properties, in order.
-        results: for each sentence whether it holds; None where it was not tried.
-        reason: why the first one that does not hold doesn't, in one or two lines; empty if all do.
-        hints: where to look then, step by step; the first is shown with the report.
-        done: False while there is nothing of the learner's to test; then `reason` may say why.
+        name: the name of the check.
+        sentences: the sentences of its properties, in order.
+        results: for each property whether it holds; None if it was not tried.
+        reasons: for each property why it does not hold, in one or two lines; empty if it does, or was not tried.
+        hints: the hints for the first property that does not hold; the first hint is shown with the report.
+        done: False for a stub, and for the course's own function.
+        note: a sentence in place of `STUB`, if `done` is False.
         ours: whether the course's own solution was checked.
         on_paper: whether the properties are answers, each judged alone.
-        reasons: why each property does not hold, where several were judged; "" for one that does.
     """
 
     name: str
     sentences: tuple[str, ...]
     results: tuple[bool | None, ...] = ()
-    reason: str = ""
+    reasons: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     done: bool = True
+    note: str = ""
     ours: bool = False
     on_paper: bool = False
-    reasons: tuple[str, ...] = ()
 
     @property
-    def held(self) -> int:
-        """How many properties hold, counted up to the first that does not."""
-        return next((place for place, held in enumerate(self.results) if not held), self.points)
+    def failed_at(self) -> int:
+        """The index of the first property that does not hold; the number of properties if all do."""
+        return next((place for place, holds in enumerate(self.results) if not holds), self.points)
+
+    @property
+    def reason(self) -> str:
+        """Why the first property that does not hold doesn't; empty if all do."""
+        return next(filter(None, self.reasons), "")
 
     @property
     def passed(self) -> bool:
@@ -57,11 +62,11 @@ class Report:
 
     @property
     def points(self) -> int:
-        """How many properties are known to hold: one point each, 0 for a stub."""
+        """The number of properties that hold: one point each, 0 for a stub."""
         return self.results.count(True)
 
     def holds(self, place: int) -> bool:
-        """Whether the property at this place, counted from 0, is known to hold."""
+        """Whether the property at this index was tried and holds."""
         return self.results[place : place + 1] == (True,)
 
     @property
@@ -74,7 +79,7 @@ class Report:
         """The result in one sentence, which begins with the check's name."""
         total = len(self.sentences)
         if not self.done:
-            return f"{self.name}: {self.reason or STUB}"
+            return f"{self.name}: {self.note or STUB}"
         if self.on_paper and not self.ours:
             return f"{self.name}: {self.points} of {total} answers are right."
         if self.passed:
@@ -91,21 +96,16 @@ class Report:
             return self.headline
         marks = {True: "  ✓ {}", False: "  ✗ {}", None: "  · {} (not tested yet)"}
         lines = [self.headline]
-        for place, (sentence, held) in enumerate(zip(self.sentences, self.results, strict=True)):
-            below = self._reason(place).splitlines()
-            if not self.passed and place == self.held:
-                next_hint = (
-                    f"(For the next hint, run this in a new cell: cu.checks.{self.name}.hint())"
-                )
-                below += [numbered(self.hints)[0], *[next_hint] * (len(self.hints) > 1)]
-            lines += [marks[held].format(sentence), *(f"    {line}" for line in below)]
+        rows = zip(self.sentences, self.results, self.reasons, strict=True)
+        for place, (sentence, holds, reason) in enumerate(rows):
+            below = reason.splitlines()
+            if place == self.failed_at:
+                below.append(numbered(self.hints)[0])
+                if len(self.hints) > 1:
+                    call = f"cu.checks.{self.name}.hint()"
+                    below.append(f"(For the next hint, run this in a new cell: {call})")
+            lines += [marks[holds].format(sentence), *(f"    {line}" for line in below)]
         return "\n".join(lines)
-
-    def _reason(self, place: int) -> str:
-        """The reason why the property at this place does not hold; empty if it holds or was not tried."""
-        if not self.passed and place == self.held:
-            return self.reason
-        return self.reasons[place] if self.reasons else ""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The report as text and, in a reader's session, in color with further hints folded."""
@@ -135,22 +135,23 @@ class Report:
 
     def _items(self) -> Iterator[str]:
         """A list item for each property; the first that does not hold has the reason and the hints."""
-        kinds = {True: ("right", "✓", ""), False: ("wrong", "✗", ""), None: ("open", "·", "")}
-        if self.done:
-            kinds[None] = ("open", "·", " (not tested yet)")
-        results = self.results or (None,) * len(self.sentences)
-        for place, (sentence, held) in enumerate(zip(self.sentences, results, strict=True)):
-            kind, mark, note = kinds[held]
-            more = ""
-            if self.done and (why := self._reason(place)):
-                reason = "<br>".join(map(html.escape, why.splitlines()))
-                more = f'<p class="reason">{reason}</p>'
-            if self.done and place == self.held:
+        if not self.done:
+            for sentence in self.sentences:
+                yield f'<li class="open"><span class="mark">·</span> {to_html(sentence)}</li>'
+            return
+        kinds = {True: ("right", "✓"), False: ("wrong", "✗"), None: ("open", "·")}
+        rows = zip(self.sentences, self.results, self.reasons, strict=True)
+        for place, (sentence, holds, reason) in enumerate(rows):
+            kind, mark = kinds[holds]
+            more = " (not tested yet)" if holds is None else ""
+            if reason:
+                lines = "<br>".join(map(html.escape, reason.splitlines()))
+                more += f'<p class="reason">{lines}</p>'
+            if place == self.failed_at:
                 first, *others = numbered(self.hints)
                 more += f'<p class="hint">{to_html(first)}</p>{_folded(others)}'
-            yield (
-                f'<li class="{kind}"><span class="mark">{mark}</span> {to_html(sentence)}{note}{more}</li>'
-            )
+            text = to_html(sentence)
+            yield f'<li class="{kind}"><span class="mark">{mark}</span> {text}{more}</li>'
 
 
 def _folded(hints: Sequence[str]) -> str:

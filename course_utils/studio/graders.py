@@ -173,7 +173,7 @@ def for_otter(exercise: Exercise) -> Iterator["NotebookNode"]:
     yield new_code_cell(cell_text(exercise.check), metadata={"tags": ["otter_ignore"]})
     yield new_raw_cell("# BEGIN TESTS")
     for index in range(total):
-        report = f"_ if _.held == {index} else 'see above'"  # once, at the first that fails
+        report = f"_ if _.failed_at == {index} else 'see above'"  # once, at the first that fails
         yield new_code_cell(f"# HIDDEN\nassert (_ := {mark}).holds({index}), {report}")
     yield new_raw_cell("# END TESTS")
     yield new_raw_cell("# END QUESTION")
