@@ -95,7 +95,11 @@ def link_targets(course: Manifest) -> Pages:
 
 
 def chapter_page(course: Manifest, chapter: Chapter, linked: Pages, cache: Path) -> NotebookNode:
-    """A committed notebook as its page has it, its widgets in HTML."""
+    """A committed notebook as the cells of its page, with its widgets in HTML.
+
+    Raises:
+        StudioError: a cell was never executed.
+    """
     notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
     for place, cell in enumerate(notebook.cells):
         if cell.get("execution_count", 1) is None:
@@ -110,7 +114,7 @@ def _differs(path: Path, text: str) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Sphinx renders again what is newer than its page, so a file that would not change is not touched."""
+    """Write a file unless it would not change: Sphinx renders again what is newer than its page."""
     if _differs(path, text):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -122,7 +126,7 @@ def _forget(out: Path) -> None:
 
 
 def _render(source: Path, out: Path, *, whole: bool) -> None:
-    """Jupyter Book, its warnings fatal. It always builds into a folder `_build` of the path it is given."""
+    """Run Jupyter Book with fatal warnings. It always builds into a folder `_build` of the path that it is given."""
     jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
     options = ["-n", "-W", "--keep-going", "-q", *["--all"] * whole]
     process = subprocess.run(
@@ -155,7 +159,7 @@ anew for a few words.
 
 
 def mend_theme(html: Path) -> None:
-    """Mend what the theme leaves undone in the pages of a folder."""
+    """Write into the pages of a folder what the theme leaves undone (`MENDS`)."""
     for file in sorted(html.glob("*.html")):
         text = file.read_text(encoding="utf-8")
         for pattern, mend in MENDS.items():

@@ -66,7 +66,7 @@ def cover(course: Manifest, *, live_models: bool) -> str:
 
 
 def scores(card: dict) -> dict[str, float]:
-    """What the everyday model gets right: of visitors' sentences as a reader judged, of others by comparison.
+    """The scores of the everyday model: on visitors' sentences as a reader judged, on others by comparison.
 
     An answer that nobody has judged yet is not right.
     """

@@ -34,7 +34,7 @@ Onward = Mapping[Chapter, Sequence[str]]
 
 
 class Page(NamedTuple):
-    """A page of the book: its file among the sources, and its anchors, Lab's name → the book's."""
+    """A page of the book: its file among the sources, and its anchors (name in Lab → name in the book)."""
 
     file: str
     anchors: Mapping[str, str]
@@ -132,7 +132,11 @@ NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
 
 
 def describe_pictures(cells: Cells, chapter: Chapter) -> Cells:
-    """Image outputs have their alt texts in their cells, where MyST-NB looks; `cu.subplots` has them in its HTML."""
+    """The cells, with the alt text of an image output in the metadata of its cell, where MyST-NB looks for it.
+
+    Raises:
+        StudioError: an image has no alt text, or a cell shows several.
+    """
     for place, cell in enumerate(cells):
         alts = {_alt(output) for output in cell.get("outputs", [])} - {None}
         if "" in alts or len(alts) > 1:
@@ -153,7 +157,7 @@ def _alt(output: NotebookNode) -> str | None:
 
 
 def settle_outputs(cells: Cells) -> Cells:
-    """In HTML outputs links lead to pages, pictures fit a narrow page, and tables are flat."""
+    """The cells, with links to pages, pictures that fit a narrow page, and flat tables in HTML outputs."""
     for data in html_outputs(cells):
         html = re.sub(r'(?<= href=")(\w+)\.ipynb(?=["#])', r"\1.html", data["text/html"])
         data["text/html"] = flat_tables(IMAGE.sub(_figure, html))
@@ -177,7 +181,7 @@ def _attributes(tag: re.Match) -> dict[str, str]:
 
 
 def _svg(source: str) -> str:
-    """The drawing of an image's address, less the colors, which the page defines."""
+    """The drawing in a data URI, less the colors, which the page defines."""
     drawing = base64.b64decode(source.removeprefix(VECTOR)).decode()
     return re.sub(r"<style>.*?</style>", "", drawing)
 
@@ -216,7 +220,7 @@ def flat_tables(html: str) -> str:
 
 
 def cut_at_headings(cells: Cells) -> Cells:
-    """Each heading of level 1 to 3 begins a Markdown cell."""
+    """The cells, cut so that each heading of level 1 to 3 begins a Markdown cell."""
     page: Cells = []
     for cell in cells:
         if cell.cell_type != "markdown":
@@ -229,7 +233,7 @@ def cut_at_headings(cells: Cells) -> Cells:
 
 
 def drop_missing_runs(cells: Cells) -> Cells:
-    """Leave out each section, from heading to heading, whose run at full size is not stored."""
+    """The cells without each section, from heading to heading, whose run at full size is not stored."""
     groups: list[Cells] = []
     for cell in cells:
         if level(cell) or not groups:
@@ -244,7 +248,7 @@ def _lacks_run(cell: NotebookNode) -> bool:
 
 
 def hide_code(cells: Cells) -> Cells:
-    """The code of calls of the course is on no page, because it tells a prediction's answer.
+    """The cells, without the code of calls of the course, which would tell a prediction's answer.
 
     Other hidden code, and a result that was predicted, open with a small link at the right.
     """
@@ -260,7 +264,7 @@ def hide_code(cells: Cells) -> Cells:
 
 
 def state_claims(cells: Cells) -> Cells:
-    """A guard becomes its claim behind a ✓, which opens what was computed; several become one line."""
+    """The cells, with the claim of each guard behind a ✓, which opens what was computed; several are one line."""
     return [markdown(_claims(cell.source)) if "guard" in tags(cell) else cell for cell in cells]
 
 
@@ -283,7 +287,7 @@ def _claims(source: str) -> str:
 
 
 def exercise_cards(cells: Cells) -> Cells:
-    """Each exercise is a card: label and title, task, stub, what a solution has to pass, hints and solution."""
+    """The cells, with a card for each exercise: title, task, stub, what a solution has to pass, hints, solution."""
     page: Cells = []
     begin = 0
     for exercise in exercises(cells):
@@ -325,7 +329,7 @@ def _list(texts: Iterator[str] | Mapping[str, None]) -> str:
 
 
 def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
-    """Number, title, question and one thing to look at; goals, needs and set-up are folded into a line."""
+    """The cells, beginning with number, title, question and one thing to look at, then goals and set-up, folded."""
     first, *rest = cells
     title, _, text = first.source.partition("\n")
     opening, rest = _opening(rest)
@@ -359,7 +363,7 @@ def _before_sections(cells: Cells) -> Cells:
 
 
 def _fold(summary: str, *cells: NotebookNode) -> Cells:
-    """Cells behind one line."""
+    """Cells that are folded behind one line."""
     opened = f'<details class="cu-fold"><summary>{escape(summary)}</summary>'
     return [markdown(opened), *cells, markdown("</details>")]
 
@@ -417,7 +421,7 @@ def _opening(cells: Cells) -> tuple[Cells, Cells]:
 
 
 def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
-    """What comes next is a card with its question and first picture; then the further pages; references, folded."""
+    """The cells, ending with a card for the next chapter, links to further pages, and the references, folded."""
     next_page = next((f"]({following.notebook}.ipynb" for following in onward), None)
     further_page = f"]({chapter.notebook}_further"
     page: Cells = []
@@ -440,7 +444,7 @@ def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
 
 
 def next_cards(onward: Onward) -> str:
-    """A card for each chapter that may come next; seen is the first, until the map's script knows the reader's way."""
+    """A card for each chapter that may come next; the first is shown until the map's script knows the reader's way."""
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
         f"{' hidden' if place else ''}><small>Next: {chapter.number}</small> "

@@ -25,7 +25,7 @@ CODE, STUDIO = (".py", ".js", ".css"), PACKAGE / "studio"
 
 
 def show_widgets(cells: list[NotebookNode], cache: Path | None = None) -> None:
-    """Put a widget's HTML into each output, in place, that shows one.
+    """Give each output that shows a widget, in place, the widget's HTML for a page.
 
     Args:
         cells: of a notebook.
@@ -62,7 +62,7 @@ def _boot(kind: str) -> str:
 
 
 def live_scripts() -> dict[str, str]:
-    """File in the book → text, of all that live widgets load."""
+    """The files of the book that live widgets load: name → text."""
     texts = {f"{FOLDER}/widgets/{kind}.js": program(kind) for kind in KINDS}
     return texts | {
         f"{FOLDER}/{name}.js": script(name, live.bundle(name)) for name in live.bundled()
@@ -83,7 +83,7 @@ def explorer_html(name: str, values: dict, cache: Path) -> str:
 
 
 def _digest(name: str, values: dict) -> str:
-    """Of an explorer's values, and of all code and data that it may be drawn with."""
+    """The hash of an explorer's values and of all code and data that may draw it."""
     digest = hashlib.sha256(f"{name} {sorted(values.items())}".encode())
     code = [
         file for file in PACKAGE.rglob("*.*") if file.suffix in CODE and STUDIO not in file.parents

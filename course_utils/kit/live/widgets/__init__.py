@@ -18,7 +18,7 @@ from course_utils.kit.runs import stored_runs
 
 DRAWERS = "ABCDEFGH"
 MAX_HEADS = 4
-"""Also the most letters of a request."""
+"""The largest number of heads, and of letters in a request, of `heads`."""
 
 PARTS = (
     "source_embedding.positions",
@@ -32,10 +32,10 @@ PARTS = (
     "norms",
     "residuals",
 )
-"""What `machine` can switch off."""
+"""The parts of the translator that `machine` can switch off."""
 
 GARMENTS = {182: "Sandal", 339: "Pullover", 5: "Dress"}
-"""Rows of Fashion-MNIST's test pictures, a boot, a coat and trousers, and what each is to become in `patches`."""
+"""The pictures of `patches`, a boot, a coat and trousers: row in Fashion-MNIST's test set → what it is to become."""
 
 HEAD_RATES = (0.3, 1, 3)
 GPT_RATES = (0.001, 0.003, 0.01)
@@ -63,7 +63,7 @@ def look_up(
     queries: Rows | None = None,
     features: tuple[str, str, str] = FEATURES,
 ) -> Live:
-    """Drag a query over the keys: its scores, its weights, and the weighted average of the values.
+    """A query to drag over the keys, with its scores, its weights, and the weighted average of the values.
 
     Args:
         animals: name → (size, home, years), or such pairs; by default the five of *Queries, keys and values*.
@@ -86,7 +86,7 @@ def look_up(
 
 @kind("Live heads")
 def heads(request: str = "CF", num_heads: int = 2) -> Live:
-    """One attention by hand: ask for one to four drawers, with one to four heads.
+    """One attention by hand: a request for one to four drawers, with one to four heads.
 
     Args:
         request: one to four different letters from A to H.
@@ -107,7 +107,7 @@ def heads(request: str = "CF", num_heads: int = 2) -> Live:
 
 @kind("Live coloring of symbols")
 def colors(symbols: int = 4, sees: str = "whole") -> Live:
-    """Color the empty symbols of a picture like their filled partners; the score stands beside the best possible.
+    """A picture whose empty symbols a reader colors like their filled partners; the score stands beside the best one.
 
     Args:
         symbols: 2, 4 or 8.
@@ -125,7 +125,7 @@ def colors(symbols: int = 4, sees: str = "whole") -> Live:
 
 @kind("Live kernel regression")
 def kernel_regression(noise: float = 1.0) -> Live:
-    """Points that can be dragged, one query with its window and its weights, and a width to learn.
+    """A kernel regression whose points can be dragged, with one query, its window, its weights, and a width to learn.
 
     Args:
         noise: standard deviation of the noise on the forty points that are shown first; finite, not negative.
@@ -205,7 +205,7 @@ def translator(
     compact: bool = False,
     everyday: bool = False,
 ) -> Live:
-    """The course's stored translator: write a sentence, see where each French word looks, and take looks away.
+    """The stored translator: a reader writes a sentence, sees where each French word looks, and takes looks away.
 
     Args:
         sentence: what is translated first.
@@ -225,7 +225,7 @@ def translator(
 
 @kind("Live Transformer", models=("translator_fr",))
 def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> Live:
-    """The course's stored translator as a drawing: switch a part off, and read what it says then.
+    """The stored translator as a drawing whose parts can be switched off, and what it says then.
 
     Args:
         sentence: what is translated first.
@@ -247,7 +247,7 @@ def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> L
     later=("bahdanau_fr_0", "bahdanau_fr_100"),
 )
 def alignment(sentence: str = "please eat a pizza .") -> Live:
-    """Two of the course's stored translators: write a sentence, and compare where they look.
+    """Two stored translators, recurrent and Transformer, side by side: where each of them looks for a sentence.
 
     Args:
         sentence: what is translated first.
@@ -261,7 +261,7 @@ def alignment(sentence: str = "please eat a pizza .") -> Live:
 
 @kind("Live BERT and GPT", models=("bert", "gpt_left"))
 def bert(sentence: str = "she wants to ___ a novel .") -> Live:
-    """One gap, two readers: the course's stored BERT reads both sides of it, a GPT of the same size only the left.
+    """A gap in a sentence, for two stored models of one size: BERT reads both sides of it, a GPT only the left.
 
     Args:
         sentence: what is read first; ___ is a gap.
@@ -276,7 +276,7 @@ def bert(sentence: str = "she wants to ___ a novel .") -> Live:
 
 @kind("Live GPT", models=("gpt",), later=("gpt_0", "gpt_100"))
 def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -> Live:
-    """The course's stored GPT: write a beginning, and it goes on, token by token.
+    """The stored GPT: a reader writes a beginning, and it goes on, token by token.
 
     Args:
         prompt: the beginning that stands there first.
@@ -303,7 +303,7 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
 
 @kind("Live patches", models=("vit",), style="patches")
 def patches(garment: str = "boot") -> Live:
-    """A garment in sixteen patches, to be pressed away until a stored vision transformer takes it for another one.
+    """A garment in sixteen patches, which a reader takes away until a stored vision transformer calls it another one.
 
     Args:
         garment: what is shown first, "boot", "coat" or "trousers".
@@ -329,19 +329,19 @@ def patches(garment: str = "boot") -> Live:
 
 @kind("Live Memory", models=("memory",), style="patches")
 def memory() -> Live:
-    """Sixteen cards in pairs: press one, and see where a stored model says that its twin lies."""
+    """Sixteen cards in pairs, and for each card the place where a stored model says that its twin lies."""
     return Live("memory")
 
 
 @kind("Live vision transformer", models=("vit", "vit_patch14", "vit_patch4"))
 def vit() -> Live:
-    """The course's stored vision transformers: draw, upload or choose a picture of 28 × 28 pixels."""
+    """Three stored vision transformers for a picture of 28 × 28 pixels that a reader draws, uploads or chooses."""
     return Live("vit")
 
 
 @kind("Live captions", models=("words",), style="words")
 def words(caption: str = "trousers | ankle boot") -> Live:
-    """Two garments that a stored network draws for two words: see which word each pixel asks, and forbid one.
+    """Two garments drawn by a stored network for two words: which word each pixel asks, and what it is without one.
 
     Args:
         caption: what is shown first, a left word and a right one.
@@ -360,7 +360,7 @@ def words(caption: str = "trousers | ankle boot") -> Live:
 
 @kind("Live question to a language model", style="question")
 def question(question: str = "What is the capital of Japan?") -> Live:
-    """A question to SmolLM2 as it reads it: forbid a token, and see what it answers without a look at this token.
+    """A question as SmolLM2 reads it, and what it answers when it may not look at one of the tokens.
 
     Args:
         question: what is shown first, one of the five whose answers are stored.
@@ -376,7 +376,7 @@ def question(question: str = "What is the capital of Japan?") -> Live:
 
 @kind("Live layers of a language model", style="layers")
 def layers(country: str = "Japan") -> Live:
-    """In which of SmolLM2's thirty layers must the last word look at the country to know its capital?
+    """The thirty layers of SmolLM2, and in which of them the last word must look at a country to know its capital.
 
     Args:
         country: what is shown first, one of those that are stored.
