@@ -23,7 +23,8 @@ from course_utils.kit.rich_text import to_html
 from course_utils.studio import StudioError, manifest, notebook_files
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import check, pages, transforms, widgets
-from course_utils.studio.book.transforms import Page, tags
+from course_utils.studio.book.cells import tags
+from course_utils.studio.book.transforms import Page
 
 COURSE = manifest.load(files=False)
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 from tiny_book import book
 
 from course_utils.studio import tables
+from course_utils.studio.book.head_and_foot import next_cards
 from course_utils.studio.book.pages import STATIC
-from course_utils.studio.book.transforms import next_cards
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
 from course_utils.studio.paths import legs, next_chapters, spans

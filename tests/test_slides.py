@@ -7,7 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from playwright.sync_api import expect
 
 from course_utils.studio import manifest, notebook_files
-from course_utils.studio.book.transforms import tags
+from course_utils.studio.book.cells import tags
 from course_utils.studio.teaching import slides
 
 COURSE = manifest.load(files=False)

@@ -17,14 +17,10 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.studio import StudioError
+from course_utils.studio.book.cells import html_outputs, level, tags
 from course_utils.studio.book.check import LIVE
-from course_utils.studio.book.transforms import (
-    cut_at_headings,
-    flat_tables,
-    html_outputs,
-    level,
-    tags,
-)
+from course_utils.studio.book.outputs import flat_tables
+from course_utils.studio.book.transforms import cut_at_headings
 from course_utils.studio.book.widgets import live_scripts, show_widgets
 from course_utils.studio.manifest import Chapter, Manifest, find_question
 from course_utils.studio.notebook_files import read_notebook

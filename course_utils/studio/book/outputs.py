@@ -1,0 +1,108 @@
+"""Outputs on a page of the book: links lead to pages, pictures fit a narrow page, and tables are flat."""
+
+import base64
+import re
+from html import escape
+from pathlib import Path
+
+import nbformat
+from bs4 import BeautifulSoup
+from nbformat import NotebookNode
+
+from course_utils.studio import StudioError
+from course_utils.studio.book.cells import Cells, html_outputs
+from course_utils.studio.manifest import Chapter
+
+LEAST = 0.91
+"""Of a picture's width: a narrow page makes it smaller until twelve pixels are eleven, then it can be scrolled."""
+IMAGE = re.compile(r"<img [^>]*>")
+ATTRIBUTES = {"alt", "src", "width", "height", "style"}
+"""Those of an image that `cu.subplots` and `cu.show_images` have drawn; another image has others."""
+
+VECTOR = "data:image/svg+xml;base64,"
+NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
+
+
+def describe_pictures(cells: Cells, chapter: Chapter) -> Cells:
+    """The cells, with the alt text of an image output in the metadata of its cell, where MyST-NB looks for it.
+
+    Raises:
+        StudioError: an image has no alt text, or a cell shows several.
+    """
+    for place, cell in enumerate(cells):
+        alts = {_alt(output) for output in cell.get("outputs", [])} - {None}
+        if "" in alts or len(alts) > 1:
+            where, remedy = f"{chapter.notebook}: cell {place}", "draw one with cu.subplots(alt=…)"
+            raise StudioError(f"{where} shows a picture without alt text, or several; {remedy}.")
+        for alt in alts:
+            cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    return cells
+
+
+def _alt(output: NotebookNode) -> str | None:
+    """The alt text of an image output; None for another output."""
+    data = output.get("data", {})
+    kind = next((kind for kind in data if kind.startswith("image/")), "")
+    if not kind or "text/html" in data:
+        return None
+    return " ".join(output.metadata.get(kind, {}).get("alt", "").split())
+
+
+def settle_outputs(cells: Cells) -> Cells:
+    """The cells, with links to pages, pictures that fit a narrow page, and flat tables in HTML outputs."""
+    for data in html_outputs(cells):
+        html = re.sub(r'(?<= href=")(\w+)\.ipynb(?=["#])', r"\1.html", data["text/html"])
+        data["text/html"] = flat_tables(IMAGE.sub(_figure, html))
+    return cells
+
+
+def _figure(tag: re.Match) -> str:
+    """A figure with a least width; an SVG becomes part of its page, and sees its colors and fonts."""
+    image, shown = _attributes(tag), tag[0]
+    if image.keys() != ATTRIBUTES:
+        return shown
+    if image["src"].startswith(VECTOR):
+        label = f'role="img" aria-label="{escape(image["alt"])}"'
+        shown = _svg(image["src"]).replace("<svg ", f"<svg {label} ", 1)
+    least = f"{LEAST * int(image['width']):.0f}px"
+    return f'<div class="cu-figure"><div style="min-width:{least};max-width:{image["width"]}px">{shown}</div></div>'
+
+
+def _attributes(tag: re.Match) -> dict[str, str]:
+    return BeautifulSoup(tag[0], "html.parser").img.attrs
+
+
+def _svg(source: str) -> str:
+    """The drawing in a data URI, less the colors, which the page defines."""
+    drawing = base64.b64decode(source.removeprefix(VECTOR)).decode()
+    return re.sub(r"<style>.*?</style>", "", drawing)
+
+
+def first_picture(notebook: Path) -> str:
+    """The first drawing that a notebook shows, as a decoration elsewhere; "" without one."""
+    if notebook.is_file():
+        for data in html_outputs(nbformat.read(notebook, 4).cells):
+            tag = IMAGE.search(data["text/html"])
+            source = _attributes(tag).get("src", "") if tag else ""
+            if source.startswith(VECTOR):
+                return _svg(source).replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return ""
+
+
+def flat_tables(html: str) -> str:
+    """HTML whose tables of pandas have one row of names, and columns of words at the left."""
+    if 'class="dataframe"' not in html:
+        return html
+    soup = BeautifulSoup(html, "html.parser")
+    for table in soup.select("table.dataframe"):
+        rows = [row.find_all("th") for row in table.select("thead tr")]
+        if len(rows) == 2 and len(rows[0]) == len(rows[1]):  # the second names the index alone
+            for column, index in zip(*rows, strict=True):
+                column.string = column.get_text(strip=True) or index.get_text(strip=True)
+            table.select("thead tr")[1].decompose()
+        for row in table.select("tr"):
+            del row["style"]
+        for entry in table.select("td"):
+            if not NUMBER.fullmatch(entry.get_text(strip=True)):
+                entry["class"] = "words"
+    return str(soup)
