@@ -15,14 +15,14 @@ SMALL = 1e-4  # differences that are rounding
 non_local_means = Check(forbids=["non_local_means"])
 
 
-def _mistaken(pictures, *, padding="replicate", axis=-1):
+def _wrong_means(pictures, *, padding="replicate", axis=-1):
     """Non-local means of the width 0.5 with another padding, or another axis of the softmax."""
     keys = unfold(pad(pictures[:, None], [1] * 4, mode=padding), 3).mT / 0.5
     weights = (-torch.cdist(keys, keys).square() / 2).softmax(dim=axis)
     return (weights @ pictures.flatten(1)[..., None]).view_as(pictures)
 
 
-def _is_not(answer, mistaken, reason):
+def _expect_not(answer, mistaken, reason):
     expect_shape(answer, tuple(mistaken.shape))
     expect(not torch.allclose(answer, mistaken, atol=SMALL), reason)
 
@@ -59,8 +59,8 @@ def leaves_even_picture_as_it_is(candidate):
     even = torch.full((1, 5, 5), 0.25)
     expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
     other = torch.rand(1, 5, 5)
-    by_columns = _mistaken(other, axis=-2)
-    _is_not(
+    by_columns = _wrong_means(other, axis=-2)
+    _expect_not(
         candidate(other, 0.5), by_columns, "the columns of the weights sum to 1, the rows do not"
     )
 
@@ -86,8 +86,8 @@ def continues_edges_with_own_pixels_not_zeros(candidate):
         ("reflect", "other pixels"),
         ("circular", "pixels of the other edge"),
     ):
-        mistaken = _mistaken(other, padding=padding)
-        _is_not(
+        mistaken = _wrong_means(other, padding=padding)
+        _expect_not(
             candidate(other, 0.5),
             mistaken,
             f"beyond the edge are {beyond}, not the edge's own pixels",
@@ -152,8 +152,8 @@ predicted_pixels = on_paper({
 fixed_heads = Check()
 
 
-def _joined(qkv, num_heads):
-    """Head by head, with PyTorch's operator."""
+def _head_by_head(qkv, num_heads):
+    """Attention head by head, with PyTorch's operator, and the heads joined."""
     q, k, v = (vectors.chunk(num_heads, dim=1) for vectors in qkv.chunk(3, dim=1))
     heads = [
         scaled_dot_product_attention(*(vectors.mT for vectors in head))
@@ -162,9 +162,11 @@ def _joined(qkv, num_heads):
     return torch.cat(heads, dim=-1).mT
 
 
-def _agrees(candidate, num_heads, width, what):
+def _expect_equal_heads(candidate, num_heads, width, what):
     qkv = torch.randn(2, 3 * width, 7)
-    expect_close(candidate(qkv, num_heads), _joined(qkv, num_heads), what, atol=1e-4, rtol=1e-3)
+    expect_close(
+        candidate(qkv, num_heads), _head_by_head(qkv, num_heads), what, atol=1e-4, rtol=1e-3
+    )
 
 
 @fixed_heads.must("turns (batch, 3 · channels, pixels) into (batch, channels, pixels)")
@@ -176,7 +178,7 @@ def has_a_third_of_the_channels(candidate):
 @fixed_heads.must("equals attention over all pixels with one head")
 def equals_attention_over_all_pixels_with_one_head(candidate):
     """What did you change besides the bug? One head was right before, so compare with the buggy version."""
-    _agrees(candidate, 1, 8, "one head")
+    _expect_equal_heads(candidate, 1, 8, "one head")
 
 
 @fixed_heads.must("keeps the pictures of a batch apart")
@@ -204,4 +206,4 @@ def takes_values_of_head_0_from_first_channels_of_last_third(candidate):
 def equals_heads_one_by_one(candidate):
     """Which channels become the queries of head 1? Print them, and check that the scale is 1/√head_dim."""
     for num_heads in (2, 3, 6):
-        _agrees(candidate, num_heads, 12, f"{num_heads} heads")
+        _expect_equal_heads(candidate, num_heads, 12, f"{num_heads} heads")

@@ -22,7 +22,7 @@ from course_utils.lessons.bahdanau_attention.alignment import attend
 my_context = Check()
 
 
-def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
+def _random_inputs(tokens: int = 5) -> tuple[Tensor, ...]:
     """Query, keys, memory, mask, w for three sentences of `tokens`, 2 and 1 tokens."""
     lengths = torch.tensor([tokens, 2, 1])
     mask = torch.arange(tokens) < lengths[:, None]
@@ -35,7 +35,7 @@ def _drawn(tokens: int = 5) -> tuple[Tensor, ...]:
     )
 
 
-def _two(answer) -> tuple[Tensor, ...]:
+def _context_and_weights(answer) -> tuple[Tensor, ...]:
     return expect_tensors(answer, "context", "weights")
 
 
@@ -53,7 +53,7 @@ def gives_context_and_weights(candidate):
     The `query[:, None]` is (b, 1, d), and the sum is (b, m, d). A product with `@ w` leaves (b, m), and `* w` doesn't.
     The context is (b, 2d).
     """
-    context, weights = _two(candidate(*_drawn()))
+    context, weights = _context_and_weights(candidate(*_random_inputs()))
     shapes = [tuple(getattr(answer, "shape", ())) for answer in (context, weights)]
     swapped = "Which of the two comes first? Look at the docstring and at what you return."
     expect(shapes != [(3, 5), (3, 8)], "got the weights first, expected the context first", swapped)
@@ -69,7 +69,7 @@ def gives_context_and_weights(candidate):
 @my_context.must("gives each sentence weights that sum to 1")
 def gives_each_sentence_weights_that_sum_to_1(candidate):
     """Over which axis is your softmax? The tokens of one sentence share the 1."""
-    _, weights = _two(candidate(*_drawn()))
+    _, weights = _context_and_weights(candidate(*_random_inputs()))
     hint = "The mask is True at real tokens. Which scores did you overwrite?"
     expect(not expect_shape(weights, (3, 5)).isnan().any(), "some weights are NaN", hint)
     sums = weights.detach().sum(dim=-1)
@@ -92,7 +92,7 @@ def gives_weights_and_context_of_example_by_hand(candidate):
     mask = torch.ones(1, 3, dtype=torch.bool)
     query, w = torch.tensor([[0.5]]), torch.tensor([2.0])
     expected = attend(query, states, states, mask, w)
-    context, weights = _two(candidate(query, states, states.clone(), mask, w))
+    context, weights = _context_and_weights(candidate(query, states, states.clone(), mask, w))
     alone = (
         "A batch of one sentence was squeezed away, because `.squeeze()` drops every axis of size 1. Say which axis "
         "you mean, as in `.squeeze(1)`."
@@ -112,9 +112,9 @@ def gives_padding_no_weight(candidate):
 
     Forbidden scores become −∞ before the softmax, and `~mask` is True at the padding.
     """
-    given = _drawn()
+    given = _random_inputs()
     padding = ~given[3]
-    _, weights = _two(candidate(*given))
+    _, weights = _context_and_weights(candidate(*given))
     expect(not weights[padding].any(), "some weight lies on padding")
 
 
@@ -123,9 +123,9 @@ def averages_memory_not_keys(candidate):
     """What is the context an average of? The keys are for comparing only; the values are what they were projected
     from.
     """
-    given = _drawn()
+    given = _random_inputs()
     memory = given[2].clone()
-    context, weights = _two(candidate(*given))
+    context, weights = _context_and_weights(candidate(*given))
     expect_close(context, (weights[:, None] @ memory)[:, 0], "the average of the memory")
 
 
@@ -134,14 +134,16 @@ def averages_memory_not_keys(candidate):
 )
 def handles_sentences_of_different_lengths(candidate):
     """Which of the steps differs from the drawing? Go through them in order: score, mask, normalize, mix."""
-    query, keys, memory, mask, w = _drawn(6)
+    query, keys, memory, mask, w = _random_inputs(6)
     expected = attend(query, keys, memory, mask, w)
-    context, weights = _two(candidate(query, keys, memory, mask, w))
+    context, weights = _context_and_weights(candidate(query, keys, memory, mask, w))
     expect_close(weights, expected[1], "weights")
     expect_close(context, expected[0], "context")
 
     def context_of(function):
-        return lambda query, keys, memory, w: _two(function(query, keys, memory, mask, w))[0]
+        return lambda query, keys, memory, w: _context_and_weights(
+            function(query, keys, memory, mask, w)
+        )[0]
 
     both = context_of(candidate), context_of(attend)
     hint = "Does a line cut off the way back? Look for `.detach()` or `.item()`."
@@ -149,7 +151,7 @@ def handles_sentences_of_different_lengths(candidate):
 
 
 my_context.must_keep_inputs(
-    _drawn,
+    _random_inputs,
     (
         "Does a line write into the scores or keys of the caller? Methods that end in _ and `+=` do, so make "
         "a new tensor."
@@ -166,7 +168,7 @@ def _encoder() -> nn.GRU:
     return nn.GRU(3, 2, batch_first=True, bidirectional=True)
 
 
-def _alone(encoder: nn.GRU, embedded: Tensor, lens: Tensor) -> tuple[Tensor, Tensor]:
+def _encode_one_by_one(encoder: nn.GRU, embedded: Tensor, lens: Tensor) -> tuple[Tensor, Tensor]:
     """Each sentence read by itself."""
     memory = torch.zeros(*embedded.shape[:2], 2 * encoder.hidden_size)
     begin = torch.zeros(len(lens), 2 * encoder.hidden_size)
@@ -176,19 +178,21 @@ def _alone(encoder: nn.GRU, embedded: Tensor, lens: Tensor) -> tuple[Tensor, Ten
     return memory, begin
 
 
-def _reads(candidate, *lengths: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
-    """What the candidate gives for sentences of these lengths, and what each gives alone."""
+def _memory_and_reference(
+    candidate, *lengths: int
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
+    """The candidate's memory and states for sentences of these lengths, and those of each sentence encoded alone."""
     lens = torch.tensor(lengths)
     embedded, encoder = torch.randn(len(lens), max(lengths), 3), _encoder()
     with unchanged(embedded, lens):
         mine = expect_tensors(candidate(encoder, embedded, lens), "memory", "last states")
-    return mine, _alone(encoder, embedded, lens)
+    return mine, _encode_one_by_one(encoder, embedded, lens)
 
 
 @fixed_memory.must("gives the memory (batch, tokens, 2d) and the last states (batch, 2d)")
 def gives_memory_and_last_states(candidate):
     """What does the buggy version return? Keep its shapes: forwards and backwards are joined along the last axis."""
-    (memory, begin), expected = _reads(candidate, 4, 2)
+    (memory, begin), expected = _memory_and_reference(candidate, 4, 2)
     expect_shape(memory, tuple(expected[0].shape))
     expect_shape(begin, tuple(expected[1].shape))
 
@@ -197,7 +201,7 @@ def gives_memory_and_last_states(candidate):
 def is_right_for_single_sentence_and_falling_lengths(candidate):
     """What did your change do to these? The buggy version has them right, so compare the two outputs."""
     for lengths in ((4,), (5, 3, 2)):
-        (memory, begin), expected = _reads(candidate, *lengths)
+        (memory, begin), expected = _memory_and_reference(candidate, *lengths)
         after = torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None]
         hint = "What does your encoder read after the end of a short sentence? Pack the batch, so that it stops there."
         expect(not memory.detach()[after].any(), "the memory isn't 0 at the padding", hint)
@@ -212,7 +216,7 @@ def keeps_row_of_memory_for_its_sentence(candidate):
     If x[order] is sorted, sorted_x[order.argsort()] is in the old order.
     """
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
-        (memory, _), expected = _reads(candidate, *lengths)
+        (memory, _), expected = _memory_and_reference(candidate, *lengths)
         expect_close(memory, expected[0], f"memory for lengths {lengths}")
 
 
@@ -220,7 +224,7 @@ def keeps_row_of_memory_for_its_sentence(candidate):
 def keeps_row_of_last_states_for_its_sentence(candidate):
     """The memory is in order now. What else has a row for each sentence? Look at everything that you return."""
     for lengths in ((2, 4), (2, 5, 3), (1, 3, 2, 4)):
-        (_, begin), expected = _reads(candidate, *lengths)
+        (_, begin), expected = _memory_and_reference(candidate, *lengths)
         expect_close(begin, expected[1], f"last states for lengths {lengths}")
 
 
@@ -240,7 +244,7 @@ SENTENCES = tuple(
 )
 
 
-def _places(answer) -> list:
+def _list_of_places(answer) -> list:
     """The answer as a list of whole numbers, as the page will use them.
 
     Raises:
@@ -271,7 +275,7 @@ def returns_list_of_places_one_for_each_word(candidate):
     `sorted(range(len(words)), key=…)` sorts places by what you say about the word at a place.
     """
     for words in SENTENCES:
-        count = len(_places(candidate(list(words))))
+        count = len(_list_of_places(candidate(list(words))))
         expect(count == len(words), f"{count} places for {len(words)} words")
 
 
@@ -282,7 +286,7 @@ def uses_each_place_once(candidate):
     `words.index(word)` always finds the first of two equal words, so sort the places and not the words.
     """
     for words in SENTENCES:
-        places = _places(candidate(list(words)))
+        places = _list_of_places(candidate(list(words)))
         expect(
             sorted(places) == list(range(len(words))),
             f"places {places} for “{' '.join(words)}”",
@@ -296,7 +300,7 @@ def gives_same_order_for_same_words(candidate):
     Leave out `random`, or seed it with the words.
     """
     for words in SENTENCES:
-        tries = {tuple(_places(candidate(list(words)))) for _ in range(5)}
+        tries = {tuple(_list_of_places(candidate(list(words)))) for _ in range(5)}
         expect(len(tries) == 1, f"{len(tries)} orders in five calls with “{' '.join(words)}”")
 
 
@@ -306,7 +310,9 @@ def writes_most_sentences_in_another_order_than_french(candidate):
 
     Try it on a sentence of nine words, and look at the places.
     """
-    changed = sum(_places(candidate(list(words))) != list(range(len(words))) for words in SENTENCES)
+    changed = sum(
+        _list_of_places(candidate(list(words))) != list(range(len(words))) for words in SENTENCES
+    )
     expect(changed >= 3, f"{changed} of {len(SENTENCES)} sentences are in another order")
 
 

@@ -38,7 +38,7 @@ _ROOT_INSIDE = "What comes first for the noise, the root or the difference? Its 
 _EXCHANGED = "Which factor belongs to the picture? At step 0, where ᾱ is 1, the whole picture should be there."
 
 
-def _slip(answer, x, noise, a):
+def _hint_for_slip(answer, x, noise, a):
     """A hint for a forgotten root or exchanged factors, or nothing."""
     root, rest = a.sqrt(), (1 - a).sqrt()
     slips = [
@@ -51,7 +51,7 @@ def _slip(answer, x, noise, a):
     return ""
 
 
-def _noisy(candidate, count=4, height=3, width=5, channels=1):
+def _expect_noisy(candidate, count=4, height=3, width=5, channels=1):
     x, noise = torch.randn(2, count, channels, height, width)
     t = torch.arange(count) % 4
     answer = candidate(x.clone(), t, noise.clone(), LEVELS)
@@ -66,7 +66,7 @@ def takes_batches_of_any_length(candidate):
     PyTorch aligns shapes from the right. Where do we need three axes of size 1?
     """
     for count, width in ((4, 5), (3, 4), (2, 7)):
-        _noisy(candidate, count, 3, width)
+        _expect_noisy(candidate, count, 3, width)
 
 
 @fixed_noisy.must("gives each picture its own step")
@@ -75,9 +75,9 @@ def gives_each_picture_its_own_step(candidate):
     4 × 4 pixels.
     """
     for count, channels in ((4, 1), (4, 3)):
-        answer, x, t, noise = _noisy(candidate, count, 4, 4, channels)
+        answer, x, t, noise = _expect_noisy(candidate, count, 4, 4, channels)
         expected = sampling.noisy(x, t, noise, LEVELS)
-        slip = _slip(answer, x, noise, LEVELS[t][:, None, None, None])
+        slip = _hint_for_slip(answer, x, noise, LEVELS[t][:, None, None, None])
         expect_close(answer, expected, "4 pictures of 4 × 4 pixels", hint=slip)
 
 
@@ -109,7 +109,7 @@ my_step_back = Check()
 _BELONGS = "The guess is cut. Does the old noise still belong to it? Compute it anew from x and the cut guess."
 
 
-def _compare(candidate, *levels, fresh=True, cut=False):
+def _expect_step(candidate, *levels, fresh=True, cut=False):
     a, b = torch.tensor(levels)
     clean = 0.9 * (2 * torch.rand(3, 1, 4, 4) - 1)
     noise, new = torch.randn(2, 3, 1, 4, 4)
@@ -136,7 +136,7 @@ def gives_guess_of_clean_picture_in_last_step(candidate):
     The guess is (x − √(1 − a) · noise) / √a, cut to −1 … 1.
     """
     for a in (0.3, 0.9):
-        _compare(candidate, a, 1.0)
+        _expect_step(candidate, a, 1.0)
 
 
 @my_step_back.must("gives guess and old noise their shares of level b")
@@ -146,15 +146,15 @@ def gives_guess_and_old_noise_their_shares_of_level_b(candidate):
 
     It is √(1 − b − σ²) for the old noise, with σ² even if the fresh noise happens to be 0.
     """
-    _compare(candidate, 0.3, 0.5, fresh=False)
-    _compare(candidate, 0.1, 0.9, fresh=False)
+    _expect_step(candidate, 0.3, 0.5, fresh=False)
+    _expect_step(candidate, 0.1, 0.9, fresh=False)
 
 
 @my_step_back.must("gives the fresh noise the variance σ²")
 def gives_fresh_noise_variance_sigma_squared(candidate):
     """By what is the fresh noise multiplied? σ² is a variance, so we need its root."""
-    _compare(candidate, 0.3, 0.5)
-    _compare(candidate, 0.6, 0.61)
+    _expect_step(candidate, 0.3, 0.5)
+    _expect_step(candidate, 0.6, 0.61)
 
 
 @my_step_back.must(
@@ -165,7 +165,7 @@ def clamps_guess_and_takes_noise_that_belongs_to_it(candidate):
 
     After cutting, noise and guess no longer make up x. Which noise does? It is (x − √a · guess) / √(1 − a).
     """
-    _compare(candidate, 0.3, 0.5, cut=True)
+    _expect_step(candidate, 0.3, 0.5, cut=True)
 
 
 my_step_back.must_keep_inputs(
@@ -182,7 +182,7 @@ attend_to_words = Check()
 _SCALE = "By what do you divide the scores? A head has only a part of the channels, so it should be the root of these."
 
 
-def _parts(batch=2, channels=8, pixels=6, tokens=3):
+def _pixels_and_words(batch=2, channels=8, pixels=6, tokens=3):
     return (torch.randn(batch, n, channels) for n in (pixels, tokens, tokens))
 
 
@@ -191,7 +191,7 @@ def gives_one_output_for_each_pixel(candidate):
     """Which axis of the scores belongs to the pixels? They are the queries, so the second to last; the words are the
     last.
     """
-    q, k, v = _parts()
+    q, k, v = _pixels_and_words()
     answer = candidate(q, k, v, 1)
     hint = "The axis of the heads is still there. What undoes `cu.split_heads`?"
     expect(
@@ -205,7 +205,7 @@ def gives_each_pixel_words_value_if_there_is_only_one_word(candidate):
     """Along which axis do your weights sum to 1? The softmax of a single score is 1, so each pixel should copy the
     word.
     """
-    q, k, v = _parts(tokens=1)
+    q, k, v = _pixels_and_words(tokens=1)
     expect_close(candidate(q, k, v, 1), v.expand(2, 6, 8), "one word")
 
 
@@ -217,7 +217,7 @@ def equals_scaled_dot_product_attention_with_one_head(candidate):
 
     Softmax over the words, then the weighted mean of the words' values.
     """
-    q, k, v = _parts()
+    q, k, v = _pixels_and_words()
     expect_close(candidate(q, k, v, 1), sampling.attend_to_words(q, k, v, 1), "one head")
 
 
@@ -229,7 +229,7 @@ def runs_several_heads_in_parallel_each_on_its_own_channels(candidate):
     Is the scale that of a head? It should be 1/√head_dim.
     """
     for num_heads in (2, 4):
-        q, k, v = _parts()
+        q, k, v = _pixels_and_words()
         answer = candidate(q, k, v, num_heads)
         of_all = sampling.attend_to_words(q / num_heads**0.5, k, v, num_heads)  # √channels
         same = isinstance(answer, torch.Tensor) and answer.shape == of_all.shape

@@ -25,7 +25,7 @@ encode_word = Check()
 MERGES = [("a", "y"), ("ay", "␣"), ("p", "l"), ("s", "t"), ("pl", "ay␣"), ("l", "ay␣")]
 
 
-def _pieces(candidate, word, merges, expected):
+def _expect_pieces(candidate, word, merges, expected):
     learned = ", ".join(f"{left} {right}" for left, right in merges) or "none"
     expect_equal(
         list(candidate(word, list(merges))), expected, f"pieces of {word!r}, merges: {learned}"
@@ -38,8 +38,8 @@ def without_merges_word_is_its_characters_and_end_mark(candidate):
 
     `[*word, '␣']` is a list of single characters.
     """
-    _pieces(candidate, "lay", [], ["l", "a", "y", "␣"])
-    _pieces(candidate, "", [], ["␣"])
+    _expect_pieces(candidate, "lay", [], ["l", "a", "y", "␣"])
+    _expect_pieces(candidate, "", [], ["␣"])
 
 
 @encode_word.must("a merge joins its pair at every position, from left to right")
@@ -48,16 +48,16 @@ def merge_joins_its_pair_at_every_position_from_left_to_right(candidate):
 
     Where the pair is, two entries become one: `pieces[place : place + 2] = [left + right]`.
     """
-    _pieces(candidate, "ayay", [("a", "y")], ["ay", "ay", "␣"])
-    _pieces(candidate, "aaaa", [("a", "a"), ("aa", "aa")], ["aaaa", "␣"])
-    _pieces(candidate, "aaa", [("a", "a")], ["aa", "a", "␣"])
+    _expect_pieces(candidate, "ayay", [("a", "y")], ["ay", "ay", "␣"])
+    _expect_pieces(candidate, "aaaa", [("a", "a"), ("aa", "aa")], ["aaaa", "␣"])
+    _expect_pieces(candidate, "aaa", [("a", "a")], ["aa", "a", "␣"])
 
 
 @encode_word.must("words of the text become the pieces that were merged")
 def words_of_text_become_pieces_that_were_merged(candidate):
     """Does the end mark take part in merges? It's a piece like any other, so it has to be in the list."""
-    _pieces(candidate, "play", MERGES, ["play␣"])
-    _pieces(candidate, "stay", MERGES, ["st", "ay␣"])
+    _expect_pieces(candidate, "play", MERGES, ["play␣"])
+    _expect_pieces(candidate, "stay", MERGES, ["st", "ay␣"])
 
 
 @encode_word.must("merges are applied in the order in which they were learned")
@@ -66,15 +66,15 @@ def merges_are_applied_in_order_in_which_they_were_learned(candidate):
 
     Does your code compare two whole pieces with the pair? Others with the same letters must stay apart.
     """
-    _pieces(candidate, "abc", [("b", "c"), ("a", "b"), ("ab", "c")], ["a", "bc", "␣"])
-    _pieces(candidate, "abc", [("a", "b"), ("b", "c"), ("ab", "c")], ["abc", "␣"])
+    _expect_pieces(candidate, "abc", [("b", "c"), ("a", "b"), ("ab", "c")], ["a", "bc", "␣"])
+    _expect_pieces(candidate, "abc", [("a", "b"), ("b", "c"), ("ab", "c")], ["abc", "␣"])
 
 
 @encode_word.must("a new word falls into pieces and nothing is lost")
 def new_word_falls_into_pieces_and_nothing_is_lost(candidate):
     """Where do you differ first? Follow one merge after the other through 'splays' by hand."""
-    _pieces(candidate, "splays", MERGES, ["s", "pl", "ay", "s", "␣"])
-    _pieces(candidate, "payday", MERGES, ["p", "ay", "d", "ay␣"])
+    _expect_pieces(candidate, "splays", MERGES, ["s", "pl", "ay", "s", "␣"])
+    _expect_pieces(candidate, "payday", MERGES, ["p", "ay", "d", "ay␣"])
 
 
 encode_word.must_keep_inputs(
@@ -86,8 +86,8 @@ encode_word.must_keep_inputs(
 # Counting on paper ------------------------------------------------------------------------------
 
 
-def _two_decimals(answer):
-    """A number; one of the right answers, rounded to one decimal, is told apart from a wrong one."""
+def _read_two_decimals(answer):
+    """The number in an answer; a right one that was rounded to one decimal gets a hint of its own."""
     number = read_number(answer)
     expect(
         number not in (0.2, 0.3, 0.6),
@@ -109,7 +109,7 @@ counted_on_paper = on_paper({
          "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
     "d": (33, "the perplexity of a model that knows nothing",
          "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
-}, read=_two_decimals, within=0.0051)  # fmt: skip
+}, read=_read_two_decimals, within=0.0051)  # fmt: skip
 
 
 # Windows: find the bug --------------------------------------------------------------------------
@@ -120,20 +120,20 @@ fixed_windows = Check()
 PLUS_ONE = "In `torch.arange(1000)` the next token is t + 1. Which token comes next in a text? Take it from `stream`."
 
 
-def _windows(candidate, length=8, count=50, size=40, seed=0):
+def _window_places(candidate, length=8, count=50, size=40, seed=0):
     """The places in the text of tokens and of targets: all its tokens differ, −1 stands for one that is not in it."""
     generator = torch.Generator().manual_seed(seed)
-    text = _text(size)
+    text = _permuted_text(size)
     answer = candidate(text.clone(), length, count, generator)
     both = expect_tensors(answer, "tokens", "targets")
-    return [_places(expect_shape(tokens, (count, length)), text) for tokens in both]
+    return [_places_in_text(expect_shape(tokens, (count, length)), text) for tokens in both]
 
 
-def _text(size: int) -> Tensor:
+def _permuted_text(size: int) -> Tensor:
     return torch.randperm(size, generator=torch.Generator().manual_seed(7))
 
 
-def _places(tokens: Tensor, text: Tensor) -> Tensor:
+def _places_in_text(tokens: Tensor, text: Tensor) -> Tensor:
     matches = tokens[..., None] == text
     return torch.where(matches.any(dim=-1), matches.int().argmax(dim=-1), -1)
 
@@ -141,14 +141,14 @@ def _places(tokens: Tensor, text: Tensor) -> Tensor:
 @fixed_windows.must("gives tokens and targets of the shape (count, length)")
 def gives_tokens_and_targets_of_shape(candidate):
     """How many tokens of the text does a window need? Each of its tokens, even the last, asks for the next one."""
-    _windows(candidate)
-    _windows(candidate, length=1, count=3)
+    _window_places(candidate)
+    _window_places(candidate, length=1, count=3)
 
 
 @fixed_windows.must("reads tokens that are neighbors in the text")
 def reads_tokens_that_are_neighbors_in_text(candidate):
     """Which places does a window take? They follow its start without a gap: `starts + torch.arange(…)`."""
-    tokens, _ = _windows(candidate)
+    tokens, _ = _window_places(candidate)
     expect(bool((tokens.diff(dim=1) == 1).all()), "a window skips or repeats tokens of the text")
 
 
@@ -159,10 +159,10 @@ def has_next_token_as_target_even_at_end_of_window(candidate):
     Take length + 1 tokens of the text: all but the last are read, all but the first are asked for.
     """
     tokens, targets = expect_tensors(
-        candidate(_text(40), 8, 50, torch.Generator()), "tokens", "targets"
+        candidate(_permuted_text(40), 8, 50, torch.Generator()), "tokens", "targets"
     )
     expect(not torch.equal(targets, tokens + 1), "each target is its token plus 1", PLUS_ONE)
-    tokens, targets = _windows(candidate)
+    tokens, targets = _window_places(candidate)
     wrong = (targets != tokens + 1).any(dim=0).nonzero().flatten().tolist()
     expect_equal(wrong, [], "places of a window with a wrong target")
 
@@ -173,17 +173,17 @@ def reads_each_token_but_last_and_asks_for_each_but_first(candidate):
 
     `torch.randint(high, …)` draws numbers below high. A text of length + 1 tokens has one window.
     """
-    tokens, targets = _windows(candidate, length=3, count=400, size=8)
+    tokens, targets = _window_places(candidate, length=3, count=400, size=8)
     expect_equal(sorted(set(tokens.flatten().tolist())), list(range(7)), "places read")
     expect_equal(sorted(set(targets.flatten().tolist())), list(range(1, 8)), "places asked for")
-    tokens, targets = _windows(candidate, length=7, count=5, size=8)
+    tokens, targets = _window_places(candidate, length=7, count=5, size=8)
     expect_equal(targets[0].tolist(), list(range(1, 8)), "places asked for in the only window")
 
 
 @fixed_windows.must("draws the places with the generator")
 def draws_places_with_generator(candidate):
     """Where do your random numbers come from? `torch.randint` takes the generator as an argument."""
-    first, again, other = (_windows(candidate, seed=seed)[0] for seed in (0, 0, 1))
+    first, again, other = (_window_places(candidate, seed=seed)[0] for seed in (0, 0, 1))
     expect(torch.equal(first, again), "the same generator gave other windows")
     expect(not torch.equal(first, other), "another generator gave the same windows")
     expect(len(first[:, 0].unique()) > 10, "all windows of a batch start at few places")
@@ -202,8 +202,8 @@ PROMPT = "Does the model read the whole prompt before the first draw? The first 
 FRESH = "Where do you call `start()`? Call it once, before the loop, so that the same cache goes from step to step."
 
 
-class _Watched:
-    """A model that notes how many tokens each step reads."""
+class _CountingModel:
+    """A model that records how many tokens each step reads."""
 
     def __init__(self, model):
         self.model, self.read = model, []
@@ -233,8 +233,8 @@ class _Watched:
         return self.model.step(tokens, state)
 
 
-class _Fixed(nn.Module):
-    """Always the same logits."""
+class _FixedLogits(nn.Module):
+    """A model that always gives the same logits."""
 
     logits = torch.tensor([8.0, 1.0, 4.0, 2.0]).log()
 
@@ -247,14 +247,14 @@ class _Fixed(nn.Module):
         return self.logits.expand(len(tokens), 4)
 
 
-def _small() -> GPT:
+def _small_model() -> GPT:
     model = GPT(VOCAB, embed_dim=8, num_heads=2, num_layers=2, max_len=24, dropout=0.0)
     for table in (model.embedding, model.positions):
         nn.init.normal_(table.weight, std=1.0)  # so that its choices depend on the text
     return model.eval()
 
 
-def _drawn(candidate, model, prompt, steps, *options, seed=0):
+def _generated(candidate, model, prompt, steps, *options, seed=0):
     generator = torch.Generator().manual_seed(seed)
     answer = candidate(model, prompt, steps, *options, generator)
     return expect_shape(answer, (len(prompt), prompt.shape[1] + steps))
@@ -267,7 +267,7 @@ def gives_prompt_and_new_tokens(candidate):
     Each draw is (batch, 1). Join it to the text along dim=1.
     """
     prompt = torch.randint(VOCAB, (3, 4))
-    text = _drawn(candidate, _Watched(_small()), prompt, 5, 1.0, None)
+    text = _generated(candidate, _CountingModel(_small_model()), prompt, 5, 1.0, None)
     expect(torch.equal(text[:, :4], prompt), "the text does not begin with the prompt")
     expect(not text.is_floating_point(), "tokens are whole numbers")
 
@@ -280,8 +280,8 @@ def gives_prompt_and_new_tokens(candidate):
     ),
 )
 def reads_prompt_once_and_then_only_new_token(candidate):
-    model = _Watched(_small())
-    _drawn(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
+    model = _CountingModel(_small_model())
+    _generated(candidate, model, torch.randint(VOCAB, (2, 5)), 4, 1.0, 1)
     total = sum(model.read)
     said = f"{total} tokens read, expected 8, the prompt's 5 and 3 that were drawn"
     expect(total >= 8, said, PROMPT)
@@ -298,8 +298,8 @@ def writes_what_greedy_decoding_writes_if_top_k_is_1(candidate):
 
     What did the model read in the last step? Each new token is the best one after *all* tokens so far.
     """
-    model, prompt = _small(), torch.randint(VOCAB, (2, 3))
-    text = _drawn(candidate, model, prompt, 6, 1.0, 1)
+    model, prompt = _small_model(), torch.randint(VOCAB, (2, 3))
+    text = _generated(candidate, model, prompt, 6, 1.0, 1)
     expected = prompt
     with torch.no_grad():
         for _ in range(6):
@@ -315,9 +315,9 @@ def draws_tokens_with_probabilities_of_temperature_and_top_k(candidate):
     """
     prompt = torch.zeros(4000, 1, dtype=torch.long)
     for temperature, top_k in ((1.0, None), (0.5, None), (2.0, 2)):
-        text = _drawn(candidate, _Fixed(), prompt, 1, temperature, top_k)
+        text = _generated(candidate, _FixedLogits(), prompt, 1, temperature, top_k)
         drawn = text[:, 1].bincount(minlength=4) / len(text)
-        expected = next_token_probs(_Fixed.logits, temperature=temperature, top_k=top_k)
+        expected = next_token_probs(_FixedLogits.logits, temperature=temperature, top_k=top_k)
         gap = (drawn - expected).abs().max().item()
         shares = ", ".join(f"{share:.2f}" for share in drawn.tolist())
         expect(
@@ -330,9 +330,9 @@ def draws_tokens_with_probabilities_of_temperature_and_top_k(candidate):
 @my_generate.must("writes the same text with the same generator")
 def writes_same_text_with_same_generator(candidate):
     """Who draws without your generator? `torch.multinomial` takes it as an argument."""
-    model, prompt = _small(), torch.randint(VOCAB, (2, 3))
+    model, prompt = _small_model(), torch.randint(VOCAB, (2, 3))
     first, again, other = (
-        _drawn(candidate, model, prompt, 12, 1.0, None, seed=seed) for seed in (0, 0, 1)
+        _generated(candidate, model, prompt, 12, 1.0, None, seed=seed) for seed in (0, 0, 1)
     )
     expect(torch.equal(first, again), "the same generator gave another text")
     expect(not torch.equal(first, other), "another generator gave the same text")

@@ -17,7 +17,7 @@ from course_utils.kit.expect import (
 from course_utils.pooling import kernel_weights, leave_one_out, leave_one_out_error, nadaraya_watson
 
 
-def _line(n: int) -> Tensor:
+def _uneven_keys(n: int) -> Tensor:
     return torch.linspace(0, 2, n) ** 1.3  # unevenly spaced
 
 
@@ -26,12 +26,12 @@ def _line(n: int) -> Tensor:
 my_leave_one_out = Check(forbids=["leave_one_out", "leave_one_out_error"])
 
 
-def _data() -> tuple[Tensor, Tensor]:
-    return _line(8), torch.randn(8)
+def _keys_and_values() -> tuple[Tensor, Tensor]:
+    return _uneven_keys(8), torch.randn(8)
 
 
 def _same_gradient(candidate: Callable, reference: Callable) -> None:
-    keys, values = _data()
+    keys, values = _keys_and_values()
     try:
         candidate(keys, values, torch.tensor(0.7, requires_grad=True))
     except TypeError as error:
@@ -55,7 +55,7 @@ def gives_one_prediction_per_point(candidate):
     number per query remains.
     """
     try:
-        predictions = candidate(*_data(), 0.4)
+        predictions = candidate(*_keys_and_values(), 0.4)
     except RuntimeError as error:
         if "boolean mask" not in str(error):
             raise
@@ -70,7 +70,7 @@ def contains_no_nan(candidate):
 
     Change only the diagonal of the scores; a matrix of True and False says where.
     """
-    predictions = candidate(*_data(), 0.4)
+    predictions = candidate(*_keys_and_values(), 0.4)
     lost = predictions.isnan().sum().item()
     expect(lost == 0, f"{lost} of 8 predictions are NaN")
 
@@ -81,7 +81,7 @@ def never_uses_points_own_value(candidate):
 
     A score of 0 doesn't do it, because its exponential is 1. Which score has the exponential 0?
     """
-    keys, values = _data()
+    keys, values = _keys_and_values()
     changed = values.clone()
     changed[3] += 10
     difference = candidate(keys, changed, 0.4)[3] - candidate(keys, values, 0.4)[3]
@@ -96,7 +96,7 @@ def predicts_5_everywhere_if_every_value_is_5(candidate):
 
     Do you leave the point out *before* you normalize, and do you normalize over the keys? Both are needed.
     """
-    keys, _ = _data()
+    keys, _ = _keys_and_values()
     expect_close(
         candidate(keys, torch.full((8,), 5.0), 0.4), torch.full((8,), 5.0), entry="prediction"
     )
@@ -116,7 +116,7 @@ def equals_removing_each_point_in_turn_at_several_widths(candidate):
     """Where does the width enter your scores? We divide the distance by it *before* we square, so its
     square is in the denominator.
     """
-    keys, values = _data()
+    keys, values = _keys_and_values()
     for width in (0.2, 2.5):
         expected = leave_one_out(keys, values, width=width)
         expect_close(candidate(keys, values, width), expected, f"width {width}", entry="prediction")
@@ -129,7 +129,7 @@ def works_at_width_of_0_05(candidate):
 
     So remove the point *before* you normalize. Which score has the exponential 0?
     """
-    keys, values = _data()
+    keys, values = _keys_and_values()
     nearest, mine = leave_one_out(keys, values, width=0.05), candidate(keys, values, 0.05)
     if mine.isnan().any():
         raise Unmet(
@@ -152,7 +152,7 @@ def lets_two_points_at_same_place_predict_each_other(candidate):
 @my_leave_one_out.must("can be called with the names keys, values and width")
 def can_be_called_with_names_keys_values_and_width(candidate):
     """Do your parameters have the names in the first line of the stub? The chapter calls it by these."""
-    keys, values = _data()
+    keys, values = _keys_and_values()
     expected = leave_one_out(keys, values, width=0.4)
     expect_close(candidate(keys=keys, values=values, width=0.4), expected)
 
@@ -166,7 +166,7 @@ def lets_gradient_reach_width(candidate):
 
 
 my_leave_one_out.must_keep_inputs(
-    lambda: [*_data(), 0.4],
+    lambda: [*_keys_and_values(), 0.4],
     (
         "Does a line write into a tensor that the caller owns? Assignments with [] and methods that end in _ do; "
         "make a new tensor instead."
@@ -202,7 +202,7 @@ def gives_n_times_usual_residual_for_average_pooling(candidate):
 @loo_residuals.must("equals the slow way on random data")
 def equals_slow_way_on_random_data(candidate):
     """Each residual has its own factor. Where in the matrix do you find each αᵢᵢ? You need n of them, one per row."""
-    keys, values = _data()
+    keys, values = _keys_and_values()
     for width in (0.3, 1.0):
         expected = values - leave_one_out(keys, values, width=width)
         weights = kernel_weights(keys, keys, width=width)
@@ -227,7 +227,7 @@ fixed_loss = Check(forbids=["leave_one_out_error"])
 @fixed_loss.must("returns one number, as a tensor")
 def returns_one_number_as_tensor(candidate):
     """What do we take over all points at the end? Keep it a tensor, so a gradient can flow: no `.item()`."""
-    loss = candidate(*_data(), 0.4)
+    loss = candidate(*_keys_and_values(), 0.4)
     expect(isinstance(loss, Tensor), f"got a {type(loss).__name__}, expected a tensor")
     expect_shape(loss, ())
 
@@ -250,7 +250,7 @@ def gives_3_46_for_three_point_example(candidate):
 @fixed_loss.must("equals the leave-one-out error at every width")
 def equals_leave_one_out_error_at_every_width(candidate):
     """Is each prediction compared with its own value? Check also that it is made with the width that was given."""
-    keys, values = _data()
+    keys, values = _keys_and_values()
     for width in (0.2, 2.5):
         expected = leave_one_out_error(keys, values, width=width)
         expect_close(candidate(keys, values, width), expected, f"width {width}")
@@ -276,7 +276,7 @@ _A_PAIR = (
 )
 
 
-def _points(candidate: Callable) -> Tensor:
+def _point_table(candidate: Callable) -> Tensor:
     """(n, 2): places and values, made into a tensor as the chapter does it."""
     pairs = candidate()
     got = repr(pairs) if isinstance(pairs, list | tuple) else kind_of(pairs)
@@ -292,14 +292,14 @@ def _points(candidate: Callable) -> Tensor:
 @own_points.must("returns at least eight pairs (place, value)")
 def returns_at_least_eight_pairs(candidate):
     """What does one point look like? It is a pair such as `(0.5, 2)`, and you return a list of them."""
-    count = len(_points(candidate))
+    count = len(_point_table(candidate))
     expect(count >= 8, f"got {count} points, expected at least 8")
 
 
 @own_points.must("keeps places from 0 to 5 and values from −5 to 5")
 def keeps_places_and_values_in_range(candidate):
     """Which number comes first in a pair? The place does, and the network was trained on places from 0 to 5."""
-    places, values = _points(candidate).T
+    places, values = _point_table(candidate).T
     for name, numbers, low in (("place", places, 0), ("value", values, -5)):
         outside = numbers[~((numbers >= low) & (numbers <= 5))].tolist()
         expect(not outside, f"got the {name} {outside[0] if outside else 0:g}, expected {low} to 5")
@@ -308,7 +308,7 @@ def keeps_places_and_values_in_range(candidate):
 @own_points.must("has exactly one point at 2.5")
 def has_exactly_one_point_at_2_5(candidate):
     """Where is your peak? We compare the answer at the place 2.5 with *your* value there, so it needs one."""
-    count = int((_points(candidate)[:, 0] == 2.5).sum())
+    count = int((_point_table(candidate)[:, 0] == 2.5).sum())
     expect(count == 1, f"got {count} points at 2.5, expected 1")
 
 
@@ -319,7 +319,7 @@ def lets_average_miss_value_by_more_than_2(candidate):
 
     So put several points near 2.5, and give them another value.
     """
-    places, values = _points(candidate).T
+    places, values = _point_table(candidate).T
     average = nadaraya_watson(torch.tensor([2.5]), places, values, width=WIDTH)[0]
     own = values[places == 2.5][0]
     expect(abs(average - own) > 2, f"the average is {average:.2f}, and your value is {own:.2f}")

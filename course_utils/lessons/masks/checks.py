@@ -34,7 +34,7 @@ def returns_boolean_mask_of_shape(candidate):
 
     `&` needs truth values on both sides, and `torch.ones` makes them with `dtype=torch.bool`.
     """
-    mask = expect_shape(_of_truth_values(candidate, _NUMBERS.clone()), (3, 4, 4))
+    mask = expect_shape(_call_with_boolean_hint(candidate, _NUMBERS.clone()), (3, 4, 4))
     expect(
         mask.dtype == torch.bool, f"got the dtype {mask.dtype}, expected torch.bool", _TRUTH_VALUES
     )
@@ -43,8 +43,8 @@ def returns_boolean_mask_of_shape(candidate):
 _TRUTH_VALUES = "`torch.ones(…)` makes numbers. Which `dtype` makes truth values? Only those can be joined by `&`."
 
 
-def _of_truth_values(candidate, numbers: Tensor) -> Tensor:
-    """The candidate's mask; an `&` with numbers is said as what it is."""
+def _call_with_boolean_hint(candidate, numbers: Tensor) -> Tensor:
+    """The candidate's mask; PyTorch's error about `&` between numbers gets a reason and a hint."""
     try:
         return candidate(numbers)
     except NotImplementedError as error:
@@ -147,7 +147,7 @@ _EMPTY_ROW = torch.tensor([[True, True, False], [False, False, False]])
 
 
 def _reference(scores: Tensor, mask: Tensor) -> Tensor:
-    """Right where each row has a permitted key."""
+    """The masked softmax of scores whose rows have a permitted key each."""
     return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
 
 
@@ -159,10 +159,10 @@ def _shares_the_weight(candidate) -> None:
     scores = torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]).log()
     expected = torch.tensor([[1 / 3, 2 / 3, 0, 0], [1 / 8, 0, 3 / 8, 4 / 8]])
     weights = expect_shape(candidate(scores, _MASK.clone()), (2, 4))
-    expect_close(weights, expected, "exponentials 1, 2, 3, 4", hint=_how_it_shares(weights))
+    expect_close(weights, expected, "exponentials 1, 2, 3, 4", hint=_hint_for_weights(weights))
 
 
-def _how_it_shares(weights: Tensor) -> str:
+def _hint_for_weights(weights: Tensor) -> str:
     """A hint for what the weights of permitted and forbidden keys show; empty if nothing in particular."""
     permitted, forbidden = weights.masked_fill(~_MASK, 0.0), weights.masked_fill(_MASK, 0.0)
     if not permitted[0].any() and forbidden[0].any():
@@ -183,8 +183,8 @@ def _mask_broadcasts(candidate) -> None:
     expect_close(candidate(scores, mask), expected, "a mask (batch, 1, 1, keys) for several heads")
 
 
-def _same_gradients(candidate, mask: Tensor) -> None:
-    """Those of scores and values."""
+def _expect_softmax_gradients(candidate, mask: Tensor) -> None:
+    """Compare the gradients of scores and values with those of a softmax over the permitted keys."""
     expect_same_gradients(
         lambda scores, values: candidate(scores, mask.clone()) @ values,
         lambda scores, values: masked_softmax(scores, mask) @ values,
@@ -259,7 +259,7 @@ fixed_masked_softmax.must_keep_inputs(lambda: [torch.randn(2, 4), _MASK.clone()]
 fixed_masked_softmax.must(
     "passes on the gradients of a softmax over the permitted keys",
     hint="Does a step cut off the way back for a part of the formula? Look for a `detach()` or a `torch.no_grad()`.",
-)(lambda candidate: _same_gradients(candidate, _MASK))
+)(lambda candidate: _expect_softmax_gradients(candidate, _MASK))
 
 # … that passes everything
 
@@ -317,7 +317,7 @@ my_masked_softmax.must(
         "A NaN of the softmax returns through a sum to the scores. The way back needs the softmax's own "
         "output, so detach nothing and write nothing into it.",
     ),
-)(lambda candidate: _same_gradients(candidate, _EMPTY_ROW))
+)(lambda candidate: _expect_softmax_gradients(candidate, _EMPTY_ROW))
 my_masked_softmax.must(NO_TRACE, hint=NO_TRACE_HINT)(_no_trace)
 
 

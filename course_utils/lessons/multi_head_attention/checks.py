@@ -90,7 +90,7 @@ _CONSTANT = (
 )
 
 
-def _layer(embed_dim: int = 12, num_heads: int = 3):
+def _layer_and_input(embed_dim: int = 12, num_heads: int = 3):
     return MultiHeadAttention(embed_dim, num_heads), torch.randn(2, 5, embed_dim)
 
 
@@ -102,7 +102,7 @@ def _layer(embed_dim: int = 12, num_heads: int = 3):
     ),
 )
 def returns_layer_that_can_be_called(candidate):
-    layer, x = _layer()
+    layer, x = _layer_and_input()
     try:
         fewer = candidate(layer, 1)
     except RuntimeError as error:
@@ -116,7 +116,7 @@ def returns_layer_that_can_be_called(candidate):
 @fixed_without_head.must("leaves the caller's layer unchanged")
 def leaves_callers_layer_unchanged(candidate):
     """Whose weights does your assignment change? They should be the weights of a copy, not of the caller's layer."""
-    layer, x = _layer()
+    layer, x = _layer_and_input()
     before = layer(x, x, x).detach()
     candidate(layer, 1)
     expect_close(layer(x, x, x), before, "the output of the caller's layer")
@@ -127,7 +127,7 @@ def silences_head_instead_of_giving_it_equal_weights(candidate):
     """With queries or keys of zero all scores of a query are equal. What does a softmax make of them? The head then
     returns the mean of all values, which isn't nothing.
     """
-    layer, x = _layer()
+    layer, x = _layer_and_input()
     uniform = copy.deepcopy(layer)
     for parameter in uniform.query_proj.parameters():
         parameter.data[4:8] = 0
@@ -144,7 +144,7 @@ def outputs_what_other_heads_give_bias_included(candidate):
     it has features.
     """
     for sizes in ((12, 3), (16, 2)):
-        layer, x = _layer(*sizes)
+        layer, x = _layer_and_input(*sizes)
         projections = (layer.query_proj, layer.key_proj, layer.value_proj)
         q, k, v = (split_heads(project(x), layer.num_heads) for project in projections)
         for head in range(layer.num_heads):
@@ -154,12 +154,12 @@ def outputs_what_other_heads_give_bias_included(candidate):
             answer = expect_shape(candidate(layer, head)(x, x, x), tuple(expected.shape)).detach()
             what = f"head {head} of {layer.num_heads} at zero"
             expect_close(
-                answer, expected, what, hint=_what_remains(answer, expected, head, len(heads[0]))
+                answer, expected, what, hint=_hint_for_output(answer, expected, head, len(heads[0]))
             )
 
 
-def _what_remains(answer: Tensor, expected: Tensor, head: int, num_heads: int) -> str:
-    """A hint for what differs: one vector for all tokens, or the output in the head's own features."""
+def _hint_for_output(answer: Tensor, expected: Tensor, head: int, num_heads: int) -> str:
+    """A hint for a difference that is the same for all tokens, or lies in the head's own features; else empty."""
     over = answer - expected
     own = answer.unflatten(-1, (num_heads, -1))[..., head, :]
     if torch.allclose(over, over[:1, :1].expand_as(over), atol=1e-6):

@@ -19,8 +19,8 @@ from course_utils.positions import sinusoidal_table
 # Four numbers on paper --------------------------------------------------------------------------
 
 
-def _perhaps_to_round(answer):
-    """A number; (d) asks for a whole one."""
+def _read_whole_period(answer):
+    """The number in an answer; a period that is not rounded, as (d) asks, gets a hint of its own."""
     number = read_number(answer)
     expect(
         not 628.02 < number < 628.5,
@@ -42,14 +42,14 @@ predicted_products = on_paper({
     "d": (628, "the period of the slow pair, as a whole number",
          "By which angle does this pair turn from one position to the next? A full turn is 2π, so divide, and "
          "round to a whole number."),
-}, read=_perhaps_to_round)  # fmt: skip
+}, read=_read_whole_period)  # fmt: skip
 
 # Rotary encoding --------------------------------------------------------------------------------
 
 my_rotate = Check()
 
 
-def _frequency(dim, base=10_000.0):
+def _frequencies(dim, base=10_000.0):
     return base ** (-torch.arange(0, dim, 2) / dim)
 
 
@@ -59,13 +59,13 @@ def keeps_shape(candidate):
     columns. At the end we put the two columns of a pair side by side again.
     """
     for shape in ((5, 4), (2, 3, 5, 8)):
-        expect_shape(candidate(torch.randn(shape), _frequency(shape[-1])), shape)
+        expect_shape(candidate(torch.randn(shape), _frequencies(shape[-1])), shape)
 
 
 @my_rotate.must("contains no NaN and no infinite entry")
 def contains_no_nan_and_no_infinite_entry(candidate):
     """Is there a power or a division in your code? Look for one whose base or divisor can be 0."""
-    turned = expect_shape(candidate(torch.randn(6, 8), _frequency(8)), (6, 8))
+    turned = expect_shape(candidate(torch.randn(6, 8), _frequencies(8)), (6, 8))
     expect(bool(turned.isfinite().all()), "some entries are NaN or infinite")
 
 
@@ -73,7 +73,7 @@ def contains_no_nan_and_no_infinite_entry(candidate):
 def leaves_position_0_unturned(candidate):
     """What is the angle of position 0? If it is 0, check that the columns go back to their places."""
     x = torch.randn(2, 5, 8)
-    turned = expect_shape(candidate(x.clone(), _frequency(8)), (2, 5, 8))
+    turned = expect_shape(candidate(x.clone(), _frequencies(8)), (2, 5, 8))
     expect_close(turned[:, 0], x[:, 0], "position 0")
 
 
@@ -82,7 +82,7 @@ def pairs_neighboring_columns(candidate):
     """Where are the first members of the pairs? In columns 0, 2, 4, …, and each has its partner right after it."""
     x = torch.zeros(6, 8)
     x[:, 2] = 1.0
-    outputs = expect_shape(candidate(x, _frequency(8)), (6, 8))
+    outputs = expect_shape(candidate(x, _frequencies(8)), (6, 8))
     reached = [column for column in range(8) if outputs[1:, column].abs().max() > 1e-6]
     expect_equal(reached, [2, 3], "columns that a 1 in column 2 reaches")
 
@@ -91,7 +91,7 @@ def pairs_neighboring_columns(candidate):
 def keeps_length_of_each_pair(candidate):
     """Are both new values computed from the *old* a and b? If so, look at the signs."""
     x = torch.randn(7, 6)
-    outputs = expect_shape(candidate(x.clone(), _frequency(6)), (7, 6)).detach()
+    outputs = expect_shape(candidate(x.clone(), _frequencies(6)), (7, 6)).detach()
     before, after = (y.unflatten(-1, (3, 2)).norm(dim=-1) for y in (x, outputs))
     expect_close(after, before, "length of each pair", atol=1e-4)
 
@@ -106,7 +106,7 @@ def turns_first_pair_by_one_radian_a_position(candidate):
     x = torch.tensor([1.0, 0.0, 0.0, 0.0]).repeat(3, 1)
     angles = torch.arange(3.0)
     expected = torch.stack([angles.cos(), angles.sin()], dim=-1)
-    turned = expect_shape(candidate(x, _frequency(4)), (3, 4))
+    turned = expect_shape(candidate(x, _frequencies(4)), (3, 4))
     expect_close(turned[:, :2], expected, "the pair (1, 0)", atol=1e-4)
 
 
@@ -117,7 +117,7 @@ def gives_every_pair_its_own_frequency(candidate):
     The frequencies are given to you, so don't compute them, and don't use a base of your own.
     """
     for shape, base in (((9, 6), 10_000.0), ((2, 3, 30, 16), 10_000.0), ((9, 6), 50.0)):
-        x, frequency = torch.randn(shape), _frequency(shape[-1], base)
+        x, frequency = torch.randn(shape), _frequencies(shape[-1], base)
         answer = candidate(x.clone(), frequency.clone())
         expect_close(answer, turn(x, frequency), f"shape {shape}", atol=1e-4)
 
@@ -127,7 +127,7 @@ def keeps_dtype_of_its_input(candidate):
     """Which dtype do your angles have? A float32 times a float64 is a float64, and `.to(x.dtype)` converts."""
     for dtype in (torch.float32, torch.float64):
         answer = expect_shape(
-            candidate(torch.randn(5, 4, dtype=dtype), _frequency(4).double()), (5, 4)
+            candidate(torch.randn(5, 4, dtype=dtype), _frequencies(4).double()), (5, 4)
         ).dtype
         expect(answer == dtype, f"got {answer}, expected {dtype}, the dtype of x")
 
@@ -136,13 +136,14 @@ def keeps_dtype_of_its_input(candidate):
 def works_without_loop_over_positions(candidate):
     """Does a loop run over the positions? We can compute all angles at once, as a matrix of positions by pairs."""
     few, many = (
-        count_calls(candidate, torch.randn(length, 8), _frequency(8)).total() for length in (3, 20)
+        count_calls(candidate, torch.randn(length, 8), _frequencies(8)).total()
+        for length in (3, 20)
     )
     expect(many == few, f"PyTorch is called {few} times for 3 positions, but {many} times for 20")
 
 
 my_rotate.must_keep_inputs(
-    lambda: [torch.randn(4, 6), _frequency(6)],
+    lambda: [torch.randn(4, 6), _frequencies(6)],
     "Does a line write into the caller's memory? Assignments with [] do, so make a new tensor.",
     "leaves its input unchanged",
 )
@@ -151,7 +152,7 @@ my_rotate.must_keep_inputs(
 @my_rotate.must("lets gradients reach the input")
 def lets_gradients_reach_input(candidate):
     """Which line leaves the graph? Look for a `.detach()`, a `.data`, an `.item()` or a `no_grad`."""
-    both = (lambda x, f=function: f(x, _frequency(6)) for function in (candidate, turn))
+    both = (lambda x, f=function: f(x, _frequencies(6)) for function in (candidate, turn))
     expect_same_gradients(*both, input=torch.randn(4, 6), atol=1e-4)
 
 
@@ -170,7 +171,7 @@ def keeps_number_of_pairs(candidate):
     number changes.
     """
     for dim in (6, 64):
-        expect_shape(candidate(_frequency(dim), 16, 64), (dim // 2,))
+        expect_shape(candidate(_frequencies(dim), 16, 64), (dim // 2,))
 
 
 @my_slowed.must("leaves the fast pairs as they are")
@@ -179,7 +180,7 @@ def leaves_fast_pairs_as_they_are(candidate):
 
     Compare the period with the length, `2 * math.pi / frequency > length`, and not the frequency itself.
     """
-    frequency = _frequency(64)
+    frequency = _frequencies(64)
     result = expect_shape(candidate(frequency.clone(), 16, 64), (32,))
     expect_close(result[:4], frequency[:4], "frequencies of pairs 0 to 3, with a period below 16")
 
@@ -187,7 +188,7 @@ def leaves_fast_pairs_as_they_are(candidate):
 @my_slowed.must("divides the frequencies of the slow pairs by the factor")
 def divides_frequencies_of_slow_pairs_by_factor(candidate):
     """Should a slow pair turn faster or slower from now on? Slower, so its frequency gets smaller."""
-    frequency = _frequency(64)
+    frequency = _frequencies(64)
     for factor in (64, 4):
         result = expect_shape(candidate(frequency.clone(), 16, factor), (32,))
         same = int((result[5:] == frequency[5:]).sum())
@@ -201,7 +202,7 @@ def finds_slow_pairs_at_any_trained_length(candidate):
 
     With a length of 100 the pairs with a period up to 100 went round, so more of them stay as they are.
     """
-    frequency = _frequency(64)
+    frequency = _frequencies(64)
     for length in (7, 100, 4096):
         expect_close(
             candidate(frequency.clone(), length, 8),
@@ -212,7 +213,7 @@ def finds_slow_pairs_at_any_trained_length(candidate):
 
 
 my_slowed.must_keep_inputs(
-    lambda: [_frequency(8), 16, 64],
+    lambda: [_frequencies(8), 16, 64],
     "Does a line write into the caller's memory? `torch.where` makes a new tensor.",
     "leaves its input unchanged",
 )
@@ -222,14 +223,14 @@ my_slowed.must_keep_inputs(
 fixed_add = Check()
 
 
-def _batch(batch: int = 4, length: int = 6, dim: int = 8):
+def _batch_and_table(batch: int = 4, length: int = 6, dim: int = 8):
     return torch.randn(batch, length, dim), sinusoidal_table(20, dim)
 
 
 @fixed_add.must("keeps the shape")
 def sum_keeps_shape(candidate):
     """Which axis of x (batch, n, d) do the rows of the table belong to? There is one row for each position."""
-    x, table = _batch()
+    x, table = _batch_and_table()
     expect_shape(candidate(x.clone(), table), (4, 6, 8))
 
 
@@ -240,7 +241,7 @@ def adds_row_i_to_token_i_of_each_sequence(candidate):
     The size of axis 0 is the batch. How many rows does a sequence need? That is the size of another axis.
     """
     for batch, length in ((4, 6), (6, 6), (1, 5), (6, 3)):
-        x, table = _batch(batch, length)
+        x, table = _batch_and_table(batch, length)
         expected = table[:length].expand(x.shape)
         expect_close(
             candidate(x.clone(), table.clone()) - x, expected, f"added for {batch} × {length}"
@@ -250,12 +251,12 @@ def adds_row_i_to_token_i_of_each_sequence(candidate):
 @fixed_add.must("takes a batch that is larger than the table is long")
 def takes_batch_that_is_larger_than_table_is_long(candidate):
     """Does the number of sequences still play a part? Only the length of a sequence should."""
-    x, table = _batch(batch=30)
+    x, table = _batch_and_table(batch=30)
     expect_close(candidate(x.clone(), table.clone()) - x, table[:6].expand(x.shape), "30 sequences")
 
 
 fixed_add.must_keep_inputs(
-    _batch,
+    _batch_and_table,
     "What does `x += p` write into? The caller's tokens, so make a new tensor.",
     "leaves tokens and table unchanged",
 )
@@ -264,7 +265,7 @@ fixed_add.must_keep_inputs(
 @fixed_add.must("raises an error for a sequence longer than the table")
 def raises_error_for_sequence_longer_than_table(candidate):
     """Which operation complains if 21 tokens meet 20 rows? A sum of the two does, a slice doesn't."""
-    x, table = _batch(length=21)
+    x, table = _batch_and_table(length=21)
     try:
         candidate(x, table)
     except NothingReturned:

@@ -48,8 +48,8 @@ def gives_each_query_weights_that_sum_to_1(candidate):
 # Six shapes on paper ------------------------------------------------------------------------------
 
 
-def _a_shape(answer: Any) -> tuple | str:
-    """A shape, or "error", however it is written."""
+def _read_shape(answer: Any) -> tuple | str:
+    """The shape in an answer, or "error", in any common spelling."""
     answer = answer.lower().strip() if isinstance(answer, str) else answer
     answer = tuple(answer) if isinstance(answer, list | tuple) else answer
     number = f"{answer!r} is a number; a shape with one axis is written with a comma, as (9,)"
@@ -77,7 +77,7 @@ six_shapes = on_paper({
          "With the new axis the first tensor has the shape (7, 1, 4). What do you get if you compare this with (5, "
          "4) from the right?",
          "It is 4 with 4, then 1 with 5, then 7 with nothing. A 1 is repeated, and a missing axis counts as 1."),
-}, read=_a_shape)  # fmt: skip
+}, read=_read_shape)  # fmt: skip
 
 # Nearness: find the bug -------------------------------------------------------------------------
 

@@ -28,8 +28,8 @@ from course_utils.lessons.queries_keys_values import walks
 # Five weights on paper ----------------------------------------------------------------------------
 
 
-def _weight(answer: Any) -> float:
-    """A share of 1, which some write in percent."""
+def _read_weight(answer: Any) -> float:
+    """The share of 1 in an answer, which some write in percent."""
     share = read_number(answer)
     if share > 1:
         raise WrongKind(f"got {share:g}, expected a share of 1; write 12.5 % as 0.125 or 1 / 8")
@@ -47,7 +47,7 @@ predicted_weights = on_paper({
          "What is the fourth exponential? Add it to the sum that we had in (a)."),
     "e": (1 / 3, "its weight at a huge temperature",
          "What is a score divided by a huge number? Nearly 0 for all three, so compare their exponentials."),
-}, read=_weight, within=0.006)  # fmt: skip
+}, read=_read_weight, within=0.006)  # fmt: skip
 
 
 # One step of the walk -----------------------------------------------------------------------------
@@ -55,7 +55,7 @@ predicted_weights = on_paper({
 one_step = Check()
 
 
-def _ask(queries):
+def _look_up(queries):
     """A softmax look-up of the animals, at T = 0.1."""
     keys = torch.tensor([[0.1, 0.1], [0.3, 0.8], [0.4, 1.0], [0.8, 0.4], [1.0, 0.0]])
     scores = -(queries[:, None] - keys).square().sum(-1) / 2
@@ -72,7 +72,7 @@ def returns_query_of_same_shape(candidate):
     slope, and `torch.autograd.grad` returns a tuple, so unpack it.
     """
     try:
-        step = candidate(_ask, _kitten(), 20.0, 1e-4)
+        step = candidate(_look_up, _kitten(), 20.0, 1e-4)
     except RuntimeError as error:
         for words, reason, hint in _NOT_FOLLOWED:
             if words in str(error):
@@ -100,9 +100,11 @@ _NOT_FOLLOWED = (
 @one_step.must("brings the answer nearer to the wanted one, from below and from above")
 def brings_answer_nearer_to_wanted_one(candidate):
     """In which direction does the loss fall, along its slope or against it? The slope points uphill, so subtract it."""
-    before = _ask(_kitten()).item()
+    before = _look_up(_kitten()).item()
     after = {
-        wanted: _ask(expect_shape(candidate(_ask, _kitten(), wanted, 3e-4), (1, 2)).detach()).item()
+        wanted: _look_up(
+            expect_shape(candidate(_look_up, _kitten(), wanted, 3e-4), (1, 2)).detach()
+        ).item()
         for wanted in (20.0, 5.0)
     }
     same_way = (after[20.0] > before) == (after[5.0] > before)
@@ -120,8 +122,8 @@ def brings_answer_nearer_to_wanted_one(candidate):
 @one_step.must("stays where it is if the answer is the wanted one")
 def stays_where_it_is_if_answer_is_wanted_one(candidate):
     """Which function do you take the slope of? The answer has a slope even here, but ½(answer − wanted)² has none."""
-    wanted = _ask(_kitten()).item()
-    expect_close(candidate(_ask, _kitten(), wanted, 1e-3), _kitten(), "no step is needed")
+    wanted = _look_up(_kitten()).item()
+    expect_close(candidate(_look_up, _kitten(), wanted, 1e-3), _kitten(), "no step is needed")
 
 
 @one_step.must("goes against the slope of ½(answer − wanted)², times the rate")
@@ -156,7 +158,7 @@ def moves_each_of_several_queries_by_its_own_slope(candidate):
 
 
 one_step.must_keep_inputs(
-    lambda: [_ask, _kitten(), 20.0, 1e-4],
+    lambda: [_look_up, _kitten(), 20.0, 1e-4],
     "Does a line write into the query that was handed in? Look for `-=` or a method that ends in _, and work on a "
     "`query.clone()`.",
     "leaves the query that it is given unchanged",
@@ -166,7 +168,7 @@ one_step.must_keep_inputs(
 @one_step.must("returns a query without a history")
 def returns_query_without_history(candidate):
     """After 3,000 steps, how long is the way back through all of them? Begin the result with `query.detach()`."""
-    step = candidate(_ask, _kitten(), 20.0, 1e-4)
+    step = candidate(_look_up, _kitten(), 20.0, 1e-4)
     expect(not step.requires_grad, "the new query still remembers how it was computed")
 
 
@@ -175,7 +177,7 @@ def returns_query_without_history(candidate):
 my_table = Check()
 
 
-def _table(candidate):
+def _numbers_of_table(candidate):
     """Keys, values, query, wanted answer and temperature, all as numbers."""
     answer = candidate()
     expect(
@@ -201,7 +203,7 @@ def has_three_entries_or_more_each_with_two_features_and_value(candidate):
     """How many numbers does a row need? A name leads to three of them, as in `"soup": (0.2, 0.9, 30)`. The query has
     the two features only.
     """
-    rows, query, _, T = _table(candidate)
+    rows, query, _, T = _numbers_of_table(candidate)
     expect(
         len(rows) >= 3 and rows.shape[1] == 3,
         f"the table has {len(rows)} rows of {rows.shape[1] if rows.numel() else 0} numbers",
@@ -224,7 +226,7 @@ def keeps_all_features_between_0_and_1(candidate):
     """In which units do you measure? A feature in the hundreds would outvote one between 0 and 1, so divide each by
     the largest that you can think of.
     """
-    rows, query, *_ = _table(candidate)
+    rows, query, *_ = _numbers_of_table(candidate)
     features = torch.cat([rows[:, :2].flatten(), query])
     outside = features[(features < 0) | (features > 1)]
     expect(len(outside) == 0, f"a feature is {outside[0].item() if len(outside) else 0:g}")
@@ -233,14 +235,14 @@ def keeps_all_features_between_0_and_1(candidate):
 @my_table.must("asks for something that is not in the table")
 def asks_for_something_that_is_not_in_table(candidate):
     """Is your query one of the keys? A dictionary could answer that. Move it a little."""
-    rows, query, *_ = _table(candidate)
+    rows, query, *_ = _numbers_of_table(candidate)
     expect(not (rows[:, :2] == query).all(-1).any(), "the query is the key of an entry")
 
 
 @my_table.must("wants an answer between the smallest and the largest value")
 def wants_answer_between_smallest_and_largest_value(candidate):
     """Which answers can a weighted average give? None beyond the values, however far the query walks."""
-    rows, _, wanted, _ = _table(candidate)
+    rows, _, wanted, _ = _numbers_of_table(candidate)
     low, high = rows[:, 2].min().item(), rows[:, 2].max().item()
     expect(low < wanted < high, f"{wanted:g} is wanted, and the values go from {low:g} to {high:g}")
 
@@ -250,7 +252,7 @@ def wants_answer_that_no_entry_has_and_that_isnt_first_one(candidate):
     """How far is the wanted answer from each value, and from what the query gets before its walk? Leave a twentieth of
     the range, so there is something to see.
     """
-    rows, query, wanted, T = _table(candidate)
+    rows, query, wanted, T = _numbers_of_table(candidate)
     keys, values = rows[:, :2], rows[:, 2]
     room = 0.05 * (values.max() - values.min()).item()
     gap = (values - wanted).abs().min().item()
@@ -268,7 +270,7 @@ def walks_to_wanted_answer_by_small_steps(candidate):
     """Which way does the slope lead? Look at it in the widget: `cu.live.look_up(table, {"mine": query})`, and try
     another temperature or another beginning.
     """
-    rows, query, wanted, T = _table(candidate)
+    rows, query, wanted, T = _numbers_of_table(candidate)
     places, end = walks.walk(rows[:, :2], rows[:, 2], query, T, wanted)
     reasons = {
         "left": (

@@ -47,7 +47,7 @@ Slips = Iterable[tuple[str, Tensor]]
 """What likely mistakes would give, each with the hint for it."""
 
 
-def _made(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn.Module:
+def _learner_block(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn.Module:
     """The learner's block.
 
     Raises:
@@ -60,7 +60,7 @@ def _made(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn.Module:
         raise NotDone from None
     expect(isinstance(block, nn.Module), f"got {kind_of(block)}, expected a module", _MODULE)
     open_parts = [name for name, part in vars(block).items() if part is ...]
-    if not vars(block).get("_modules") and (open_parts or _gives_nothing(block, embed_dim)):
+    if not vars(block).get("_modules") and (open_parts or _returns_nothing(block, embed_dim)):
         raise NotDone
     expect(not open_parts, f"{' and '.join(open_parts)}: nothing there yet", _OPEN)
     theirs = any(isinstance(part, EncoderLayer) for part in block.modules())
@@ -68,7 +68,7 @@ def _made(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn.Module:
     return block
 
 
-def _gives_nothing(block: nn.Module, embed_dim: int) -> bool:
+def _returns_nothing(block: nn.Module, embed_dim: int) -> bool:
     try:
         answer = block.forward(torch.randn(1, 2, embed_dim))
     except NotImplementedError:
@@ -84,7 +84,7 @@ _OURS = "What does `EncoderLayer.forward` do, step by step? Write these steps."
 
 
 def _reference(embed_dim: int = 24, base: float = 10_000.0) -> EncoderLayer:
-    """The library's block with random weights, in which it matters who looks where."""
+    """The library's block, with random weights that are large enough for each look to matter."""
     block = EncoderLayer(
         embed_dim, HEADS, WIDTH, dropout=0.0, norm_first=True, activation="swiglu", norm="rms", rotary=True,
         rotary_base=base, num_kv_heads=KV_HEADS, bias=False,
@@ -96,10 +96,12 @@ def _reference(embed_dim: int = 24, base: float = 10_000.0) -> EncoderLayer:
     return block
 
 
-def _pair(candidate, embed_dim: int = 24, base: float = 10_000.0) -> tuple[nn.Module, EncoderLayer]:
+def _block_and_reference(
+    candidate, embed_dim: int = 24, base: float = 10_000.0
+) -> tuple[nn.Module, EncoderLayer]:
     """The learner's block and the library's, with equal weights."""
     reference = _reference(embed_dim, base)
-    block = _made(candidate, embed_dim, base)
+    block = _learner_block(candidate, embed_dim, base)
     block.load_state_dict(reference.state_dict())
     return block, reference
 
@@ -117,7 +119,7 @@ _RETURN = (
 )
 
 
-def _compared(
+def _expect_output(
     answer: Tensor, expected: Tensor, what: str, slips: Slips = (), **near: float
 ) -> None:
     """Fail unless both are close, with the hint for the slip that would give this answer."""
@@ -129,7 +131,7 @@ def _compared(
     expect_close(answer, expected, what, hint=hint, **near)
 
 
-def _attended(
+def _block_by_hand(
     block: EncoderLayer, x: Tensor, read: Callable[[Tensor], Tensor], **options
 ) -> Tensor:
     """x and what the attention gives, if it reads read(x)."""
@@ -146,7 +148,7 @@ def has_parameters_of_block_of_smollm2_name_for_name(candidate):
     """
     wanted, mine = (
         {name: tuple(each.shape) for name, each in block.named_parameters()}
-        for block in (_reference(), _made(candidate))
+        for block in (_reference(), _learner_block(candidate))
     )
     missing, extra = [*(wanted.keys() - mine.keys())], [*(mine.keys() - wanted.keys())]
     if missing or extra:
@@ -186,7 +188,7 @@ def gives_output_of_shape_of_x(candidate):
     """What does each part get? Attention takes queries, keys and values, three times the same y. A rotation turns the
     columns of each *head*, at every position of x: it takes `x.shape[1]` and the size of a head, embed_dim / num_heads.
     """
-    block, _ = _pair(candidate)
+    block, _ = _block_and_reference(candidate)
     _answer(block, torch.randn(2, 5, 24))
     _answer(block, torch.randn(1, 1, 24))
 
@@ -194,7 +196,7 @@ def gives_output_of_shape_of_x(candidate):
 @my_block.must("keeps earlier outputs as they are when a later token changes")
 def hides_later_tokens(candidate):
     """Who may look at whom? A GPT reads to the left only, and attention has an argument for it, `is_causal`."""
-    block, _ = _pair(candidate)
+    block, _ = _block_and_reference(candidate)
     x = torch.randn(2, 5, 24)
     later = x.clone()
     later[:, 3] = torch.randn(24)
@@ -207,12 +209,12 @@ def lets_x_pass_unchanged_if_attention_and_network_give_zeros(candidate):
     """What happens to x besides the two sums? Only the parts read through a norm. Give what the norm returns a name of
     its own, such as y, and add to x itself.
     """
-    block, _ = _pair(candidate)
+    block, _ = _block_and_reference(candidate)
     for part in ("attention.out_proj", "feed_forward.down"):
         block.state_dict()[f"{part}.weight"].zero_()
     x = torch.randn(2, 5, 24)
     slips = [(_RESIDUAL, torch.zeros_like(x)), (_TWICE, 2 * x)]
-    _compared(_answer(block, x), x, "both parts give zeros, the output against x", slips)
+    _expect_output(_answer(block, x), x, "both parts give zeros, the output against x", slips)
 
 
 _RESIDUAL = "Who adds x to what a part gives? Each part has its residual: `x = x + …`."
@@ -224,9 +226,9 @@ def lets_each_part_read_stream_through_its_own_norm(candidate):
     """What does each part read? The attention reads `attention_norm` of x, and the network reads `feed_forward_norm` of
     what x is *then*, after the attention has been added.
     """
-    block, reference = _pair(candidate)
+    block, reference = _block_and_reference(candidate)
     x = torch.randn(6, 1, 24)  # one token alone, so that its position does not matter
-    _compared(
+    _expect_output(
         _answer(block, x),
         reference(x, is_causal=True),
         "one token alone",
@@ -236,16 +238,16 @@ def lets_each_part_read_stream_through_its_own_norm(candidate):
 
 def _norm_slips(block: EncoderLayer, x: Tensor) -> Iterator[tuple[str, Tensor]]:
     first, second, network = block.attention_norm, block.feed_forward_norm, block.feed_forward
-    right, plain = _attended(block, x, first), _attended(block, x, lambda x: x)
+    right, plain = _block_by_hand(block, x, first), _block_by_hand(block, x, lambda x: x)
     yield _NO_NORM.format("attention", "attention_norm"), plain + network(second(plain))
     yield _NO_NORM.format("network", "feed_forward_norm"), right + network(right)
     yield _NO_NORM.format("attention", "attention_norm"), plain + network(plain)
-    exchanged = _attended(block, x, second)
+    exchanged = _block_by_hand(block, x, second)
     yield _EXCHANGED, exchanged + network(first(exchanged))
     yield _OWN_NORM, right + network(first(right))
     yield _OLD_X, right + network(first(x))
     yield _OLD_X, right + network(second(x))
-    centered = _attended(block, x, lambda x: F.layer_norm(x, x.shape[-1:], first.weight))
+    centered = _block_by_hand(block, x, lambda x: F.layer_norm(x, x.shape[-1:], first.weight))
     yield _MEAN, centered + network(F.layer_norm(centered, x.shape[-1:], second.weight))
 
 
@@ -267,12 +269,12 @@ def adds_epsilon_under_root_in_both_norms(candidate):
         ("feed_forward.down", "attention_norm"),
         ("attention.out_proj", "feed_forward_norm"),
     ):
-        block, reference = _pair(candidate)
+        block, reference = _block_and_reference(candidate)
         for each in (block, reference):
             each.state_dict()[f"{silent}.weight"].zero_()
         x = 1e-3 * torch.randn(2, 1, 24)
         expected = reference(x, is_causal=True)
-        _compared(_answer(block, x), expected, f"{norm}, small numbers", atol=1e-5)
+        _expect_output(_answer(block, x), expected, f"{norm}, small numbers", atol=1e-5)
 
 
 @my_block.must("turns queries and keys by their positions")
@@ -282,19 +284,23 @@ def turns_queries_and_keys_by_their_positions(candidate):
 
     A rotation needs the number of tokens, `x.shape[1]`, so that each of them has a position of its own.
     """
-    block, reference = _pair(candidate, embed_dim=12)  # two columns a head: their pace has no base
+    block, reference = _block_and_reference(
+        candidate, embed_dim=12
+    )  # two columns a head: their pace has no base
     x = torch.randn(2, 6, 12)
     expected, rotation = reference(x, is_causal=True), Rotation(6, 2)
     slips = []
     for turned, hint in (("", _TURN), ("queries", _TURN_BOTH), ("keys", _TURN_BOTH)):
-        y = _attended(reference, x, reference.attention_norm, encode=_only(turned, rotation))
+        y = _block_by_hand(
+            reference, x, reference.attention_norm, encode=_rotation_of_one(turned, rotation)
+        )
         slips.append((hint, y + reference.feed_forward(reference.feed_forward_norm(y))))
-    y = _attended(reference, x, lambda x: Rotation(6, 12)(reference.attention_norm(x)))
+    y = _block_by_hand(reference, x, lambda x: Rotation(6, 12)(reference.attention_norm(x)))
     slips.append((AT_HEADS, y + reference.feed_forward(reference.feed_forward_norm(y))))
-    _compared(_answer(block, x), expected, "six tokens", slips)
+    _expect_output(_answer(block, x), expected, "six tokens", slips)
 
 
-def _only(turned: str, rotation: Rotation) -> Callable[[Tensor], Tensor]:
+def _rotation_of_one(turned: str, rotation: Rotation) -> Callable[[Tensor], Tensor]:
     """A rotation of the queries alone or the keys alone, of which there are fewer heads; of neither for ""."""
     count = {"queries": HEADS, "keys": KV_HEADS, "": 0}[turned]
     return lambda heads: rotation(heads) if heads.shape[1] == count else heads
@@ -312,14 +318,14 @@ _TURN_BOTH = (
 @my_block.must("turns queries and keys as slowly as `base` says")
 def turns_queries_and_keys_as_slowly_as_base_says(candidate):
     """Where does the argument `base` go? Keep it in `__init__`, and hand it to the `Rotation`."""
-    block, reference = _pair(candidate, embed_dim=48, base=50.0)
+    block, reference = _block_and_reference(candidate, embed_dim=48, base=50.0)
     x = torch.randn(2, 9, 48)
     slips = []
     for base, hint in ((10_000.0, _BASE), (100_000.0, _FIXED_BASE)):
         reference.rotary_base = base
         slips.append((hint, reference(x, is_causal=True)))
     reference.rotary_base = 50.0
-    _compared(_answer(block, x), reference(x, is_causal=True), "base 50, nine tokens", slips)
+    _expect_output(_answer(block, x), reference(x, is_causal=True), "base 50, nine tokens", slips)
 
 
 _BASE = (
@@ -336,21 +342,21 @@ def gives_on_cache_piece_by_piece_what_it_gives_at_once(candidate):
 
     When do you read `cache.length`? The attention appends the new tokens, so read it before.
     """
-    block, reference = _pair(candidate)
+    block, reference = _block_and_reference(candidate)
     x, cache, pieces = torch.randn(2, 6, 24), KVCache(), (3, 2, 1)
     with torch.no_grad():
         answer = torch.cat([_answer(block, part, cache) for part in x.split(pieces, 1)], 1)
         reason = f"the cache holds {cache.length} tokens after 6 were read"
         expect(cache.length == 6, reason, _CACHE)
         slips = [
-            (_START, _on_cache(reference, x.split(pieces, 1), starts=(0, 0, 0))),
-            (_PROMPT, _on_cache(reference, x.split(pieces, 1), is_causal=False)),
+            (_START, _outputs_on_cache(reference, x.split(pieces, 1), starts=(0, 0, 0))),
+            (_PROMPT, _outputs_on_cache(reference, x.split(pieces, 1), is_causal=False)),
         ]
         expected = reference(x, is_causal=True)
-    _compared(answer, expected, "pieces of 3, 2 and 1 token", slips)
+    _expect_output(answer, expected, "pieces of 3, 2 and 1 token", slips)
 
 
-def _on_cache(
+def _outputs_on_cache(
     block: EncoderLayer, parts: Iterable[Tensor], starts=(0, 3, 5), is_causal: bool = True
 ) -> Tensor:
     cache, answers = KVCache(), []
@@ -371,7 +377,7 @@ _PROMPT = "Who may look at whom within a piece? `is_causal=True` is right with a
 @my_block.must("leaves x as it was")
 def leaves_x_as_it_was(candidate):
     """Does a line write into x? `x += …` changes the caller's tensor, so write `x = x + …`."""
-    block, _ = _pair(candidate)
+    block, _ = _block_and_reference(candidate)
     with torch.no_grad():
         expect_unchanged(block, torch.randn(2, 5, 24))
 
@@ -381,7 +387,7 @@ def lets_gradients_through_by_parts_and_past_them(candidate):
     """Where is the way back cut? Look for `no_grad`, `detach()` and `.data`. This chapter trains nothing, but whoever
     adapts the model to a text of her own needs the gradients.
     """
-    block, reference = _pair(candidate)
+    block, reference = _block_and_reference(candidate)
     x = torch.randn(2, 5, 24)
     expect_same_gradients(
         block, lambda x: reference(x, is_causal=True), stream=x, atol=1e-3, rtol=1e-3
@@ -426,8 +432,8 @@ LIKELY = {
 """Wrong answers, what each counts, and where to look."""
 
 
-def _count(answer) -> float:
-    """A number; likely wrong answers get a hint of their own."""
+def _read_count(answer) -> float:
+    """The number in an answer; likely mistakes get a hint of their own."""
     number = read_number(answer)
     what, hint = LIKELY.get(number, ("", ""))
     expect(not what, f"{number:,.0f} counts {what}", hint)
@@ -445,7 +451,7 @@ count_by_hand = on_paper({
     "d": (134_515_008, "the whole model",
           "What is there besides thirty blocks? Look before the first one, and after the last one.",
           "It is 30 times (c), 49,152 rows of 576, and 576 more. The output has the embedding's rows."),
-}, read=_count, within=0.5)  # fmt: skip
+}, read=_read_count, within=0.5)  # fmt: skip
 
 
 # Numbers of four bits ---------------------------------------------------------------------------
@@ -453,26 +459,26 @@ count_by_hand = on_paper({
 my_q4_1 = Check()
 
 
-def _raw(scales: list[float], leasts: list[float], numbers: Tensor) -> Tensor:
-    """Blocks as the file has them: (blocks, 20) bytes, from numbers (blocks, 32) between 0 and 15."""
+def _pack_blocks(scales: list[float], leasts: list[float], numbers: Tensor) -> Tensor:
+    """Bytes (blocks, 20) in the format of the file, from numbers (blocks, 32) between 0 and 15."""
     ends = torch.tensor([scales, leasts]).T.half().contiguous().view(torch.uint8)
     numbers = numbers.to(torch.uint8)
     return torch.cat([ends, numbers[:, :16] | numbers[:, 16:] << 4], dim=1)
 
 
-def _decoded(raw: Tensor) -> Tensor:
-    scale, least, low, high = _parts(raw)
+def _decode_blocks(raw: Tensor) -> Tensor:
+    scale, least, low, high = _unpack_blocks(raw)
     return scale * torch.cat([low, high], dim=1) + least
 
 
-def _parts(raw: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _unpack_blocks(raw: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scales and least values (blocks, 1), low and high halves (blocks, 16)."""
     scale, least = (part.clone().view(torch.float16).float() for part in (raw[:, :2], raw[:, 2:4]))
     return scale, least, raw[:, 4:] & 15, raw[:, 4:] >> 4
 
 
 def _q4_1_slips(raw: Tensor) -> Iterator[tuple[str, Tensor]]:
-    scale, least, low, high = _parts(raw)
+    scale, least, low, high = _unpack_blocks(raw)
     n = torch.cat([low, high], dim=1)
     brain = raw[:, :4].clone().view(torch.bfloat16).float()
     whole, other = (part.clone().view(torch.int16).float() for part in (raw[:, :2], raw[:, 2:4]))
@@ -523,18 +529,18 @@ _TOGETHER = (
 _HALF = "What do two bytes mean? `view(torch.int16)` reads a whole number. A scale is a float of 16 bits."
 
 
-def _same(candidate, raw: Tensor, what: str) -> None:
+def _expect_decoded(candidate, raw: Tensor, what: str) -> None:
     answer = expect_shape(candidate(raw.clone()), (len(raw), 32))
     expect(not answer.is_complex(), "got complex numbers, expected real ones")
     answer = answer if answer.is_floating_point() else answer.float()
     slips = [(hint, other.to(answer.dtype)) for hint, other in _q4_1_slips(raw)]
-    slips += [(_FIXED.format(parts), answer) for parts in _not_read(candidate, raw)]
-    _compared(answer, _decoded(raw).to(answer.dtype), what, slips, atol=1e-3)
+    slips += [(_FIXED.format(parts), answer) for parts in _unused_parts(candidate, raw)]
+    _expect_output(answer, _decode_blocks(raw).to(answer.dtype), what, slips, atol=1e-3)
 
 
-def _not_read(candidate, raw: Tensor) -> Iterator[str]:
-    """Of d and m, what the answer for these blocks does not depend on."""
-    other = _raw([3.0], [7.0], torch.zeros(1, 32))
+def _unused_parts(candidate, raw: Tensor) -> Iterator[str]:
+    """Those of d and m on which the answer for these blocks does not depend."""
+    other = _pack_blocks([3.0], [7.0], torch.zeros(1, 32))
     before = candidate(raw.clone())
     for parts, first, last in (("d and m", 0, 4), ("m", 2, 4), ("d", 0, 2)):
         changed = raw.clone()
@@ -556,7 +562,7 @@ def gives_32_numbers_for_each_block_of_20_bytes(candidate):
 
     Join the low halves and the high halves along `dim=1`.
     """
-    raw = _raw([0.3, 0.25, 2.0], [-3.2, 1.0, 0.0], torch.randint(16, (3, 32)))
+    raw = _pack_blocks([0.3, 0.25, 2.0], [-3.2, 1.0, 0.0], torch.randint(16, (3, 32)))
     with explained(lambda said: about_bits(said, lambda: candidate(raw[:1].clone())), SHAPES):
         answer = candidate(raw.clone())
     shape = tuple(getattr(answer, "shape", ()))
@@ -584,24 +590,26 @@ _SHAPES = {
 @my_q4_1.must("gives the least value where all numbers are 0")
 def gives_least_value_where_all_numbers_are_0(candidate):
     """How do you read m? Bytes 2 and 3 together are one float of 16 bits: `raw[:, 2:4].view(torch.float16)`."""
-    _same(candidate, _raw([0.5], [-2.3], torch.zeros(1, 32)), "d = 0.5, m = −2.3, every n = 0")
+    _expect_decoded(
+        candidate, _pack_blocks([0.5], [-2.3], torch.zeros(1, 32)), "d = 0.5, m = −2.3, every n = 0"
+    )
 
 
 @my_q4_1.must("goes up by the scale from one number to the next")
 def goes_up_by_scale_from_one_number_to_next(candidate):
     """How do you read d? Bytes 0 and 1 together are one float of 16 bits, and each n is multiplied by it."""
     for n in (1, 15):
-        raw = _raw([0.5], [-2.3], torch.full((1, 32), n))
-        _same(candidate, raw, f"d = 0.5, m = −2.3, every n = {n}")
+        raw = _pack_blocks([0.5], [-2.3], torch.full((1, 32), n))
+        _expect_decoded(candidate, raw, f"d = 0.5, m = −2.3, every n = {n}")
 
 
 @my_q4_1.must("has the low halves as numbers 0 to 15, and the high halves as 16 to 31")
 def puts_low_halves_before_high_halves(candidate):
     """In which order do the numbers come? All low halves, and then all high halves: join them with `torch.cat`."""
     counting = torch.arange(32) % 16
-    _same(
+    _expect_decoded(
         candidate,
-        _raw([1.0], [0.0], (7 * counting + torch.arange(32) // 16)[None] % 16),
+        _pack_blocks([1.0], [0.0], (7 * counting + torch.arange(32) // 16)[None] % 16),
         "d = 1, m = 0",
     )
 
@@ -609,8 +617,8 @@ def puts_low_halves_before_high_halves(candidate):
 @my_q4_1.must("gives each block its own scale and least value")
 def gives_each_block_its_own_scale_and_least_value(candidate):
     """Whose d and m does each row use? Each block has its own: both are (blocks, 1), and meet numbers (blocks, 32)."""
-    raw = _raw([0.5, 0.25, 2.0], [-3.0, 1.0, 0.5], torch.randint(16, (3, 32)))
-    _same(candidate, raw, "three blocks")
+    raw = _pack_blocks([0.5, 0.25, 2.0], [-3.0, 1.0, 0.5], torch.randint(16, (3, 32)))
+    _expect_decoded(candidate, raw, "three blocks")
 
 
 @my_q4_1.must("computes in float32")
@@ -618,15 +626,15 @@ def computes_in_float32(candidate):
     """When do d and m become float32? Before they are multiplied, or the result is rounded to 16 bits:
     call `.float()` on them.
     """
-    raw = _raw([0.0123, 0.0456], [-0.0987, -0.321], torch.randint(16, (2, 32)))
+    raw = _pack_blocks([0.0123, 0.0456], [-0.0987, -0.321], torch.randint(16, (2, 32)))
     answer = candidate(raw.clone())
     expect_shape(answer, (2, 32))
     expect_equal(answer.dtype, torch.float32, "the result's dtype")
-    expect_close(answer, _decoded(raw), "two blocks", atol=1e-7, rtol=1e-6)
+    expect_close(answer, _decode_blocks(raw), "two blocks", atol=1e-7, rtol=1e-6)
 
 
 my_q4_1.must_keep_inputs(
-    lambda: [_raw([0.5], [-2.3], torch.randint(16, (1, 32)))],
+    lambda: [_pack_blocks([0.5], [-2.3], torch.randint(16, (1, 32)))],
     "Does a line write into the bytes? `>>=` and `&=` do, and `raw >> 4` makes a new tensor.",
     "the bytes are not changed",
 )
@@ -638,7 +646,7 @@ my_without_look = Check()
 LENGTH = 7
 
 
-def _asked() -> tuple[GPT, Tensor]:
+def _model_and_ids() -> tuple[GPT, Tensor]:
     """A small model with clear opinions, and a text of seven tokens."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -649,14 +657,16 @@ def _asked() -> tuple[GPT, Tensor]:
         return model, torch.randint(20, (1, LENGTH))
 
 
-def _without(model: GPT, ids: Tensor, **forbidden) -> Tensor:
+def _probs_without(model: GPT, ids: Tensor, **forbidden) -> Tensor:
     with torch.no_grad(), intervene(model) as acts:
         acts.knock_out(**forbidden)
         return model(ids)[0, -1].softmax(-1)
 
 
-def _of_look(candidate: Callable, places: list[int], layer: int) -> tuple[Tensor, GPT, Tensor]:
-    model, ids = _asked()
+def _call_without_look(
+    candidate: Callable, places: list[int], layer: int
+) -> tuple[Tensor, GPT, Tensor]:
+    model, ids = _model_and_ids()
     with torch.no_grad(), explained(_about_look):
         answer = candidate(model, ids, places, layer)
     return expect_shape(answer, (20,)), model, ids
@@ -674,7 +684,7 @@ def gives_probability_for_each_token_of_vocabulary(candidate):
 
     A softmax makes probabilities of it.
     """
-    answer, _, _ = _of_look(candidate, [2], 1)
+    answer, _, _ = _call_without_look(candidate, [2], 1)
     total = answer.sum().item()
     expect(
         abs(total - 1) < 1e-4 and answer.min() >= 0,
@@ -687,22 +697,22 @@ def gives_probability_for_each_token_of_vocabulary(candidate):
 def hides_places_from_last_token_in_this_layer_only(candidate):
     """Who may not look, at what, and in which layer? `acts.knock_out(queries=…, keys=…, layers=…)` counts from 0."""
     for places, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
-        answer, model, ids = _of_look(candidate, places, layer)
+        answer, model, ids = _call_without_look(candidate, places, layer)
         last = LENGTH - 1
-        right = _without(model, ids, queries=last, keys=places, layers=layer)
+        right = _probs_without(model, ids, queries=last, keys=places, layers=layer)
         with torch.no_grad():
             whole = model(ids)[0, -1].softmax(-1)
         slips = (
             (whole,
              "Is anything forbidden? The model has to run inside the block, and the last token is the query that asks; "
              "the places are the keys."),
-            (_without(model, ids, keys=places, layers=layer),
+            (_probs_without(model, ids, keys=places, layers=layer),
              "Who asks? Without `queries=` no token may look there, and only the last is meant: `ids.shape[1] - 1`."),
-            (_without(model, ids, queries=last, keys=places),
+            (_probs_without(model, ids, queries=last, keys=places),
              "In which layer? Without `layers=` it is forbidden in all of them."),
-            (_without(model, ids, queries=last, keys=places[0], layers=layer),
+            (_probs_without(model, ids, queries=last, keys=places[0], layers=layer),
              "How many places are there? `keys=` takes the whole list."),
-            (_without(model, ids, queries=last, layers=layer),
+            (_probs_without(model, ids, queries=last, layers=layer),
              "At what may it not look? Without `keys=` at nothing at all. Give it the places."),
         )  # fmt: skip
         hints = [hint for other, hint in slips if torch.allclose(answer, other, atol=1e-5)]
@@ -717,7 +727,7 @@ def hides_places_from_last_token_in_this_layer_only(candidate):
 @my_without_look.must("leaves the model as it was")
 def leaves_model_as_it_was(candidate):
     """How long is the look forbidden? Only inside the block: use `with`, and call nothing by hand."""
-    _, model, ids = _of_look(candidate, [2], 1)
+    _, model, ids = _call_without_look(candidate, [2], 1)
     with torch.no_grad():
-        after, fresh = model(ids), _asked()[0](ids)
+        after, fresh = model(ids), _model_and_ids()[0](ids)
     expect(torch.equal(after, fresh), "afterwards the model answers otherwise")

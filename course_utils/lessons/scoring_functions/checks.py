@@ -34,7 +34,7 @@ DISHES = {
 }
 
 
-def _weights(candidate) -> dict[str, torch.Tensor]:
+def _weights_of_dishes(candidate) -> dict[str, torch.Tensor]:
     """Dish → the weights that its guest gives the five dishes; without the dishes that have no guest."""
     guests = candidate()
     if not isinstance(guests, dict):
@@ -59,7 +59,7 @@ def _weights(candidate) -> dict[str, torch.Tensor]:
 @my_guests.must("names the five dishes")
 def names_five_dishes(candidate):
     """Are all five dishes in your dict, spelled as in the table? A dish without a guest gets `None`."""
-    _weights(candidate)
+    _weights_of_dishes(candidate)
     missing = [dish for dish in DISHES if dish not in candidate()]
     expect(not missing, f"{', '.join(missing)} is not in the dict")
 
@@ -76,7 +76,7 @@ def lets_each_dish_win_with_its_own_guest(candidate):
         "one be the largest?",
         "bread": "Bread always has the score 0. Which guest gives a score below 0 to all other dishes?",
     }
-    for dish, weights in _weights(candidate).items():
+    for dish, weights in _weights_of_dishes(candidate).items():
         winner = list(DISHES)[int(weights.argmax())]
         own = weights[list(DISHES).index(dish)]
         reason = (
@@ -92,7 +92,7 @@ def gives_winning_dish_most_of_the_weight(candidate):
     """The right dish wins. How do you make a choice clearer without changing its direction? Think of the length of a
     query.
     """
-    for dish, weights in _weights(candidate).items():
+    for dish, weights in _weights_of_dishes(candidate).items():
         expect(weights.max() >= 0.9, f"{dish} wins with a weight of {weights.max():.2f} only")
 
 
@@ -162,8 +162,8 @@ my_answer = Check()
 OWN = {"moon": 5, "cat": 8, "kite": 2, "tree": 0}
 
 
-class _Asked:
-    """A head that writes down what it is given, and scores one digit highest."""
+class _RecordingHead:
+    """A head that records its inputs, and scores one digit highest."""
 
     def __init__(self, answer: int = 0):
         self.answer, self.given = answer, ()
@@ -173,8 +173,8 @@ class _Asked:
         return torch.nn.functional.one_hot(torch.tensor([self.answer]), 10).float()
 
 
-def _given(candidate, asked: str) -> tuple[torch.Tensor, ...]:
-    head = _Asked()
+def _inputs_of_head(candidate, asked: str) -> tuple[torch.Tensor, ...]:
+    head = _RecordingHead()
     candidate(head, OWN, asked)
     expect(len(head.given) == 3, "the head wasn't called with asked, listed and said")
     for name, tensor in zip(("asked", "listed", "said"), head.given, strict=True):
@@ -193,7 +193,7 @@ def returns_digit_with_highest_score(candidate):
     place of the largest, and `.item()` makes a number of it.
     """
     for digit in (3, 9):
-        answer = candidate(_Asked(digit), OWN, "cat")
+        answer = candidate(_RecordingHead(digit), OWN, "cat")
         if torch.is_tensor(answer) and answer.numel() == 1:
             raise Unmet(
                 f"got {kind_of(answer)}, expected a plain number",
@@ -209,7 +209,7 @@ def gives_head_one_list_of_shape_for_four_words(candidate):
     """The head takes a batch of lists, and yours is a batch of one. Where does the additional axis go? A list in a
     list, `[[…]]`, makes a tensor of two axes.
     """
-    asked, listed, said = _given(candidate, "cat")
+    asked, listed, said = _inputs_of_head(candidate, "cat")
     expect_shape(listed, (1, 4))
     expect_shape(said, (1, 4))
     one_word = "How many words do you ask for in each list? It is one, so `asked` needs no axis for the words."
@@ -222,7 +222,7 @@ def names_each_word_by_its_place_among_64(candidate):
     """The head doesn't know the word *cat*, only its place. What does `WORDS.index("cat")` give? Use it for every
     word of the list.
     """
-    _, listed, _ = _given(candidate, "cat")
+    _, listed, _ = _inputs_of_head(candidate, "cat")
     expect_equal(listed.tolist(), [[WORDS.index(word) for word in OWN]], "the words on the list")
 
 
@@ -232,14 +232,14 @@ def asks_for_word_by_its_place_among_64(candidate):
     your list.
     """
     for word in ("cat", "tree"):
-        asked, _, _ = _given(candidate, word)
+        asked, _, _ = _inputs_of_head(candidate, word)
         expect_equal(asked.tolist(), [WORDS.index(word)], f"the place of {word}")
 
 
 @my_answer.must("gives the digits in the order of their words")
 def gives_digits_in_order_of_their_words(candidate):
     """Which values does your dict have, and in which order? `digits.values()` has them in the order of its words."""
-    _, _, said = _given(candidate, "cat")
+    _, _, said = _inputs_of_head(candidate, "cat")
     expect_equal(said.tolist(), [list(OWN.values())], "the digits")
 
 
@@ -322,7 +322,7 @@ fixed_gaussian_weights.must_pass_gradients(
 my_additive_scores = Check(forbids=["additive_scores", "AdditiveAttention.scores"])
 
 
-def _parts(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:
+def _additive_inputs(*batch: int, n: int = 3, m: int = 4) -> tuple[torch.Tensor, ...]:
     """Queries of 5 numbers, keys of 2, and the three weights for 6 hidden units."""
     queries, keys = torch.randn(*batch, n, 5), torch.randn(*batch, m, 2)
     return queries, keys, torch.randn(5, 6), torch.randn(2, 6), torch.randn(6)
@@ -335,7 +335,7 @@ def gives_one_score_for_each_query_and_each_key(candidate):
 
     An axis of size 1 in the right place lets (n, 1, h) and (1, m, h) broadcast.
     """
-    expect_shape(candidate(*_parts()), (3, 4))
+    expect_shape(candidate(*_additive_inputs()), (3, 4))
 
 
 @my_additive_scores.must("gives the scores of the example by hand")
@@ -356,7 +356,7 @@ def gives_each_pair_its_own_score(candidate):
     """Is the score of query i and key j at (i, j)? Compute one entry separately, from one row of the queries and one
     of the keys.
     """
-    queries, keys, w_q, w_k, w = parts = _parts(n=4, m=4)
+    queries, keys, w_q, w_k, w = parts = _additive_inputs(n=4, m=4)
     scores = expect_shape(candidate(*(part.clone() for part in parts)), (4, 4))
     for i, j in ((0, 0), (1, 3), (3, 1)):
         alone = (queries[i] @ w_q + keys[j] @ w_k).tanh() @ w
@@ -366,7 +366,9 @@ def gives_each_pair_its_own_score(candidate):
 @my_additive_scores.must("takes no more steps for more queries and keys")
 def takes_no_more_steps_for_more_queries_and_keys(candidate):
     """Does a loop run over queries or keys? Two axes of size 1 make all the sums at once."""
-    few, many = (count_calls(candidate, *_parts(n=n, m=m)).total() for n, m in ((2, 3), (5, 8)))
+    few, many = (
+        count_calls(candidate, *_additive_inputs(n=n, m=m)).total() for n, m in ((2, 3), (5, 8))
+    )
     expect(many == few, f"{few} calls of PyTorch for 2 queries and 3 keys, but {many} for 5 and 8")
 
 
@@ -375,7 +377,7 @@ def works_for_batch_as_it_does_for_one_sequence(candidate):
     """With a batch the first axis doesn't belong to the queries. From which end should you count the axes? Negative
     numbers count from the last.
     """
-    queries, keys, *weights = _parts(2)
+    queries, keys, *weights = _additive_inputs(2)
     together = expect_shape(candidate(queries.clone(), keys.clone(), *weights), (2, 3, 4)).detach()
     for i in range(2):
         alone = candidate(queries[i].clone(), keys[i].clone(), *weights)
@@ -384,7 +386,7 @@ def works_for_batch_as_it_does_for_one_sequence(candidate):
 
 my_additive_scores.must_pass_gradients(
     additive_scores,
-    lambda: dict(zip(("queries", "keys", "w_q", "w_k", "w"), _parts(), strict=True)),
+    lambda: dict(zip(("queries", "keys", "w_q", "w_k", "w"), _additive_inputs(), strict=True)),
     "Which line leaves the graph? Look for a `detach()`, an `.item()`, or a new tensor that collects the results.",
     "lets gradients reach queries, keys and weights",
 )

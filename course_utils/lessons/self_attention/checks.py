@@ -23,8 +23,8 @@ def _matrices(M: int = 6, d: int = 4, d_v: int = 3) -> tuple[Tensor, Tensor, Ten
     return torch.randn(M, d), torch.randn(M, d), torch.randn(M, d_v)
 
 
-def _by_hand(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
-    """One word after the other: (words, M) → (words, d_v)."""
+def _word_by_word(X: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> Tensor:
+    """Self-attention one word after the other: (words, M) → (words, d_v)."""
     answers = []
     for word in X:
         scores = torch.stack([(word @ W_q) @ (other @ W_k) for other in X])
@@ -72,7 +72,7 @@ def gives_each_query_row_of_scores(candidate):
 def divides_scores_by_root_d_where_d_is_size_of_query(candidate):
     """By what do you divide? Take d from the last axis of the queries, not of X, and divide before the softmax."""
     X, matrices = torch.randn(5, 6), _matrices(d=2)
-    expected = _by_hand(X, *matrices)
+    expected = _word_by_word(X, *matrices)
     expect_close(candidate(X, *matrices), expected, "six features, d = 2")
 
 
@@ -82,7 +82,7 @@ def answers_sentences_of_batch_one_by_one(candidate):
     `dim=-1`.
     """
     X, matrices = torch.randn(2, 3, 4, 6), _matrices()
-    expected = torch.stack([_by_hand(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
+    expected = torch.stack([_word_by_word(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
     expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
 
 
@@ -129,7 +129,7 @@ def _attend(x, mask=None):
     return scores.softmax(dim=-1) @ x
 
 
-def _answers(candidate, layer, x, expected: bool, what: str):
+def _expect_verdict(candidate, layer, x, expected: bool, what: str):
     verdict = candidate(layer, x)
     kind = type(verdict).__name__
     expect(isinstance(verdict, bool), f"got {kind}, expected True or False; bool(…) makes it one")
@@ -141,7 +141,7 @@ def says_that_plain_self_attention_ignores_order(candidate):
     """Do you compare the outputs in the same order? If we permute the words, axis 1, the outputs come out permuted as
     well, so put one of the two into the order of the other.
     """
-    _answers(candidate, _attend, torch.randn(2, 6, 4), True, "plain self-attention")
+    _expect_verdict(candidate, _attend, torch.randn(2, 6, 4), True, "plain self-attention")
 
 
 @fixed_order_test.must("forgives rounding errors")
@@ -151,7 +151,7 @@ def forgives_rounding_errors(candidate):
     def layer(x):
         return 100 * _attend(x)
 
-    _answers(candidate, layer, torch.randn(2, 60, 48), True, "self-attention over 60 words")
+    _expect_verdict(candidate, layer, torch.randn(2, 60, 48), True, "self-attention over 60 words")
 
 
 @fixed_order_test.must("notices positions in the input")
@@ -166,8 +166,12 @@ def notices_positions_in_input(candidate):
     def faint(x):
         return _attend(x) + 0.01 * torch.arange(x.shape[1])[:, None]
 
-    _answers(candidate, layer, torch.randn(2, 6, 4), False, "self-attention with positions added")
-    _answers(candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each place added at the end")
+    _expect_verdict(
+        candidate, layer, torch.randn(2, 6, 4), False, "self-attention with positions added"
+    )
+    _expect_verdict(
+        candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each place added at the end"
+    )
 
 
 @fixed_order_test.must("notices a causal mask")
@@ -177,7 +181,7 @@ def notices_causal_mask(candidate):
     def layer(x):
         return _attend(x, causal_mask(x.shape[1]))
 
-    _answers(candidate, layer, torch.randn(2, 6, 4), False, "causal self-attention")
+    _expect_verdict(candidate, layer, torch.randn(2, 6, 4), False, "causal self-attention")
 
 
 @fixed_order_test.must("notices layers that ignore only some orders")
@@ -195,10 +199,12 @@ def notices_layers_that_ignore_only_some_orders(candidate):
         return torch.cat([x[:, :-1], -x[:, -1:]], dim=1)
 
     x = torch.randn(2, 9, 4)
-    _answers(candidate, mirrored, x, False, "positions that read the same from both ends")
-    _answers(candidate, in_a_ring, x, False, "a convolution whose ends are joined")
+    _expect_verdict(candidate, mirrored, x, False, "positions that read the same from both ends")
+    _expect_verdict(candidate, in_a_ring, x, False, "a convolution whose ends are joined")
     x = torch.randn(2, 60, 4)
-    _answers(candidate, last_apart, x, False, "a layer that changes the sign of the last word")
+    _expect_verdict(
+        candidate, last_apart, x, False, "a layer that changes the sign of the last word"
+    )
 
 
 @fixed_order_test.must("notices a layer that ignores every second order")
@@ -212,7 +218,7 @@ def notices_layer_that_ignores_every_second_order(candidate):
 
     for _ in range(8):
         x = torch.randn(1, 9, 4)
-        _answers(candidate, signed, x, False, "a sign that only the first two words decide")
+        _expect_verdict(candidate, signed, x, False, "a sign that only the first two words decide")
 
 
 @fixed_order_test.must("notices an output that doesn't move with its word")
@@ -226,8 +232,8 @@ def notices_output_that_doesnt_move_with_its_word(candidate):
         return torch.arange(x.shape[1])[None, :, None].expand(x.shape) + 0 * x
 
     x = torch.randn(2, 6, 4)
-    _answers(candidate, sorting, x, False, "a layer that sorts its words")
-    _answers(candidate, constant, x, False, "a layer that returns each word's position")
+    _expect_verdict(candidate, sorting, x, False, "a layer that sorts its words")
+    _expect_verdict(candidate, constant, x, False, "a layer that returns each word's position")
 
 
 # Whose old car? ---------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from course_utils.kit.on_paper import on_paper
 # One word forbidden -----------------------------------------------------------------------------
 
 
-def _one_word(answer: Any) -> str:
-    """A word, however it is written."""
+def _read_word(answer: Any) -> str:
+    """The word in an answer, in any common spelling."""
     if not isinstance(answer, str):
         raise WrongKind(f"{answer!r} is not a word; write it in quotes")
     word = answer.strip().strip(".?").lower().replace("’", "'")
@@ -28,7 +28,7 @@ one_word = on_paper({
          'Which word says whose book it is? Cross it out, and see whether the French still says "my".'),
     "c": ("woman", "the word without which it is about a man",
          "Two words are about her, so cross out one, then the other. When does the French speak of a man?"),
-}, read=_one_word)  # fmt: skip
+}, read=_read_word)  # fmt: skip
 
 # A key forbidden --------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ TURNED = "Do the sums of the rows meet the rows? They need the shape (queries, 1
 answers_without = Check()
 
 
-def _weights(queries: int, keys: int) -> torch.Tensor:
+def _random_weights(queries: int, keys: int) -> torch.Tensor:
     return torch.randn(queries, keys).softmax(dim=-1)
 
 
@@ -47,7 +47,7 @@ def returns_one_answer_for_each_query_of_shape(candidate):
     return.
     """
     for size in (1, 5):
-        expect_shape(candidate(_weights(3, 3), torch.randn(3, size), 1), (3, size))
+        expect_shape(candidate(_random_weights(3, 3), torch.randn(3, size), 1), (3, size))
 
 
 @answers_without.must("ignores the value of the forbidden key")
@@ -55,7 +55,7 @@ def ignores_value_of_forbidden_key(candidate):
     """Which weights belong to the key: a row, or a column? Check that your line uses `kept`, whose 0 marks the
     forbidden key, and that this 0 stays a 0: a softmax would make exp(0) = 1 of it.
     """
-    weights, values, others = _weights(4, 4), torch.randn(4, 2), torch.randn(4, 2)
+    weights, values, others = _random_weights(4, 4), torch.randn(4, 2), torch.randn(4, 2)
     for key in (0, 3):
         changed = values.clone()
         changed[key] = others[key]
@@ -74,7 +74,7 @@ def ignores_value_of_forbidden_key(candidate):
     ),
 )
 def returns_1_everywhere_if_all_values_are_1(candidate):
-    weights, values = _weights(4, 4), torch.ones(4, 2)
+    weights, values = _random_weights(4, 4), torch.ones(4, 2)
     allowed = weights.index_fill(1, torch.tensor(2), 0)
     given, turned = candidate(weights, values, 2), allowed / allowed.sum(dim=1) @ values
     hint = TURNED if torch.equal(expect_shape(given, (4, 2)), turned) else ""
@@ -86,7 +86,7 @@ def keeps_ratios_of_other_weights(candidate):
     """Does anything happen to the other weights, apart from a division? They should all be divided by one number for
     each row, so their ratios stay as they were.
     """
-    weights = _weights(3, 4)
+    weights = _random_weights(3, 4)
     given = expect_shape(candidate(weights, torch.eye(4), 1), (3, 4))
     others = [0, 2, 3]
     expect_close(

@@ -17,7 +17,7 @@ loss_given = Check()
 
 
 def _expect_loss(actual, expected: float, what: str, slips: dict[str, float]) -> None:
-    """As `expect_number`; an answer that is one of the slips gets the hint for it."""
+    """Fail as `expect_number` does, with a hint for a likely mistake."""
     scalar = torch.is_tensor(actual) and actual.ndim == 0
     if scalar or isinstance(actual, int | float):
         for hint, value in slips.items():
@@ -117,7 +117,7 @@ def _loss(model, batch):
     return (model(batch)[:, 0] - batch.sum(dim=1)).square().mean()
 
 
-def _fitted(candidate, model, batches) -> list[float]:
+def _rates_of_fit(candidate, model, batches) -> list[float]:
     rates = candidate(model, batches, _loss, epochs=EPOCHS, lr=LR, schedule=_schedule)
     expect(isinstance(rates, list), f"got a {type(rates).__name__}, expected a list of rates")
     return [float(rate) for rate in rates]
@@ -126,7 +126,7 @@ def _fitted(candidate, model, batches) -> list[float]:
 @fixed_fit.must("returns one rate for each batch of each epoch")
 def returns_one_rate_for_each_batch_of_each_epoch(candidate):
     """How often does the optimizer step? Record the rate once for each of these steps."""
-    expect_equal(len(_fitted(candidate, *_problem())), 12, "rates for 4 epochs of 3 batches")
+    expect_equal(len(_rates_of_fit(candidate, *_problem())), 12, "rates for 4 epochs of 3 batches")
 
 
 @fixed_fit.must("takes the first step at the rate lr · schedule(1)")
@@ -134,13 +134,15 @@ def takes_first_step_at_rate_lr_schedule(candidate):
     """With which number does LambdaLR call your schedule first? It counts the steps that are *done*, so it begins at
     0.
     """
-    expect_number(_fitted(candidate, *_problem())[0], LR / WARMUP, "the rate of the first step")
+    expect_number(
+        _rates_of_fit(candidate, *_problem())[0], LR / WARMUP, "the rate of the first step"
+    )
 
 
 @fixed_fit.must("takes step t at the rate lr · schedule(t), whatever the epoch")
 def takes_step_t_at_rate_lr_schedule_whatever_epoch(candidate):
     """How often do you call `scheduler.step()`? It should be once for each step of the optimizer."""
-    rates = _fitted(candidate, *_problem())
+    rates = _rates_of_fit(candidate, *_problem())
     for step in (2, WARMUP, 7, 12):
         expect_number(rates[step - 1], LR * _schedule(step), f"the rate of step {step}")
 
@@ -156,7 +158,7 @@ def moves_weights_at_these_rates(candidate):
     right, other = copy.deepcopy(model), copy.deepcopy(model)
     with warnings.catch_warnings():  # of a scheduler that steps first, whose rates can be right
         warnings.simplefilter("ignore")
-        rates = _fitted(candidate, model, batches)
+        rates = _rates_of_fit(candidate, model, batches)
     for follower, planned in ((right, rates), (other, [LR] * len(rates))):
         optimizer = torch.optim.Adam(follower.parameters())
         for step, rate in enumerate(planned):

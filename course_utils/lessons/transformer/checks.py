@@ -14,7 +14,7 @@ from course_utils.lessons.transformer.blocks import around_sublayers
 from course_utils.masks import causal_mask, padding_mask
 
 
-def _decoder(*, norm_first: bool = True):
+def _decoder_and_inputs(*, norm_first: bool = True):
     """A block with random norms and biases, six target tokens, four of the source; two of these are padding once."""
     block = around_sublayers(DecoderLayer(12, 3, 24, dropout=0.0, norm_first=norm_first))
     with torch.no_grad():
@@ -24,8 +24,8 @@ def _decoder(*, norm_first: bool = True):
     return block, torch.randn(2, 6, 12), torch.randn(2, 4, 12), memory_mask
 
 
-def _silent(block):
-    """Each sublayer gives zeros, whatever it reads."""
+def _silence(block):
+    """Make each sublayer give zeros."""
     lasts = block.self_attention.out_proj, block.cross_attention.out_proj, block.feed_forward[3]
     with torch.no_grad():
         for last in lasts:
@@ -45,7 +45,7 @@ def runs_with_masks_and_without(candidate):
 
     A function for a residual has one argument: `def look_back(y): return block.self_attention(y, y, y, attn_mask)`.
     """
-    block, x, memory, mask = _decoder()
+    block, x, memory, mask = _decoder_and_inputs()
     try:
         candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
     except (IndexError, RuntimeError, ValueError) as error:
@@ -65,7 +65,7 @@ def gives_output_of_shape_of_x_for_memory_of_any_length(candidate):
 
     In the cross-attention x asks, and the memory gives keys and values.
     """
-    block, x, memory, mask = _decoder()
+    block, x, memory, mask = _decoder_and_inputs()
     answer = candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
     expect_shape(answer, (2, 6, 12))
 
@@ -73,11 +73,13 @@ def gives_output_of_shape_of_x_for_memory_of_any_length(candidate):
 @my_sublayers.must("keeps earlier outputs as they are when a later target token changes")
 def hides_later_target_tokens(candidate):
     """Which sublayer lets target tokens look at each other? That is where `attn_mask` belongs."""
-    block, x, memory, mask = _decoder()
-    _no_later_token(lambda y: candidate(block, y.clone(), memory.clone(), causal_mask(6), mask), x)
+    block, x, memory, mask = _decoder_and_inputs()
+    _expect_no_later_token(
+        lambda y: candidate(block, y.clone(), memory.clone(), causal_mask(6), mask), x
+    )
 
 
-def _no_later_token(call, x: Tensor) -> None:
+def _expect_no_later_token(call, x: Tensor) -> None:
     later = x.clone()
     later[:, 4] = torch.randn(12)
     before, after = call(x), call(later)
@@ -91,7 +93,7 @@ def lets_target_token_hear_earlier_ones(candidate):
 
     If a line is still `y = around_cross(x, …)`, the work of the line above is lost.
     """
-    block, x, memory, mask = _decoder()
+    block, x, memory, mask = _decoder_and_inputs()
     earlier = x.clone()
     earlier[:, 1] = torch.randn(12)
     before, after = (
@@ -105,13 +107,13 @@ def lets_target_token_hear_earlier_ones(candidate):
 @my_sublayers.must("reads the source, but not its padding")
 def reads_source_but_not_its_padding(candidate):
     """Which sublayer looks at the source? It needs `memory` as keys and values, and `memory_mask`."""
-    block, x, memory, mask = _decoder()
-    _reads_no_padding(
+    block, x, memory, mask = _decoder_and_inputs()
+    _expect_no_padding(
         lambda other: candidate(block, x.clone(), other.clone(), causal_mask(6), mask), memory
     )
 
 
-def _reads_no_padding(call, memory: Tensor) -> None:
+def _expect_no_padding(call, memory: Tensor) -> None:
     other = memory.clone()
     other[0, 2:] = torch.randn(2, 12)
     before, after = call(memory), call(other)
@@ -124,7 +126,7 @@ def _reads_no_padding(call, memory: Tensor) -> None:
 @my_sublayers.must("sees later target tokens and padding if it gets no masks")
 def sees_later_target_tokens_and_padding_if_it_gets_no_masks(candidate):
     """Does your function make a mask of its own? Hand on the two that it gets, which may be None."""
-    block, x, memory, _ = _decoder()
+    block, x, memory, _ = _decoder_and_inputs()
     later, other = x.clone(), memory.clone()
     later[:, 4], other[0, 3] = torch.randn(12), torch.randn(12)
     before = candidate(block, x.clone(), memory.clone())
@@ -137,8 +139,8 @@ def sees_later_target_tokens_and_padding_if_it_gets_no_masks(candidate):
 @my_sublayers.must("lets x pass unchanged if every sublayer gives zeros (norm before)")
 def lets_x_pass_unchanged_if_every_sublayer_gives_zeros(candidate):
     """Who adds x to what a sublayer gives? Call each sublayer through its residual, as in `around(x, sublayer)`."""
-    block, x, memory, mask = _decoder()
-    _silent(block)
+    block, x, memory, mask = _decoder_and_inputs()
+    _silence(block)
     answer = candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
     expect_close(answer, x, "all sublayers give zeros, the output against x")
 
@@ -151,12 +153,12 @@ def agrees_with_order_of_sublayers_in_pytorch(candidate):
     Does each sublayer have its own residual, such as `around_cross` for `cross_attention`?
     """
     for norm_first in (True, False):
-        block, x, memory, mask = _decoder(norm_first=norm_first)
+        block, x, memory, mask = _decoder_and_inputs(norm_first=norm_first)
         expected = block(x, memory, causal_mask(6), mask)
         answer = candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
         expect_shape(answer, tuple(x.shape))
         for order in set(permutations(range(3))) - {(0, 1, 2)}:
-            other = _in_order(order, block, x, memory, mask)
+            other = _output_in_order(order, block, x, memory, mask)
             expect(
                 not torch.allclose(answer, other, atol=1e-4),
                 f"norm_first={norm_first}, the sublayers run in another order than PyTorch's",
@@ -164,8 +166,14 @@ def agrees_with_order_of_sublayers_in_pytorch(candidate):
                 "at the memory, and the network comes last.",
             )
         slips = (
-            (_in_order((0, 1, 2), block, x, memory, mask, same_residual=True), _OWN_RESIDUAL),
-            (_in_order((0, 1, 2), block, x, block.around_cross.norm(memory), mask), _NORMED_MEMORY),
+            (
+                _output_in_order((0, 1, 2), block, x, memory, mask, same_residual=True),
+                _OWN_RESIDUAL,
+            ),
+            (
+                _output_in_order((0, 1, 2), block, x, block.around_cross.norm(memory), mask),
+                _NORMED_MEMORY,
+            ),
         )
         hints = (hint for other, hint in slips if torch.allclose(answer, other, atol=1e-4))
         hint = next(hints, "")
@@ -182,7 +190,7 @@ _NORMED_MEMORY = (
 )
 
 
-def _in_order(
+def _output_in_order(
     order: tuple[int, ...], block, x: Tensor, memory: Tensor, mask: Tensor, *, same_residual=False
 ) -> Tensor:
     """What the three sublayers give if they run in this order, each through its own residual or all through one."""
@@ -222,34 +230,34 @@ def gives_output_of_shape_of_x(candidate):
 
     Whose rows are passed on, the target's or the memory's? They have different lengths, and x asks.
     """
-    block, x, memory, mask = _decoder()
+    block, x, memory, mask = _decoder_and_inputs()
     expect_shape(candidate(block, x.clone(), memory.clone(), mask), (2, 6, 12))
 
 
-def _no_later_token_in_mode(candidate, training: bool) -> None:
-    block, x, memory, mask = _decoder()
+def _expect_no_later_token_in_mode(candidate, training: bool) -> None:
+    block, x, memory, mask = _decoder_and_inputs()
     block.train(training)
-    _no_later_token(lambda y: candidate(block, y.clone(), memory.clone(), mask), x)
+    _expect_no_later_token(lambda y: candidate(block, y.clone(), memory.clone(), mask), x)
     expect(block.training == training, "the call has switched the block's mode")
 
 
 @fixed_block.must("hides later tokens in training mode")
 def hides_later_tokens_in_training_mode(candidate):
     """What happened to the causal mask? In training mode `buggy_block` is right, so compare your line with its."""
-    _no_later_token_in_mode(candidate, training=True)
+    _expect_no_later_token_in_mode(candidate, training=True)
 
 
 @fixed_block.must("hides later tokens in eval mode")
 def hides_later_tokens_in_eval_mode(candidate):
     """Which line asks for the mode? There is no dropout, so no line needs to."""
-    _no_later_token_in_mode(candidate, training=False)
+    _expect_no_later_token_in_mode(candidate, training=False)
 
 
 @fixed_block.must("reads the source, but not its padding")
 def block_reads_source_but_not_its_padding(candidate):
     """What did you change in the cross-attention? Keys, values and mask were right in `buggy_block`."""
-    block, x, memory, mask = _decoder()
-    _reads_no_padding(lambda other: candidate(block, x.clone(), other.clone(), mask), memory)
+    block, x, memory, mask = _decoder_and_inputs()
+    _expect_no_padding(lambda other: candidate(block, x.clone(), other.clone(), mask), memory)
 
 
 @fixed_block.must("lets x pass unchanged if every sublayer gives zeros")
@@ -259,8 +267,8 @@ def block_lets_x_pass_if_every_sublayer_gives_zeros(candidate):
     To what is the sublayer's output added? With the norm before, only the sublayer reads the norm, so give it a name
     of its own.
     """
-    block, x, memory, mask = _decoder()
-    _silent(block)
+    block, x, memory, mask = _decoder_and_inputs()
+    _silence(block)
     answer = candidate(block, x.clone(), memory.clone(), mask)
     expect_close(answer, x, "all sublayers give zeros, the output against x")
 
@@ -268,7 +276,7 @@ def block_lets_x_pass_if_every_sublayer_gives_zeros(candidate):
 @fixed_block.must("agrees with DecoderLayer")
 def agrees_with_decoderlayer(candidate):
     """Through which norm does each sublayer read? Each has its own, in its residual: `block.around_….norm`."""
-    block, x, memory, mask = _decoder()
+    block, x, memory, mask = _decoder_and_inputs()
     expected = block(x, memory, causal_mask(6), mask)
     expect_close(candidate(block, x.clone(), memory.clone(), mask), expected, atol=1e-4)
 
@@ -278,6 +286,6 @@ def leaves_x_and_memory_as_they_were(candidate):
     """Does a line write into x? `x += …` changes the caller's tensor, and a norm that still needs the old x for its
     gradient then raises an error in training. Write `x = x + …`.
     """
-    block, x, memory, mask = _decoder()
+    block, x, memory, mask = _decoder_and_inputs()
     with unchanged(x, memory):
         candidate(block, x, memory, mask)

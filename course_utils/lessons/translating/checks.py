@@ -15,8 +15,8 @@ from course_utils.models.transformer import Transformer
 # Beams on paper ---------------------------------------------------------------------------------
 
 
-def _three_decimals(answer: Any) -> float:
-    """The number; 0.175, rounded to two decimals, is sent back."""
+def _read_three_decimals(answer: Any) -> float:
+    """The number in an answer; 0.175 rounded to two decimals gets a hint of its own."""
     number = read_number(answer)
     rounded = "Which digit comes after 0.17 or 0.18? Multiply once more, and give three decimals."
     expect(
@@ -36,25 +36,25 @@ predicted_beams = on_paper({
          "After E and F, the best two-word branches are 0.4 · 0.4 and 0.35 · 0.5."),
     "c": (0.25, "the probability of the most probable sentence",
          "Why does a beam of two never see what comes after G? Follow that branch yourself."),
-}, read=_three_decimals, within=0.004)  # fmt: skip
+}, read=_read_three_decimals, within=0.004)  # fmt: skip
 
 # Growing the beams ------------------------------------------------------------------------------
 
 my_grow = Check()
 
 
-def _three(answer) -> tuple[Tensor, ...]:
+def _scores_rows_words(answer) -> tuple[Tensor, ...]:
     return expect_tensors(answer, "scores", "rows", "words")
 
 
-def _beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
+def _random_beams(beams: int = 3, words: int = 7) -> tuple[Tensor, Tensor]:
     """Scores (beams,), the best first, and log-probabilities (beams, words)."""
     scores = (-3 * torch.rand(beams)).sort(descending=True).values
     return scores, torch.randn(beams, words).log_softmax(dim=-1)
 
 
-def _copied(given: tuple[Tensor, ...]) -> list[Tensor]:
-    """Tensors that the candidate may write into without changing what is expected of it."""
+def _copies(given: tuple[Tensor, ...]) -> list[Tensor]:
+    """Copies for the candidate, so that it cannot change the expected tensors."""
     return [tensor.clone() for tensor in given]
 
 
@@ -64,7 +64,7 @@ def adds_score_of_each_beam_to_all_of_its_words(candidate):
 
     `scores[:, None]` has the shape (beams, 1), so each score meets its row.
     """
-    candidate(*_beams(5), 4)
+    candidate(*_random_beams(5), 4)
 
 
 @my_grow.must("gives scores, rows and words, one for each beam that is kept")
@@ -73,7 +73,7 @@ def gives_scores_rows_and_words_one_for_each_beam_that_is_kept(candidate):
 
     On the flattened sums, topk gives `size` values and `size` places.
     """
-    for given in _three(candidate(*_beams(5), 4)):
+    for given in _scores_rows_words(candidate(*_random_beams(5), 4)):
         expect_shape(given, (4,))
 
 
@@ -86,7 +86,7 @@ def grows_one_beam_into_several(candidate):
     """
     log_p = torch.tensor([[0.5, 0.1, 0.4]]).log()
     try:
-        scores, rows, words = _three(candidate(torch.zeros(1), log_p, 2))
+        scores, rows, words = _scores_rows_words(candidate(torch.zeros(1), log_p, 2))
     except (IndexError, RuntimeError) as error:
         error.hint = (
             "There is one beam, and two are to be kept. How many continuations does your code take from each beam? "
@@ -104,16 +104,16 @@ def scores_beam_by_sum_of_log_probabilities_of_its_words(candidate):
     """How do the probabilities of a beginning and of its next word become the probability of both? We multiply them,
     so their logarithms are added.
     """
-    given = _beams()
+    given = _random_beams()
     expected = grow(*given, 4)[0]
-    expect_close(_three(candidate(*_copied(given), 4))[0], expected, "scores")
+    expect_close(_scores_rows_words(candidate(*_copies(given), 4))[0], expected, "scores")
 
 
 @my_grow.must("keeps the best of all continuations, not a fixed number from each beam")
 def keeps_best_of_all_continuations(candidate):
     """Do the beams compete with each other? They do if you flatten before topk."""
     log_p = torch.tensor([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]]).log()
-    scores, rows, _ = _three(candidate(torch.tensor([0.9, 0.1]).log(), log_p, 2))
+    scores, rows, _ = _scores_rows_words(candidate(torch.tensor([0.9, 0.1]).log(), log_p, 2))
     expect_close(rows.float(), torch.zeros(2), "rows, where both best go on from beam 0")
     expect_close(scores, torch.tensor([0.45, 0.27]).log(), "scores")
 
@@ -125,15 +125,15 @@ def says_which_beam_and_which_word_each_came_from(candidate):
     With V words, place p belongs to beam p // V and to word p % V.
     """
     for beams, words, size in ((3, 7, 4), (4, 5, 2), (1, 9, 3)):
-        given = _beams(beams, words)
+        given = _random_beams(beams, words)
         expected = grow(*given, size)
-        answer = _three(candidate(*_copied(given), size))
+        answer = _scores_rows_words(candidate(*_copies(given), size))
         expect_close(answer[1].float(), expected[1].float(), "rows")
         expect_close(answer[2].float(), expected[2].float(), "words")
 
 
 my_grow.must_keep_inputs(
-    lambda: [*_beams(), 3],
+    lambda: [*_random_beams(), 3],
     "Does a line add in place? `log_p += …` writes into the caller's tensor, so write `log_p + …`.",
     sentence="leaves its inputs unchanged",
 )
@@ -143,8 +143,8 @@ my_grow.must_keep_inputs(
 my_needs = Check()
 
 
-def _asked() -> tuple[Transformer, Callable[[], Tensor]]:
-    """A model of random weights, and what gives it the probability of each of five target words, of two sentences."""
+def _model_and_probs() -> tuple[Transformer, Callable[[], Tensor]]:
+    """A model of random weights, and a function that gives its probabilities of five target words in two sentences."""
     model = Transformer(9, 12, embed_dim=8, num_heads=2, ffn_dim=8, dropout=0.0, max_len=32).eval()
     source, target = torch.randint(4, 9, (2, 4)), torch.randint(4, 12, (2, 5))
     lens = torch.full((2,), 4)
@@ -160,7 +160,7 @@ def _asked() -> tuple[Transformer, Callable[[], Tensor]]:
 @my_needs.must("gives a row for each French word and a column for each English one")
 def gives_row_per_french_and_column_per_english_word(candidate):
     """Which axis belongs to the forbidden word? Collect one column for each j, and stack them along a new last axis."""
-    model, p = _asked()
+    model, p = _model_and_probs()
     answer = expect_tensors((candidate(model, p, 3),), "the map")[0]
     expect_shape(answer, (2, 5, 3))
 
@@ -168,7 +168,7 @@ def gives_row_per_french_and_column_per_english_word(candidate):
 @my_needs.must("gives the probability before, minus the one that is left")
 def gives_probability_before_minus_one_that_is_left(candidate):
     """What do you subtract from what? A word that is needed loses probability, so take before minus after."""
-    model, p = _asked()
+    model, p = _model_and_probs()
     before, lost, asked = p(), needs(model, p, 1)[..., 0], []
 
     def noted() -> Tensor:
@@ -198,14 +198,14 @@ def forbids_word_in_cross_attention_of_every_layer_only(candidate):
     """Which attentions does your place name? A part of a name means all that contain it, so "attention" names the
     encoder's, too, and "cross_attention" those of the decoder that look at the English.
     """
-    model, p = _asked()
+    model, p = _model_and_probs()
     expect_close(candidate(model, p, 1), needs(model, p, 1), "the column of word 0")
 
 
 @my_needs.must("forbids one English word at a time")
 def forbids_one_english_word_at_time(candidate):
     """Is word 0 still forbidden when you forbid word 1? Each word wants a `with` block of its own, inside the loop."""
-    model, p = _asked()
+    model, p = _model_and_probs()
     expect_close(candidate(model, p, 3), needs(model, p, 3), "the map")
 
 
@@ -214,14 +214,14 @@ def forbids_one_english_word_at_time(candidate):
 fixed_newest = Check()
 
 
-def _model() -> Transformer:
+def _small_model() -> Transformer:
     return Transformer(9, 12, embed_dim=8, num_heads=2, ffn_dim=8, dropout=0.0, max_len=32)
 
 
 @fixed_newest.must("gives one vector for each beam, (beams, 1, d)")
 def gives_one_vector_for_each_beam(candidate):
     """Only the newest word goes through the decoder. Which slice of (beams, t) keeps its axis? A colon does."""
-    model, read = _model(), []
+    model, read = _small_model(), []
     model.target_embedding.register_forward_pre_hook(lambda _, given: read.append(given[0].shape))
     for beams, words in ((1, 1), (3, 5)):
         ids = torch.randint(4, 12, (beams, words))
@@ -232,7 +232,7 @@ def gives_one_vector_for_each_beam(candidate):
 @fixed_newest.must("keeps the first word as it was")
 def keeps_first_word_as_it_was(candidate):
     """What did you change for the first word? It is alone at the first step, at position 0, and was right before."""
-    model, ids = _model(), torch.tensor([[2]])
+    model, ids = _small_model(), torch.tensor([[2]])
     expect_close(candidate(model, ids.clone()), newest(model, ids), "the vector of <bos>")
 
 
@@ -242,14 +242,14 @@ def puts_fifth_word_at_position_4_with_one_beam(candidate):
 
     `len` counts along the first axis. What is counted along the first axis of (beams, t)?
     """
-    model, ids = _model(), torch.tensor([[2, 5, 6, 5, 7]])
+    model, ids = _small_model(), torch.tensor([[2, 5, 6, 5, 7]])
     expect_close(candidate(model, ids.clone()), newest(model, ids), "the vector of the fifth word")
 
 
 @fixed_newest.must("gives the newest word's vector with four beams")
 def gives_newest_words_vector_with_four_beams(candidate):
     """Does the position depend on how many beams there are? It should depend on the number of words only."""
-    model = _model()
+    model = _small_model()
     for words in (2, 4, 6):
         ids = torch.randint(4, 12, (4, words))
         expect_close(candidate(model, ids.clone()), newest(model, ids), f"vectors of word {words}")
@@ -260,6 +260,6 @@ def agrees_with_last_row_of_what_model_embeds_at_once(candidate):
     """Which of the three steps in `model.embed` is missing or done twice? Words are scaled, get their position, and
     drop out.
     """
-    model, ids = _model(), torch.randint(4, 12, (3, 7))
+    model, ids = _small_model(), torch.randint(4, 12, (3, 7))
     whole = model.embed(model.target_embedding, ids)
     expect_close(candidate(model, ids.clone()), whole[:, -1:], "the last of seven")
