@@ -26,7 +26,8 @@ from course_utils.studio import StudioError, manifest
 from course_utils.studio.manifest import Chapter
 
 SHOWS = ("course_utils.kit.", "course_utils.figures.")
-"""What stores and shows results, and computes none."""
+"""Modules that store and show results, and compute none."""
+DATA = ("data/fashion_mnist/", "data/models/", "data/prose/", "data/translation/")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +88,7 @@ def changed_files(revision: str) -> list[str]:
 
 
 def touched(chapters: Sequence[Chapter], files: Sequence[str]) -> list[str]:
-    """The run functions whose modules import one of these files, over others or not, or whose chapter is among them."""
+    """A line for each run function whose module imports one of these files, at any depth, or whose chapter is one."""
     import grimp  # only authors have it
 
     graph = grimp.build_graph("course_utils", exclude_type_checking_imports=True, cache_dir=None)
@@ -103,8 +104,9 @@ def touched(chapters: Sequence[Chapter], files: Sequence[str]) -> list[str]:
             if declaration.chapter and f"notebooks/source/{chapter.notebook}.py" in files:
                 reached.append(f"notebooks/source/{chapter.notebook}.py")
             if reached:
-                lines.append(f"{chapter.slug}, {declaration.name}: {', '.join(reached)}")
-    data = [file for file in files if file.startswith("data/") and "/runs/" not in file]
+                more = f" and {len(reached) - 3} more" if len(reached) > 3 else ""
+                lines.append(f"{chapter.slug}, {declaration.name}: {', '.join(reached[:3])}{more}")
+    data = [file for file in files if file.startswith(DATA) and not file.endswith(".md")]
     return lines + ([f"whatever reads {', '.join(data)}"] if data else [])
 
 
