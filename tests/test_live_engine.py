@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from py_mini_racer import JSEvalException
+from py_mini_racer import JSEvalException, JSParseException
 from scripts import CLOSE, apart, ask, load
 from stored_models import ANSWERED, KINDS, network
 
@@ -158,6 +158,12 @@ def test_a_mistake_in_the_engine_would_be_found(mistake):
     load(changed=MISTAKES[mistake])
     with contextlib.suppress(JSEvalException):  # it may also end in an error
         assert not engine_apart() < CLOSE
+
+
+def test_a_name_that_two_scripts_declare_is_a_syntax_error():
+    for declared in ("const total = 0;", "function total() {}"):
+        with pytest.raises(JSParseException, match="'total' has already been declared"):
+            load(changed=("const percent =", f"{declared}\nconst percent ="))
 
 
 def test_numbers_in_half_precision_and_of_a_few_bits_come_back():
