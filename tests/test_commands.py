@@ -294,7 +294,7 @@ def test_every_command_that_a_text_names_is_there():
     modules = set(re.findall(r"-m ((?:course_utils|benchmarks|tests)[\w.]*\w)", text))
     assert modules and all(importlib.util.find_spec(module) for module in modules)
     commands = re.findall(r"^(\w+) .*  ", studio.__doc__, re.MULTILINE)
-    assert set(commands) == {*studio.COMMANDS, *studio.FURTHER}
+    assert set(commands) == {*studio.COMMANDS, *studio.OWN_PARSERS}
     assert set(re.findall(r"-m course_utils\.studio ([a-z]+)", text)) <= set(commands)
 
 
