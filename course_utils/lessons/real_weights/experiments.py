@@ -4,14 +4,15 @@ The countries are well known, or their largest city is another, or they are litt
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from course_utils.interventions import intervene
-from course_utils.lessons.real_weights.smollm import SmolLM, chat, loss_on, loss_on_story
+from course_utils.lessons.real_weights.smollm import END, SmolLM, chat, loss_on, loss_on_story
+from course_utils.masks import causal_mask
 from course_utils.recording import record_attention
 
 Heads = list[list[int]]
@@ -102,6 +103,16 @@ def answer(lm: SmolLM, question: str) -> str:
     return lm.write(chat(question), max_new=40, mark="…")
 
 
+def capital_prompts(lm: SmolLM, countries: Iterable[str]) -> Tensor:
+    """(countries, 6) ids of “The capital of X is”, for countries of one token."""
+    return lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in countries))
+
+
+def capital_tokens(lm: SmolLM, countries: Iterable[str]) -> Tensor:
+    """(countries,): the first token of each country's capital."""
+    return torch.cat([lm.encode(" " + CAPITALS[country])[:, 0] for country in countries])
+
+
 SIMPLE = {
     "What color is the sky on a clear day?": "blue", "How many days are in a week?": "seven 7",
     "What is the capital of Italy?": "Rome", "What do cows drink?": "water", "What is 2 + 2?": "4 four",
@@ -140,8 +151,7 @@ def heads_of_23(lm: SmolLM) -> dict[str, Any]:
     "weights": the mean weight of each head on X; for each list of heads, written as a text: the mean probability of the
     capital if these heads may not look at X.
     """
-    ids = lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in CAPITALS))
-    wanted = torch.cat([lm.encode(" " + capital)[:, 0] for capital in CAPITALS.values()])
+    ids, wanted = capital_prompts(lm, CAPITALS), capital_tokens(lm, CAPITALS)
     with record_attention(lm.model) as maps:
         lm.model(ids)
     weights = maps["layers.23.attention"][:, :, 5, 4].mean(0)
@@ -239,3 +249,112 @@ def capitals(lm: SmolLM, kind: str) -> dict[str, list]:
         text = chat(f"What is the capital of {country}?") + f"The capital of {country} is"
         gave[country] = list(lm.write_surely(text, max_new=7))
     return gave
+
+
+# Asked with some tokens forbidden -----------------------------------------------------------------
+
+MAX_ANSWER = 16
+"""Tokens of an answer at most."""
+
+
+def answers(
+    lm: SmolLM, question: str, cuts: Sequence[tuple[Sequence[int], int]]
+) -> list[list[Any]]:
+    """[words, percents, whether more follows] of the answer's first sentence, for each cut side by side.
+
+    Args:
+        lm: the model.
+        question: without its template.
+        cuts: in each, no token from a place on, its second entry, may look at the places of its first.
+    """
+    prompt = lm.encode(chat(question)).repeat(len(cuts), 1)
+    whole = prompt.shape[1] + MAX_ANSWER
+    forbidden = torch.zeros(len(cuts), 1, whole, whole, dtype=torch.bool)
+    for row, (places, start) in enumerate(cuts):
+        forbidden[row, :, start:, list(places)] = True
+    allowed = causal_mask(whole) & ~forbidden
+
+    def forbid(given: dict[str, Any]) -> None:
+        start = given["cache"].length
+        end = start + given["queries"].shape[1]
+        given["attn_mask"], given["is_causal"] = allowed[:, :, start:end, :end], False
+
+    state, new, tokens, sure = lm.model.start(), prompt, [], []
+    with torch.inference_mode(), intervene(lm.model) as acts:
+        for attention in acts.attentions.values():
+            acts.change_arguments(attention, forbid)
+        for _ in range(MAX_ANSWER):
+            probs, best = lm.model.step(new, state).softmax(-1).max(-1)
+            new = best[:, None]
+            tokens.append(best)
+            sure.append(probs)
+    rows = zip(torch.stack(tokens, 1).tolist(), torch.stack(sure, 1).tolist(), strict=True)
+    return [first_sentence(lm, ids, probs) for ids, probs in rows]
+
+
+def first_sentence(lm: SmolLM, ids: list[int], probs: list[float]) -> list[Any]:
+    """[words, percents, whether more follows] of the first sentence of an answer: ids and their probabilities."""
+    ended = END in ids
+    if ended:
+        ids = ids[: ids.index(END)]
+    words = _words(_texts(lm, ids, probs))
+    ends = [i for i, (word, _) in enumerate(words) if re.search(r"[a-z)”\"'][.!?]$", word)]
+    if ends:
+        words = words[: ends[0] + 1]
+    percents = " ".join(str(round(100 * p)) for _, p in words)
+    return [" ".join(word for word, _ in words), percents, int(not ends and not ended)]
+
+
+def _texts(lm: SmolLM, ids: list[int], probs: list[float]) -> list[tuple[str, float]]:
+    """The text that each token adds and its probability; tokens that share a letter's bytes come together."""
+    found, before, product = [], "", 1.0
+    for k, p in enumerate(probs[: len(ids)]):
+        product *= p
+        now = lm.decode(ids[: k + 1])
+        if not now.endswith("\ufffd") or k + 1 == len(ids):
+            found.append((now[len(before) :], product))
+            before, product = now, 1.0
+    return found
+
+
+def _words(texts: list[tuple[str, float]]) -> list[list[Any]]:
+    """[word, probability] from the texts of tokens and their probabilities; line breaks are a word of arrows."""
+    words: list[list[Any]] = []
+    for text, p in texts:
+        for part in re.findall(r"\n+|[^\n]+", text):
+            if "\n" in part:
+                words.append(["↵" * len(part), p])
+            elif part.startswith(" ") or not words or words[-1][0].startswith("↵"):
+                words.append([part.strip(" "), p])
+            else:
+                before, product = words[-1]
+                words[-1] = [before + part, product * p]
+    return [[word, p] for word, p in words if word]
+
+
+def last_step(
+    lm: SmolLM, ids: Tensor, cuts: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> Tensor:
+    """Probabilities (cuts, vocabulary) of what follows, if the last token may not look at some places in some layers.
+
+    Args:
+        lm: the model.
+        ids: the text, (1, n).
+        cuts: (places, layers) of each row.
+    """
+    state = lm.model.start()
+    with torch.inference_mode(), intervene(lm.model) as acts:
+        lm.model.step(ids[:, :-1], state)
+        for held in state.caches:
+            held.repeat(len(cuts))
+        for layer, attention in enumerate(acts.attentions.values()):
+            allowed = torch.ones(len(cuts), 1, 1, ids.shape[1], dtype=torch.bool)
+            for row, (places, layers) in enumerate(cuts):
+                if layer in layers:
+                    allowed[row, :, :, list(places)] = False
+
+            def forbid(given: dict[str, Any], allowed: Tensor = allowed) -> None:
+                given["attn_mask"], given["is_causal"] = allowed, False
+
+            acts.change_arguments(attention, forbid)
+        return lm.model.step(ids[:, -1:].repeat(len(cuts), 1), state).softmax(-1)

@@ -59,7 +59,7 @@ def streams(lm: SmolLM, prompt: str) -> Tensor:
 
 
 def matched(x: Tensor, y: Tensor) -> int:
-    """How many rows of x (texts, embed_dim) have the largest cosine with y's row of the same number.
+    """Number of rows of x (texts, embed_dim) whose largest cosine is that with y's row of the same number.
 
     Of both, the mean over the texts is subtracted first.
     """

@@ -90,7 +90,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def our_name(name: str) -> str:
-    """Of "encoder.layer.3.output.dense.bias", "layers.3.feed_forward.3.bias"."""
+    """Our name of a part of the file: "encoder.layer.3.output.dense.bias" becomes "layers.3.feed_forward.3.bias"."""
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)
     return name
@@ -156,29 +156,36 @@ def encoder() -> Sentences:
 
 
 def cosines(sentences: Sentences | None, sentence: str, others: Sequence[str]) -> dict[str, float]:
-    """How near each of the others is to a sentence: computed where the weights are, else as it was recorded.
+    """Cosines of a sentence with each of the others: computed where the weights are, else as recorded.
 
     Where there are no weights and these sentences were not recorded, others are shown, and a line says so.
     """
     if sentences is not None:
         own, *rest = sentences.embed([sentence, *others])
         return {text: (own @ vector).item() for text, vector in zip(others, rest, strict=True)}
-    runs = [run for name in ("opposites", "roles") for run in stored_runs("real_weights", name)]
-    known = {
-        (e["sentence"], text): x
-        for run in runs
-        for e in run.examples
-        for text, x in e["cosines"].items()
-    }
+    known, date = recorded_cosines()
     if all((sentence, other) in known for other in others):
-        print(f"Recorded on {runs[0].date}. With the weights, this cell computes it.")
+        print(f"Recorded on {date}. With the weights, this cell computes it.")
         return {other: known[sentence, other] for other in others}
-    shown = runs[1].examples[0]
+    shown = stored_runs("real_weights", "roles")[0]
+    example = shown.examples[0]
     print(
         f"Without the weights there is no answer for {sentence!r}. "
-        f"Here is {shown['sentence']!r}, recorded on {runs[1].date}."
+        f"Here is {example['sentence']!r}, recorded on {shown.date}."
     )
-    return shown["cosines"]
+    return example["cosines"]
+
+
+def recorded_cosines() -> tuple[dict[tuple[str, str], float], str]:
+    """The cosines of `opposites` and `roles` by their two sentences, and the day on which they were recorded."""
+    runs = [run for name in ("opposites", "roles") for run in stored_runs("real_weights", name)]
+    by_pair = {
+        (example["sentence"], other): cosine
+        for run in runs
+        for example in run.examples
+        for other, cosine in example["cosines"].items()
+    }
+    return by_pair, runs[0].date
 
 
 # Opposites and roles ------------------------------------------------------------------------------
@@ -261,7 +268,7 @@ def listed(text: str) -> list[list[str]]:
 
 
 def words(text: str) -> list[str]:
-    """Its words and numbers, in lower case."""
+    """The words and numbers of a text, in lower case."""
     return re.findall(r"[a-z0-9']+", text.lower())
 
 
@@ -333,24 +340,34 @@ def vocabulary() -> list[str]:
 
 @stored(cases=[{"vectors": vectors} for vectors in ("sentence", "word")])
 def analogies(*, vectors: str) -> dict[str, Any]:
-    """How often d is the nearest word to b − a + c: of all, without a, b, c, without subtracting a, and to c alone."""
-    every = vocabulary()
-    table = encoder().embed(every) if vectors == "sentence" else encoder().word_vectors(every)
+    """Number of analogies whose d is the nearest word, in the four ways of `nearest_words`."""
+    words = vocabulary()
+    table = encoder().embed(words) if vectors == "sentence" else encoder().word_vectors(words)
     tests = [line.lower().split() for line in ANALOGIES.replace("\n", " ").split(",")]
-    names = ("of all", "inputs excluded", "nothing subtracted", "nearest to c")
-    right, examples = Counter(dict.fromkeys(names, 0)), []
+    right: Counter = Counter()
+    examples = []
     for a, b, c, d in tests:
-        given = [every.index(word) for word in (a, b, c)]
-        va, vb, vc = table[given]
-        for name, target in zip(names, (vb - va + vc, vb - va + vc, vb + vc, vc), strict=True):
-            near = table @ target
-            if name != "of all":
-                near[given] = -math.inf
-            best = [every[i] for i in near.topk(3).indices]
-            right[name] += best[0] == d
+        for name, nearest in nearest_words(table, words, a, b, c).items():
+            right[name] += nearest[0] == d
             if d == "queen":
-                examples.append({"name": name, "nearest": best})
+                examples.append({"name": name, "nearest": nearest})
+    result = {**right, "analogies": len(tests), "words": len(words)}
+    return {"result": result, "examples": examples}
+
+
+def nearest_words(table: Tensor, words: list[str], a: str, b: str, c: str) -> dict[str, list[str]]:
+    """The three words nearest to b − a + c, in four ways: a, b and c may be among them only in the first."""
+    given = [words.index(word) for word in (a, b, c)]
+    va, vb, vc = table[given]
+
+    def nearest(target: Tensor, *, excluded: Sequence[int]) -> list[str]:
+        scores = table @ target
+        scores[excluded] = -math.inf
+        return [words[i] for i in scores.topk(3).indices]
+
     return {
-        "result": {**right, "analogies": len(tests), "words": len(every)},
-        "examples": examples,
+        "of all": nearest(vb - va + vc, excluded=[]),
+        "inputs excluded": nearest(vb - va + vc, excluded=given),
+        "nothing subtracted": nearest(vb + vc, excluded=given),
+        "nearest to c": nearest(vc, excluded=given),
     }

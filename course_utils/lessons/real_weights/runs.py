@@ -3,8 +3,8 @@
 Greedy, without a system prompt. A run is made again by `make nightly`, and its numbers are compared.
 """
 
-import re
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -15,21 +15,24 @@ from torch import Tensor
 from course_utils.interventions import intervene, record_activations
 from course_utils.kit.runs import RunFunction, stored
 from course_utils.lessons.real_weights import experiments
-from course_utils.lessons.real_weights.experiments import CAPITALS, COUNTRIES
+from course_utils.lessons.real_weights.experiments import (
+    CAPITALS,
+    COUNTRIES,
+    answers,
+    capital_prompts,
+    capital_tokens,
+    last_step,
+)
 from course_utils.lessons.real_weights.smollm import (
-    END,
     SIZES,
     SmolLM,
     chat,
     loss_on_story,
     reference,
 )
-from course_utils.masks import causal_mask
 from course_utils.recording import record_attention
 
 LAYERS, HEADS = SIZES["num_layers"], SIZES["num_heads"]
-MOST = 16
-"""Tokens of an answer at most."""
 FIRST = 3
 """Place of the question's first token: <|im_start|>, "user" and a line break come before it."""
 AFTER = 6
@@ -48,143 +51,57 @@ QUESTIONS = {
 # Forbidden tokens ---------------------------------------------------------------------------------
 
 
-def answers(
-    lm: SmolLM, question: str, cuts: Sequence[tuple[Sequence[int], int]]
-) -> list[list[Any]]:
-    """[words, percents, whether more follows] of the answer's first sentence, for each cut side by side.
-
-    Args:
-        lm: the model.
-        question: without its template.
-        cuts: in each, no token from a place on, its second entry, may look at the places of its first.
-    """
-    prompt = lm.encode(chat(question)).repeat(len(cuts), 1)
-    whole = prompt.shape[1] + MOST
-    forbidden = torch.zeros(len(cuts), 1, whole, whole, dtype=torch.bool)
-    for row, (places, start) in enumerate(cuts):
-        forbidden[row, :, start:, list(places)] = True
-    allowed = causal_mask(whole) & ~forbidden
-
-    def forbid(given: dict[str, Any]) -> None:
-        start = given["cache"].length
-        end = start + given["queries"].shape[1]
-        given["attn_mask"], given["is_causal"] = allowed[:, :, start:end, :end], False
-
-    state, new, said, sure = lm.model.start(), prompt, [], []
-    with torch.inference_mode(), intervene(lm.model) as acts:
-        for attention in acts.attentions.values():
-            acts.before(attention, forbid)
-        for _ in range(MOST):
-            probs, best = lm.model.step(new, state).softmax(-1).max(-1)
-            new = best[:, None]
-            said.append(best)
-            sure.append(probs)
-    rows = zip(torch.stack(said, 1).tolist(), torch.stack(sure, 1).tolist(), strict=True)
-    return [_first_sentence(lm, ids, probs) for ids, probs in rows]
-
-
-def _first_sentence(lm: SmolLM, ids: list[int], probs: list[float]) -> list[Any]:
-    ended = END in ids
-    ids = ids[: ids.index(END)] if ended else ids
-    words: list[list] = []
-    for text, p in _texts(lm, ids, probs):
-        for part in re.findall(r"\n+|[^\n]+", text):
-            if "\n" in part:
-                words.append(["↵" * len(part), p])
-            elif part.startswith(" ") or not words or words[-1][0].startswith("↵"):
-                words.append([part.strip(" "), p])
-            else:
-                words[-1] = [words[-1][0] + part, words[-1][1] * p]
-    words = [[word, p] for word, p in words if word]
-    closed = [i for i, (word, _) in enumerate(words) if re.search(r"[a-z)”\"'][.!?]$", word)]
-    more = not closed and not ended
-    words = words[: closed[0] + 1] if closed else words
-    percents = " ".join(str(round(100 * p)) for _, p in words)
-    return [" ".join(word for word, _ in words), percents, int(more)]
-
-
-def _texts(lm: SmolLM, ids: list[int], probs: list[float]) -> list[tuple[str, float]]:
-    """The text that each token adds and its probability; tokens that share a letter's bytes come together."""
-    found, before, product = [], "", 1.0
-    for k, p in enumerate(probs[: len(ids)]):
-        product *= p
-        now = lm.decode(ids[: k + 1])
-        if not now.endswith("\ufffd") or k + 1 == len(ids):
-            found.append((now[len(before) :], product))
-            before, product = now, 1.0
-    return found
-
-
 @stored(cases=[{"question": question} for question in QUESTIONS])
 def questions(*, question: str) -> dict[str, Any]:
     """A question's answer without each of its tokens, and without each set of seven words."""
-    lm, key = reference(), QUESTIONS[question]
+    lm, key = reference(), QUESTIONS[question].lower()
     ids = lm.encode(chat(question))[0].tolist()
-    words = range(FIRST, len(ids) - AFTER)
-    sets = [(), *((place,) for place in range(len(ids)))]
+    places, words = range(len(ids)), range(FIRST, len(ids) - AFTER)
+    forbidden = [(), *((place,) for place in places)]
     if len(words) <= 7:
-        every = range(1 << len(words))
-        sets += [tuple(w for bit, w in enumerate(words) if number >> bit & 1) for number in every]
-    sets = list(dict.fromkeys(sets))
-    gave: dict[tuple[int, ...], list] = {}
-    for first in range(0, len(sets), 64):
-        batch = sets[first : first + 64]
-        cuts = [(places, FIRST) for places in batch]
-        gave |= dict(zip(batch, answers(lm, question, cuts), strict=True))
-    quiet = tuple(p for p in range(len(ids)) if gave[p,][0] == gave[()][0])
-    early = [
-        (place,) for place in range(FIRST)
-    ]  # what tokens before the question may see is forbidden, too
-    more = answers(lm, question, [(quiet, FIRST), *((place, 0) for place in early)])
-    gave[quiet] = more[0]
-    lost = [p for p in range(len(ids)) if key.lower() not in gave[p,][0].lower()]
-    kept = [
-        places
-        for places in sets
-        if set(places) <= {*words} and key.lower() in gave[places][0].lower()
-    ]
-    result = {"tokens": len(ids), "quiet": len(quiet), "lost": len(lost)}
+        forbidden += subsets(words)
+    forbidden = list(dict.fromkeys(forbidden))
+    gave = answers_without(lm, question, forbidden)
+    quiet = tuple(place for place in places if gave[place,][0] == gave[()][0])
+    # For everybody: what the tokens before the question may see is forbidden, too.
+    early = [((place,), 0) for place in range(FIRST)]
+    gave[quiet], *for_everybody = answers(lm, question, [(quiet, FIRST), *early])
+    named = {out: key in answer.lower() for out, (answer, *_) in gave.items()}
+    result = {"tokens": len(ids), "quiet": len(quiet)}
+    result["lost"] = sum(not named[place,] for place in places)
     if len(words) <= 7:
-        result["fewest"] = len(words) - max(len(places) for places in kept)
-    named = {",".join(map(str, places)): answer for places, answer in gave.items()}
+        most = max(len(out) for out in forbidden if named[out] and set(out) <= {*words})
+        result["fewest"] = len(words) - most
     example = {
         "tokens": [lm.decode([i]) for i in ids],
-        "key": key,
-        "answers": named,
-        "for_everybody": more[1:],
+        "key": QUESTIONS[question],
+        "answers": {",".join(map(str, out)): answer for out, answer in gave.items()},
+        "for_everybody": for_everybody,
     }
     return {"result": result, "examples": [example]}
 
 
+def subsets(words: Sequence[int]) -> list[tuple[int, ...]]:
+    """All sets of some of the words, from none to all."""
+    return [
+        tuple(word for bit, word in enumerate(words) if number >> bit & 1)
+        for number in range(2 ** len(words))
+    ]
+
+
+def answers_without(
+    lm: SmolLM, question: str, forbidden: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, ...], list]:
+    """The `answers` without each of some sets of tokens, which no token of the question or after it may look at."""
+    gave: dict[tuple[int, ...], list] = {}
+    for first in range(0, len(forbidden), 64):
+        batch = forbidden[first : first + 64]
+        cuts = [(places, FIRST) for places in batch]
+        gave |= dict(zip(batch, answers(lm, question, cuts), strict=True))
+    return gave
+
+
 # In which layer -----------------------------------------------------------------------------------
-
-
-def last_step(
-    lm: SmolLM, ids: Tensor, cuts: Sequence[tuple[Sequence[int], Sequence[int]]]
-) -> Tensor:
-    """Probabilities (cuts, vocabulary) of what follows, if the last token may not look at some places in some layers.
-
-    Args:
-        lm: the model.
-        ids: the text, (1, n).
-        cuts: (places, layers) of each row.
-    """
-    state = lm.model.start()
-    with torch.inference_mode(), intervene(lm.model) as acts:
-        lm.model.step(ids[:, :-1], state)
-        for held in state.caches:
-            held.repeat(len(cuts))
-        for layer, attention in enumerate(acts.attentions.values()):
-            allowed = torch.ones(len(cuts), 1, 1, ids.shape[1], dtype=torch.bool)
-            for row, (places, layers) in enumerate(cuts):
-                if layer in layers:
-                    allowed[row, :, :, list(places)] = False
-
-            def forbid(given: dict[str, Any], allowed: Tensor = allowed) -> None:
-                given["attn_mask"], given["is_causal"] = allowed, False
-
-            acts.before(attention, forbid)
-        return lm.model.step(ids[:, -1:].repeat(len(cuts), 1), state).softmax(-1)
 
 
 @stored(cases=[{"country": country} for country in CAPITALS])
@@ -193,20 +110,23 @@ def countries(*, country: str) -> dict[str, Any]:
     lm, capital = reference(), CAPITALS[country]
     ids = lm.encode(f"<|endoftext|>The capital of {country} is")
     wanted = lm.encode(" " + capital)[0, 0].item()
-    alone = [([4], [layer]) for layer in range(LAYERS)]
-    onwards = [([4], range(layer, LAYERS)) for layer in range(LAYERS)]
-    probs = last_step(lm, ids, [([], []), *alone, *onwards])
-    rows = []
-    for row in probs:
-        best = [[lm.decode([i]), round(row[i].item(), 3)] for i in row.topk(5).indices]
-        rows.append([round(row[wanted].item(), 4), best])
-    whole, alone, onwards = rows[0], rows[1 : LAYERS + 1], rows[LAYERS + 1 :]
-    lowest = min(range(LAYERS), key=lambda layer: alone[layer][0])
-    result = {"whole": whole[0], "lowest": lowest, "least": alone[lowest][0]}
-    result["next"] = min(row[0] for layer, row in enumerate(alone) if layer != lowest)
+    one_layer = [([4], [layer]) for layer in range(LAYERS)]
+    from_a_layer_on = [([4], range(layer, LAYERS)) for layer in range(LAYERS)]
+    probs = last_step(lm, ids, [([], []), *one_layer, *from_a_layer_on])
+    whole, *rows = [[round(row[wanted].item(), 4), best_tokens(lm, row)] for row in probs]
+    alone, onwards = rows[:LAYERS], rows[LAYERS:]
+    by_layer = {layer: p for layer, (p, _) in enumerate(alone)}
+    lowest = min(by_layer, key=lambda layer: by_layer[layer])
+    result = {"whole": whole[0], "lowest": lowest, "least": by_layer.pop(lowest)}
+    result["next"] = min(by_layer.values())
     piece = lm.decode([wanted]).strip()
     example = {"capital": capital, "piece": piece, "whole": whole, "alone": alone, "from": onwards}
     return {"result": result, "examples": [example]}
+
+
+def best_tokens(lm: SmolLM, probs: Tensor) -> list[list[Any]]:
+    """The five likeliest tokens of (vocabulary,) probabilities: [text, probability]."""
+    return [[lm.decode([i]), round(probs[i].item(), 3)] for i in probs.topk(5).indices]
 
 
 WINDOWS = {
@@ -235,29 +155,37 @@ def several_layers(*, layers: str) -> dict[str, Any]:
 @stored()
 def all_countries() -> dict[str, Any]:
     """The real countries of our lists, also of several tokens: which layer is lowest, and where an answer is lost."""
-    lm, rows = reference(), []
-    for kind in ("well known", "another city is larger", "little known"):
-        for country, capital in COUNTRIES[kind].items():
-            ids = lm.encode(f"<|endoftext|>The capital of {country} is")
-            wanted = lm.encode(" " + capital)[0, 0]
-            places = range(4, ids.shape[1] - 1)
-            probs = last_step(lm, ids, [([], []), *((places, [layer]) for layer in range(LAYERS))])
-            if probs[0].argmax() == wanted:
-                p, lost = probs[1:, wanted], (probs[1:].argmax(1) != wanted).nonzero().flatten()
-                rows.append(
-                    [country, round(probs[0, wanted].item(), 3), p.argmin().item(), lost.tolist()]
-                )
+    lm = reference()
+    asked = {name: capital for kind in REAL for name, capital in COUNTRIES[kind].items()}
+    found = [without_country(lm, country, capital) for country, capital in asked.items()]
+    rows = [row for row in found if row]
     result = {
-        "asked": sum(
-            len(COUNTRIES[kind])
-            for kind in ("well known", "another city is larger", "little known")
-        ),
+        "asked": len(asked),
         "known": len(rows),
         "lowest_23": sum(lowest == 23 for _, _, lowest, _ in rows),
         "lost_23": sum(23 in lost for *_, lost in rows),
         "lost_elsewhere": sum(layer != 23 for *_, lost in rows for layer in lost),
     }
     return {"result": result, "examples": [{"rows": rows}]}
+
+
+REAL = ("well known", "another city is larger", "little known")
+
+
+def without_country(lm: SmolLM, country: str, capital: str) -> list[Any] | None:
+    """A country's row: P(capital), the layer whose look at the country counts most, the layers that lose the answer.
+
+    None if the capital is not the likeliest token with nothing forbidden.
+    """
+    ids = lm.encode(f"<|endoftext|>The capital of {country} is")
+    wanted = lm.encode(" " + capital)[0, 0]
+    places = range(4, ids.shape[1] - 1)
+    whole, *alone = last_step(lm, ids, [([], []), *((places, [layer]) for layer in range(LAYERS))])
+    if whole.argmax() != wanted:
+        return None
+    lost = [layer for layer, probs in enumerate(alone) if probs.argmax() != wanted]
+    lowest = torch.stack(alone)[:, wanted].argmin().item()
+    return [country, round(whole[wanted].item(), 3), lowest, lost]
 
 
 LANGUAGES = {
@@ -304,12 +232,11 @@ def look_before(*, block: str) -> dict[str, float]:
 @stored(cases=[{"front": front} for front in ("<|endoftext|>", "")])
 def thirty_capitals(*, front: str) -> dict[str, float]:
     """Right answers after “The capital of X is” with something in front, by the first token of the capital."""
-    lm, right, asked = reference(), 0, COUNTRIES["well known"] | COUNTRIES["another city is larger"]
+    lm, right = reference(), 0
+    asked = COUNTRIES["well known"] | COUNTRIES["another city is larger"]
     for country, capital in asked.items():
-        ids, wanted = (
-            lm.encode(f"{front}The capital of {country} is"),
-            lm.encode(" " + capital)[0, 0],
-        )
+        ids = lm.encode(f"{front}The capital of {country} is")
+        wanted = lm.encode(" " + capital)[0, 0]
         with torch.inference_mode():
             right += int(lm.model(ids)[0, -1].argmax() == wanted)
     return {"right": right, "asked": len(asked)}
@@ -319,9 +246,8 @@ def thirty_capitals(*, front: str) -> dict[str, float]:
 def weight_on_country() -> dict[str, Any]:
     """The weight of each layer at *is* on the country, summed over its heads: mean over the fourteen countries."""
     lm = reference()
-    ids = lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in CAPITALS))
     with torch.inference_mode(), record_attention(lm.model) as maps:
-        lm.model(ids)
+        lm.model(capital_prompts(lm, CAPITALS))
     sums = [
         maps[f"layers.{layer}.attention"][:, :, 5, 4].sum(1).mean().item()
         for layer in range(LAYERS)
@@ -348,41 +274,35 @@ PATCHED = {  # name → part, position
 
 @stored(cases=[{"what": what} for what in PATCHED])
 def patching(*, what: str) -> dict[str, Any]:
-    """How far the answer moves from one country's capital to the other's if one activation comes from the other run.
+    """Move of the answer from one country's capital to the other's if one activation comes from the other run.
 
     0: no way, 1: all the way, in logits; mean, least and most over the pairs in both directions.
     """
     lm, (part, place) = reference(), PATCHED[what]
-    pairs = [*PAIRS, *((b, a) for a, b in PAIRS)]
-    own, other = (
-        lm.encode(*(f"<|endoftext|>The capital of {pair[k]} is" for pair in pairs)) for k in (1, 0)
-    )
-    good, bad = (
-        torch.cat([lm.encode(" " + CAPITALS[pair[k]])[:, 0] for pair in pairs]) for k in (0, 1)
-    )
+    pairs = [*PAIRS, *((second, first) for first, second in PAIRS)]
+    givers, takers = ([pair[k] for pair in pairs] for k in (0, 1))
+    right, wrong = capital_tokens(lm, givers), capital_tokens(lm, takers)
 
     def lead(ids: Tensor) -> Tensor:
+        """(pairs,): how far the giver's capital is ahead of the taker's, in logits."""
         logits = lm.model(ids)[:, -1]
-        return (logits.gather(1, good[:, None]) - logits.gather(1, bad[:, None]))[:, 0]
+        return (logits.gather(1, right[:, None]) - logits.gather(1, wrong[:, None]))[:, 0]
 
     curves: dict[str, list] = {"mean": [], "least": [], "most": []}
     with torch.inference_mode():
         with record_activations(lm.model) as run:
-            top = lead(other)
+            top = lead(capital_prompts(lm, givers))
+        own = capital_prompts(lm, takers)
         bottom = lead(own)
         for layer in range(LAYERS):
             with intervene(lm.model) as acts:
                 acts.patch(part, run, layers=layer, positions=place)
                 moved = (lead(own) - bottom) / (top - bottom)
-            for name, value in (
-                ("mean", moved.mean()),
-                ("least", moved.min()),
-                ("most", moved.max()),
-            ):
-                curves[name].append([layer, round(value.item(), 3)])
+            curves["mean"].append([layer, round(moved.mean().item(), 3)])
+            curves["least"].append([layer, round(moved.min().item(), 3)])
+            curves["most"].append([layer, round(moved.max().item(), 3)])
     result = {f"{name}_23": curves[name][23][1] for name in curves}
-    result["pairs"] = len(pairs)
-    return {"result": result, "curves": curves}
+    return {"result": result | {"pairs": len(pairs)}, "curves": curves}
 
 
 # Fewer bits ---------------------------------------------------------------------------------------
@@ -392,7 +312,7 @@ BITS = [
     *({"bits": bits, "block": block} for block in (32, 64, 192, 0) for bits in (2, 3, 4, 5, 6)),
 ]
 SHIFT = 16
-"""By so much the borders of our blocks differ from the file's, on whose own blocks four bits would cost nothing."""
+"""Columns by which our blocks are shifted against the file's own, on which four bits would cost nothing."""
 
 
 def quantized(weights: Tensor, bits: int, block: int) -> Tensor:
@@ -411,29 +331,35 @@ def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
     "stored": bits of a number with its share of the scale and of the least number, 16 bits each.
     """
     lm = reference()
-    whole = {n: p for n, p in lm.model.named_parameters() if n.startswith("layers") and p.ndim == 2}
-    kept = {name: p.clone() for name, p in whole.items()}
-    try:
-        if bits:
-            for name, p in whole.items():
-                p.copy_(quantized(kept[name], bits, block))
-        with torch.inference_mode():
-            loss = loss_on_story(lm)
+    matrices = [p for n, p in lm.model.named_parameters() if n.startswith("layers") and p.ndim == 2]
+    with rounded(matrices, bits, block), torch.inference_mode():
+        loss = loss_on_story(lm)
         writes = lm.write("The capital of France is", max_new=6)
-    finally:
-        for name, p in whole.items():
-            p.copy_(kept[name])
-    numbers = sum(p.numel() for p in whole.values())
-    scales = sum(p.numel() // (block or p.shape[-1]) for p in whole.values())
+    numbers = sum(p.numel() for p in matrices)
+    scales = sum(p.numel() // (block or p.shape[-1]) for p in matrices)
     result = {"loss": loss, "stored": bits + 32 * scales / numbers if bits else 5}
     return {"result": result, "examples": [{"writes": writes}]}
+
+
+@contextlib.contextmanager
+def rounded(matrices: Sequence[Tensor], bits: int, block: int) -> Iterator[None]:
+    """Inside the block the matrices are `quantized`, unless `bits` is 0; afterwards they are as before."""
+    kept = [matrix.clone() for matrix in matrices]
+    try:
+        if bits:
+            for matrix in matrices:
+                matrix.copy_(quantized(matrix, bits, block))
+        yield
+    finally:
+        for matrix, before in zip(matrices, kept, strict=True):
+            matrix.copy_(before)
 
 
 # What the page itself computes --------------------------------------------------------------------
 
 
 def of_page(name: str, cases: Sequence[dict]) -> RunFunction:
-    """The runs of a function that the chapter defines, `name`(lm, …); `known` shows what it gave."""
+    """Runs of a function `name`(lm, …) that the chapter defines; `known` shows what it gave."""
 
     def run(chapter: SimpleNamespace, **case: Any) -> dict[str, Any]:
         with torch.inference_mode():
@@ -444,7 +370,7 @@ def of_page(name: str, cases: Sequence[dict]) -> RunFunction:
 
 
 def of_lesson(experiment: Callable, cases: Sequence[dict]) -> RunFunction:
-    """The runs of a function of `experiments`."""
+    """Runs of a function of `experiments`."""
 
     def run(**case: Any) -> dict[str, Any]:
         with torch.inference_mode():
@@ -455,16 +381,16 @@ def of_lesson(experiment: Callable, cases: Sequence[dict]) -> RunFunction:
 
 
 def _gave(answer: Any) -> dict[str, Any]:
-    return {"result": {}, "examples": [{"gave": _rounded(answer)}]}
+    return {"result": {}, "examples": [{"gave": _to_four_digits(answer)}]}
 
 
-def _rounded(thing: Any) -> Any:
-    """The same with all its numbers to four digits."""
+def _to_four_digits(thing: Any) -> Any:
+    """A thing that JSON can hold, with all its numbers to four digits."""
     if isinstance(thing, float):
         return round(thing, 4)
     if isinstance(thing, list):
-        return [_rounded(each) for each in thing]
-    return {k: _rounded(v) for k, v in thing.items()} if isinstance(thing, dict) else thing
+        return [_to_four_digits(each) for each in thing]
+    return {k: _to_four_digits(v) for k, v in thing.items()} if isinstance(thing, dict) else thing
 
 
 next_words = of_page("next_words", [{"text": "The capital of France is"}])
@@ -502,13 +428,13 @@ COPYING = [
 
 
 @cache
-def ranked() -> list[tuple[int, int]]:
-    """All heads, (layer, head), by their induction scores on two draws, the highest first."""
+def ranked() -> experiments.Heads:
+    """All heads, [layer, head], by their induction scores on two draws, the highest first."""
     with torch.inference_mode():
         scores = sum(
             torch.tensor(experiments.induction_scores(reference(), seed)) for seed in (0, 1)
         )
-    return [divmod(i, HEADS) for i in scores.flatten().argsort(descending=True).tolist()]
+    return [list(divmod(i, HEADS)) for i in scores.flatten().argsort(descending=True).tolist()]
 
 
 @stored(cases=COPYING)
@@ -518,18 +444,21 @@ def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     The best by their scores on two draws; as many others of the same layers; as many others anywhere; or the one
     head 9 · layer + head that `seed` says. "Others" are not among the 24 best.
     """
-    lm, draws = reference(), torch.Generator().manual_seed(seed)
-    best = ranked()
-    heads = best[:count]
-    if take == "anywhere":
-        rest = sorted(best[24:])
-        heads = [rest[i] for i in torch.randperm(len(rest), generator=draws)[:count].tolist()]
-    if take == "alone":
-        heads = [divmod(seed, HEADS)]
-    if take == "same layers":
-        heads = experiments.others(best, seed, count)
     with torch.inference_mode():
-        return experiments.without_heads(lm, heads)
+        return experiments.without_heads(reference(), heads_to_remove(take, count, seed))
+
+
+def heads_to_remove(take: str, count: int, seed: int) -> experiments.Heads:
+    """The heads, [layer, head], of a case of `copying`."""
+    best = ranked()
+    if take == "best":
+        return best[:count]
+    if take == "same layers":
+        return experiments.others(best, seed, count)
+    if take == "alone":
+        return [list(divmod(seed, HEADS))]
+    rest, draws = sorted(best[24:]), torch.Generator().manual_seed(seed)
+    return [rest[i] for i in torch.randperm(len(rest), generator=draws)[:count].tolist()]
 
 
 EIGHT = [[18, 6], [17, 4], [17, 3], [17, 5], [23, 2], [18, 7], [23, 7], [20, 6]]

@@ -9,7 +9,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -87,22 +87,29 @@ UNTAUGHT = ("References", "Quiz", "Take-aways")
 
 def sections() -> list[Section]:
     """The sections of the first 18 chapters, of their further pages and of the appendices that teach."""
-    found: list[Section] = []
-    for path in sorted(SOURCES.glob("*.py")):
-        if not re.match(r"0|1[0-7]|[BDF]_", path.name):
-            continue
-        title, lines = "", list[str]()
-        cells = re.findall(r"# %% \[markdown\]\n((?:#.*\n)+)", path.read_text(encoding="utf-8"))
-        for line in [*(line[1:].strip() for cell in cells for line in cell.splitlines()), "# "]:
-            if line.startswith(("# ", "## ")):
-                found += [(path.stem, title, " ".join(lines))] if title and lines else []
-                title, lines = line.lstrip("# "), []
-            elif line and not line.startswith(("|", "$$", "- [", "#")):
-                lines.append(_plain(line))
-    return [s for s in found if s[1] not in UNTAUGHT and len(s[2]) > 150]
+    pages = [p for p in sorted(SOURCES.glob("*.py")) if re.match(r"0|1[0-7]|[BDF]_", p.name)]
+    return [
+        (path.stem, title, text)
+        for path in pages
+        for title, text in _sections_of(path)
+        if title not in UNTAUGHT and len(text) > 150
+    ]
+
+
+def _sections_of(path: Path) -> list[tuple[str, str]]:
+    """(title, text) of the sections of a page, without tables, formulas, references and smaller titles."""
+    cells = re.findall(r"# %% \[markdown\]\n((?:#.*\n)+)", path.read_text(encoding="utf-8"))
+    found: list[tuple[str, list[str]]] = []
+    for line in (line[1:].strip() for cell in cells for line in cell.splitlines()):
+        if line.startswith(("# ", "## ")):
+            found.append((line.lstrip("# "), []))
+        elif found and line and not line.startswith(("|", "$$", "- [", "#")):
+            found[-1][1].append(_plain(line))
+    return [(title, " ".join(lines)) for title, lines in found if lines]
 
 
 def _plain(text: str) -> str:
+    """Markdown without its links and stars."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("*", "")
 
 
@@ -129,44 +136,47 @@ def questions(asks: str) -> list[tuple[str, list[int]]]:
     parts = sections()
     if asks == "glossary":
         return _entries(parts)
-    rows = [
-        (path.parent.name, text)
+    rows = _own_words() if asks == "own words" else _quiz_questions()
+    found = [(text, _sections_in(parts, chapters)) for chapters, text in rows]
+    return [(text, right) for text, right in found if right]
+
+
+def _own_words() -> list[tuple[list[str], str]]:
+    """The chapters that answer a question, by number, and the question."""
+    rows = (line.split(" | ") for line in OWN_WORDS.strip().splitlines())
+    return [(chapters.split(), text) for chapters, text in rows]
+
+
+def _quiz_questions() -> list[tuple[list[str], str]]:
+    """The chapter of each question of a quiz, by its slug, and the question."""
+    return [
+        ([path.parent.name], question["text"])
         for path in sorted(LESSONS.glob("*/quiz.toml"))
-        for text in _asked(path)
+        for question in tomllib.loads(path.read_text(encoding="utf-8")).get("question", [])
     ]
-    if asks == "own words":
-        rows = [
-            (number, text)
-            for number, text in (line.split(" | ") for line in OWN_WORDS.strip().splitlines())
-        ]
-    found = []
-    for where, text in rows:
-        right = [
-            i
-            for i, (page, *_) in enumerate(parts)
-            if page[:2] in where.split() or re.sub(r"_further.*", "", page[3:]) == where
-        ]
-        found += [(text, right)] if right else []
-    return found
 
 
-def _asked(path: Any) -> list[str]:
-    return [q["text"] for q in tomllib.loads(path.read_text(encoding="utf-8")).get("question", [])]
+def _sections_in(parts: list[Section], chapters: list[str]) -> list[int]:
+    """The numbers of the sections that stand in one of these chapters (number or slug), or on its further page."""
+    return [
+        i
+        for i, (page, *_) in enumerate(parts)
+        if page[:2] in chapters or re.sub(r"_further.*", "", page[3:]) in chapters
+    ]
 
 
 def _entries(parts: list[Section]) -> list[tuple[str, list[int]]]:
-    where = {(page, title.replace(" ", "-")): i for i, (page, title, _) in enumerate(parts)}
+    """The first sentence of each entry of the glossary, with "it" for its term, and the sections that it links to."""
+    numbers = {(page, title.replace(" ", "-")): i for i, (page, title, _) in enumerate(parts)}
     text = (SOURCES / "C_glossary.py").read_text(encoding="utf-8")
     found = []
     for entry in text.split("# ### <a id=")[1:]:
-        head, *lines = (
-            line.lstrip("# ").strip() for line in entry.splitlines() if line.strip("# ")
-        )
-        term = head.split("</a>")[1].strip()
-        taught = " ".join(line for line in lines if line.startswith("*Taught"))
+        lines = [line.lstrip("# ").strip() for line in entry.splitlines() if line.strip("# ")]
+        term = lines[0].split("</a>")[1].strip()
+        taught = " ".join(line for line in lines[1:] if line.startswith("*Taught"))
+        body = [line for line in lines[1:] if not line.startswith("*Taught")]
         links = re.findall(r"\((\w+)\.ipynb#([^)]*(?:\([^)]*\)[^)]*)*)\)", taught)
-        body = [line for line in lines if not line.startswith("*Taught")]
-        right = [where[link] for link in links if link in where]
+        right = [numbers[link] for link in links if link in numbers]
         if body and right:
             found.append((re.sub(re.escape(term), "it", _plain(body[0]), flags=re.I), right))
     return found
@@ -177,16 +187,24 @@ def _entries(parts: list[Section]) -> list[tuple[str, list[int]]]:
 
 @cache
 def _index(size: int) -> tuple[list[str], list[list[int]], Tensor]:
-    texts, of = list[str](), list[list[int]]()
+    """All pieces of so many words, the numbers of each section's pieces, and the pieces' vectors."""
+    texts, of_section = list[str](), list[list[int]]()
     for _, title, text in sections():
         made = [f"{title}. {piece}" for piece in pieces(text, size)]
-        of.append([*range(len(texts), len(texts) + len(made))])
+        of_section.append([*range(len(texts), len(texts) + len(made))])
         texts += made
-    return texts, of, encoder().embed(texts)
+    return texts, of_section, encoder().embed(texts)
 
 
 def _standard(scores: Tensor) -> Tensor:
+    """(questions, sections), each row with mean 0 and standard deviation 1."""
     return (scores - scores.mean(1, keepdim=True)) / scores.std(1, keepdim=True)
+
+
+def ranks(scores: Tensor, right: Sequence[list[int]]) -> Tensor:
+    """(questions,): the place, from 1, of the best right section; scores (questions, sections)."""
+    best = torch.stack([row[numbers].max() for row, numbers in zip(scores, right, strict=True)])
+    return (scores > best[:, None]).sum(1) + 1
 
 
 SIZES = (0, 150, 70, 35)  # words of a piece
@@ -202,23 +220,24 @@ def search(*, asks: str, size: int) -> dict[str, float]:
 
     Both sides read pieces of the same size, and a section has the score of its best one.
     """
-    texts, of, vectors = _index(size)
+    texts, of_section, vectors = _index(size)
     asked, right = zip(*questions(asks), strict=True)
     count = BM25(texts)
-    by_vector, by_words = encoder().embed(asked) @ vectors.T, torch.stack([count(q) for q in asked])
-    by_vector, by_words = (
-        torch.stack([scores[:, pieces_].amax(1) for pieces_ in of], dim=1)
-        for scores in (by_vector, by_words)
-    )
-    both = _standard(by_vector) + _standard(by_words)
-    result: dict[str, float] = {"questions": len(asked), "sections": len(of), "pieces": len(texts)}
-    for name, scores in (("MiniLM", by_vector), ("BM25", by_words), ("both", both)):
-        best = torch.stack(
-            [row[sections_].max() for row, sections_ in zip(scores, right, strict=True)]
-        )
-        rank = (scores > best[:, None]).sum(1) + 1
-        result |= {
-            name: (rank == 1).float().mean().item(),
-            f"{name}, first three": (rank <= 3).float().mean().item(),
-        }
+
+    def by_section(scores: Tensor) -> Tensor:
+        return torch.stack([scores[:, numbers].amax(1) for numbers in of_section], dim=1)
+
+    by_vector = by_section(encoder().embed(asked) @ vectors.T)
+    by_words = by_section(torch.stack([count(question) for question in asked]))
+    result: dict[str, float] = {
+        "questions": len(asked), "sections": len(of_section), "pieces": len(texts)
+    }  # fmt: skip
+    for name, scores in (
+        ("MiniLM", by_vector),
+        ("BM25", by_words),
+        ("both", _standard(by_vector) + _standard(by_words)),
+    ):
+        rank = ranks(scores, right)
+        result[name] = (rank == 1).float().mean().item()
+        result[f"{name}, first three"] = (rank <= 3).float().mean().item()
     return result
