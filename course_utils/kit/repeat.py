@@ -55,7 +55,8 @@ class Repeat:
             return f"{head}skipped, {self.unavailable}"
         if not self.differences:
             return f"{head}the same, bit for bit"
-        where = "" if self.exact else f" on another processor than {self.run.machine}"
+        made_on = " ".join(filter(None, [self.run.machine, self.run.instructions]))
+        where = "" if self.exact else f" on another processor than {made_on}"
         close = "none further than another seed" if not self.far else f"{len(self.far)} too far"
         shown = [f"\n  {line}" for line in (self.far or self.differences)[:8]]
         return f"{head}{len(self.differences)} other numbers{where}, {close}{''.join(shown)}"
@@ -84,7 +85,7 @@ def repeat(function: RunFunction, run: StoredRun) -> Repeat:
     return Repeat(
         run,
         again.seconds,
-        (again.machine, again.threads) == (run.machine, run.threads),
+        _made_by(again) == _made_by(run),
         list(differences(_as_stored(run, function.times), _as_stored(again, function.times))),
         list(_far(run, again, seeds, function.times)),
     )
@@ -130,6 +131,10 @@ def _as_stored(run: StoredRun, times: Sequence[str]) -> dict[str, Any]:
         for part in (run.result, run.curves)
     )
     return json.loads(json.dumps({"result": result, "curves": curves, "examples": run.examples}))
+
+
+def _made_by(run: StoredRun) -> tuple[str, str, int]:
+    return run.machine, run.instructions, run.threads
 
 
 def _without_seed(run: StoredRun) -> str:

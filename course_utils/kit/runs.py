@@ -158,6 +158,7 @@ class RunFunction:
             max(0.1, round(time.perf_counter() - began, 1)),
             self.version,
             list(outcome.get("examples", [])),
+            torch.backends.cpu.get_cpu_capability(),
         )
 
 
@@ -262,8 +263,13 @@ def write(slug: str, *new: StoredRun) -> None:
     with locked(path), atomic_write(path) as part:
         runs = {run.key: run for run in (*read(slug), *new)}
         ordered = sorted(runs.items(), key=lambda item: order.get(item[0], len(order)))
-        lines = ",\n  ".join(json.dumps(asdict(run), ensure_ascii=False) for _, run in ordered)
+        lines = ",\n  ".join(json.dumps(_record(run), ensure_ascii=False) for _, run in ordered)
         part.write_text(f'{{"runs": [\n  {lines}\n]}}\n', encoding="utf-8")
+
+
+def _record(run: StoredRun) -> dict[str, Any]:
+    """What is written of a run: all that it says, but an instruction set that nobody recorded."""
+    return {name: value for name, value in asdict(run).items() if name != "instructions" or value}
 
 
 def cpu_meter() -> Callable[[], float]:

@@ -21,6 +21,8 @@ class StoredRun:
         threads: of the CPU.
         seconds: how long it took.
         version: of the function, as it was declared then.
+        instructions: the instruction set of the CPU that PyTorch used, such as "AVX2" or "AVX512", on which the last
+            digits depend; empty where it was not recorded.
     """
 
     name: str
@@ -33,6 +35,7 @@ class StoredRun:
     seconds: float = 0.0
     version: int = 1
     examples: list[dict[str, Any]] = field(default_factory=list)
+    instructions: str = ""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -191,7 +191,7 @@ def _shown(pair: Pair, words: Tensor) -> dict:
         "source": pair.source,
         "target": pair.target,
         "links": sorted(pair.alignment),
-        "weights": [[round(weight, 3) for weight in row] for row in words.tolist()],
+        "weights": [[round(weight, 2) for weight in row] for row in words.tolist()],
     }
 
 
