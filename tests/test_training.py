@@ -86,11 +86,28 @@ def test_looking_at_a_model_changes_neither_its_training_nor_later_numbers():
         model, batches, trainer = noisy_runs()
         if looks:
             trainer.measure = lambda model: {"drawn": torch.rand(()).item()}
+            trainer.before_step = lambda model, step: torch.rand(())
         history = trainer.fit(model, batches, batches if looks else None)
         models.append(model)
         drawn.append(torch.rand(2).tolist())
     assert same_weights(*models) and drawn[0] == drawn[1]
     assert len({row["drawn"] for row in history.rows}) == 1
+
+
+def test_before_step_sees_the_model_and_the_number_of_steps_also_of_a_resumed_training(tmp_path):
+    seen = []
+
+    def look(model, step):
+        assert not model.training and not torch.is_grad_enabled()
+        seen.append((step, model.weight.sum().item()))
+
+    model, batches, trainer = noisy_runs(before_step=look, checkpoint=tmp_path / "run.pt")
+    trainer.fit(model, batches)
+    assert [step for step, _ in seen] == [*range(3 * len(batches))]
+    assert len({weights for _, weights in seen}) == len(seen) and model.training
+    trainer.epochs = 4
+    trainer.fit(model, batches, resume=True)
+    assert seen[-1][0] == 4 * len(batches) - 1
 
 
 def test_a_loss_that_draws_is_measured_alike_each_time_and_draws_nothing_of_the_caller_s():

@@ -45,8 +45,9 @@ class Trainer:
         patience: epochs without a lower validation loss after which training stops.
         keep_best: end with the weights of the epoch with the lowest validation loss.
         measure: model → dict that joins the history; called after each epoch in eval mode, on `device`.
-        seed: of dropout and of what the loss draws. Training, each validation and each `measure` have random
-            numbers of their own, so that none changes another; the caller's go on as before.
+        before_step: (model, number of steps so far) → None; called before each step in eval mode, on `device`.
+        seed: of dropout and of what the loss draws. Training, each validation, and each `measure` and `before_step`
+            have random numbers of their own, so that none changes another; the caller's go on as before.
         checkpoint: file for the last completed epoch, or for the step of an interrupt.
         device: where to train; the GPU if there is one. The model comes back to where it was. Under `torchrun`
             every process has a GPU of its own and computes its share of each batch.
@@ -73,6 +74,7 @@ class Trainer:
         patience: int | None = None,
         keep_best: bool = False,
         measure: Callable[[nn.Module], dict[str, float]] | None = None,
+        before_step: Callable[[nn.Module, int], None] | None = None,
         seed: int = 0,
         checkpoint: str | os.PathLike | None = None,
         device: torch.device | str | None = None,
@@ -90,7 +92,8 @@ class Trainer:
         self.loss, self.epochs, self.lr = loss, epochs, lr
         self.schedule = schedule or constant()
         self.clip_norm, self.weight_decay, self.betas = clip_norm, weight_decay, betas
-        self.patience, self.keep_best, self.measure = patience, keep_best, measure
+        self.patience, self.keep_best = patience, keep_best
+        self.measure, self.before_step = measure, before_step
         self.seed, self.quiet, self.graphs = seed, quiet, graphs
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.device = torch.device(device or best_device())
@@ -223,6 +226,8 @@ class _Run:
         if self.uses_graphs:
             self._prepare_graphs()
         for batch in self.train:
+            if self.trainer.before_step:
+                self._look(self.trainer.before_step, self.step)
             self._one_step(batch.to(self.trainer.device))
             bar.step(self.step, self.total / self.count)
             if self._any_interrupted(interrupted):
@@ -262,10 +267,9 @@ class _Run:
                     parameter.grad = torch.zeros_like(parameter)
                 addresses += [parameter.data_ptr(), parameter.grad.data_ptr()]
         if addresses != self.addresses:
-            gradients = (
-                functools.partial(  # not a method of this run, which would then refer to itself
-                    _compute_gradients, self.trainer, self.model, self.optimizer, keep_memory=True
-                )
+            # A partial, not a method, through which this run would refer to itself.
+            gradients = functools.partial(
+                _compute_gradients, self.trainer, self.model, self.optimizer, keep_memory=True
             )
             self.captured = CapturedFunction(gradients, self.trainer.device)
             self.addresses = addresses
@@ -273,10 +277,7 @@ class _Run:
     def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
         val_loss = trainer.evaluate(self.model, val) if val is not None else None
-        measured = {}
-        if trainer.measure:
-            with evaluating(self.model), torch.no_grad(), own_random_numbers(trainer.seed):
-                measured = dict(trainer.measure(self.model))
+        measured = self._look(trainer.measure) if trainer.measure else {}
         self.epoch += 1
         self.history.rows.append(
             {
@@ -294,6 +295,11 @@ class _Run:
         self._remember_best(val_loss)
         self._begin_epoch()
         self.save()
+
+    def _look(self, function: Callable, *arguments: Any) -> Any:
+        """What a function of the caller's returns for the model: it changes nothing of the training."""
+        with evaluating(self.model), torch.no_grad(), own_random_numbers(self.trainer.seed):
+            return function(self.model, *arguments)
 
     def _remember_best(self, val_loss: float | None) -> None:
         if val_loss is None:
