@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from course_utils.lessons.self_attention.explorer import Cars
-from course_utils.lessons.self_attention.layers import waiting_products
+from course_utils.lessons.self_attention.matrix_products import waiting_products
 from course_utils.lessons.self_attention.tasks import (
     ADJECTIVE,
     ADJECTIVES,

@@ -26,8 +26,8 @@ from course_utils.lessons.self_attention.layers import (
     path,
     recurrence,
     self_attention,
-    waiting_products,
 )
+from course_utils.lessons.self_attention.matrix_products import waiting_products
 
 cu.seed_everything(0)
 
