@@ -5,19 +5,16 @@ import torch
 from torch.nn import functional as F
 
 from course_utils.lessons.self_attention.explorer import Cars
-from course_utils.lessons.self_attention.matrix_products import waiting_products
-from course_utils.lessons.self_attention.tasks import (
+from course_utils.lessons.self_attention.genders import (
     ADJECTIVE,
     ADJECTIVES,
-    COLORS,
     IT,
     NOUN_PLACES,
     NOUNS,
-    TEXTS,
-    friends,
     make_sentences,
-    owners,
 )
+from course_utils.lessons.self_attention.matrix_products import waiting_products
+from course_utils.lessons.self_attention.tasks import COLORS, TEXTS, friends, owners
 
 # Cars and friends ---------------------------------------------------------------------------------
 

@@ -1,31 +1,36 @@
-"""The models of *Self-attention* that are trained beforehand, what a forbidden link costs them, and layers timed."""
+"""The stored runs of *Self-attention*: trained models, what a forbidden link costs them, and the times of layers."""
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
 from course_utils.lessons.scoring_functions import scores
-from course_utils.lessons.self_attention.layers import convolution, recurrence
-from course_utils.lessons.self_attention.tasks import (
+from course_utils.lessons.self_attention.genders import (
     READERS,
-    friends,
     new_reader,
-    owners,
-    reader_score,
+    share_right,
+    train_and_test,
     train_reader,
 )
+from course_utils.lessons.self_attention.layers import convolution, recurrence
+from course_utils.lessons.self_attention.tasks import friends, owners
 from course_utils.runtime import seed_everything
 
-PAIRS = (2, 4, 12)
 RATES = (0.001, 0.003, 0.01)
-LENGTHS = (16, 64, 256, 1024, 4096)
-LINK, OTHER_LINK, THIRD_LINK, CAR, OTHER_CAR, THIRD_CAR, QUESTION = 0, 1, 2, 5, 3, 4, 6
-"""Positions: friends of Anna, of another, of Anna's friend; cars of Anna's and of the other's friend, of the other;
-the question."""
+LENGTHS = (16, 64, 256, 1024, 4096)  # tokens
+Draw = Callable[..., tuple[Tensor, Tensor]]
+"""A task: (count, generator) → tokens and targets, both (count, n)."""
+LINK, OTHER_LINK, THIRD_LINK, OTHER_CAR, THIRD_CAR, CAR, QUESTION = range(7)
+"""Places of the seven tokens of `tasks.friends`, if Anna is the one who is asked about.
+
+LINK, OTHER_LINK, THIRD_LINK: the friends of Anna, of another person, and of Anna's friend.
+OTHER_CAR, THIRD_CAR, CAR: the cars of Anna, of the other person, and of Anna's friend.
+"""
 LINKS = {
     "layer 1: Anna's friend → the friend's car": [(0, LINK, CAR)],
     "layer 1: another's friend → that friend's car": [(0, OTHER_LINK, OTHER_CAR)],
@@ -43,7 +48,7 @@ LINKS = {
     ],
     "both links to the friend's car": [(0, LINK, CAR), (1, QUESTION, CAR)],
 }
-"""What is knocked out → (layer, the word that asks, the word that it may not attend to), of each link."""
+"""Name of what is knocked out → its links, each as (layer, place of the query, place of the key)."""
 
 
 @stored(
@@ -64,7 +69,7 @@ LINKS = {
     chapter=["kinds", "train", "share_right"],
 )  # fmt: skip
 def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
-    """Whose car has which color, among so many: the share of right answers."""
+    """Share of right answers to whose car has which color, by the number of cars (`pairs`)."""
     return _learned(chapter, kind, partial(owners, pairs=pairs), seed, rate=rate)
 
 
@@ -77,7 +82,7 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
     chapter=["kinds", "train", "share_right"],
 )
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
-    """As `recalled`, after so many steps: 800 there."""
+    """As `recalled`, with more steps of training than its 800."""
     return _learned(chapter, kind, partial(owners, pairs=pairs), seed, steps=steps, rate=rate)
 
 
@@ -91,7 +96,7 @@ def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, s
     chapter=["kinds", "train", "share_right"],
 )
 def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed: int) -> dict:
-    """As `recalled`, by the average: its embeddings begin at 1 instead of 0.3, and its mean is multiplied by √13."""
+    """As `recalled`, for an average whose embeddings begin at 1 instead of 0.3, with its mean multiplied by √13."""
     seed_everything(seed)
     model, draw = chapter.kinds["average, 256 wide"](), partial(owners, pairs=pairs)
     with torch.no_grad():
@@ -117,13 +122,13 @@ def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed:
     chapter=["kinds", "train", "share_right"],
 )
 def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
-    """Which color has the car of somebody's friend: the share of right answers."""
+    """Share of right answers to which color the car of somebody's friend has."""
     return _learned(chapter, kind, friends, seed, steps=steps, rate=rate)
 
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
 def forbidden(chapter, *, seed: int) -> dict:
-    """Two attentions, then with some links knocked out: their weights, and the share right without them."""
+    """Weights of some links in two attentions, and shares of right answers with these links knocked out."""
     seed_everything(seed)
     model = chapter.kinds["two attentions"]()
     chapter.train(model, friends, seed, steps=1500)
@@ -140,7 +145,8 @@ def forbidden(chapter, *, seed: int) -> dict:
     return {"result": result}
 
 
-def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
+def _learned(chapter, kind: str, draw: Draw, seed: int, **options: float) -> dict:
+    """Shares of right answers of one of the chapter's kinds of model, after training on a task."""
     seed_everything(seed)
     model = chapter.kinds[kind]()
     chapter.train(model, draw, seed, **options)
@@ -155,10 +161,10 @@ def _learned(chapter, kind: str, draw, seed: int, **options) -> dict:
     chapter=["SelfAttention"],
 )
 def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
-    """The French task: the share of right genders at "it" and at the adjective."""
+    """Shares of right genders at "it" and at the adjective, on unseen sentences and on those of the training."""
     model = new_reader(chapter.SelfAttention, kind, seed)
     train_reader(model, seed, rate=rate)
-    seen, unseen = (reader_score(model, test=test) for test in (False, True))
+    seen, unseen = (share_right(model, sentences) for sentences in train_and_test())
     return {"result": unseen | {f"{word}, training": share for word, share in seen.items()}}
 
 
@@ -168,7 +174,7 @@ def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     times=("nn.RNN", "self-attention", "convolution", "recurrence"),
 )
 def milliseconds(chapter, *, length: int) -> dict:
-    """Forward passes on one thread, in turn: the best of 25 rounds, in milliseconds of the processor's time."""
+    """Milliseconds of the processor's time that a forward pass takes on one thread: the best of 25 rounds."""
     seed_everything(0)
     width = 64
     x, square = torch.randn(length, width), torch.randn(width, width) / width**0.5
