@@ -41,6 +41,10 @@ def code(source: str = "1", *outputs, tags: tuple[str, ...] = ()):
     return new_code_cell(source, outputs=list(outputs), metadata={"tags": list(tags)})
 
 
+def text(source: str, tag: str):
+    return new_markdown_cell(source, metadata={"tags": [tag]})
+
+
 def html(text: str):
     return new_output("display_data", data={"text/html": text})
 
@@ -81,13 +85,15 @@ def execute(course, source: str = SOURCE, *outputs) -> None:
 # A chapter's page -------------------------------------------------------------------------------
 
 CHAPTER = [
-    new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on.\n\n"
-                      "On the way to two: [A](#A).\n\nAfter this chapter you can\n\n- add.\n"),
+    new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on."),
+    text("On the way to two: [A](#A).", "ways"),
     code("import math\nimport torch"),
-    new_markdown_cell("A lead.\n\nIt needs paper."),
-    code('cu.recall("masks")', new_output("display_data", data={"text/plain": "Recall masks: 3 questions"})),
+    new_markdown_cell("A lead."),
+    text("You will add:\n\n- numbers.", "goals"),
+    text("Bring paper.", "needs"),
+    code('cu.recall("masks")', new_output("display_data", data={"text/plain": "Recall masks"})),
     new_markdown_cell(
-        "## A section\n\nText.\n\nAfter this chapter.\n\n"
+        "## A section\n\nText.\n\nBring paper.\n\n"
         "### Exercise 1 · Weights\n\n*build · 5 minutes*\n\nWrite it."
     ),
     code("def average_weights(): ...", tags=("exercise", "build")),
@@ -98,7 +104,8 @@ CHAPTER = [
     code("fig", html("<p>A picture</p>"), tags=("hide-input", "opening")),
     code("3", tags=("hide-output",)),
     code('with cu.guard("One is less."):\n    assert 1 < 2', tags=("guard",)),
-    new_markdown_cell("## Take-aways\n\n- Add.\n\nNext: [Two](02_two.ipynb).\nMore: [one](01_one_further.ipynb)."),
+    new_markdown_cell("## Take-aways\n\n- Add."),
+    text("Now [Two](02_two.ipynb).\nMore: [one](01_one_further.ipynb).\nOr [rest](04_rest.ipynb).", "next"),
     new_markdown_cell("## References\n\n- A book.\n- A paper."),
 ]  # fmt: skip
 
@@ -131,11 +138,34 @@ def texts(cells) -> list[str]:
     return [cell.source for cell in cells]
 
 
+def test_a_page_begins_with_its_question_and_folds_what_is_tagged_goals_and_needs(lesson):
+    found = texts(lesson)
+    lede, lead, opening, _, _, ways, fold, goals, needs, *rest = found[2:]
+    assert (lede, lead) == ("{.cu-lede}\nwhat is `1 + 1`?", "In short: Read on.")
+    assert opening == '<div id="opening">'
+    assert ways == "{.cu-further}\nOn the way to two: [A](#A)."
+    summary = "<summary>Goals · needs · set-up, 2 lines · 2 questions to warm up</summary>"
+    assert summary in fold and goals.startswith("You will add") and needs == "Bring paper."
+    assert rest[:4] == [CHAPTER[2].source, 'cu.recall("masks")', "</details>", "A lead."]
+    assert "## A section\n\nText.\n\nBring paper." in rest, "only a tag moves a text"
+
+
+def test_a_page_ends_with_cards_and_the_lines_tagged_next_that_no_card_says(lesson):
+    *_, takeaways, line, cards, aside, fold, works, end = texts(lesson)
+    assert (takeaways, line) == ("## Take-aways\n\n- Add.", "Or rest.")
+    assert "<b>Two</b>" in cards and 'data-ways="To B"' in cards
+    assert aside == "{.cu-further}\nMore: [one](01_one_further.ipynb)."
+    assert "References, 2 works" in fold and works.startswith("- A book") and end == "</details>"
+
+
 def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
     found = texts(lesson)
     card = found[found.index("### [Exercise 1]{.cu-label}[ · ]{.cu-dot}Weights") + 1 :]
     card = card[: card.index("After it.")]
-    assert "build · 5 minutes" in card[0] and card[1:3] == ["Write it.", CHAPTER[5].source]
+    assert "build · 5 minutes" in card[0] and card[1:3] == [
+        "Write it.",
+        "def average_weights(): ...",
+    ]
     for asked in cu.checks.average_weights.properties:
         assert to_html(asked.sentence) in card[3] and to_html(asked.hints[0]) in card[4]
     assert card[5:] == ["def s():\n    return 2", "</details></div>", "</div>"]
@@ -153,11 +183,11 @@ def test_calls_of_the_course_have_no_code_a_guard_is_its_claim_and_folds_open_wi
 
 
 def test_a_section_without_its_stored_run_is_not_printed():
-    run = new_output("execute_result", data={"text/plain": "train: no run is stored yet. …"})
+    run = new_output("execute_result", data={MADE_BY: {"run": "train", "stored": False}})
     section = [new_markdown_cell("## At full size"), code("run", run, tags=("gpu",))]
     cells = [new_markdown_cell("# One"), code("1"), *section, new_markdown_cell("## After")]
     assert not {"## At full size", "run"} & set(texts(page(*cells)))
-    run.data["text/plain"] = "train: accuracy 0.9 (Some GPU, 61 s, 2026-11-21)"
+    run.data = {"text/plain": "no run is stored, says a text"}
     assert "run" in texts(page(*cells))
 
 

@@ -31,9 +31,28 @@ def test_a_path_names_sections_that_are_there_in_their_order_and_not_all(path, s
 
 @pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
 def test_a_chapter_says_first_which_sections_a_path_takes(chapter):
-    first = chapter.page.notebook.cells[0].source
     text = paths.introduction(COURSE, chapter.notebook)
-    assert first.endswith(text) and ("\nOn the way " in first) == bool(text), text
+    places = [
+        place for place, cell in enumerate(chapter.page.notebook.cells) if is_tagged(cell, "ways")
+    ]
+    assert places == ([1] if text else []), text
+    assert not text or chapter.page.notebook.cells[1].source == text
+
+
+def is_tagged(cell, tag: str) -> bool:
+    return tag in cell.metadata.get("tags", ())
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
+def test_a_chapter_tags_its_goals_and_what_comes_next(chapter):
+    cells = chapter.page.notebook.cells
+    goals, leads_on = (
+        [cell for cell in cells if is_tagged(cell, tag)] for tag in ("goals", "next")
+    )
+    assert len(goals) == bool(chapter.prerequisites), 'a text tagged "goals" before the sections'
+    (text,) = leads_on
+    after = COURSE.after(chapter)
+    assert not after or f"]({after.ipynb.name})" in text.source, "it links the next chapter"
 
 
 def read_names(cell) -> set[str]:

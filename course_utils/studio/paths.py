@@ -1,6 +1,5 @@
 """The paths through the course, from `book.toml`: their chapters and sections, and the time that they take."""
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,9 +7,6 @@ from course_utils.studio.manifest import Chapter, Manifest, Stop
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-INTRODUCTION = re.compile(r"\n\nOn the way .*\Z", re.DOTALL)
-"""The lines on paths that end a chapter's first text."""
 
 
 class Leg(NamedTuple):
@@ -81,7 +77,7 @@ def summaries(course: Manifest) -> list[tuple[str, str, str]]:
 
 
 def introduction(course: Manifest, stem: str) -> str:
-    """The lines in a chapter's first text on paths that take only some of its sections."""
+    """The lines at a chapter's start on paths that take only some of its sections."""
     titles: dict[tuple[str, ...], list[str]] = {}
     for path in course.paths:
         for stop in path.stops:
@@ -100,7 +96,11 @@ def _link(title: str) -> str:
 
 
 def introduce(notebook: "NotebookNode", course: Manifest, stem: str) -> None:
-    """Put the lines on paths at the end of a chapter's first text, in place."""
+    """Put the lines on paths into the cell tagged `ways` after the first one, in place; without lines there is none."""
     text = introduction(course, stem)
-    first = notebook.cells[0]
-    first.source = INTRODUCTION.sub("", first.source) + (f"\n\n{text}" if text else "")
+    cells = [cell for cell in notebook.cells if "ways" not in cell.metadata.get("tags", ())]
+    if text:
+        from nbformat.v4 import new_markdown_cell  # slow to import
+
+        cells.insert(1, new_markdown_cell(text, metadata={"tags": ["ways"]}))
+    notebook.cells = cells

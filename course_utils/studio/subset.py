@@ -6,6 +6,7 @@ Sources and notebooks on disk are those of all chapters; nothing is written ther
 import copy
 import dataclasses
 import re
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from course_utils.studio.manifest import Chapter, Manifest
 RECALL = re.compile(r"\bcu\.recall\(([^)]*)\)")
 QUIZ = re.compile(r'^cu\.quiz\("(\w+)"\)$', re.MULTILINE)
 TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
-NEXT_LINE = re.compile(r"^(Next|On the way .*): .*\n?", re.MULTILINE)
 
 
 def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
@@ -39,10 +39,10 @@ def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookN
         if cell.cell_type == "code" and (match := QUIZ.search(cell.source)):
             _show(cell, _quiz(match[1], course.after(chapter)))
         if cell.cell_type == "markdown":
-            text = cell.source
-            if cell is not notebook.cells[0]:
-                text = NEXT_LINE.sub(lambda line: _next_line(line, course, chapter), text)
-            cell.source = fit_text(text, course)
+            if "next" in cell.metadata.get("tags", ()):
+                cell.source = _lead_on(cell.source, course, chapter)
+            cell.source = fit_text(cell.source, course)
+    notebook.cells = [cell for cell in notebook.cells if cell.source]
     return notebook
 
 
@@ -84,12 +84,20 @@ def _quiz(slug: str, after: Chapter | None) -> Any:
     return dataclasses.replace(quiz(slug), next_chapter=next_chapter)
 
 
-def _next_line(line: re.Match, course: Manifest, chapter: Chapter) -> str:
-    """The line that links the next chapter, with the next chosen one; empty if there is none."""
-    if not any(_file(link) in course.left_out for link in LINK.finditer(line[0])):
-        return line[0]
-    after = course.after(chapter)
-    return f"Next: [{after.title}]({after.ipynb.name}).\n" if after and line[1] == "Next" else ""
+def _lead_on(text: str, course: Manifest, chapter: Chapter) -> str:
+    """The lines on what comes next: none links a chapter left out, and one links the next chosen chapter."""
+    lines = text.splitlines()
+    kept = [line for line in lines if not _links(line, course.left_out)]
+    if (after := course.after(chapter)) and not any(
+        _links(line, [after.ipynb.name]) for line in kept
+    ):
+        kept.insert(0, f"Next: [{after.title}]({after.ipynb.name}).")
+    return "\n".join(kept)
+
+
+def _links(line: str, files: Container[str]) -> bool:
+    """Whether a line links one of these notebooks."""
+    return any(_file(link) in files for link in LINK.finditer(line))
 
 
 def _linked(text: str, course: Manifest) -> str:

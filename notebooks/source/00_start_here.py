@@ -31,9 +31,11 @@ cu.live.translator("She has a red car.")
 # Without *she*, the translator writes *ta fille*, your daughter.
 # Now write a sentence of your own, in simple words, because the translator knows only 833 of them.
 # It was trained beforehand, and you will train one like it in [Translating](11_translating.ipynb).
-#
+
+# %% [markdown] tags=["needs"]
 # You need only some Python for this chapter.
-#
+
+# %% [markdown]
 # ## Ask a translator
 #
 # How does the translator find out what to write?
@@ -298,7 +300,6 @@ cu.explore.first_slider()
 course_map()
 
 # %% [markdown]
-#
 # ## Take-aways
 #
 # - A row of weights belongs to one query, and sums to 1.
@@ -306,9 +307,11 @@ course_map()
 # - A softmax turns scores into weights.
 # - A weight shows where a network looks.
 #   You learn more about what it needs when you forbid something, but one cut can miss another route.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

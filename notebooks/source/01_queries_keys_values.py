@@ -52,15 +52,18 @@ cu.live.look_up(animals, strangers)
 # With *softmax*, at the temperature of 0.1, the query finds its way, while with *nearest* it doesn't move at all.
 # A network learns by small steps like these, so it can learn only if the query moves.
 # But from the kitten at a temperature of 0.02, the query leaves the picture, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - compute attention with a pencil, from scores to weights to a weighted average;
 # - say which look-ups can learn where to look, and let a query walk through a table of your own;
 # - say which answers a weighted average can never give.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Start here](00_start_here.ipynb), and shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
-#
+
+# %% [markdown]
 # ## Query, key and value: ask for a kitten
 #
 # A Python dictionary answers *cat* with 15, and *kitten* with an error.
@@ -684,10 +687,12 @@ with cu.guard(
 # With *dog*, *cat* and *horse* as a fourth kind, both miss all three.
 #
 # </details>
-#
+
+# %% [markdown] tags=["next"]
 # Next comes [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width instead of the temperature.
 # The further page, [Softmax under a lens](01_queries_keys_values_further.ipynb), shows where softmax overflows and where its slope vanishes, and builds a memory.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

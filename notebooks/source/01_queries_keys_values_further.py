@@ -577,7 +577,8 @@ cu.checks.soft_top_k(soft_top_k_solution)
 #   Miller et al. (2016) wrote *keys* and *values*, and Vaswani et al. (2017) made queries, keys and values by three matrices.
 # - In language models the weight that has to go somewhere often goes to the first token, an **attention sink** (Xiao et al., 2024).
 #   Our remedy, an entry of value 0, is one of several, and `nn.MultiheadAttention` has it as `add_zero_attn`, with a score of 0.
-#
+
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Queries, keys and values](01_queries_keys_values.ipynb).
 # Next: [Kernel regression](02_kernel_regression.ipynb).
 

@@ -19,7 +19,8 @@
 # The bump is called a **kernel**.
 # Somebody has chosen its shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to images and to translation: [Weighted averages: near points count more](#Weighted-averages:-near-points-count-more), [Kernel regression is attention](#Kernel-regression-is-attention).
 
 # %%
@@ -41,13 +42,15 @@ cu.live.kernel_regression()
 
 # %% [markdown]
 # At this width the curve stays near the points, but it doesn't try to pass through each of them.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - predict from pairs of keys and values by hand, in four lines, and with PyTorch's attention operator;
 # - say what a width does, choose it by leaving one out, and learn it;
 # - say which kernel a network finds when it has to make its own scores, and what no average can do.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Queries, keys and values](01_queries_keys_values.ipynb), for weights, softmax and temperature.
 
 # %% jupyter={"source_hidden": true}
@@ -685,10 +688,12 @@ with cu.guard("At each rate and with each seed its width is near the best Gaussi
 #   Choose a width, or learn it, on predictions that never saw their own value, with a mask on the diagonal.
 # - A network that only has to predict learned here to give near keys more weight.
 #   Its softmax can only average, never subtract, and among averages it found nearly a Gaussian, with a width that comes from the data.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Scoring functions](03_scoring_functions.ipynb), where distances become dot products.
 # For edges, rates, more dimensions and classes there is a further page, [Kernel regression: kernels, edges and rates](02_kernel_regression_further.ipynb).
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

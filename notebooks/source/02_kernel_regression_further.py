@@ -833,7 +833,7 @@ with cu.guard(
     assert moons["share right"][0.03] > 0.92
     assert moons["where wrong, median"][0.03] > 0.99
 
-# %% [markdown]
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Kernel regression](02_kernel_regression.ipynb).
 # Next: [Scoring functions](03_scoring_functions.ipynb).
 

@@ -16,7 +16,8 @@
 # A list gives each of its words a digit, and a **head**, one attention that learns, has to say the digit of one word.
 # To the heads a word is a vector of $d = 256$ numbers, and only one head divides its scores by $\sqrt d = 16$.
 # Move the slider to longer lists, and watch what becomes of the two curves.
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to GPT: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [What large scores do to learning](#What-large-scores-do-to-learning).
 # On the way to images: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*.
 
@@ -41,13 +42,15 @@ cu.explore.longer_lists()
 # With the divisor even the longest list is learned quickly.
 # Without it, in the same 500 steps, each doubling of the list costs right answers, and with 64 words the head still guesses at the end, although both have their best [learning rate](C_glossary.ipynb#learning-rate).
 # But what does $\sqrt d$ have to do with the *length of a list*?
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - say with a pencil what a dot product rewards, and what longer vectors do to the weights;
 # - write scaled dot-product attention, and explain the two things that $\sqrt d$ does for learning;
 # - name what an additive score can do and a dot product can't.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Queries, keys and values](01_queries_keys_values.ipynb), which has the softmax and its temperature.
 
 # %% jupyter={"source_hidden": true}
@@ -595,10 +598,12 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 # All of it is one task with random words.
 #
 # </details>
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Masks](04_masks.ipynb), which say which keys a query may use.
 # The further page is [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

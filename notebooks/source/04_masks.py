@@ -18,7 +18,8 @@
 # The [loss](C_glossary.ipynb#cross-entropy) is $-\ln$ of the probability that a model gave to the right digit, on average, so a guess among ten digits has $\ln 10 = 2.3$.
 # Both models have the same parts, the same data and the same seed.
 # In one of them a single character is different.
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
 
 # %%
@@ -55,13 +56,15 @@ cu.show_curves(
 # We got no error and no warning.
 #
 # The difference is in the **mask**, which says which keys a query may attend to.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end you will be able to
 #
 # - make masks for padding and for the future;
 # - apply them before the softmax, even where a query has nothing to attend to;
 # - find seven silent mistakes with four numbers.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Scoring functions](03_scoring_functions.ipynb), which has dot products as scores and says why we divide by $\sqrt d$.
 
 # %% jupyter={"source_hidden": true}
@@ -603,11 +606,13 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 #   Forbidden scores become $-\infty$, and an empty row gets zeros.
 # - A wrong mask raises no error and may even *lower* the loss.
 #   Four numbers find the seven mistakes of our list, namely the weight on padding, the row sums, the leak, and the newest query asked by itself.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where we translate sentences of different lengths.
 # On the way to GPT: [Self-attention](07_self_attention.ipynb).
 # Further: [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

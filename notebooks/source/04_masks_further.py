@@ -708,7 +708,7 @@ for name, mask in masks.items():
 with cu.guard("Two pieces of keys together give the answer of all four keys."):
     assert abs(steps[0][3] - 5 / 3) < 1e-5 and abs(steps[1][3] - 3) < 1e-5
 
-# %% [markdown]
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Masks](04_masks.ipynb).
 # Next: [Sequence to sequence](05_sequence_to_sequence.ipynb).
 

@@ -47,13 +47,15 @@ cu.explore.squeezed_context()
 # So is the vector too small?
 # Counted in bits, there is room enough, because twelve letters are 43 bits and two numbers of the vector are 64.
 # But gradient descent has to *find* a code, and a way to undo it, whereas a decoder that looks back is given a vector for each letter.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - turn strings and sentences into batches of numbers;
 # - write an encoder, a decoder and a step of a GRU;
 # - train them with a loss that padding can't change, and let them write and translate.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need padding and lengths from [Masks](04_masks.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -716,10 +718,12 @@ with cu.guard("Twice the width is ahead at each length."):
 # That looking back helps with French as well is shown in [the next chapter](06_bahdanau_attention.ipynb).
 #
 # </details>
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb).
 # [The further page](05_sequence_to_sequence_further.ipynb) computes BLEU, measures the vanishing gradient, and has translators of real sentences.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -407,7 +407,7 @@ with cu.guard(
     fixed, attention, found = real["test_bleu"]
     assert fixed < found < attention
 
-# %% [markdown]
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Sequence to sequence](05_sequence_to_sequence.ipynb).
 # Next: [Bahdanau attention: learning to align](06_bahdanau_attention.ipynb).
 

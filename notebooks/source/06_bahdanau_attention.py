@@ -44,14 +44,16 @@ cu.explore.learning_to_align()
 # On the right you see the error over all test sentences.
 # A guess on the diagonal links the first word to the first and the last to the last.
 # Here it gets nearly every link wrong, while in the usual order (*French* in the last box) it is a good guess.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - compute one step of this attention with a pencil, and write a translator around it;
 # - score its maps against gold links, next to guesses that have learned nothing;
 # - hide the links behind a word order of your own, and see whether the translator finds them;
 # - test whether a word needed its attention.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Sequence to sequence](05_sequence_to_sequence.ipynb), the additive score of [Scoring functions](03_scoring_functions.ipynb), and the padding mask of [Masks](04_masks.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -641,10 +643,12 @@ with cu.guard("In every network the second half of a negation hangs on the first
 # Even a perfect map that gives each French word one link has an error above 0, because many gold links share a word.
 #
 # </details>
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence attend to each other.
 # The further page, [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb), has real sentences and two lectures' own trainings.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

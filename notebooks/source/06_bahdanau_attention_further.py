@@ -335,7 +335,7 @@ with cu.guard(
 # Luong's local attention predicts a position $p_t$ from the state and multiplies the weights by a Gaussian around it, which combines content and location as Graves's window does, but is free to go back.
 # We count what the three scores cost in [What a score costs](03_scoring_functions_further.ipynb#What-a-score-costs).
 
-# %% [markdown]
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Bahdanau attention](06_bahdanau_attention.ipynb).
 # Next: [Self-attention](07_self_attention.ipynb).
 

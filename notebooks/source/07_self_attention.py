@@ -18,7 +18,8 @@
 # You know the answer because you go straight to the sentence about Ben.
 # A network that averages all the sentences has to take its average apart again.
 # Move the slider to more cars, and watch how long each of the two models keeps up.
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [It writes: a causal mask](#It-writes:-a-causal-mask).
 # On the way to translation: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [The source decides: cross-attention](#The-source-decides:-cross-attention).
 
@@ -54,14 +55,16 @@ cu.explore.whose_car()
 # %% [markdown]
 # With two cars both models are good.
 # With twelve, the average is hardly better than a guesser who always names the most frequent color, while a single layer of **self-attention**, which has trained for just as long, is still right.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - compute self-attention with a pencil, and write it as a class;
 # - prove that it doesn't see the order of the words;
 # - show a task in which attention pays, and forbid a link to see which way the answer came;
 # - let your class write text.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Masks](04_masks.ipynb), which has the scaled dot product and says which keys a query may see.
 
 # %% jupyter={"source_hidden": true}
@@ -640,10 +643,12 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
 # For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
 #
 # </details>
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
 # The further page, [Self-attention: costs, and a French word](07_self_attention_further.ipynb), counts and times what attention costs.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -252,7 +252,8 @@ with cu.guard(
 #
 # Words of a sentence that attend to each other are older than the Transformer ([Cheng et al., 2016](https://arxiv.org/abs/1601.06733); [Parikh et al., 2016](https://arxiv.org/abs/1606.01933)).
 # [Lin et al. (2017)](https://arxiv.org/abs/1703.03130) use the name *self-attention* for something else, because there the queries are learned vectors and no word asks another.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Multi-head attention](08_multi_head_attention.ipynb).
 
 # %% [markdown]

@@ -15,7 +15,8 @@
 # We call each of these attentions a **head**.
 # Our translator from English to French looks back at its own words with eight of them, in two layers of four.
 # Remove one, and read what it says then.
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to GPT: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes), [When do two heads pay?](#When-do-two-heads-pay?).
 # On the way to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
 
@@ -44,13 +45,15 @@ cu.explore.dissection()
 # The label "0.0 same token 0.72" says that head 0.0 puts 0.72 of its weight on the [token](C_glossary.ipynb#token) that is asking.
 # Equal weights would put 0.20 there, and a *mixed* head has no clear favorite.
 # (Trained again, its heads might differ.)
-#
+
+# %% [markdown] tags=["goals"]
 # By the end you will be able to
 #
 # - say which two look-ups a single head can do at once, and which it can't;
 # - write a layer with several heads as one class, and spot the split that has the right shape but the wrong meaning;
 # - remove a head in two ways, and say which question each way answers.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Self-attention](07_self_attention.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -633,10 +636,12 @@ with cu.guard(
 # For *things* one head found both at 0.003 and 0.01 with three seeds each, and at 0.03 with none.
 #
 # </details>
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Positions](09_positions.ipynb).
 # The further page, [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb), has what we only claimed here.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

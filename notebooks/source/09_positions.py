@@ -17,7 +17,8 @@
 # Now let's give it longer rows.
 # Move the slider.
 # Does it go on naming the right token?
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to GPT: [Sinusoidal positions](#Sinusoidal-positions), [Rotary positions](#Rotary-positions).
 # On the way to images: [Sinusoidal positions](#Sinusoidal-positions), [Learned positions](#Learned-positions).
 # On the way to translation: [Sinusoidal positions](#Sinusoidal-positions).
@@ -48,13 +49,15 @@ cu.explore.offsets()
 # Training lifted the score at −3 above those of all other offsets from 0 to −15, which are shaded, and the dashed line marks the best of these others.
 # Offsets beyond −15 never occurred in training, so nothing has pushed their scores down, and in a long row many of them lie above this line.
 # The last two sections show what helps here: all far offsets can share one trained entry, or the slow rotations can be slowed down further.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end you will be able to
 #
 # - write sinusoidal and rotary positions, and say where each kind enters;
 # - choose settings that let a model go on beyond its trained length;
 # - give a trained model more room.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Self-attention](07_self_attention.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -658,7 +661,8 @@ with cu.guard(
 #   Positions are added to the embeddings, turn queries and keys, or are added to the scores.
 # - In sinusoids and rotary positions a shift is one rotation, so of the positions a rotary score knows only the offset.
 # - At offsets that training never visited, nothing has pushed the scores down, and many come near. In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [The Transformer](10_transformer.ipynb).
 # The further page, [Positions: decay, caches and silent mistakes](09_positions_further.ipynb), has T5's buckets, YaRN, and [how Llama pairs its columns](09_positions_further.ipynb#Two-rotary-pairings).
 

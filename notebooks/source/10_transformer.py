@@ -14,7 +14,8 @@
 # The English goes down the encoder, the decoder says it in French, and each box adds something on the way.
 # There is no recurrence in it and no convolution, only attention and small networks.
 # Switch a box off, and read what becomes of Oscar.
-#
+
+# %% [markdown] tags=["ways"]
 # On the way to GPT and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
 
 # %%
@@ -39,7 +40,8 @@ cu.live.machine()
 #
 # You know most of the boxes from [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
 # We'll add the missing ones, train a model that *you* have helped to write, and load the weights of this very translator into it.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - draw the Transformer, and say where the memory leaves the encoder;
@@ -859,11 +861,13 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 # - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where.
 # - How much a part adds tells much about how much the model needs it, but not all.
 #   To know, take the part away and score what comes out, because a changed sentence isn't yet a worse one.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
 # On the way to GPT: [GPT](13_gpt.ipynb).
 # On the way to images: [Vision transformers](15_vision_transformers.ipynb).
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -35,13 +35,15 @@ cu.explore.which_map()
 # %% [markdown]
 # Try other sentences, and remember what the weights of an attention add up to.
 # We'll come back to the maps once we have a translator and know how to get whole sentences out of it.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - train a Transformer to translate, and judge it by sentences that it hasn't read;
 # - write beam search, and tell an error of the search from an error of the model;
 # - measure what a word needs by forbidding, and say what an attention map leaves out.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [The Transformer](10_transformer.ipynb), and from [Bahdanau attention](06_bahdanau_attention.ipynb) the recurrent translator and its alignments.
 
 # %% jupyter={"source_hidden": true}
@@ -587,10 +589,12 @@ with cu.guard(
 #   Ask the model for both probabilities before you blame the search, because most errors here are the model's.
 # - An attention map shows where a model looks, and it has to look somewhere even where it needs nothing.
 #   To learn what a word needs, forbid, one word at a time and together with whatever could stand in for it.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Training transformers](12_training_transformers.ipynb), where you see trainings break, and what to do about it.
 # The [further page](11_translating_further.ipynb) has the KV cache, maps of all heads, a lecture's own translator, and real sentences.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

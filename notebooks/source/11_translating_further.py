@@ -459,7 +459,8 @@ pd.DataFrame(
 # Both models still improve in the eighth epoch, the model with subwords has fewer parameters because its two tables are smaller, we didn't tune the 4,000 pieces, and the sentences are short and everyday.
 # We can't compare the two losses, because their tokens differ (with [bits per character](13_gpt_further.ipynb#Bits-per-character) we could).
 # The minutes are upper bounds, because other work ran on the processor at the same time.
-#
+
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Translating](11_translating.ipynb).
 # Next: [Training transformers](12_training_transformers.ipynb).
 

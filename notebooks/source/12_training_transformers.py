@@ -41,14 +41,16 @@ cu.explore.broken()
 # Lowering the rate again doesn't heal it, although it had learned well at that very rate.
 # Only the file helps, because somebody had saved the weights in time.
 # (In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.)
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - judge a falling loss by comparing it with three dull baselines;
 # - find out which part of a model is to blame, by an intervention with a control;
 # - say why Adam's first steps are so large, and what a warm-up does about it;
 # - choose the best of your saved weights fairly.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [The Transformer](10_transformer.ipynb), and BLEU from [Sequence to sequence](05_sequence_to_sequence.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -712,10 +714,12 @@ with cu.guard(
 # - Adam's very first step has the size of the rate, clipped or not, and the next are of that order.
 #   A warm-up makes them small, so the model can bear a larger rate.
 # - Save checkpoints, choose by validation, and score only the chosen one on the test.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [GPT](13_gpt.ipynb).
 # The further page, [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb), also rebuilds a lecture's own translator.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

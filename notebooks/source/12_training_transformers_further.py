@@ -803,9 +803,10 @@ with cu.guard(
     assert most["not seen, right of 20"].to_dict() == {"first generation": 0, "standard": 3}
     assert at_best_rate.result["seen, right of 20"] == 11
 
-# %% [markdown]
+# %% [markdown] tags=["next"]
 # Next: [GPT](13_gpt.ipynb).
-#
+
+# %% [markdown]
 # ## References
 #
 # - Glorot, X. and Bengio, Y. (2010).

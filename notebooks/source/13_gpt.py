@@ -45,14 +45,16 @@ cu.live.character_gpt()
 # The GPT **[overfits](C_glossary.ipynb#overfitting)**, because it memorizes what it reads again and again, and that is of no use for new text.
 # The unread part, which shows it, is called **[validation](C_glossary.ipynb#validation-set) text**.
 # So a few pages are too little to beat counting, and this chapter shows what it takes.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - say what counting knows about a text, as a loss that a network has to beat;
 # - write a GPT as one class and train it;
 # - write text with it, and choose how daring it is;
 # - train it on a file of your own, and judge fairly what came out.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [The Transformer](10_transformer.ipynb), and the causal mask from [Masks](04_masks.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -737,11 +739,13 @@ with cu.guard(
 # - It writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
 # - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try to begin with a model that has read before.
 # - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb), where **pretraining**, to have read before, becomes the whole idea.
 # On the way to GPT, [Real weights](18_real_weights.ipynb) comes next, where your class takes the weights of a real language model.
 # [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -42,14 +42,16 @@ cu.live.bert("she wants to ___ a novel .")
 # (Pieces such as *hel* begin longer words, and ␣ marks the end of a word.)
 # Now delete *a novel* and keep the full stop.
 # Whose list changes, and to what kind of verb?
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - say what you can ask a model that sees everything, and write BERT's masking;
 # - turn a GPT into a BERT, and compare both with counting;
 # - use a pretrained network where you have only fifty labels, in two ways;
 # - write a LoRA layer and count what it trains.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [GPT](13_gpt.ipynb), and from [The Transformer](10_transformer.ipynb) the encoder's block.
 
 # %% jupyter={"source_hidden": true}
@@ -700,10 +702,12 @@ with cu.guard(
 #   So compare a loss with a count that reads the same sides.
 # - With fifty labels, asking the network what it had practiced was worth far more here than a new layer, which caught up with the BERT at a thousand.
 #   To say which of two orders is likelier, the GPT needed none.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Vision transformers](15_vision_transformers.ipynb).
 # [BERT and transfer: LoRA's worth, and heirs](14_bert_and_transfer_further.ipynb) compares four ways to fine-tune, tries an autoencoder, and shows what later models changed.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

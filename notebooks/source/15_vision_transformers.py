@@ -40,14 +40,16 @@ cu.live.patches()
 # So part of the trousers' strength may be just this answer of last resort.
 #
 # In [Start here](00_start_here.ipynb) we forbade a word, and now it is a piece of an image.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - cut images into patches, and say which wrong order of axes raises no error;
 # - write a vision transformer as one class, and compare it with its simplest rivals;
 # - say which task needs attention between patches, and why;
 # - find out which patches an answer needs, and test a map that claims to know.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [The Transformer](10_transformer.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -659,10 +661,12 @@ with cu.guard("A model that sees nothing says trousers, and its map by rollout i
 #   For garments in the middle of small pictures we gained nothing by it.
 # - Weights say where a model looks.
 #   To see what it needs, forbid it, and forbid something else for comparison.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).
 # There is also a drawing board: [Vision transformers: colors, a CNN and photographs](15_vision_transformers_further.ipynb).
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -423,7 +423,7 @@ with cu.guard(
     validation, losses = (larger.curves[name] for name in ("validation", "loss"))
     assert validation[-1][1] < validation[28][1] + 0.01 and losses[-1][1] < losses[28][1] - 0.2
 
-# %% [markdown]
+# %% [markdown] tags=["next"]
 # Back to the chapter: [Vision transformers](15_vision_transformers.ipynb).
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).
 

@@ -40,13 +40,15 @@ cu.live.colors()
 # Networks are in the same three situations.
 # A convolution sees what is near, a norm over the whole picture can count, and attention can look.
 # We'll train them on these pictures and find out what they do.
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - clean noisy pictures with three filters that are one attention, and say what their keys decide;
 # - turn pixels into tokens, and write the attention block of image networks;
 # - test whether a network looks or only counts.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Multi-head attention](08_multi_head_attention.ipynb), and [Kernel regression](02_kernel_regression.ipynb) helps.
 
 # %% jupyter={"source_hidden": true}
@@ -613,10 +615,12 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 #   Transpose, don't `view`, and cut into thirds before you cut into heads.
 # - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, and with eight none of its trainings came above 0.53.
 #   A share near the line of counting doesn't say how a network gets it: change one thing far away and see which answers change.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Attention in a diffusion model](17_diffusion.ipynb), where this block sits in a network that draws.
 # [Attention between pixels: sixteen bits, far pixels and cost](16_attention_between_pixels_further.ipynb) has the rest.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -34,13 +34,15 @@ cu.live.words()
 
 # %% [markdown]
 # What did the left half become, and does it matter *when* you press?
-#
+
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - turn a picture into noise, and write the step that leads back to a picture;
 # - let pixels ask words by cross-attention, and say when this is more than an added vector;
 # - forbid a word in the middle of a drawing, and read from the result what the word was for.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [Attention between pixels](16_attention_between_pixels.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -697,11 +699,13 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
 # - We see *when* a word is needed if we forbid it early and late, and whether another word undoes it if we forbid both.
 #   In this network the contest of two words is decided in one stretch of the way, though a head asks from the first step to the last.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [Real weights](18_real_weights.ipynb), where the class of [GPT](13_gpt.ipynb) takes the weights of a real language model, and we look for the layer in which it looks something up.
 # If you came only for images, [a project of your own](D_capstone.ipynb) is waiting.
 # [Attention in a diffusion model: mirrors, fewer steps, guidance and DiT](17_diffusion_further.ipynb) asks when a pixel needs another pixel, and leads to the generators of today.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

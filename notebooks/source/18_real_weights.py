@@ -47,14 +47,15 @@ cu.live.question()
 # %% jupyter={"source_hidden": true}
 cu.live.layers()
 
-# %% [markdown]
+# %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - write the block of today's language models, and count their parameters by hand;
 # - say how a number fits into four bits;
 # - ask a real model questions in its chat template;
 # - find the layer in which it looks something up, and say what such an experiment shows.
-#
+
+# %% [markdown] tags=["needs"]
 # You will need [GPT](13_gpt.ipynb) and the rotary positions of [Positions](09_positions.ipynb#Rotary-positions).
 
 # %% jupyter={"source_hidden": true}
@@ -913,10 +914,12 @@ with cu.guard(
 # - Without one head that looks at the token before, or without eight later ones together, this model doesn't copy random tokens.
 #   Our story hardly misses them, and a text in which invented names come back does.
 # - A probability below 0.3 was a warning here, though *Bern* had less, and one of 0.5 was no proof.
-#
+
+# %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.
-#
+
+# %% [markdown]
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}

@@ -11,34 +11,30 @@ from course_utils.kit.rich_text import to_html
 from course_utils.studio.book.cells import Cells, level, tags
 from course_utils.studio.book.outputs import first_picture
 from course_utils.studio.manifest import QUESTION, Chapter, find_question
+from course_utils.studio.page import count_questions
 
-Onward = Mapping[Chapter, Sequence[str]]
-"""The next chapter, and those that come next on a way, each with the titles of these ways."""
+NextChapters = Mapping[Chapter, Sequence[str]]
+"""The next chapter, and those that come next on a path, each with the titles of these paths."""
 
 
 def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
     """The cells, beginning with number, title, question and one thing to look at, then goals and set-up, folded."""
     first, *rest = cells
     title, _, text = first.source.partition("\n")
+    lead = QUESTION.sub("", text, count=1).strip()
     opening, rest = _opening(rest)
-    goals, needs, lead = _sorted(QUESTION.sub("", text, count=1))
-    for cell in _before_sections(rest):
-        if cell.cell_type == "markdown":
-            more_goals, more_needs, cell.source = _sorted(cell.source)
-            goals, needs = goals or more_goals, needs or more_needs
-    prepares = {name: markdown(text) for name, text in (("goals", goals), ("needs", needs)) if text}
-    rest = [cell for cell in rest if cell.source]
-    prepares |= _preparing(rest)
-    lead, *ways = lead.split("On the way ", 1)
+    folded = _folded(_before_sections(rest))
+    ways = [cell for cell in rest if "ways" in tags(cell)]
+    moved = [*folded.values(), *ways]
     return [
         markdown(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'),
         markdown(title),
         *_classed("cu-lede", find_question(first.source)),
-        *([markdown(lead.strip())] if lead.strip() else []),
+        *([markdown(lead)] if lead else []),
         *opening,
-        *_classed("cu-further", *(f"On the way {way}" for way in ways)),
-        *(_fold(" · ".join(prepares).capitalize(), *prepares.values()) if prepares else []),
-        *(cell for cell in rest if not any(cell is other for other in prepares.values())),
+        *_classed("cu-further", *(cell.source for cell in ways)),
+        *(_fold(" · ".join(folded).capitalize(), *folded.values()) if folded else []),
+        *(cell for cell in rest if not any(cell is other for other in moved)),
     ]
 
 
@@ -56,31 +52,15 @@ def _fold(summary: str, *cells: NotebookNode) -> Cells:
     return [markdown(opened), *cells, markdown("</details>")]
 
 
-def _preparing(cells: Cells) -> dict[str, NotebookNode]:
-    """The imports, which are the first code, and the questions from earlier chapters, each with its name."""
+def _folded(cells: Cells) -> dict[str, NotebookNode]:
+    """Goals and needs (by their tags), the imports (the first code), and the recall, each with its name in the fold."""
+    named = {tag: cell for tag in ("goals", "needs") for cell in cells if tag in tags(cell)}
     code = [cell for cell in cells if cell.cell_type == "code"]
-    named = {f"set-up, {len(cell.source.splitlines())} lines": cell for cell in code[:1]}
-    for cell in code[1:3]:
-        text = " ".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
-        if recall := re.match(r"Recall .*: (\d+) questions", text):
-            named[f"{recall[1]} questions to warm up"] = cell
+    named |= {f"set-up, {len(cell.source.splitlines())} lines": cell for cell in code[:1]}
+    for cell in code:
+        if "cu.recall(" in cell.source:
+            named[f"{count_questions(cell.source)} questions to warm up"] = cell
     return named
-
-
-def _sorted(text: str) -> tuple[str, str, str]:
-    """The goals, the needs and the other paragraphs of a text before the sections."""
-    groups: dict[str, list[str]] = {"goals": [], "needs": [], "other": []}
-    group = "other"
-    for paragraph in re.split(r"\n{2,}|\n(?=After this chapter)", text.strip()):
-        if paragraph.startswith("After this chapter"):
-            group = "goals"
-        elif paragraph.startswith("It needs"):
-            group = "needs"
-        elif group != "goals" or not paragraph.startswith("- "):
-            group = "other"
-        groups[group].append(paragraph)
-    goals, needs, other = map("\n\n".join, groups.values())
-    return goals, needs, other
 
 
 def _eyebrow(chapter: Chapter) -> str:
@@ -108,22 +88,27 @@ def _opening(cells: Cells) -> tuple[Cells, Cells]:
     return opening, [*cells[:place], *link, *cells[place + 1 :]]
 
 
-def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
-    """The cells, ending with a card for the next chapter, links to further pages, and the references, folded."""
-    next_page = next((f"]({following.notebook}.ipynb" for following in onward), None)
+def chapter_foot(cells: Cells, chapter: Chapter, following: NextChapters) -> Cells:
+    """The cells, ending with a card for the next chapter, links to the further page, and the references, folded.
+
+    In a cell tagged `next`, the line that links the next chapter is left out, since the card says it; lines that link
+    the chapter's further page come below the card.
+    """
+    next_page = next((f"]({after.notebook}.ipynb" for after in following), None)
     further_page = f"]({chapter.notebook}_further"
     page: Cells = []
     asides: list[str] = []
     for cell in cells:
-        if level(cell) == 2 and cell.source.startswith("## Take-aways"):
+        if "next" in tags(cell):
             lines = cell.source.splitlines()
-            asides = [line for line in lines if further_page in line]
-            leads_on = [s for s in lines if next_page and next_page in s and s[0] not in "- "]
-            cell.source = "\n".join(line for line in lines if line not in asides + leads_on)
-        if level(cell) == 2 and cell.source.startswith("## References"):
+            asides += [line for line in lines if further_page in line]
+            shown = [line for line in lines if not (next_page and next_page in line)]
+            cell.source = "\n".join(line for line in shown if line not in asides)
+            page += [cell] if cell.source else []
+        elif level(cell) == 2 and cell.source.startswith("## References"):
             works = cell.source.partition("\n")[2].strip()
             summary = f"References, {len(re.findall(r'^- ', works, re.MULTILINE))} works"
-            page += [markdown(next_cards(onward))] if onward else []
+            page += [markdown(next_cards(following))] if following else []
             page += _classed("cu-further", "\n".join(asides))
             page += _fold(summary, markdown(works))
         else:
@@ -131,13 +116,13 @@ def chapter_foot(cells: Cells, chapter: Chapter, onward: Onward) -> Cells:
     return page
 
 
-def next_cards(onward: Onward) -> str:
+def next_cards(following: NextChapters) -> str:
     """A card for each chapter that may come next; the first is shown until the map's script knows the reader's way."""
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
         f"{' hidden' if place else ''}><small>Next: {chapter.number}</small> "
         f"<b>{escape(chapter.title)}</b> <span>{to_html(chapter.question)}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
-        for place, (chapter, ways) in enumerate(onward.items())
+        for place, (chapter, ways) in enumerate(following.items())
     )
     return f"<div>{cards}</div>"

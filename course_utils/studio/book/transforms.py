@@ -18,10 +18,11 @@ from nbformat.v4 import new_markdown_cell as markdown
 
 from course_utils.kit.exercises import Exercise, exercises, sections
 from course_utils.kit.guard import guards_in
+from course_utils.kit.mime import MADE_BY
 from course_utils.kit.registry import checks
 from course_utils.kit.rich_text import to_html
 from course_utils.studio.book.cells import Cells, level, tags
-from course_utils.studio.book.head_and_foot import Onward, chapter_foot, chapter_head
+from course_utils.studio.book.head_and_foot import NextChapters, chapter_foot, chapter_head
 from course_utils.studio.book.outputs import describe_pictures, settle_outputs
 from course_utils.studio.links import ANCHOR, LINK, outside_code
 from course_utils.studio.manifest import Chapter
@@ -40,7 +41,7 @@ Pages = Mapping[str, Page]
 
 
 def to_page(
-    notebook: NotebookNode, chapter: Chapter, pages: Pages, files: str, onward: Onward
+    notebook: NotebookNode, chapter: Chapter, pages: Pages, files: str, following: NextChapters
 ) -> NotebookNode:
     """The notebook as the book shows it.
 
@@ -48,7 +49,7 @@ def to_page(
         notebook: executed; its widgets are HTML already.
         chapter: what the notebook is.
         pages, files: as in `relink`.
-        onward: what comes next.
+        following: the chapters that may come next.
 
     Raises:
         StudioError: a picture has no alt text.
@@ -62,7 +63,7 @@ def to_page(
     cells = drop_missing_runs(cut_at_headings(cells))
     cells = state_claims(exercise_cards(cells))
     cells = hide_code(chapter_head(cells, chapter))
-    notebook.cells = chapter_foot(cells, chapter, onward)
+    notebook.cells = chapter_foot(cells, chapter, following)
     for place, cell in enumerate(notebook.cells):
         cell["id"] = str(place)  # a page that has not changed is written as before
     return notebook
@@ -102,7 +103,7 @@ def cut_at_headings(cells: Cells) -> Cells:
     """The cells, cut so that each heading of level 1 to 3 begins a Markdown cell."""
     page: Cells = []
     for cell in cells:
-        if cell.cell_type != "markdown":
+        if cell.cell_type != "markdown" or tags(cell):  # a tagged text is one piece
             page.append(cell)
             continue
         for depth, heading, text in sections(cell.source):
@@ -122,8 +123,8 @@ def drop_missing_runs(cells: Cells) -> Cells:
 
 
 def _lacks_run(cell: NotebookNode) -> bool:
-    texts = [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", [])]
-    return "gpu" in tags(cell) and any("no run is stored" in text for text in texts)
+    made_by = [output.get("data", {}).get(MADE_BY, {}) for output in cell.get("outputs", [])]
+    return "gpu" in tags(cell) and any(call.get("stored") is False for call in made_by)
 
 
 def hide_code(cells: Cells) -> Cells:
