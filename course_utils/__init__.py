@@ -68,7 +68,7 @@ _EXPORTS = {  # module → the names it gives to `cu`
     "kit.doctor": "doctor",
     "kit.guard": "guard",
     "kit.equal": "equal",
-    "kit.live": "load_model",
+    "kit.stored_model": "load_model",
     "kit.passed": "choose",
     "kit.progress": "progress",
     "kit.predict": "predict",

@@ -22,7 +22,7 @@ from playwright.sync_api import Locator, Page, Playwright, expect, sync_playwrig
 
 from course_utils.files import ROOT
 from course_utils.kit import live
-from course_utils.kit.live.stored import script
+from course_utils.kit.live.bundles import script
 from course_utils.kit.live.widget import Live, program
 from course_utils.studio import kernel, lab
 from course_utils.studio.book.widgets import live_html

@@ -8,7 +8,7 @@ import torch
 from py_mini_racer import MiniRacer, init_mini_racer
 
 from course_utils.kit.live import bundle
-from course_utils.kit.live.stored import script
+from course_utils.kit.live.bundles import script
 from course_utils.kit.live.widget import KINDS, source
 from course_utils.studio import v8
 

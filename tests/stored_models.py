@@ -6,7 +6,7 @@ from functools import cache
 from torch import nn
 
 from course_utils.data.text import Vocabulary
-from course_utils.kit.live import bundle, network_of
+from course_utils.kit.live import bundle, load_model
 from course_utils.kit.live.widget import source
 from course_utils.models.language import BERT, GPT
 from course_utils.models.recurrent import AttentionTranslator
@@ -64,7 +64,8 @@ ALL_ANSWERED = f"""(() => {{
 @cache
 def network(name: str) -> nn.Module:
     """With the weights of the bundle."""
-    return network_of(KINDS[name.split("_")[0]], bundle(name))
+    model = load_model(name).for_page()
+    return model.network(KINDS[name.split("_")[0]], **bundle(name)["config"])
 
 
 @cache

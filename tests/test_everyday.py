@@ -14,7 +14,8 @@ from course_utils.data.text import BOS, EOS, tokenize
 from course_utils.data.translation import Pair, load_sentences
 from course_utils.decoding import greedy
 from course_utils.files import data_path
-from course_utils.kit.live import bundle, load_model, packed
+from course_utils.kit.live import bundle, load_model
+from course_utils.kit.live.bundles import pack
 from course_utils.lessons.bahdanau_attention.live_translator import answers_of
 from course_utils.lessons.translating import everyday
 
@@ -100,7 +101,7 @@ def test_the_stored_translator_and_a_page_say_what_is_told():
     said = cu.translate(network("everyday_fr"), lines, pieces, pieces, max_len=40)
     assert said == [one["said"] for one in told["examples"]]
     assert [one["said"] == one["right"] for one in told["examples"]] == [True, True, False]
-    answers = answers_of(cu.Transformer, everyday.NAME, lines, pieces)
+    answers = answers_of(network(everyday.NAME), lines, pieces)
     for found, right in zip(told["answers"], answers, strict=True):
         assert found["said"] == right["said"] and found["source"] == right["source"]
         assert apart(*(torch.tensor(each["logits"]).tolist() for each in (found, right))) < CLOSE
@@ -120,9 +121,8 @@ def test_a_page_computes_what_pytorch_does_with_the_rounded_weights():
         asked.append({"line": " ".join(pair.source), "said": said})
         right.append((ids[0].tolist(), said, logits))
     load()
-    for (ids, said, logits), answer in zip(
-        ask(COMPARE, packed(everyday.NAME) | {"pieces": True}, asked), right, strict=True
-    ):
+    packed = pack(load_model(everyday.NAME).for_page()) | {"pieces": True}
+    for (ids, said, logits), answer in zip(ask(COMPARE, packed, asked), right, strict=True):
         assert (ids, said) == answer[:2] and apart(logits, answer[2]) < CLOSE
 
 

@@ -19,7 +19,8 @@ from course_utils.data.text import BOS, EOS, PAD, tokenize
 from course_utils.decoding import beam_search, next_token_probs, sample
 from course_utils.interventions import intervene
 from course_utils.kit.live import bundle, bundled
-from course_utils.kit.live.stored import MAX_BYTES, pack, restored, script
+from course_utils.kit.live.bundles import MAX_BYTES, pack, script
+from course_utils.kit.stored_model import StoredModel
 from course_utils.lessons.sequence_to_sequence.small_world import larger_world
 
 RUN = """cases => cases.map(({ kind, packed, source, parts }) => {
@@ -57,9 +58,10 @@ def case(kind: str, config: dict, *, how="at once", embeddings=1.0, tied=False, 
     if tied:
         model.source_embedding.weight = model.output.weight = model.target_embedding.weight
     model = loud(model, embeddings=embeddings)
-    packed = pack(config, model.state_dict(), **options)
+    stored = StoredModel.of(model, config, **{"bits": 8} | options)
+    packed = pack(stored)
     assert any("same" in tensor for tensor in packed["tensors"].values()) or not tied
-    model.load_state_dict(restored(packed))
+    model.load_state_dict(stored.state)
     source, target = [torch.randint(4, 20, (length,)).tolist() for length in (6, 5)]
     parts = cut(target, how)
     with cu.record_attention(model) as maps:
@@ -170,13 +172,14 @@ def test_numbers_in_half_precision_and_of_a_few_bits_come_back():
     load()
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = torch.from_numpy(halves[np.isfinite(halves)].astype(np.float32))
-    packed = pack({}, {"x": finite})
-    assert restored(packed)["x"].equal(finite)
+    stored = StoredModel.from_state({"x": finite}, {})
+    assert stored.state["x"].equal(finite)
     read = "packed => new Network(packed).p.x"
-    assert ask(read, packed) == finite.tolist()
+    assert ask(read, pack(stored)) == finite.tolist()
     for bits in (8, 6):
-        packed = pack({}, {"x": torch.randn(40, 30) * torch.randn(40, 1).exp()}, bits=bits)
-        assert ask(read, packed) == restored(packed)["x"].tolist()
+        matrix = torch.randn(40, 30) * torch.randn(40, 1).exp()
+        stored = StoredModel.from_state({"x": matrix}, {}, bits=bits)
+        assert ask(read, pack(stored)) == stored.state["x"].tolist()
 
 
 # Stored models ----------------------------------------------------------------------------------
@@ -196,27 +199,23 @@ def test_translations_are_those_of_pytorch(bits, size, count):
     load()
     world, kept = larger_world(), cu.load_model("translator_fr")
     lines = [" ".join(pair.source) for pair in world.test[:count]]
-    packed = pack(kept.config, kept.state, kept.vocabularies, bits=bits)
+    rounded = StoredModel.from_state(kept.state, kept.config, kept.vocabularies, bits=bits)
     ids = [[*world.source_vocab.encode(tokenize(line)), EOS] for line in lines]
     say = """(packed, lines, size) => {
         const model = new Transformer(packed);
         return lines.map(ids => size === 1 ? greedy(model, ids) : beamSearch(model, ids, size));
     }"""
-    mine = [" ".join(world.target_vocab.decode(each)) for each in ask(say, packed, ids, size)]
-    rounded, unrounded = (
+    mine = [
+        " ".join(world.target_vocab.decode(each)) for each in ask(say, pack(rounded), ids, size)
+    ]
+    right, unrounded = (
         cu.translate(model, lines, world.source_vocab, world.target_vocab, beam_size=size)
-        for model in map(translator, (restored(packed), kept.state))
+        for model in (rounded.network(cu.Transformer), kept.network(cu.Transformer))
     )
-    assert mine == rounded
+    assert mine == right
     same = sum(a == b for a, b in zip(mine, unrounded, strict=True))
     print(f"{same} of {len(lines)} are those of the unrounded weights")
     assert same >= (0.99 if bits == 8 else 1) * len(lines)
-
-
-def translator(state: dict) -> cu.Transformer:
-    model = cu.Transformer(**cu.load_model("translator_fr").config).eval()
-    model.load_state_dict(state)
-    return model
 
 
 def test_a_bundle_is_a_script_of_a_bounded_size_of_a_model_that_answers():
@@ -227,7 +226,7 @@ def test_a_bundle_is_a_script_of_a_bounded_size_of_a_model_that_answers():
     assert name == '(globalThis.live_bundles ??= {})["translator_fr"]'
     assert json.loads(data.rstrip(";\n")) == packed
     with pytest.raises(ValueError, match=r"wide takes \d+ KB; at most 700"):
-        script("wide", pack({}, {"x": torch.ones(800, 800)}))
+        script("wide", pack(StoredModel.from_state({"x": torch.ones(800, 800)}, {}, bits=8)))
     with pytest.raises(
         ValueError, match="name='vit_1' answers in no page yet; those that do: .*transl"
     ):
@@ -383,8 +382,9 @@ def test_the_tree_of_a_beam_has_the_log_probabilities_and_choices_of_pytorch():
     torch.manual_seed(3)
     config = {"source_size": 30, "target_size": 12, "embed_dim": 16, "num_heads": 2}
     model = loud(cu.Transformer(**config, ffn_dim=24, num_layers=1))
-    packed = pack(config | {"ffn_dim": 24, "num_layers": 1}, model.state_dict())
-    model.load_state_dict(restored(packed))
+    stored = StoredModel.of(model, config | {"ffn_dim": 24, "num_layers": 1}, bits=8)
+    packed = pack(stored)
+    model.load_state_dict(stored.state)
     lines = [torch.randint(4, 30, (length,)).tolist() for length in (3, 5, 6)]
     load()
     assert tree_apart(model, packed, lines) < CLOSE
@@ -414,8 +414,9 @@ EXPLAIN = """cases => cases.map(({ kind, packed, source, parts }) => {
 def explained(kind: str, config: dict, parts: tuple[int, ...]) -> tuple[dict, dict]:
     """A random network, what the page is asked, and what PyTorch computes in each attention, by hooks."""
     model = loud(getattr(cu, kind)(**config))
-    packed = pack(config, model.state_dict())
-    model.load_state_dict(restored(packed))
+    stored = StoredModel.of(model, config, bits=8)
+    packed = pack(stored)
+    model.load_state_dict(stored.state)
     source, target = [torch.randint(4, 20, (length,)).tolist() for length in (6, 5)]
     seen: dict = {}
     for name, module in model.named_modules():
@@ -507,8 +508,9 @@ def test_what_a_page_forbids_to_look_at_is_what_pytorch_knocks_out_until_it_ends
     model = getattr(cu, kind)(*sizes, **CONFIGS[kind]).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    packed = pack(CONFIGS[kind], model.state_dict(), bits=16)
-    model.load_state_dict(restored(packed))
+    stored = StoredModel.of(model, CONFIGS[kind])
+    packed = pack(stored)
+    model.load_state_dict(stored.state)
     bans = [{"place": "attention", "queries": [1, 2], "keys": [0, 1]}]
     bans += [{"place": "cross", "keys": [2, 4]}] * (kind == "Transformer")
     given = [torch.tensor([ids]) for ids in (SOURCE, TARGET)]

@@ -1,16 +1,15 @@
 """The machine says what PyTorch says without the same parts, and a reader without a mouse can switch them."""
 
-from functools import cache
-
 import pytest
 import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import expect
 from scripts import CLOSE, ask, load
+from stored_models import network
 
 import course_utils as cu
 from course_utils.interventions import intervene
-from course_utils.kit.live import bundle, network_of, packed
+from course_utils.kit.live import bundle
 from course_utils.kit.live.widgets import PARTS
 from course_utils.lessons.transformer.machine import switch_off
 
@@ -26,20 +25,17 @@ TOGETHER = (
 )  # fmt: skip
 
 
-@cache
-def translator():
-    return network_of(cu.Transformer, packed("translator_fr")).eval()
-
-
 @torch.no_grad()
 def translated(ids: list[int], off: list[str]) -> tuple[list[int], torch.Tensor]:
     """What PyTorch says, each time from the beginning, and its last logits."""
     said: list[int] = []
-    with intervene(translator()) as acts:
+    with intervene(network("translator_fr")) as acts:
         switch_off(acts, *off)
         while True:
             read = torch.tensor([[BOS, *said]])
-            logits = translator()(torch.tensor([ids]), torch.tensor([len(ids)]), read)[0]
+            logits = network("translator_fr")(torch.tensor([ids]), torch.tensor([len(ids)]), read)[
+                0
+            ]
             token = int(logits[-1].index_fill(0, torch.tensor([PAD, BOS]), -torch.inf).argmax())
             if token == EOS or len(said) == LONGEST:
                 return said, logits

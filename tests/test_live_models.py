@@ -9,7 +9,7 @@ from stored_models import network
 import course_utils as cu
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
-from course_utils.kit.live import load_model, read_card, save_model
+from course_utils.kit.stored_model import MODELS, StoredModel, load_model, read_card, save_model
 from course_utils.lessons.bahdanau_attention import live_translator as translators
 from course_utils.lessons.bahdanau_attention.live_translator import gold
 from course_utils.lessons.bert_and_transfer import runs as filler
@@ -23,21 +23,27 @@ TRANSLATORS = {"translator_fr": cu.Transformer, "bahdanau_fr": cu.AttentionTrans
 
 def test_a_model_comes_back_with_its_configuration_and_its_words(tmp_path):
     model, words = cu.Transformer(**SIZES), {"source": ["<pad>", "é"], "target": ["<pad>"]}
-    save_model("small", model, SIZES, words, folder=tmp_path)
+    save_model("small", StoredModel.of(model, SIZES, words), folder=tmp_path)
     kept = load_model("small", folder=tmp_path)
     assert kept.config == SIZES and kept.vocabularies == words
-    again = cu.Transformer(**kept.config)
-    again.load_state_dict(kept.state)
+    again = kept.network(cu.Transformer)
+    assert not again.training
     for name, tensor in model.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], tensor.half().float())
+    assert kept.network(cu.Transformer, norm_first=True).encoder[0].norm_first
 
 
-def test_a_value_beyond_half_precision_and_an_unknown_name_are_refused(tmp_path):
+@pytest.mark.parametrize("name", ["translator_fr", "everyday_fr", "bert"])
+def test_a_stored_model_is_written_as_the_same_file_again(name, tmp_path):
+    again = save_model(name, load_model(name), folder=tmp_path)
+    assert again.read_bytes() == (MODELS / f"{name}.npz").read_bytes()
+
+
+def test_a_value_beyond_half_precision_and_an_unknown_name_are_refused():
     model = torch.nn.Linear(1, 1)
     torch.nn.init.constant_(model.weight, 1e6)
     with pytest.raises(ValueError, match="weight holds a value beyond half precision"):
-        save_model("loud", model, {}, folder=tmp_path)
-    assert not list(tmp_path.iterdir())
+        StoredModel.of(model, {})
     with pytest.raises(ValueError, match="name='none' is no stored model; there are: .*transl"):
         load_model("none")
 
@@ -53,11 +59,20 @@ def same(found, right) -> bool:
 
 def translator(name: str) -> dict:
     more = {"gold": gold()} if name == "bahdanau_fr" else {}
-    return translators.model_card(TRANSLATORS[name], name) | more
+    return translators.model_card(network(name)) | more
 
 
-CARDS = dict.fromkeys(TRANSLATORS, translator) | {"bert": filler.model_card}
-CARDS |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), pictures.model_card)
+def picture(name: str) -> dict:
+    return pictures.model_card(network(name))
+
+
+def reader(name: str) -> dict:
+    card = filler.model_card if name == "bert" else filler.left_card
+    return card(load_model(name).for_page())
+
+
+CARDS = dict.fromkeys(TRANSLATORS, translator) | {"bert": reader}
+CARDS |= dict.fromkeys(("vit", "vit_patch14", "vit_patch4"), picture)
 
 
 @pytest.mark.slow
@@ -69,13 +84,14 @@ def test_what_is_told_is_what_the_model_says(name):
     if name in TRANSLATORS:
         lines = [each["sentence"] for each in right["examples"]]
         for earlier in read_card(name)["checkpoints"][:-1]:
-            answers = translators.answers_of(TRANSLATORS[name], earlier["model"], lines)
+            model = load_model(earlier["model"]).for_page().network(TRANSLATORS[name])
+            answers = translators.answers_of(model, lines)
             assert same(read_card(earlier["model"])["answers"], answers)
 
 
 @pytest.mark.slow
 def test_the_reader_of_the_left_answers_as_its_card_says():
-    assert same(read_card("gpt_left"), filler.left_card("gpt_left"))
+    assert same(read_card("gpt_left"), reader("gpt_left"))
 
 
 @pytest.mark.slow
@@ -84,7 +100,7 @@ def test_the_writer_at_each_step_continues_as_it_is_told():
     random.Random(0).shuffle(sentences)
     subwords = Subwords(sentences[1000:], size=512)
     for name in ("gpt", "gpt_0", "gpt_100"):
-        assert same(read_card(name)["answers"], answers_of(name, subwords))
+        assert same(read_card(name)["answers"], answers_of(network(name), subwords))
     ids = [i for text in sentences[:1000] for i in [*subwords.encode(text), EOS]]
     loss = evaluate(network("gpt"), torch.tensor(ids), 32, read=16)
     assert abs(loss - read_card("gpt")["loss"]) < 0.02, "of the rounded weights"

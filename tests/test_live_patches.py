@@ -1,7 +1,6 @@
 """What a page forbids is forbidden as in PyTorch, with the same answers: patches of a garment, looks of cards."""
 
 import base64
-from functools import cache
 from itertools import combinations
 
 import pytest
@@ -9,11 +8,12 @@ import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import expect
 from scripts import CLOSE, ask, load
+from stored_models import network
 
 import course_utils as cu
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
 from course_utils.interventions import intervene
-from course_utils.kit.live import network_of, packed, read_card
+from course_utils.kit.live import read_card
 from course_utils.kit.live.widgets import GARMENTS
 from course_utils.lessons.vision_transformers.runs import memory_card
 from course_utils.models.vision import cut_patches, join_patches
@@ -24,21 +24,16 @@ SAYS = """(picture, cases) => {
 }"""
 
 
-@cache
-def vit():
-    return network_of(cu.ViT, packed("vit")).eval()
-
-
 @torch.no_grad()
 def logits(image: torch.Tensor, gone: list[int], is_black: bool) -> torch.Tensor:
     patches = cut_patches(scaled(image[None]), 7)
     if is_black:
         patches[:, gone] = -1.0
-        return vit()(join_patches(patches, 1, 28, 28))[0]
-    with intervene(vit()) as acts:
+        return network("vit")(join_patches(patches, 1, 28, 28))[0]
+    with intervene(network("vit")) as acts:
         if gone:
             acts.knock_out(keys=[patch + 1 for patch in gone])
-        return vit()(scaled(image[None]))[0]
+        return network("vit")(scaled(image[None]))[0]
 
 
 @pytest.mark.parametrize("garment", range(3))
@@ -67,7 +62,7 @@ def test_with_fewer_patches_than_the_stored_number_no_choice_does_it(garment):
         FASHION.index(kind),
         {4: 1820, 1: 16, 6: 8008}[shown["fewest"]],
     )
-    tokens = vit().embed(scaled(load_fashion_mnist("test").images[row][None]))[0]
+    tokens = network("vit").embed(scaled(load_fashion_mnist("test").images[row][None]))[0]
     for size in range(shown["fewest"] + 1):
         left = [
             [0, *(j + 1 for j in range(16) if j not in gone)]
@@ -75,9 +70,9 @@ def test_with_fewer_patches_than_the_stored_number_no_choice_does_it(garment):
         ]
         with torch.no_grad():
             x = tokens[torch.tensor(left)]
-            for layer in vit().layers:
+            for layer in network("vit").layers:
                 x = layer(x)
-            says = vit().output(vit().norm(x[:, 0])).argmax(dim=-1)
+            says = network("vit").output(network("vit").norm(x[:, 0])).argmax(dim=-1)
         assert (says == shown["target"]).sum() == (shown["ways"] if size == shown["fewest"] else 0)
     assert (
         logits(load_fashion_mnist("test").images[row], shown["patches"], False).argmax()
@@ -158,7 +153,7 @@ ANSWERS = """(picture, bans) => {
 @torch.no_grad()
 def twins_of(picture: str, ban: dict | None) -> torch.Tensor:
     """(16, 16) probabilities of the places of each card's twin."""
-    model = network_of(cu.ViT, packed("memory")).eval()
+    model = network("memory")
     pixels = torch.frombuffer(
         bytearray(base64.b64decode(picture.split(",")[1])[1078:]), dtype=torch.uint8
     )
@@ -181,7 +176,7 @@ def test_cards_find_the_twins_that_pytorch_finds_also_without_a_look(deal):
 
 
 def test_the_cards_on_the_page_are_those_that_the_lesson_deals():
-    kept, today = read_card("memory"), memory_card()
+    kept, today = read_card("memory"), memory_card(network("memory"))
     assert torch.allclose(
         torch.tensor(kept.pop("answers")), torch.tensor(today.pop("answers")), atol=1e-4
     )

@@ -7,9 +7,10 @@ import torch
 
 from course_utils.data.registry import DataUnavailable
 from course_utils.files import ROOT
-from course_utils.kit import live, repeat, runs
+from course_utils.kit import repeat, runs, stored_model
 from course_utils.kit.repeat import cheapest, differences
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel
 from course_utils.kit.stored_run import StoredRun
 from course_utils.studio import manifest
 from course_utils.studio.runs import changed_files, main, touched
@@ -96,15 +97,27 @@ def test_a_file_that_is_not_there_is_a_reason_to_skip(known, monkeypatch):
     assert not outcome.same
 
 
-def test_a_model_that_a_repeated_run_saves_is_read_by_it_and_goes_nowhere():
-    files = [live.MODELS.parent / "SHA256SUMS", *live.MODELS.iterdir()]
-    before = {path: path.read_bytes() for path in files}
-    with live.models_in_a_copy():
-        live.save_model("vit", torch.nn.Linear(1, 2), {"sizes": 2})
-        live.write_card("vit", score=0.5)
-        assert live.load_model("vit").config == {"sizes": 2} and live.read_card("vit")["score"] == 0.5  # fmt: skip
-    assert live.load_model("vit").config != {"sizes": 2}
-    assert all(path.read_bytes() == then for path, then in before.items())
+def with_a_model(*, seed: int) -> dict:
+    model = StoredModel.of(torch.nn.Linear(1, 2), {"out_features": 2})
+    return training(seed=seed) | {"models": {"tiny": model}, "cards": {"tiny": {"score": 0.5}}}
+
+
+def test_a_model_that_a_run_returns_is_written_when_it_is_made_and_not_when_it_is_repeated(
+    known, tmp_path, monkeypatch
+):
+    models = tmp_path / "models"
+    models.mkdir()
+    (tmp_path / "SHA256SUMS").touch()
+    monkeypatch.setattr(stored_model, "MODELS", models)
+    ((_, run),) = cheapest("gpt")
+    declaration = stored(seeds=range(3), times=("seconds",))(with_a_model)
+    repeat.repeat(declaration, run)
+    assert not list(models.iterdir())
+    declaration.make(run.config, publish=True)
+    assert stored_model.load_model("tiny").config == {"out_features": 2}
+    assert stored_model.read_card("tiny") == {"score": 0.5}
+    sums = (tmp_path / "SHA256SUMS").read_text("utf-8")
+    assert "models/tiny.npz" in sums and "models/tiny.json" in sums
 
 
 def test_what_is_missing_or_longer_is_a_difference_and_two_times_no_number_is_none():

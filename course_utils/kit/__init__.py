@@ -23,5 +23,5 @@ A page's other pieces:
     doctor         a report on the installation
 
 What these share: assets (styles and scripts), rich_text (texts as HTML), contents (`book.toml`), release, stored_run,
-and needed (the statements that a name depends on).
+stored_model (networks in data/models), and needed (the statements that a name depends on).
 """

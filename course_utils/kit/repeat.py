@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from course_utils.data.registry import DataUnavailable
-from course_utils.kit.live.stored import models_in_a_copy
 from course_utils.kit.runs import RunFunction, declared, read
 from course_utils.kit.stored_run import StoredRun, config_key
 
@@ -74,8 +73,8 @@ def cheapest(slug: str) -> list[tuple[RunFunction, StoredRun]]:
 
 
 def repeat(function: RunFunction, run: StoredRun) -> Repeat:
-    """Repeat one stored run and compare. Models that it saves go into a temporary copy; nothing stored changes."""
-    with models_in_a_copy(), TemporaryDirectory() as folder:
+    """Repeat one stored run and compare. Nothing stored changes: neither the run nor a model of it is written."""
+    with TemporaryDirectory() as folder:
         try:
             again = function.make(run.config, checkpoint=Path(folder) / "checkpoint.pt")
         except DataUnavailable as error:

@@ -106,9 +106,9 @@ class RunFunction:
     """A function whose results are stored, with the cases for which it is called.
 
     Attributes:
-        function: returns a dict with `result` (numbers by name) and optionally `curves` and `examples`. An argument
-            `checkpoint`, if it has one, is a file from which an interrupted run goes on. A model that the book shows
-            is saved by the function itself (`live.save_model`).
+        function: returns a dict with `result` (numbers by name), and optionally `curves`, `examples`, and what pages
+            load: `models` (StoredModels by name) and `cards` (facts about a model, by its name). An argument
+            `checkpoint`, if it has one, is a file from which an interrupted run goes on.
         cases: the keyword arguments of each call.
         chapter: names that the chapter defines; the function's first argument has them as attributes.
         version: a number to raise when the function, or what it calls, is changed so that its results change.
@@ -137,8 +137,16 @@ class RunFunction:
         """The chapter that declares it."""
         return self.function.__module__.split(".")[-2]
 
-    def make(self, case: Mapping, *, checkpoint: Path | None = None) -> StoredRun:
-        """Call the function for one case. The returned run is not stored yet; `write` stores it."""
+    def make(
+        self, case: Mapping, *, checkpoint: Path | None = None, publish: bool = False
+    ) -> StoredRun:
+        """Call the function for one case. The returned run is not stored yet; `write` stores it.
+
+        Args:
+            case: the arguments of the call.
+            checkpoint: a file from which an interrupted run goes on.
+            publish: whether the models and cards that it returns are written into data/models.
+        """
         import torch  # slow to import, and nobody needs it to read what is stored
 
         first = [definitions(source(self.slug), *self.chapter)] if self.chapter else []
@@ -147,6 +155,8 @@ class RunFunction:
         began = time.perf_counter()
         outcome = self.function(*first, **case, **options)
         outcome = outcome if "result" in outcome else {"result": outcome}
+        if publish and is_first_process():
+            _publish(outcome.get("models", {}), outcome.get("cards", {}))
         return StoredRun(
             self.name,
             dict(case),
@@ -160,6 +170,16 @@ class RunFunction:
             list(outcome.get("examples", [])),
             torch.backends.cpu.get_cpu_capability(),
         )
+
+
+def _publish(models: Mapping[str, Any], cards: Mapping[str, Mapping]) -> None:
+    """Write models and cards into data/models, by name."""
+    from course_utils.kit.stored_model import save_model, write_card  # imports PyTorch
+
+    for name, model in models.items():
+        save_model(name, model)
+    for name, facts in cards.items():
+        write_card(name, **facts)
 
 
 def stored(
@@ -242,7 +262,7 @@ def make(slug: str, say: Callable[[str], None] = print, *, gpu: bool = False) ->
     for function, case in to_make(slug, gpu=gpu):
         of_case = hashlib.sha256(config_key(case).encode()).hexdigest()[:8]
         place = CHECKPOINTS / slug / f"{function.name}-{function.version}-{of_case}.pt"
-        run = function.make(case, checkpoint=place)
+        run = function.make(case, checkpoint=place, publish=True)
         write(slug, run)
         place.unlink(missing_ok=True)
         say(f"{case}: {run}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from course_utils.kit import live
-from course_utils.kit.live.stored import script
+from course_utils.kit.live.bundles import script
 from course_utils.kit.live.widget import ASLEEP, KINDS, Live, program
 from course_utils.kit.mime import MADE_BY
 from course_utils.studio import v8

@@ -1,7 +1,7 @@
 """Live models: trained networks that the course brings along, small enough to answer at once in a reader's browser.
 
-`stored` keeps them in data/models and makes a script of one, a bundle. `widget` is what all live widgets have in
-common, and `widgets` has a function for each kind of them, `cu.live.translator()`. The rest is JavaScript:
+`bundles` makes a script of a stored model and its card. `widget` is what all live widgets have in common, and
+`widgets` has a function for each kind of them, `cu.live.translator()`. The rest is JavaScript:
 
     engine.js, models.js   networks without a library, with PyTorch's names for the weights
     learning.js            a GPT that is trained in the page
@@ -13,35 +13,16 @@ common, and `widgets` has a function for each kind of them, `cu.live.translator(
     boot.js                loads a widget of the book when a reader comes near
 """
 
-from course_utils.kit.live.stored import (
-    MODELS,
-    bitmap,
-    bundle,
-    bundled,
-    checkpoints_of,
-    load_model,
-    models_in_a_copy,
-    network_of,
-    packed,
-    read_card,
-    save_model,
-    write_card,
-)
+from course_utils.kit.live.bundles import bundle, bundled
 from course_utils.kit.live.widget import KINDS
 from course_utils.kit.live.widgets import *  # noqa: F403  # a function for each kind of widget
+from course_utils.kit.stored_model import MODELS, load_model, read_card
 
 __all__ = [
     "MODELS",
-    "bitmap",
     "bundle",
     "bundled",
-    "checkpoints_of",
     "load_model",
-    "models_in_a_copy",
-    "network_of",
-    "packed",
     "read_card",
-    "save_model",
-    "write_card",
     *KINDS,
 ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from course_utils.kit.assets import asset
-from course_utils.kit.live.stored import bundle, script
+from course_utils.kit.live.bundles import bundle, script
 from course_utils.kit.mime import MADE_BY, widget_view
 
 ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'

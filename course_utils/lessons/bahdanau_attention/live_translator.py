@@ -7,15 +7,8 @@ from torch import nn
 
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy, translate
-from course_utils.kit.live import (
-    checkpoints_of,
-    network_of,
-    packed,
-    read_card,
-    save_model,
-    write_card,
-)
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel, checkpoints_of
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, larger_world
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator
@@ -38,27 +31,28 @@ def fit(
     warmup: int,
     passes: int,
     seed: int,
-) -> dict[str, float]:
-    """Train a translator on `larger_world`, and store what it was at the steps of `EARLIER` as `<name>_<steps>`.
+) -> tuple[dict[str, float], dict[str, StoredModel]]:
+    """Train a translator on `larger_world`: its result, and what it was at the steps of `EARLIER`, `<name>_<steps>`.
 
     The result: "steps" in all, the held-out loss at the end, and "loss, <steps>" of those.
     """
     world = larger_world()
     loader = world.loader(world.train, seed=seed)
     objective, result, step = translation_loss(), {}, 0
+    models = {}
 
     def watched(model, batch):
         nonlocal step
         if step in EARLIER and f"loss, {step}" not in result:
             result[f"loss, {step}"] = held_out_loss(model)
-            save_model(f"{name}_{step}", model, config)
+            models[f"{name}_{step}"] = StoredModel.of(model, config)
         step += model.training
         return objective(model, batch)
 
     schedule = warmup_decay(warmup, passes * len(loader))
     trainer = Trainer(watched, epochs=passes, lr=rate, schedule=schedule, seed=seed, quiet=True)
     trainer.fit(model, loader)
-    return result | {"steps": step, "loss": held_out_loss(model)}
+    return result | {"steps": step, "loss": held_out_loss(model)}, models
 
 
 @torch.no_grad()
@@ -73,23 +67,18 @@ def held_out_loss(model: nn.Module) -> float:
     return round(sum(s.item() for s, _ in sums) / sum(count for _, count in sums), 4)
 
 
-def save(name: str, model: nn.Module, shape: Mapping, measured: Mapping[str, float]) -> dict:
-    """Save a translator of `larger_world` as a live model, with its card; its scores on sentences it has not read."""
+def scores(model: nn.Module) -> dict[str, float]:
+    """A translator's scores on sentences of `larger_world` that it has not read."""
     world = larger_world()
     vocabularies = world.source_vocab, world.target_vocab
-    sizes = {"source_size": len(vocabularies[0]), "target_size": len(vocabularies[1])}
-    tokens = {"source": vocabularies[0].tokens, "target": vocabularies[1].tokens}
-    save_model(name, model, {**sizes, **shape}, tokens)
-    write_card(name, **model_card(type(model), name))
     translations = translate(model, [" ".join(pair.source) for pair in world.test], *vocabularies)
     right = [" ".join(pair.target) for pair in world.test]
     four = translate(model, FOUR, *vocabularies)
-    result = {
+    return {
         "bleu": bleu(translations, right),
         "exact": sum(a == b for a, b in zip(translations, right, strict=True)) / len(right),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
-    } | measured
-    return {"result": result}
+    }
 
 
 # What a page tells of a translator ----------------------------------------------------------------
@@ -98,9 +87,12 @@ LONG = 5
 """An example has so many tokens at least."""
 
 
-def model_card(kind: type[nn.Module], name: str) -> dict:
-    """`examples`: sentence, translation, what is right. `score`: how many of how many are right. `answers`."""
-    world, model = larger_world(), network_of(kind, packed(name))
+def model_card(model: nn.Module) -> dict:
+    """`examples`: sentence, translation, what is right. `score`: how many of how many are right. `answers`.
+
+    `model` has the weights that a page computes with.
+    """
+    world = larger_world()
     lines = [" ".join(pair.source) for pair in world.test]
     right = [" ".join(pair.target) for pair in world.test]
     translations = translate(model, lines, world.source_vocab, world.target_vocab)
@@ -113,19 +105,19 @@ def model_card(kind: type[nn.Module], name: str) -> dict:
     bad = [each for each in every if each["said"] != each["right"]]
     examples = [*good[:2], *bad[:1]]
     score = [sum(a == b for a, b in zip(translations, right, strict=True)), len(translations)]
-    answers = answers_of(kind, name, [each["sentence"] for each in examples])
+    answers = answers_of(model, [each["sentence"] for each in examples])
     return {"examples": examples, "score": score, "answers": answers}
 
 
 @torch.no_grad()
 def answers_of(
-    kind: type[nn.Module], name: str, lines: Iterable[str], words: Vocabulary | None = None
+    model: nn.Module, lines: Iterable[str], words: Vocabulary | None = None
 ) -> list[dict]:
     """Ids of each sentence and of its translation, and the ten largest logits after it.
 
     `words`: those that it reads; of `larger_world`, unless others are given.
     """
-    model, answers = network_of(kind, packed(name)), []
+    answers = []
     for line in lines:
         read = words or larger_world().source_vocab
         ids = torch.tensor([[*read.encode(tokenize(line)), EOS]])
@@ -138,15 +130,15 @@ def answers_of(
     return answers
 
 
-def describe_checkpoints(
-    kind: type[nn.Module], name: str, earlier: Iterable[int], result: Mapping[str, float]
-) -> None:
-    """What the model said to its examples after earlier steps of its training, and the losses there."""
-    lines = [each["sentence"] for each in read_card(name)["examples"]]
-    steps = list(earlier)
-    for step in steps:
-        write_card(f"{name}_{step}", answers=answers_of(kind, f"{name}_{step}", lines))
-    write_card(name, checkpoints=checkpoints_of(name, steps, result))
+def cards_of_checkpoints(
+    kind: type[nn.Module], models: Mapping[str, StoredModel], examples: Iterable[Mapping]
+) -> dict[str, dict]:
+    """What each checkpoint says to the examples of a model's card."""
+    lines = [each["sentence"] for each in examples]
+    return {
+        name: {"answers": answers_of(model.for_page().network(kind), lines)}
+        for name, model in models.items()
+    }
 
 
 # The chapter's translator that looks back, trained on what the stored Transformer has read --------
@@ -157,16 +149,22 @@ RECIPE = {"rate": 0.009, "warmup": 50, "passes": 9}  # the chapter's
 
 @stored(cases=[{"seed": 0}])
 def live_translator(*, seed: int) -> dict:
-    """The translator beside the Transformer in the live alignments; it is saved as the live model."""
+    """The translator beside the Transformer in the live alignments, as a live model."""
     world = larger_world()
     seed_everything(seed)
     sizes = {"source_size": len(world.source_vocab), "target_size": len(world.target_vocab)}
     model = AttentionTranslator(**sizes, dropout=0.0, **SHAPE)
-    result = fit(model, "bahdanau_fr", sizes | SHAPE, **RECIPE, seed=seed)
-    scores = save("bahdanau_fr", model, SHAPE, result)
-    describe_checkpoints(AttentionTranslator, "bahdanau_fr", EARLIER, result)
-    write_card("bahdanau_fr", gold=gold())
-    return scores
+    result, earlier = fit(model, "bahdanau_fr", sizes | SHAPE, **RECIPE, seed=seed)
+    tokens = {"source": world.source_vocab.tokens, "target": world.target_vocab.tokens}
+    stored_model = StoredModel.of(model, sizes | SHAPE, tokens)
+    card = model_card(stored_model.for_page().network(AttentionTranslator))
+    cards = cards_of_checkpoints(AttentionTranslator, earlier, card["examples"])
+    card |= {"checkpoints": checkpoints_of("bahdanau_fr", EARLIER, result), "gold": gold()}
+    return {
+        "result": scores(model) | result,
+        "models": {"bahdanau_fr": stored_model} | earlier,
+        "cards": {"bahdanau_fr": card} | cards,
+    }
 
 
 def gold() -> list[list[str]]:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from course_utils.data.prose import IGNORE, Subwords
 from course_utils.data.text import BOS, EOS, MASK, PAD
-from course_utils.kit.live import load_model, network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel, load_model
 from course_utils.lessons.bert_and_transfer import tasks
 from course_utils.lessons.bert_and_transfer.tasks import (
     Labeled,
@@ -123,14 +123,19 @@ def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
     token.
     """
     model, curves = pretrained(chapter, reader, seed)
+    models, cards = {}, {}
     if seed == 0:
-        sizes = {"vocab_size": tasks.VOCAB} | tasks.SIZES
-        save, card = ("bert", model_card) if reader == "BERT" else ("gpt_left", left_card)
-        save_model(save, model, sizes)
-        write_card(save, **card(save))
+        name, card = ("bert", model_card) if reader == "BERT" else ("gpt_left", left_card)
+        models[name] = StoredModel.of(model, {"vocab_size": tasks.VOCAB} | tasks.SIZES)
+        cards[name] = card(models[name].for_page())
     by_strangest = sorted_out(chapter, partial(strangest, model), order_task()[1], seed)
     shares = {name: right for name, right in by_strangest.items() if name != "pairs"}
-    return {"result": {"hidden": curves["hidden"][-1][1]} | shares, "curves": curves}
+    return {
+        "result": {"hidden": curves["hidden"][-1][1]} | shares,
+        "curves": curves,
+        "models": models,
+        "cards": cards,
+    }
 
 
 # Asked as they were trained -----------------------------------------------------------------------
@@ -273,11 +278,10 @@ EXAMPLES = {
 
 
 @torch.no_grad()
-def model_card(name: str) -> dict:
+def model_card(stored_model: StoredModel) -> dict:
     """`examples`: sentence, first guess, what was hidden. `score`: how many of how many are right. `answers`."""
-    subwords, weights = texts().subwords, packed(name)
-    config = weights["config"] | {"rotary": True}  # the chapter's class has no other positions
-    model = network_of(BERT, weights | {"config": config})
+    subwords = texts().subwords
+    model = stored_model.network(BERT, rotary=True)  # the chapter's class has no other positions
     vocabularies = {
         "tokens": list(subwords.tokens),
         "merges": [" ".join(merge) for merge in subwords.merges],
@@ -294,7 +298,7 @@ def model_card(name: str) -> dict:
         for (sentence, hidden_one), answer in zip(EXAMPLES.items(), answers, strict=True)
     ]
     return {
-        "config": config,
+        "config": stored_model.config | {"rotary": True},
         "vocabularies": vocabularies,
         "examples": examples,
         "score": [int(right.sum()), len(right)],
@@ -302,11 +306,10 @@ def model_card(name: str) -> dict:
     }
 
 
-def left_card(name: str) -> dict:
+def left_card(stored_model: StoredModel) -> dict:
     """`config` and `answers` of the reader of the left; its vocabulary and examples stand on the other's card."""
-    weights = packed(name)
-    config = weights["config"] | {"rotary": True}
-    model = network_of(GPT, weights | {"config": config})
+    config = stored_model.config | {"rotary": True}
+    model = stored_model.network(GPT, rotary=True)
     read = [_ids(texts().subwords, sentence) for sentence in EXAMPLES]
     return {"config": config, "answers": [_answer(model, ids[: ids.index(MASK)]) for ids in read]}
 

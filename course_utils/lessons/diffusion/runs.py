@@ -5,8 +5,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from course_utils.kit.live import save_model, write_card
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel
 from course_utils.lessons.diffusion import copies, forbidden_words, live_words, sampling, words
 from course_utils.lessons.diffusion.sampling import (
     BATCH,
@@ -40,11 +40,11 @@ def garments(*, steps: int, seed: int) -> dict:
     torch.manual_seed(seed)
     network = UNet(**config)
     train(network, partial(garment_loss, network), steps=steps, seed=seed)
-    save_model("clothes_unet", network, config)
     images, labels = clothes("test", 14)
     errors, _ = diffusion().errors(network, images, labels)
     without_class, _ = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))
-    return {"result": {"loss": errors.mean().item(), "untold": without_class.mean().item()}}
+    result = {"loss": errors.mean().item(), "untold": without_class.mean().item()}
+    return {"result": result, "models": {"clothes_unet": StoredModel.of(network, config)}}
 
 
 # Two garments for two words -----------------------------------------------------------------------
@@ -67,12 +67,12 @@ def garments_for_words(*, lr: float, steps: int, seed: int) -> dict:
     torch.manual_seed(seed)
     network = words.WordUNet()
     curves = words.fit(network, steps=steps, lr=lr, seed=seed)
-    save_model("words_unet", network, {})
-    network = words.painter()  # in half precision
-    write_card("words", **live_words.page_of(network, seed=SHOWN_NOISE))
+    model = StoredModel.of(network, {})
+    network = model.network(words.WordUNet)  # in half precision
+    cards = {"words": live_words.page_of(network, seed=SHOWN_NOISE)}
     named = [words.share_judged_right(network, count=100, seed=noise) for noise in SEEDS]
     result = {"loss": words.held_out_word_loss(network), "named": sum(named) / len(named)}
-    return {"result": result, "curves": curves}
+    return {"result": result, "curves": curves, "models": {"words_unet": model}, "cards": cards}
 
 
 @stored(
@@ -124,8 +124,9 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
     """A garment that stands clean on the left is to be found in noise on the right: losses, and drawn garments."""
     network = copies.new_network(kind, seed)
     train(network, partial(copies.copy_loss, kind, network), steps=steps, seed=seed)
+    models = {}
     if kind == "both" and seed == 0 and steps == 400:
-        save_model("copier_unet", network, {"attention": [False, True]})
+        models["copier_unet"] = StoredModel.of(network, {"attention": [False, True]})
     clean, _ = clothes("test", copies.SIDE)
     shown = clean[:40]
     drawn = copies.draw_copies(kind, network, shown)
@@ -141,7 +142,7 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
         examples = [
             {"drawn": [[round(p, 2) for p in row] for row in drawn[:4].flatten(1).tolist()]}
         ]
-    return {"result": result, "examples": examples}
+    return {"result": result, "examples": examples, "models": models}
 
 
 @stored(

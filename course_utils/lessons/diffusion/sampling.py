@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from course_utils.attention import merge_heads, split_heads
 from course_utils.data.images import load_fashion_mnist
 from course_utils.figures import COLORS, Picture, subplots
-from course_utils.kit.live import load_model
+from course_utils.kit.stored_model import load_model
 from course_utils.kit.training_loop import take_steps
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import Diffusion, cosine_schedule

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.data.prose import Subwords
-from course_utils.kit.live import load_model
+from course_utils.kit.stored_model import load_model
 from course_utils.lessons.gpt.ngrams import kneser_ney_probs
 
 LARGEST = 5_000_000

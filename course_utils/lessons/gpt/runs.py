@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from course_utils.attention import MultiHeadAttention
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
-from course_utils.kit.live import checkpoints_of, network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel, checkpoints_of
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses
@@ -168,7 +168,7 @@ def writer(*, steps: int, seed: int) -> dict:
     sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
     torch.manual_seed(seed)
     model = GPT(VOCAB, **sizes, dropout=0.0)
-    losses = {}
+    losses, models = {}, {}
 
     def held_out() -> float:
         return round(evaluate(model, unread, LENGTH, read=LENGTH // 2), 4)
@@ -176,7 +176,7 @@ def writer(*, steps: int, seed: int) -> dict:
     def keep(step: int, loss: float) -> None:
         if step in EARLIER:
             losses[f"loss, {step}"] = held_out()
-            save_model(f"gpt_{step}", model, {"vocab_size": VOCAB} | sizes)
+            models[f"gpt_{step}"] = StoredModel.of(model, {"vocab_size": VOCAB} | sizes)
 
     batches = partial(windows, stream, LENGTH, BATCH)
     train(model, batches, steps=steps, lr=RATE, seed=seed, watch=keep)
@@ -185,19 +185,21 @@ def writer(*, steps: int, seed: int) -> dict:
         "merges": [" ".join(merge) for merge in subwords.merges],
         "words": sorted(set(" ".join(texts).split())),
     }
-    save_model("gpt", model, {"vocab_size": VOCAB} | sizes, vocabularies)
+    models["gpt"] = StoredModel.of(model, {"vocab_size": VOCAB} | sizes, vocabularies)
     result = {"loss": held_out()} | losses
-    for name in ("gpt", *(f"gpt_{step}" for step in EARLIER)):
-        write_card(name, answers=answers_of(name, subwords))
+    cards: dict[str, dict] = {
+        name: {"answers": answers_of(each.for_page().network(GPT), subwords)}
+        for name, each in models.items()
+    }
     checkpoints = checkpoints_of("gpt", EARLIER, result | {"steps": steps})
-    write_card("gpt", loss=result["loss"], read=len(texts), checkpoints=checkpoints)
-    return {"result": result}
+    cards["gpt"] |= {"loss": result["loss"], "read": len(texts), "checkpoints": checkpoints}
+    return {"result": result, "models": models, "cards": cards}
 
 
 @torch.no_grad()
-def answers_of(name: str, subwords: Subwords) -> list[dict]:
+def answers_of(model: GPT, subwords: Subwords) -> list[dict]:
     """Ids of some beginnings, and the ten largest logits of what follows, for a page to compare with."""
-    model, answers = network_of(GPT, packed(name)), []
+    answers = []
     for prompt in ("", "she wants to", "the old woman is"):
         ids = [EOS, *subwords.encode(prompt)]
         best = model(torch.tensor([ids]))[0, -1].topk(10)
@@ -221,14 +223,15 @@ def copying(*, layers: int, steps: int, seed: int) -> dict:
 
     batches = partial(repeats.tokens_and_targets, 64)
     train(model, batches, steps=steps, lr=RATE, seed=seed, watch=watch)
+    models = {}
     if layers == 2 and seed == 0:
         config = {"vocab_size": len(repeats.LETTERS), "num_layers": layers} | COPIER
-        save_model("gpt_copier", model, config)
+        models["gpt_copier"] = StoredModel.of(model, config)
     first, again = repeats.losses(model)
     result = {"first": first, "again": again}
     for layer, row in enumerate(repeats.losses_without(model)):
         result |= {f"without {layer}.{head}": loss for head, loss in enumerate(row)}
-    return {"result": result, "curves": {"again": curve}}
+    return {"result": result, "curves": {"again": curve}, "models": models}
 
 
 @stored(cases=[{"lr": 0.003, "seed": seed} for seed in SEEDS])

@@ -23,8 +23,8 @@ from course_utils.data.loading import Loader
 from course_utils.data.prose import TextBatch, TextLoader, cut_windows, next_token, story_text
 from course_utils.data.registry import DataUnavailable, fetch
 from course_utils.decoding import next_token_probs
-from course_utils.kit.live import load_model, save_model
 from course_utils.kit.runs import StoredRun, stored, stored_run
+from course_utils.kit.stored_model import StoredModel, load_model
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs
 from course_utils.lessons.gpt.own import READER, Pieces, pieces_of_reader
 from course_utils.lessons.gpt.training import evaluate, train, windows
@@ -249,9 +249,10 @@ def reader(*, steps: int, seed: int) -> dict:
     stream, model = pieces.encode(plays), _of_pieces(len(pieces), seed)
     train(model, partial(windows, stream, LENGTH, 32), steps=steps, lr=1e-2, seed=seed)
     vocabularies = {"tokens": pieces.tokens, "merges": pieces.merges}
-    save_model(READER, model, {"vocab_size": len(pieces)} | OWN_SIZE, vocabularies)
+    config = {"vocab_size": len(pieces)} | OWN_SIZE
     read = evaluate(model, stream[:20_000], LENGTH, read=LENGTH // 2)
-    return {"result": {"read_loss": read, "letters per piece": len(plays) / len(stream)}}
+    result = {"read_loss": read, "letters per piece": len(plays) / len(stream)}
+    return {"result": result, "models": {READER: StoredModel.of(model, config, vocabularies)}}
 
 
 @stored(

@@ -11,7 +11,7 @@ from course_utils.data.text import BOS, EOS, pad
 from course_utils.data.translation import Pair
 from course_utils.decoding import greedy
 from course_utils.interventions import record_activations
-from course_utils.kit.live import load_model
+from course_utils.kit.stored_model import load_model
 from course_utils.masks import causal_mask
 from course_utils.models.transformer import Transformer
 from course_utils.recording import record_attention

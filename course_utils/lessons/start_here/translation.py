@@ -10,7 +10,7 @@ from torch import Tensor
 from course_utils.data.text import BOS, EOS, Vocabulary, tokenize
 from course_utils.decoding import greedy
 from course_utils.interventions import intervene
-from course_utils.kit.live import bundle, network_of
+from course_utils.kit.stored_model import load_model
 from course_utils.models.transformer import Transformer
 from course_utils.recording import record_attention
 
@@ -37,9 +37,9 @@ class Trace:
 
 @cache
 def _translator() -> tuple[Transformer, Vocabulary, Vocabulary]:
-    packed = bundle("translator_fr")
-    english, french = map(Vocabulary.from_tokens, packed["vocabularies"].values())
-    return network_of(Transformer, packed), english, french
+    stored = load_model("translator_fr")
+    english, french = map(Vocabulary.from_tokens, stored.vocabularies.values())
+    return stored.for_page().network(Transformer), english, french
 
 
 def heard(sentence: str) -> list[str]:

@@ -15,8 +15,8 @@ from course_utils.data.text import BOS, EOS, PAD
 from course_utils.data.translation import load_grammar, split_by_source
 from course_utils.decoding import greedy
 from course_utils.interventions import Interventions, intervene, record_activations
-from course_utils.kit.live import load_model
 from course_utils.kit.live.widgets import PARTS
+from course_utils.kit.stored_model import load_model
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 

@@ -9,12 +9,12 @@ from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
 from course_utils.data.translation import Batch, Pair
 from course_utils.decoding import translate
 from course_utils.interventions import intervene
-from course_utils.kit.live import load_model
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import checkpoints_of, load_model, read_card
 from course_utils.lessons.bahdanau_attention.alignment import alignment_error_rate, links_of
 from course_utils.lessons.bahdanau_attention.live_translator import (
     EARLIER,
-    describe_checkpoints,
+    cards_of_checkpoints,
     fit,
     held_out_loss,
 )
@@ -299,9 +299,10 @@ def translator_checkpoints(*, seed: int) -> dict:
     sizes = {"source_size": len(world.source_vocab), "target_size": len(world.target_vocab)}
     model = Transformer(**sizes, dropout=0.0, **SHAPE)
     recipe = {"rate": RATE, "warmup": WARMUP, "passes": PASSES, "seed": seed}
-    result = fit(model, "translator_fr", sizes | SHAPE, **recipe)
+    result, earlier = fit(model, "translator_fr", sizes | SHAPE, **recipe)
     result["loss, again"] = result["loss"]
     model.load_state_dict(load_model("translator_fr").state)
     result["loss"] = held_out_loss(model)
-    describe_checkpoints(Transformer, "translator_fr", EARLIER, result)
-    return {"result": result}
+    cards = cards_of_checkpoints(Transformer, earlier, read_card("translator_fr")["examples"])
+    cards["translator_fr"] = {"checkpoints": checkpoints_of("translator_fr", EARLIER, result)}
+    return {"result": result, "models": earlier, "cards": cards}

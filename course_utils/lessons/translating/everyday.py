@@ -25,8 +25,8 @@ from course_utils.data.translation import (
 )
 from course_utils.decoding import translate
 from course_utils.files import data_path
-from course_utils.kit.live import network_of, packed, save_model, write_card
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel
 from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
 from course_utils.lessons.sequence_to_sequence.real_translation import curves_of
 from course_utils.lessons.sequence_to_sequence.small_world import batch_of
@@ -230,11 +230,12 @@ def scores(lines: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str
     return {"bleu": bleu(lines, every), "exact": exact}
 
 
-def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
-    """Store the model with its weights rounded, and the texts that pages show about it.
+def published(
+    model: nn.Module, data: Split, pieces: Pieces
+) -> tuple[StoredModel, dict[str, Any], dict[str, float]]:
+    """The model with its weights rounded, its card, and its scores.
 
-    Returns:
-        BLEU and exact share on the test part, of the rounded model and of looking up the nearest sentence.
+    The scores are BLEU and exact share on the test part, of the rounded model and of looking up the nearest sentence.
     """
     sizes = {"source_size": len(pieces), "target_size": len(pieces)}
     vocabularies = {
@@ -242,27 +243,23 @@ def save(model: nn.Module, data: Split, pieces: Pieces) -> dict[str, float]:
         "merges": [" ".join(merge) for merge in pieces.merges],
         "words": sorted({word for pair in data.train for word in pair.source}),
     }
-    save_model(NAME, model, {**sizes, **SHAPE}, vocabularies, bits=BITS)
-    rounded = network_of(Transformer, packed(NAME))
+    stored_model = StoredModel.of(model, {**sizes, **SHAPE}, vocabularies, bits=BITS)
+    rounded = stored_model.for_page().network(Transformer)
     asked = [" ".join(pair.source) for pair in data.test]
     lines = translate(rounded, asked, pieces, pieces, max_len=4 * MAX_TOKENS)
     memory = looked_up(data.train, data.test)
     result = {f"test_{name}": value for name, value in scores(lines, data.test, data).items()}
     result |= {f"looked_up_{k}": value for k, value in scores(memory, data.test, data).items()}
     examples = examples_of(lines, data)
-    write_card(
-        NAME,
-        pieces=True,
-        examples=examples,
-        score=[round(result["test_exact"] * len(lines)), len(lines)],
-        answers=answers_of(
-            Transformer, NAME, [example["sentence"] for example in examples], pieces
-        ),
-        read=len(data.train),
-        visitors=asked_by_visitors(rounded, data, pieces),
-        **{name: round(value, 4) for name, value in result.items()},
-    )
-    return result
+    card = {
+        "pieces": True,
+        "examples": examples,
+        "score": [round(result["test_exact"] * len(lines)), len(lines)],
+        "answers": answers_of(rounded, [example["sentence"] for example in examples], pieces),
+        "read": len(data.train),
+        "visitors": asked_by_visitors(rounded, data, pieces),
+    }
+    return stored_model, card | {name: round(value, 4) for name, value in result.items()}, result
 
 
 def asked_by_visitors(model: nn.Module, data: Split, pieces: Pieces) -> list[dict]:
@@ -300,6 +297,7 @@ def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
     model = new_model(pieces, seed)
     rows = fit(model, data, pieces, seed, checkpoint).rows
     best = min(rows, key=lambda row: row["val_loss"])
+    stored_model, card, scored = published(model, data, pieces)
     result = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "pieces": len(pieces),
@@ -307,6 +305,11 @@ def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
         "training_seconds": sum(row["seconds"] for row in rows),
         "step": best["step"],
         "val_loss": best["val_loss"],
-    } | save(model, data, pieces)
+    } | scored
     curves = curves_of(rows, "train_loss", "val_loss", over="step")
-    return {"result": result, "curves": curves}
+    return {
+        "result": result,
+        "curves": curves,
+        "models": {NAME: stored_model},
+        "cards": {NAME: card},
+    }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.kit.live import load_model
+from course_utils.kit.stored_model import load_model
 from course_utils.models.vision import cut_patches
 from course_utils.recording import record_attention
 from course_utils.runtime import evaluating

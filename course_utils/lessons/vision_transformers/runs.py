@@ -7,9 +7,10 @@ import torch
 from torch.nn import functional as F
 
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
-from course_utils.kit.live import bitmap, network_of, packed, save_model, write_card
+from course_utils.kit.live.bitmaps import bitmap
 from course_utils.kit.live.widgets import GARMENTS
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import StoredModel, load_model
 from course_utils.lessons.vision_transformers import forbidding, memory
 from course_utils.lessons.vision_transformers.training import (
     BATCH,
@@ -72,6 +73,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
 
     train(model, images, epochs=epochs, seed=seed, after_epoch=watch)
     result, examples = {"test": share_right(model, test)}, []
+    models, cards = {}, {}
     if kind == "class token":
         cosines, apart = alike(model), distances(*model.grid)
         for steps in (1, 2, 3):
@@ -81,10 +83,17 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
         examples.append(
             {"alike": [[round(cosine, 2) for cosine in row] for row in cosines.tolist()]}
         )
-        save_model("vit" if seed == 0 else f"vit_{seed}", model, SIZE)
+        name = "vit" if seed == 0 else f"vit_{seed}"
+        models[name] = StoredModel.of(model, SIZE)
         if seed == 0:
-            write_card("vit", **model_card("vit"))
-    return {"result": result, "curves": curves, "examples": examples}
+            cards[name] = model_card(models[name].for_page().network(ViT))
+    return {
+        "result": result,
+        "curves": curves,
+        "examples": examples,
+        "models": models,
+        "cards": cards,
+    }
 
 
 @stored(cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)])
@@ -94,9 +103,12 @@ def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     model = variant("class token", seed, patch_size=patch_size)
     train(model, images, epochs=epochs, seed=seed)
     name = f"vit_patch{patch_size}"
-    save_model(name, model, SIZE | {"patch_size": patch_size})
-    write_card(name, **model_card(name))
-    return {"result": {"test": share_right(model, test)}}
+    stored_model = StoredModel.of(model, SIZE | {"patch_size": patch_size})
+    return {
+        "result": {"test": share_right(model, test)},
+        "models": {name: stored_model},
+        "cards": {name: model_card(stored_model.for_page().network(ViT))},
+    }
 
 
 @stored(
@@ -212,10 +224,12 @@ def remembered(chapter, *, kind: str, rate: float, seed: int) -> dict:
         if kind == "attention":
             blind = model(boards, memory.without_twins(twins)).argmax(-1)
             right["forbidden"] = (blind == twins).float().mean().item()
+    outcome: dict[str, dict] = {"result": right}
     if (kind, rate, seed) == ("attention", 3e-3, 0):
-        save_model("memory", model, MEMORY)
-        write_card("memory", **memory_card())
-    return {"result": right}
+        stored_model = StoredModel.of(model, MEMORY)
+        outcome["models"] = {"memory": stored_model}
+        outcome["cards"] = {"memory": memory_card(stored_model.for_page().network(ViT))}
+    return outcome
 
 
 class RowsAndColumns(torch.nn.Module):
@@ -248,7 +262,7 @@ def fewest(*, row: int) -> dict:
 
     The example has them, as the surest of all choices of so many.
     """
-    network = network_of(ViT, packed("vit"))
+    network = load_model("vit").for_page().network(ViT)
     image = scaled(load_fashion_mnist("test").images[row : row + 1])
     number, ways, patches = forbidding.fewest(network, image, FASHION.index(GARMENTS[row]))
     result = {"fewest": number, "ways": ways, "choices": math.comb(16, number)}
@@ -279,9 +293,12 @@ RIGHT, WRONG = ("Ankle boot", "Trouser"), "Shirt"
 
 
 @torch.no_grad()
-def model_card(name: str) -> dict:
-    """`examples`: pixels, what they show, what the model says. `score`: how many of how many are right. `answers`."""
-    model, test = network_of(ViT, packed(name)), load_fashion_mnist("test")
+def model_card(model: ViT) -> dict:
+    """`examples`: pixels, what they show, what the model says. `score`: how many of how many are right. `answers`.
+
+    `model` has the weights that a page computes with.
+    """
+    test = load_fashion_mnist("test")
     logits = torch.cat([model(scaled(batch)) for batch in test.images.split(500)])
     predicted = logits.argmax(dim=1)
     good = predicted == test.labels
@@ -302,12 +319,12 @@ def model_card(name: str) -> dict:
 
 
 @torch.no_grad()
-def memory_card() -> dict:
+def memory_card(model: ViT) -> dict:
     """`boards` of test pictures, with the place of each card's twin; `first`: the card that is pressed first.
 
     `answers`: the scores of this card on each board.
     """
-    first, model = 8, network_of(ViT, packed("memory"))
+    first = 8
     boards, twins = memory.deal(parts()[2], 3, seed=4)
     pixels = ((boards + 1) * 127.5).round().to(torch.uint8)
     deals = [

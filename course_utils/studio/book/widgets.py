@@ -15,7 +15,7 @@ import course_utils as cu
 from course_utils.files import PACKAGE, ROOT, atomic_write
 from course_utils.kit import live
 from course_utils.kit.assets import asset
-from course_utils.kit.live.stored import script
+from course_utils.kit.live.bundles import script
 from course_utils.kit.live.widget import ASLEEP, KINDS, Live, program
 from course_utils.kit.mime import MADE_BY
 from course_utils.studio.first_states import first_states

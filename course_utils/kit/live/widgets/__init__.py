@@ -12,7 +12,8 @@ from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import Subwords, story_text
 from course_utils.data.regression import noisy_sine
 from course_utils.data.text import tokenize
-from course_utils.kit.live.stored import bitmap, bundle
+from course_utils.kit.live.bitmaps import bitmap
+from course_utils.kit.live.bundles import bundle
 from course_utils.kit.live.widget import KINDS, Live, kind
 from course_utils.kit.runs import stored_runs
 
