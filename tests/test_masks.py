@@ -3,7 +3,7 @@
 import torch
 
 import course_utils as cu
-from course_utils.lessons.scoring_functions.trainings import WORDS
+from course_utils.lessons.scoring_functions.word_lists import WORDS
 
 
 def test_the_lowest_number_and_a_product_make_a_masked_softmax():

@@ -7,7 +7,7 @@ from mistakes.table import wrong
 
 from course_utils.attention import AdditiveAttention, scaled_dot_product_attention
 from course_utils.lessons.scoring_functions import scores
-from course_utils.lessons.scoring_functions.trainings import WORDS
+from course_utils.lessons.scoring_functions.word_lists import WORDS
 
 GUESTS = {
     "pancake": [5, 0, -5],

@@ -19,7 +19,7 @@ from course_utils.kit.expect import (
 )
 from course_utils.kit.tracing import count_calls
 from course_utils.lessons.scoring_functions.scores import additive_scores, numbers_kept
-from course_utils.lessons.scoring_functions.trainings import WORDS
+from course_utils.lessons.scoring_functions.word_lists import WORDS
 from course_utils.pooling import kernel_weights
 
 # A guest for each dish --------------------------------------------------------------------------

@@ -10,15 +10,13 @@ from torch import Tensor
 from course_utils.figures import COLORS, heatmap, subplots
 from course_utils.kit.controls import Slider, Toggle
 from course_utils.kit.explorer import Explorer
+from course_utils.lessons.scoring_functions.pictures import LINES
 from course_utils.lessons.scoring_functions.trainings import (
-    EVERY,
-    GUESS,
-    LOOK,
-    NAMES,
-    SHORT,
-    WORDS,
+    STEPS,
+    STEPS_BETWEEN_POINTS,
     best_curve,
 )
+from course_utils.lessons.scoring_functions.word_lists import GUESS, NAMES, WORDS
 
 __all__ = ["dot_products", "longer_lists"]
 
@@ -26,7 +24,7 @@ __all__ = ["dot_products", "longer_lists"]
 
 LISTS = (4, 8, 16, 32, 64)
 DIVISORS = ("√d", "nothing")
-ROWS = 16
+COLUMN = 16
 """Words in a column of the list."""
 
 
@@ -50,17 +48,17 @@ class Lists:
         self.picture, (left, right) = subplots(
             1, 2, alt="Lists", width=8.4, height=3.4, width_ratios=[1.25, 1]
         )
-        left.set(xlim=(0, len(WORDS) // ROWS), ylim=(ROWS, -0.6), xticks=[], yticks=[])
+        left.set(xlim=(0, len(WORDS) // COLUMN), ylim=(COLUMN, -0.6), xticks=[], yticks=[])
         left.spines[:].set_visible(False)
         self.title = left.set_title("4 words, of which it is asked for cat")
         self.texts = [
-            left.text(index // ROWS, index % ROWS, "", va="center", fontsize=8)
+            left.text(index // COLUMN, index % COLUMN, "", va="center", fontsize=8)
             for index in range(len(WORDS))
         ]
-        steps = range(0, SHORT + 1, EVERY)
+        steps = range(0, STEPS + 1, STEPS_BETWEEN_POINTS)
         self.lines = {}
         for divisor in DIVISORS:
-            color, line = LOOK[divisor]
+            color, line = LINES[divisor]
             look = {"color": COLORS[color], "markersize": 4, "label": NAMES[divisor]}
             (self.lines[divisor],) = right.plot(steps, [0] * len(steps), line, **look)
         right.axhline(GUESS, color="0.6", linestyle=":", label="a guess")
@@ -81,7 +79,7 @@ class Lists:
             ends.append(f"{NAMES[divisor]} {curve[-1]:.2f}")
         return (
             f"A list of {words} words with a digit each, beginning with {', '.join(pairs[:4])}. Share of right digits "
-            f"after {SHORT} steps of training: {', '.join(ends)}; a guess has {GUESS}."
+            f"after {STEPS} steps of training: {', '.join(ends)}; a guess has {GUESS}."
         )
 
 
@@ -169,6 +167,9 @@ class DotProducts:
             value = weights[row, column].item()
             text.set_text(f"{value:.2f}")
             text.set_color("white" if value > 0.7 else "black")
+
+
+# Numbers in the cells of a map, also for *Masks* ------------------------------------------------
 
 
 def cell_texts(ax: Axes, rows: int, columns: int) -> dict[tuple[int, int], Text]:
