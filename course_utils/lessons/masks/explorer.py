@@ -1,6 +1,6 @@
-"""Which pairs a mask permits, and what three ways of applying it do to the weights.
+"""The explorer of *Masks*: which pairs a mask permits, and what three ways of applying it do to the weights.
 
-One map of scores of five words, the same for each picture.
+The scores of five words are the same in each picture.
 """
 
 import numpy as np
@@ -29,14 +29,14 @@ def masked_scores() -> Explorer:
         "valid_len": Slider(tuple(range(SIZE + 1)), 3, label="Words"),
         "how": Choice((ZERO, AFTER, BEFORE), ZERO, label="Forbidden pairs get"),
     }
-    return Explorer("masked_scores", Masked, controls)
+    return Explorer("masked_scores", ScoresAndWeights, controls)
 
 
-class Masked:
-    """The scores that the softmax sees, the weights, and where the weight of each row went."""
+class ScoresAndWeights:
+    """Maps of the scores that the softmax sees and of the weights, and the sum of each row of weights."""
 
     def __init__(self):
-        """Draws the scores."""
+        """The scores are drawn once; `draw` masks them."""
         self.score = 1.4 * np.random.default_rng(4).standard_normal((SIZE, SIZE))
         self.picture, ((top, legend), (bottom, right)) = subplots(
             2, 2, alt="Scores, weights and sums", width=4.1, height=4.9, width_ratios=[3, 1.6],
@@ -57,26 +57,17 @@ class Masked:
         legend.spines[:].set_visible(False)
         legend.set(xticks=[], yticks=[])
         legend.legend(
-            handles=[self.right, self.wrong], loc="upper left", fontsize=8, title="in a frame:\nforbidden pair",
+            handles=[self.permitted, self.forbidden], loc="upper left", fontsize=8, title="in a frame:\nforbidden pair",
             title_fontsize=8, alignment="left", frameon=False,
         )  # fmt: skip
-        self.frames = {
-            ax: {
-                pair: ax.add_patch(
-                    Rectangle(
-                        (pair[1] - 0.44, pair[0] - 0.44), 0.88, 0.88, fill=False,
-                        edgecolor=COLORS["query"], linewidth=1,
-                    )
-                )
-                for pair in np.ndindex(SIZE, SIZE)
-            }
-            for ax in self.maps
-        }  # fmt: skip
+        self.frames = {ax: _cell_frames(ax) for ax in self.maps}
 
     def _set_sums(self, ax: Axes) -> None:
         rows = range(SIZE)
-        self.right = ax.barh(rows, [0.0] * SIZE, color=COLORS["key"], height=0.7, label="permitted")
-        self.wrong = ax.barh(
+        self.permitted = ax.barh(
+            rows, [0.0] * SIZE, color=COLORS["key"], height=0.7, label="permitted"
+        )
+        self.forbidden = ax.barh(
             rows, [0.0] * SIZE, color=COLORS["query"], height=0.7, label="forbidden"
         )
         ax.axvline(1, color="0.4", linestyle="--", linewidth=1)
@@ -101,18 +92,18 @@ class Masked:
         self.scores.set_data(np.ma.masked_invalid(seen))
         self.weights.set_data(np.ma.masked_invalid(weight))
         finite = np.nan_to_num(weight)
-        on_right, on_wrong = (finite * allowed).sum(axis=1), (finite * ~allowed).sum(axis=1)
-        for blue, red, share, rest in zip(self.right, self.wrong, on_right, on_wrong, strict=True):
-            blue.set_width(share)
-            red.set_width(rest)
-            red.set_x(share)
+        permitted, forbidden = (finite * allowed).sum(axis=1), (finite * ~allowed).sum(axis=1)
+        for row in range(SIZE):
+            self.permitted[row].set_width(permitted[row])
+            self.forbidden[row].set_width(forbidden[row])
+            self.forbidden[row].set_x(permitted[row])
         keys = [word if i < valid_len else "<pad>" for i, word in enumerate(WORDS)]
         if mask == "causal":
             keys = list(WORDS)
         for ax in self.maps:
             ax.set_xticks(places, keys)
             ax.set_yticks(places, keys)
-        return _sentence(mask, valid_len, how, allowed, on_right, on_wrong)
+        return _sentence(mask, valid_len, how, allowed, permitted, forbidden)
 
     def _write(self, seen: np.ndarray, weight: np.ndarray) -> None:
         """The number in each cell of both maps."""
@@ -125,6 +116,16 @@ class Masked:
             text.set_color("white" if weight[pair] > 0.7 else "black")
 
 
+def _cell_frames(ax: Axes) -> dict[tuple[int, ...], Rectangle]:
+    """A frame around each cell of a map, by row and column."""
+    frames = {}
+    for row, column in np.ndindex(SIZE, SIZE):
+        corner, style = (column - 0.44, row - 0.44), {"fill": False, "linewidth": 1}
+        frame = Rectangle(corner, 0.88, 0.88, edgecolor=COLORS["query"], **style)
+        frames[row, column] = ax.add_patch(frame)
+    return frames
+
+
 def _softmax(seen: np.ndarray) -> np.ndarray:
     """Softmax of each row; NaN where all of it is −∞."""
     with np.errstate(invalid="ignore"):
@@ -133,8 +134,14 @@ def _softmax(seen: np.ndarray) -> np.ndarray:
 
 
 def _sentence(
-    mask: str, valid_len: int, how: str, allowed: np.ndarray, right: np.ndarray, wrong: np.ndarray
+    mask: str,
+    valid_len: int,
+    how: str,
+    allowed: np.ndarray,
+    permitted: np.ndarray,
+    forbidden: np.ndarray,
 ) -> str:
+    """What the picture shows, in words; `permitted` and `forbidden` are the sums of each row's weights."""
     named = {
         "padding": f"Padding mask, {valid_len} words",
         "causal": "Causal mask",
@@ -147,7 +154,7 @@ def _sentence(
         end = "each row with a permitted key sums to 1, and its forbidden keys get no weight."
         nowhere += " There all weights are NaN." if empty else ""
     elif how == ZERO:
-        end = f"each row sums to 1, and forbidden keys get up to {wrong.max():.2f} of it."
+        end = f"each row sums to 1, and forbidden keys get up to {forbidden.max():.2f} of it."
     else:
-        end = f"forbidden keys get no weight, and the rows sum to {right.min():.2f} to {right.max():.2f}."
+        end = f"forbidden keys get no weight, and the rows sum to {permitted.min():.2f} to {permitted.max():.2f}."
     return start + end + nowhere

@@ -1,4 +1,4 @@
-"""A mask in three stages: scores, −∞ where the mask forbids, and a softmax that gives exact zeros.
+"""The three drawings of *Masks* in stages: scores, −∞ where the mask forbids, a softmax that gives exact zeros.
 
 *birds sing well* and one `<pad>`, with scores whose exponentials are 1 to 4, so that a pencil can check every
 weight.
@@ -13,19 +13,22 @@ from course_utils.masks import causal_mask, masked_softmax, padding_mask
 
 WORDS = ["birds", "sing", "well", "<pad>"]
 SING = 1
-"""The query that we look at."""
+"""Index of the query that we look at."""
 
-POWERS = torch.tensor([[1, 2, 3, 4], [2, 1, 4, 1], [1, 2, 1, 3], [1, 1, 1, 1]]).double()
+EXPONENTIALS = torch.tensor([[1, 2, 3, 4], [2, 1, 4, 1], [1, 2, 1, 3], [1, 1, 1, 1]]).double()
 """The exponentials of the scores."""
-SCORES = POWERS.log()
+SCORES = EXPONENTIALS.log()
 MASK = (padding_mask(torch.tensor([3]), 4) & causal_mask(4))[0, 0]
 WEIGHTS = masked_softmax(SCORES, MASK)
 TOO_LATE = SCORES.softmax(dim=-1) * MASK
-"""The mask multiplied in after the softmax."""
+"""The weights if the mask is multiplied in after the softmax."""
 
-WIDTH, HEIGHT, TOP = 46, 50, 104
+WIDTH, HEIGHT = 46, 50
+"""Of a cell of the two tables of a sheet."""
+TOP = 104
+"""Upper edge of both tables."""
 LEFT, RIGHT = 68, 290
-"""Where the two tables of a sheet begin."""
+"""Left edges of the two tables."""
 
 
 def sheets() -> list[Canvas]:
@@ -40,7 +43,9 @@ def _scores_and_mask() -> Canvas:
     )
     _frame(sheet, "scores", "mask")
     for i, j in _pairs():
-        _cell(sheet, LEFT, i, j, _log(i, j), "heat", 0.04 + 0.12 * float(POWERS[i, j]), "score")
+        _cell(
+            sheet, LEFT, i, j, _log(i, j), "heat", 0.04 + 0.12 * float(EXPONENTIALS[i, j]), "score"
+        )
         letter, color = ("T", "key") if MASK[i, j] else ("F", "line")
         _cell(sheet, RIGHT, i, j, letter, color, 0.3, "mask")
     sheet.text("T: this query may attend to this key", 240, 342, color="muted")
@@ -50,14 +55,14 @@ def _scores_and_mask() -> Canvas:
 def _minus_infinity() -> Canvas:
     sheet = Canvas(
         "The same scores, with minus infinity in the seven pairs that the mask forbids, and to the right of them e "
-        f"to that power, 0 in these pairs: {_rows(_power)}"
+        f"to that power, 0 in these pairs: {_rows(_exponential)}"
     )
     _frame(sheet, "masked scores", "exp(score)")
     for i, j in _pairs():
         if MASK[i, j]:
-            heat = "heat", 0.04 + 0.12 * float(POWERS[i, j])
+            heat = "heat", 0.04 + 0.12 * float(EXPONENTIALS[i, j])
             _cell(sheet, LEFT, i, j, _log(i, j), *heat, "score")
-            _cell(sheet, RIGHT, i, j, _power(i, j), *heat, "weight")
+            _cell(sheet, RIGHT, i, j, _exponential(i, j), *heat, "weight")
         else:
             _cell(sheet, LEFT, i, j, "−∞", "wrong", 0.25, "mask")
             _cell(sheet, RIGHT, i, j, "0", "line", 0.16, "weight", faint=True)
@@ -112,6 +117,7 @@ def _cell(
     sheet: Canvas, left: float, i: int, j: int, words: str, color: str, strength: float, name: str,
     *, faint: bool = False,
 ) -> None:  # fmt: skip
+    """One cell of a table; those of the query that we look at are bold."""
     sheet.cell(
         words, left + j * WIDTH, TOP + i * HEIGHT, WIDTH, HEIGHT, color, strength, faint=faint, bold=i == SING,
         name=f"{name}:{i}:{j}",
@@ -119,19 +125,22 @@ def _cell(
 
 
 def _pairs() -> list[tuple[int, int]]:
+    """Row and column of each cell."""
     return [(i, j) for i in range(4) for j in range(4)]
 
 
-def _power(i: int, j: int) -> str:
-    return f"{POWERS[i, j]:g}" if MASK[i, j] else "0"
+def _exponential(i: int, j: int) -> str:
+    """e to the power of the masked score."""
+    return f"{EXPONENTIALS[i, j]:g}" if MASK[i, j] else "0"
 
 
 def _log(i: int, j: int) -> str:
-    return f"ln {POWERS[i, j]:g}" if POWERS[i, j] > 1 else "0"
+    """The score, as the logarithm of its exponential."""
+    return f"ln {EXPONENTIALS[i, j]:g}" if EXPONENTIALS[i, j] > 1 else "0"
 
 
 def _rows(words: Callable[[int, int], str]) -> str:
-    """A table for those who hear it."""
+    """A table in words, row by row, for the text alternative of a drawing."""
     return " ".join(
         f"{word}: {', '.join(words(i, j) for j in range(4))}." for i, word in enumerate(WORDS)
     )
