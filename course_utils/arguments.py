@@ -49,6 +49,13 @@ def check_positive(**numbers: int) -> None:
             raise ValueError(f"{name}={number}; at least 1 is needed")
 
 
+def check_even(**sizes: int) -> None:
+    """Raise ValueError unless each size is a positive, even number."""
+    for name, size in sizes.items():
+        if size < 1 or size % 2:
+            raise ValueError(f"{name}={size}; a positive, even size is needed")
+
+
 def check_divides(**sizes: int) -> None:
     """Raise ValueError unless the second of two sizes divides the first."""
     (name, size), (divisor_name, divisor) = sizes.items()

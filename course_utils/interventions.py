@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from course_utils.hooks import Hooks, Numbers, listed, matching
 from course_utils.masks import causal_mask
-from course_utils.recording import observing
 
 Run = Mapping[str, Tensor]
 """Activations by the name of a place: (batch, positions, features), of heads (batch, heads, positions, head_dim)."""
@@ -204,8 +203,7 @@ def intervene(model: nn.Module) -> Iterator[Interventions]:
     """
     acts = Interventions(model)
     try:
-        with observing():
-            yield acts
+        yield acts
     finally:
         acts.remove()
 
@@ -231,8 +229,7 @@ def record_activations(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     try:
         for name in hooks.places:
             hooks.change_activation(name, partial(keep, name))
-        with observing():
-            yield run
+        yield run
     finally:
         hooks.remove()
 

@@ -74,6 +74,27 @@ class SwiGLU(nn.Module):
         return self.down(self.dropout(F.silu(self.gate(x)) * self.up(x)))
 
 
+def residual(
+    x: Tensor,
+    sublayer: Callable[[Tensor], Tensor],
+    norm: nn.Module,
+    *,
+    dropout: nn.Module,
+    norm_first: bool,
+) -> Tensor:
+    """Output of a sublayer, with dropout, added to its input; the norm stands before the sublayer or after the sum.
+
+    Args:
+        x: (…, embed_dim).
+        sublayer: (…, embed_dim) → the same shape.
+        norm, dropout: modules that keep this shape.
+        norm_first: as in `Residual`.
+    """
+    if norm_first:
+        return x + dropout(sublayer(norm(x)))
+    return norm(x + dropout(sublayer(x)))
+
+
 class Residual(nn.Module):
     """Residual connection around a sublayer f, with the norm before the sublayer or after the sum.
 
@@ -95,9 +116,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(…, embed_dim) → the same shape, which `sublayer` keeps, too."""
-        if self.norm_first:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+        return residual(x, sublayer, self.norm, dropout=self.dropout, norm_first=self.norm_first)
 
 
 class EncoderLayer(nn.Module):
@@ -122,7 +141,7 @@ class EncoderLayer(nn.Module):
         bias: whether the attention's projections have biases.
 
     Raises:
-        ValueError: a size or `rotary_base` is out of range, or a name is unknown.
+        ValueError: a size or `rotary_base` is out of range, a name is unknown, or the size of a rotary head is odd.
     """
 
     def __init__(
@@ -146,6 +165,11 @@ class EncoderLayer(nn.Module):
             embed_dim, num_heads, bias=bias, num_kv_heads=num_kv_heads
         )
         self.rotary_dim = embed_dim // num_heads if rotary else None
+        if rotary and (embed_dim // num_heads) % 2:
+            raise ValueError(
+                f"embed_dim={embed_dim}, num_heads={num_heads}: a head has {embed_dim // num_heads} features; "
+                "rotary=True needs an even number"
+            )
         if not 0 < rotary_base < math.inf:
             raise ValueError(f"rotary_base={rotary_base}; a positive, finite number is needed")
         self.rotary_base = rotary_base
@@ -165,7 +189,6 @@ class EncoderLayer(nn.Module):
         is_causal: bool = False,
         cache: KVCache | None = None,
         rotation: Rotation | None = None,
-        first: int | None = None,
     ) -> Tensor:
         """Outputs of the layer, (batch, length, embed_dim).
 
@@ -174,36 +197,21 @@ class EncoderLayer(nn.Module):
             attn_mask, is_causal, cache: as in `MultiHeadAttention`.
             rotation: of queries and keys at these positions, where a model shares it among its layers; a
                 rotary layer makes its own by default.
-            first: compute the first so many tokens only, (batch, first, embed_dim). They attend to all of x,
-                and `attn_mask` has a row for each of them.
-
-        Raises:
-            ValueError: `first` comes with `is_causal`, a `cache` or a rotary layer, which count positions.
         """
-        if first is not None and (is_causal or cache is not None or self.rotary_dim is not None):
-            raise ValueError(
-                f"first={first} comes with is_causal, a cache or a rotary layer; compute all tokens there, "
-                "and keep the first"
-            )
         if self.rotary_dim is not None and rotation is None:
             start = 0 if cache is None else cache.length
             rotation = Rotation(
                 x.shape[1], self.rotary_dim, start=start, base=self.rotary_base, device=x.device
             )
 
-        def attend(queries: Tensor, keys: Tensor) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
             return self.attention(
-                queries, keys, keys, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
+                x, x, x, attn_mask, is_causal=is_causal, cache=cache, encode=rotation
             )
 
-        computed = x if first is None else x[:, :first]
-        if self.norm_first:
-            keys = self.attention_norm(x)
-            queries = keys if first is None else self.attention_norm(computed)
-            x = computed + self.dropout(attend(queries, keys))
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(computed + self.dropout(attend(computed, x)))
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+        add = partial(residual, dropout=self.dropout, norm_first=self.norm_first)
+        x = add(x, attend, self.attention_norm)
+        return add(x, self.feed_forward, self.feed_forward_norm)
 
 
 @dataclass
@@ -290,13 +298,10 @@ class DecoderLayer(nn.Module):
             new = memory if source is None or source.length == 0 else None
             return self.cross_attention(x, new, new, memory_mask, cache=source)
 
-        if self.norm_first:
-            x = x + self.dropout(self_attend(self.self_attention_norm(x)))
-            x = x + self.dropout(cross_attend(self.cross_attention_norm(x)))
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.self_attention_norm(x + self.dropout(self_attend(x)))
-        x = self.cross_attention_norm(x + self.dropout(cross_attend(x)))
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+        add = partial(residual, dropout=self.dropout, norm_first=self.norm_first)
+        x = add(x, self_attend, self.self_attention_norm)
+        x = add(x, cross_attend, self.cross_attention_norm)
+        return add(x, self.feed_forward, self.feed_forward_norm)
 
 
 def make_norm(name: str, embed_dim: int, *, eps: float = 1e-5) -> nn.Module:

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from course_utils.arguments import check_positive
+from course_utils.arguments import check_even, check_positive
 
 
 def sinusoidal_table(length: int, embed_dim: int, *, base: float = 10_000.0) -> Tensor:
@@ -32,6 +32,7 @@ def sinusoidal_table(length: int, embed_dim: int, *, base: float = 10_000.0) -> 
     """
     if length < 0:
         raise ValueError(f"length={length}; a length is at least 0")
+    check_even(embed_dim=embed_dim)
     angles = _angles(torch.arange(length), embed_dim, base)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
@@ -81,6 +82,7 @@ class Rotation:
     ):
         if start < 0:
             raise ValueError(f"start={start}; a position is at least 0")
+        check_even(dim=dim)
         angles = _angles(torch.arange(start, start + length, device=device), dim, base)
         self.cos, self.sin = angles.cos(), angles.sin()
 
@@ -93,8 +95,6 @@ class Rotation:
 
 def _angles(positions: Tensor, dim: int, base: float) -> Tensor:
     """Angles (length, dim / 2) in radians: position i times the frequency of column pair j."""
-    if dim < 1 or dim % 2:
-        raise ValueError(f"embed_dim={dim}; a positive, even size is needed")
     # In float64 late positions keep their digits; Apple's GPUs have no float64.
     dtype = torch.float32 if positions.device.type == "mps" else torch.float64
     pairs = torch.arange(0, dim, 2, dtype=dtype, device=positions.device)

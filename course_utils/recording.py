@@ -16,6 +16,11 @@ class Attention(nn.Module):
 
     _record: Callable[[Tensor], None] | None = None
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a block of `record_attention` is open around this module."""
+        return self._record is not None
+
     def note(self, weights: Callable[[], Tensor]) -> None:
         """Record the weights that `weights()` returns; it is called inside `record_attention` only."""
         if self._record is not None:
@@ -31,10 +36,10 @@ class Attention(nn.Module):
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Attention weights of every module inside `model`, by name, collected while the block runs.
 
-    The weights are computed only inside the block: before dropout, detached, (batch, heads,
-    queries, keys) for multi-head and (batch, queries, keys) for single modules, keyed by the
-    module's name in `model`. A module that is called again replaces what it left before. A copy of
-    the model made inside the block does not record. One thread at a time may look at a model.
+    The weights are computed only inside the block: before dropout, detached, (batch, heads, queries, keys) for
+    multi-head and (batch, queries, keys) for single modules, keyed by the module's name in `model` ("attention" for
+    `model` itself). A module that is called again replaces what it left before. A copy of the model made inside the
+    block does not record. One thread at a time may look at a model.
 
         with record_attention(model) as maps:
             model(tokens)
@@ -44,7 +49,9 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         ValueError: `model` contains no attention module of ours.
     """
     modules = {
-        name: module for name, module in model.named_modules() if isinstance(module, Attention)
+        name or "attention": module
+        for name, module in model.named_modules()
+        if isinstance(module, Attention)
     }
     if not modules:
         raise ValueError(f"{type(model).__name__} contains no course_utils attention module")
@@ -53,26 +60,15 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     try:
         for name, module in modules.items():
             module._record = functools.partial(maps.__setitem__, name)
-        with observing():
-            yield maps
+        yield maps
     finally:
         for name, module in modules.items():
             module._record = before[name]
 
 
-_open_blocks: list[None] = []  # one entry for each open block of `observing`
-
-
-@contextlib.contextmanager
-def observing() -> Iterator[None]:
-    """Block in which models compute every activation, also those that their results do not need."""
-    _open_blocks.append(None)
-    try:
-        yield
-    finally:
-        _open_blocks.pop()
-
-
-def is_observed() -> bool:
-    """Whether a block of `observing` is open, as in `record_attention` and in `interventions`."""
-    return bool(_open_blocks)
+def is_observed(module: nn.Module) -> bool:
+    """Whether a module is looked into: by `record_attention`, or by hooks, such as those of `interventions`."""
+    return any(
+        part._forward_hooks or part._forward_pre_hooks or getattr(part, "is_recorded", False)
+        for part in module.modules()
+    )

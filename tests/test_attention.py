@@ -201,9 +201,9 @@ def test_is_causal_takes_the_queries_for_the_last_of_the_keys(queries, kv_heads)
     torch.testing.assert_close(attend(is_causal=True), attend(mask))
     with cu.record_attention(module) as maps:
         right = module(last, x, x, mask)
-        weights = maps.pop("")
+        weights = maps.pop("attention")
         torch.testing.assert_close(module(last, x, x, is_causal=True), right)
-        torch.testing.assert_close(maps[""], weights)
+        torch.testing.assert_close(maps["attention"], weights)
     torch.testing.assert_close(module(last, x, x, is_causal=True), right)
 
 

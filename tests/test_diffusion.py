@@ -66,7 +66,7 @@ def test_attention_among_pixels_is_linear_multi_head_attention(num_heads):
         expected = x + linear(normed, normed, normed).transpose(1, 2).reshape(x.shape)
     with cu.record_attention(block) as maps:
         same_gradients(block(x), expected, [x])
-    assert_close(maps[""], expected_maps[""])
+    assert_close(maps["attention"], expected_maps["attention"])
     ours = torch.autograd.grad(block(x).square().sum(), [block.qkv.weight, block.out_proj.weight])
     projections = [linear.query_proj, linear.key_proj, linear.value_proj, linear.out_proj]
     theirs = torch.autograd.grad(expected.square().sum(), [p.weight for p in projections])

@@ -185,7 +185,7 @@ def test_outputs_and_weights_are_those_of_pytorchs_module(
                 expected, weights = theirs(q, k, v, average_attn_weights=False, **asked)
                 with record_attention(ours) as maps:
                     assert_close(ours(q, k, v, mask), expected, **EXACT)
-                assert_close(maps[""], weights, **EXACT)
+                assert_close(maps["attention"], weights, **EXACT)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

@@ -89,9 +89,11 @@ def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
     with record_attention(model) as maps:
         assert_close(model(images), logits)
     assert maps["layers.1.attention"].shape == (3, 2, 5, 5)
-    with intervene(model):
+    with intervene(model) as acts:
+        acts.knock_out(queries=2, layers=1)
         assert_close(model(images), logits)
-    model(images)
+    with record_attention(small()):  # of another model
+        model(images)
     assert lengths == [1, 5, 5, 1]
 
 

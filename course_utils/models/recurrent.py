@@ -195,7 +195,7 @@ class AttentionTranslator(RecurrentTranslator):
             queries.append(query)
             outputs.append(output)
             contexts.append(context)
-        if self.attention._record is not None:
+        if self.attention.is_recorded:
             # Record one map of all steps, (batch, target length, source length), instead of a row each.
             with torch.no_grad():
                 self._attend(torch.cat(queries, dim=1), state, start)

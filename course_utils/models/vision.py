@@ -4,6 +4,8 @@ Dosovitskiy et al. (2021), "An image is worth 16×16 words: Transformers for ima
 Taught in *Vision transformers*.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -180,21 +182,21 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, num_classes) of images (batch, channels, height, width), from the class token.
 
-        The last layer computes this token only, except inside `record_attention` and `interventions`.
-        """
-        return self.output(self.tokens(images, first=None if is_observed() else 1)[:, 0])
-
-    def tokens(self, images: Tensor, *, first: int | None = None) -> Tensor:
-        """Outputs of the layers, (batch, 1 + patches, embed_dim), class token first.
-
-        Args:
-            images: as in `forward`.
-            first: number of tokens that the last layer computes; all by default.
+        The last layer computes this token only, unless its attention is recorded or a hook is set in it.
         """
         x = self.embed(images)
         for layer in self.layers[:-1]:
             x = layer(x)
-        return self.norm(self.layers[-1](x, first=first))
+        last = self.layers[-1]
+        x = last(x) if is_observed(last) else _first_output(last, x)
+        return self.output(self.norm(x)[:, 0])
+
+    def tokens(self, images: Tensor) -> Tensor:
+        """Outputs of the layers, (batch, 1 + patches, embed_dim), class token first; arguments as in `forward`."""
+        x = self.embed(images)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
 
     def embed(self, images: Tensor) -> Tensor:
         """Tokens that enter the layers, (batch, 1 + patches, embed_dim), class token first.
@@ -210,6 +212,14 @@ class ViT(nn.Module):
         x = self.patch_embedding(images)
         x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x], dim=1)
         return self.dropout(self.positions(x))
+
+
+def _first_output(layer: Any, x: Tensor) -> Tensor:
+    """Output of an `EncoderLayer` for the first token only, (batch, 1, embed_dim); `norm_first` is needed."""
+    first, keys = x[:, :1], layer.attention_norm(x)
+    queries = layer.attention_norm(first)
+    x = first + layer.dropout(layer.attention(queries, keys, keys))
+    return x + layer.dropout(layer.feed_forward(layer.feed_forward_norm(x)))
 
 
 def _pair(size: Size) -> tuple[int, int]:
