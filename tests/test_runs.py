@@ -10,6 +10,7 @@ import torch
 
 from course_utils.files import LESSONS, ROOT
 from course_utils.kit import live, runs
+from course_utils.kit.mime import MADE_BY
 from course_utils.kit.runs import stored, stored_run, stored_runs, write
 from course_utils.kit.stored_run import StoredRun, config_key
 from course_utils.studio import manifest
@@ -42,7 +43,10 @@ def test_a_run_that_is_not_there_is_said(folder):
     write("somewhere", RUN)
     with pytest.raises(ValueError, match="seed=3 fits no stored run"):
         stored_runs("somewhere", seed=3)
-    assert "no run is stored" in repr(StoredRun("train"))
+    with pytest.raises(
+        ValueError, match="no stored run 'shakespeare' with {'seed': 3}; `make runs`"
+    ):
+        stored_run("gpt", "shakespeare", seed=3)
 
 
 # Making -----------------------------------------------------------------------------------------
@@ -166,7 +170,11 @@ def large(folder, monkeypatch):
 
 
 def test_a_gpu_trains_nothing_unasked(large):
-    assert "no run is stored yet" in repr(stored_run("gpt", "training"))
+    placeholder = stored_run("gpt", "training")
+    assert "no run is stored yet. `make gpu`" in repr(placeholder)
+    shown = placeholder._repr_mimebundle_()
+    assert shown[MADE_BY] == {"run": "training", "stored": False}
+    assert not RUN._repr_mimebundle_()
     assert main(["13"]) == 0
     assert not made and not runs.read("gpt")
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 MADE_BY = "application/vnd.attention-course+json"
-"""The call that made an output, as data: `{"live": kind, "arguments": {…}}` of a live widget, or `{"explorer": name,
-"arguments": {…}}`. The book makes its page from it. JupyterLab and nbconvert have no use for this type and skip it."""
+"""The call that made an output, as data: `{"live": kind, "arguments": {…}}` of a live widget, `{"explorer": name,
+"arguments": {…}}`, or `{"run": name, "stored": False}` of a run of `make gpu` that is not stored. The book makes its
+page from it. JupyterLab and nbconvert have no use for this type and skip it."""
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 """A widget of ipywidgets, which a running kernel keeps alive. A committed notebook has none."""

@@ -39,6 +39,7 @@ from course_utils.kit.stored_run import StoredRun, config_key
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"
+REMEDY = "`make runs` makes what is missing"
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -68,8 +69,7 @@ def stored_runs(
     for key, value in wanted.items():
         runs = [run for run in runs if (run.config | {"name": run.name}).get(key) == value]
         if not runs:
-            remedy = "`make runs` makes what is missing"
-            raise ValueError(f"{key}={value!r} fits no stored run of {slug!r}; {remedy}")
+            raise ValueError(f"{key}={value!r} fits no stored run of {slug!r}; {REMEDY}")
     return at_best_rate(runs, lowest=lowest, highest=highest) if lowest or highest else runs
 
 
@@ -81,13 +81,13 @@ def read(slug: str, folder: Path | None = None) -> list[StoredRun]:
 
 
 def stored_run(slug: str, name: str, **config) -> StoredRun:
-    """The one stored run of a function with this configuration, or one that says that none is stored.
+    """The one stored run of a function with this configuration; nothing is trained by it.
 
-    Nothing is trained by it, wherever it is called. A section of a chapter whose cell, tagged `gpu`, shows a run that
-    is not stored is left out of the book.
+    A run of `make gpu` that is not stored is a placeholder that says so: a section of a chapter whose cell, tagged
+    `gpu`, shows one is left out of the book.
 
     Raises:
-        ValueError: several runs have it.
+        ValueError: several runs have it, or none has, and it is not one of `make gpu`.
     """
     of_name = [run for run in read(slug) if run.name == name]
     matching = [run for run in of_name if config.items() <= run.config.items()]
@@ -95,7 +95,11 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
         raise ValueError(
             f"{slug!r} has {len(matching)} stored runs {name!r} with {config}, expected one; say which"
         )
-    return matching[0] if matching else StoredRun(name, config)
+    if matching:
+        return matching[0]
+    if (function := declared(slug).get(name)) and function.minutes:
+        return StoredRun(name, config)
+    raise ValueError(f"{slug!r} has no stored run {name!r} with {config}; {REMEDY}")
 
 
 # Declaring --------------------------------------------------------------------------------------

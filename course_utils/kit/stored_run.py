@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.kit.mime import MADE_BY
+
 
 @dataclass(frozen=True)
 class StoredRun:
@@ -42,8 +44,18 @@ class StoredRun:
         """The function's name and the configuration as text: two runs with the same key are the same case."""
         return self.name, config_key(self.config)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether this is a run that was made, and no placeholder for one of `make gpu`."""
+        return bool(self.date)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+        if self.is_stored:
+            return {}  # a notebook shows the text alone
+        return {"text/plain": repr(self), MADE_BY: {"run": self.name, "stored": False}}
+
     def __repr__(self) -> str:
-        if not self.date:
+        if not self.is_stored:
             return f"{self.name}: no run is stored yet. `make gpu` makes it where there is a GPU."
         curves = {
             name: f"{points[0][1]:.3g} → {points[-1][1]:.3g}"
