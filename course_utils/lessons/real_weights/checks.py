@@ -23,16 +23,10 @@ from course_utils.kit.expect import (
 from course_utils.kit.on_paper import on_paper, read_number
 from course_utils.layers import EncoderLayer
 from course_utils.lessons.real_weights.errors import (
-    AT_HEADS,
-    BELOW,
+    BITS,
+    BLOCK,
     COLUMNS,
-    SHAPES,
-    STACKED,
-    SWIGLU,
-    WHAT_IT_TAKES,
-    about_bits,
-    about_forward,
-    about_parts,
+    ROTATION_FOR_HEADS,
     explained,
 )
 from course_utils.models.language import GPT
@@ -54,7 +48,7 @@ def _learner_block(candidate, embed_dim: int = 24, base: float = 10_000.0) -> nn
         NotDone: no part of it is made: the class is still the stub.
     """
     try:
-        with explained(about_parts, WHAT_IT_TAKES):
+        with explained(BLOCK):
             block = candidate(embed_dim, HEADS, KV_HEADS, WIDTH, base)
     except NotImplementedError:
         raise NotDone from None
@@ -107,8 +101,7 @@ def _block_and_reference(
 
 
 def _answer(block: nn.Module, x: Tensor, *cache: KVCache) -> Tensor:
-    held = cache[0].length if cache else 0
-    with explained(lambda said: about_forward(said, x, HEADS, held)):
+    with explained(BLOCK):
         answer = block(x.clone(), *cache)
     expect(answer is not None and answer is not ..., "`forward` gives nothing yet", _RETURN)
     return expect_shape(answer, tuple(x.shape))
@@ -164,13 +157,14 @@ def has_parameters_of_block_of_smollm2_name_for_name(candidate):
 def _about_names(missing: list[str], extra: list[str]) -> str:
     """The hint for these names; empty where only the names are wrong."""
     if all(any(name.startswith("feed_forward.") for name in names) for names in (missing, extra)):
-        return SWIGLU
+        return _GATE
     for part, hint in (("_norm.bias", _RMS), ("_proj.bias", _BIAS)):
         if any(name.endswith(part) for name in extra):
             return hint
     return _TWO_NORMS if not extra and all("norm" in name for name in missing) else ""
 
 
+_GATE = "Which network has a gate? Take `SwiGLU` in place of `FeedForward`: three matrices, gate, up and down."
 _TWO_NORMS = (
     "How many norms does a block have? Attention and network each read through one of their own."
 )
@@ -296,7 +290,7 @@ def turns_queries_and_keys_by_their_positions(candidate):
         )
         slips.append((hint, y + reference.feed_forward(reference.feed_forward_norm(y))))
     y = _block_by_hand(reference, x, lambda x: Rotation(6, 12)(reference.attention_norm(x)))
-    slips.append((AT_HEADS, y + reference.feed_forward(reference.feed_forward_norm(y))))
+    slips.append((ROTATION_FOR_HEADS, y + reference.feed_forward(reference.feed_forward_norm(y))))
     _expect_output(_answer(block, x), expected, "six tokens", slips)
 
 
@@ -563,7 +557,7 @@ def gives_32_numbers_for_each_block_of_20_bytes(candidate):
     Join the low halves and the high halves along `dim=1`.
     """
     raw = _pack_blocks([0.3, 0.25, 2.0], [-3.2, 1.0, 0.0], torch.randint(16, (3, 32)))
-    with explained(lambda said: about_bits(said, lambda: candidate(raw[:1].clone())), SHAPES):
+    with explained(BITS):
         answer = candidate(raw.clone())
     shape = tuple(getattr(answer, "shape", ()))
     expect(
@@ -577,11 +571,19 @@ _BLOCKS = "How many rows has raw? One for each block, so keep this axis: `raw[:,
 _BYTES = (
     "Which bytes hold numbers? The first four of a block are d and m, so begin with `raw[:, 4:]`."
 )
+_STACKED = (
+    "How many axes should the numbers have? Two, (blocks, 32), but `torch.stack` makes a third, so join with "
+    "`torch.cat`."
+)
+_BELOW = (
+    "Did you put the blocks below each other? `torch.cat` does so unless you say `dim=1`, which puts the halves side "
+    "by side."
+)
 _SHAPES = {
     **dict.fromkeys(((3, count) for count in (20, 24, 28, 30, 34, 36, 40)), _BYTES),
     **dict.fromkeys(((1, 32), (32,), (96,)), _BLOCKS),
-    **dict.fromkeys(((3, 2, 16), (2, 3, 16), (3, 16, 2)), STACKED),
-    (6, 16): BELOW,
+    **dict.fromkeys(((3, 2, 16), (2, 3, 16), (3, 16, 2)), _STACKED),
+    (6, 16): _BELOW,
     (3, 3, 32): COLUMNS,
 }  # fmt: skip
 """Wrong shapes, each with where to look."""
@@ -667,15 +669,15 @@ def _call_without_look(
     candidate: Callable, places: list[int], layer: int
 ) -> tuple[Tensor, GPT, Tensor]:
     model, ids = _model_and_ids()
-    with torch.no_grad(), explained(_about_look):
+    with torch.no_grad(), explained(_LOOK):
         answer = candidate(model, ids, places, layer)
     return expect_shape(answer, (20,)), model, ids
 
 
-def _about_look(said: str) -> str:
-    """A hint for a position that is counted from the end."""
-    last = "At which position stands the last of n tokens, counted from 0? At n − 1: `ids.shape[1] - 1`."
-    return last if "counted from 0" in said else ""
+_LOOK = {
+    "counted from 0": "At which position stands the last of n tokens, counted from 0? At n − 1: `ids.shape[1] - 1`."
+}
+"""Pattern of an error's message → hint, for a position that is counted from the end."""
 
 
 @my_without_look.must("gives a probability for each token of the vocabulary")
