@@ -271,7 +271,7 @@ def test_the_frames_of_the_first_screen_were_drawn_by_the_stored_network():
 
 def test_folded_pictures_keep_every_pixel_and_say_where_it_lies():
     x = torch.randn(2, 1, 28, 56)
-    folded = words.folded(x)
+    folded = words.fold_pixels(x)
     assert torch.equal(F.pixel_shuffle(folded[:, :4], 2), x)
     assert folded[0, 4, 3].tolist() == sorted(folded[0, 4, 3].tolist()) and folded[0, 4].std() > 0.5
 

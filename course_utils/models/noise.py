@@ -36,6 +36,27 @@ def cosine_schedule(steps: int) -> Tensor:
     return torch.cat([torch.ones(1), (1 - betas).cumprod(0)]).float()
 
 
+def step_back(
+    x: Tensor, noise: Tensor, a: Tensor, b: Tensor, fresh: Tensor, *, eta: float = 1.0
+) -> Tensor:
+    """Pictures at level b, one step of a sampler from level a; the guessed clean pictures are cut to [−1, 1].
+
+    Song, Meng and Ermon (2021), "Denoising diffusion implicit models", equations 12 and 16, as in `Diffusion.sample`.
+
+    Args:
+        x: pictures at level a, (batch, channels, height, width).
+        noise: the noise that a denoiser predicts in them, like x.
+        a, b: ᾱ, the share of the picture in the variance, before the step and after it; a < b.
+        fresh: new noise, like x.
+        eta: 1 for the sampler of Ho et al. (2020), algorithm 2; 0 for DDIM, which adds no fresh noise.
+    """
+    clean = ((x - (1 - a).sqrt() * noise) / a.sqrt()).clamp(-1, 1)
+    old = (x - a.sqrt() * clean) / (1 - a).sqrt()
+    variance = eta**2 * (1 - b) / (1 - a) * (1 - a / b)
+    old_scale = (1 - b - variance).clamp(min=0).sqrt()  # rounding may take it below 0
+    return b.sqrt() * clean + old_scale * old + variance.sqrt() * fresh
+
+
 class Diffusion:
     """Diffusion process of a schedule ᾱ: it adds noise, measures a denoiser, and samples with one.
 
@@ -185,11 +206,7 @@ class Diffusion:
             predicted = model(x, t.expand(len(x)).to(device), labels)
             fresh = torch.randn(shape, generator=generator, device="cpu").to(device)
             a, b = self.alpha_bar[t].to(device), self.alpha_bar[s].to(device)
-            clean = ((x - (1 - a).sqrt() * predicted) / a.sqrt()).clamp(-1, 1)
-            noise = (x - a.sqrt() * clean) / (1 - a).sqrt()
-            variance = eta**2 * (1 - b) / (1 - a) * (1 - a / b)
-            noise_scale = (1 - b - variance).clamp(min=0).sqrt()  # rounding may take it below 0
-            x = b.sqrt() * clean + noise_scale * noise + variance.sqrt() * fresh
+            x = step_back(x, predicted, a, b, fresh, eta=eta)
         return x
 
     def _errors(

@@ -23,7 +23,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.diffusion import forbidden_words, sampling, words
+from course_utils.lessons.diffusion import exercises, forbidden_words, pictures, training, words
 from course_utils.models import diffusion as package
 from course_utils.models.noise import cosine_schedule
 
@@ -77,7 +77,7 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 # %%
 T = 200
 alpha_bar = cosine_schedule(T)  # from 1 at step 0 to almost 0 at step 200
-images, labels = sampling.clothes("test", 28)
+images, labels = training.clothes("test", 28)
 garment = 9  # try 0 … 9
 boot = images[labels == garment][:1]
 shown = torch.tensor([0, 40, 80, 120, 160, 200])
@@ -272,14 +272,14 @@ cu.checks.my_step_back(my_step_back_solution)
 # Watch when they decide.
 
 # %%
-step_back = cu.choose(my_step_back, sampling.step_back)
+step_back = cu.choose(my_step_back, exercises.step_back)
 walks = [torch.randn(2000)]
 for t in range(T, 0, -1):
     x, a = walks[-1], alpha_bar[t]
     guess = torch.tanh(a.sqrt() * x / (1 - a))
     noise = (x - a.sqrt() * guess) / (1 - a).sqrt()
     walks.append(step_back(x, noise, a, alpha_bar[t - 1], torch.randn(2000)))
-sampling.walk_picture(torch.stack(walks))
+pictures.draw_walks(torch.stack(walks))
 
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
@@ -400,7 +400,7 @@ cu.equal(unet, painter.network, x, steps, tokens=tokens)
 
 # %%
 steps = 50  # try 30 … 300
-losses = words.first_steps(cu.choose(fixed_noisy, sampling.noisy), steps=steps)
+losses = words.first_steps(cu.choose(fixed_noisy, exercises.noisy), steps=steps)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 long = cu.stored_run("diffusion", "garments_for_words")
@@ -486,7 +486,7 @@ cu.checks.attend_to_words(attend_to_words_solution)
 
 
 # %%
-attend = cu.choose(attend_to_words, sampling.attend_to_words)
+attend = cu.choose(attend_to_words, exercises.attend_to_words)
 
 
 class CrossAttention(nn.Module):

@@ -23,8 +23,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.diffusion import copies, sampling
-from course_utils.lessons.diffusion.sampling import clothes, diffusion
+from course_utils.lessons.diffusion import copies, guidance
+from course_utils.lessons.diffusion.training import clothes, diffusion
 
 cu.seed_everything(0)
 
@@ -159,7 +159,7 @@ copies.framed(maps, query_column)
 # The dots show how many drawn garments are nearest to the mean picture of their word, which is a weak judge, because it recognizes only two of three *real* garments.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-told = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "captioned"))
+told = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "captions"))
 fig, ax = cu.subplots(
     width=7.2, height=2.2,
     alt="Share of garments named right, three seeds each. Without a caption a tenth; both words added, a quarter; with their places added, a third, "
@@ -204,7 +204,7 @@ with cu.guard("Cross-attention draws the most garments as named, in each seed.")
 # Watch what happens to ten noises that DDIM turns into garments in five, ten, twenty and fifty steps.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-ways = [sampling.drawn(1, num_steps=n, eta=0.0, scale=1.0, seed=3) for n in (5, 10, 20, 50)]
+ways = [guidance.draw_garments(1, num_steps=n, eta=0.0, scale=1.0, seed=3) for n in (5, 10, 20, 50)]
 cu.show_images(
     torch.cat(ways), columns=10, width=8.4,
     titles=[f"{n} steps" if i == 0 else "" for n in (5, 10, 20, 50) for i in range(10)],
@@ -251,16 +251,16 @@ def guided(network, scale):
 
 
 scale = 2.0  # try 0.0 … 6.0
-painter = sampling.painter()
+painter = guidance.painter()
 images, labels = clothes("test", 14)
 some = (images[:4], torch.tensor([40, 90, 140, 190]), labels[:4])
-cu.equal(guided(painter, scale), sampling.guided(painter, scale), *some)
+cu.equal(guided(painter, scale), guidance.guided(painter, scale), *some)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 shown = torch.arange(10).repeat(2)
 scales = (0.0, 1.0, 2.0, 4.0)
 drawn = [
-    diffusion().sample(sampling.guided(painter, w), (20, 1, 14, 14), labels=shown, num_steps=20, seed=1)
+    diffusion().sample(guidance.guided(painter, w), (20, 1, 14, 14), labels=shown, num_steps=20, seed=1)
     for w in scales
 ]  # fmt: skip
 cu.show_images(
@@ -274,10 +274,10 @@ cu.show_images(
 # In the table *named* is the share of garments that are nearest to the mean of their class, and **spread** says how much the garments of one class differ.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-sampled = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "sampled"))
+sampled = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "guidance_scales"))
 by_scale = sampled.groupby("scale")[["named", "spread"]]
 means = by_scale.mean()
-means.loc["real"] = sampling.judged(images, labels)
+means.loc["real"] = guidance.class_scores(images, labels)
 means.round(2)
 
 # %% [markdown]

@@ -5,7 +5,7 @@ import torch
 from course_utils.kit.check import Check
 from course_utils.kit.expect import expect, expect_close, expect_shape, expect_unchanged
 from course_utils.kit.on_paper import on_paper
-from course_utils.lessons.diffusion import sampling
+from course_utils.lessons.diffusion import exercises
 
 # Noise on paper ---------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ def gives_each_picture_its_own_step(candidate):
     """
     for count, channels in ((4, 1), (4, 3)):
         answer, x, t, noise = _expect_noisy(candidate, count, 4, 4, channels)
-        expected = sampling.noisy(x, t, noise, LEVELS)
+        expected = exercises.noisy(x, t, noise, LEVELS)
         slip = _hint_for_slip(answer, x, noise, LEVELS[t][:, None, None, None])
         expect_close(answer, expected, "4 pictures of 4 × 4 pixels", hint=slip)
 
@@ -117,7 +117,7 @@ def _expect_step(candidate, *levels, fresh=True, cut=False):
     if cut:  # a guess far beyond white and black
         noise = -3 * noise
     new = new if fresh else torch.zeros_like(new)
-    expected = sampling.step_back(x, noise, a, b, new)
+    expected = exercises.step_back(x, noise, a, b, new)
     answer = expect_shape(candidate(x.clone(), noise, a, b, new), tuple(x.shape))
     guess = ((x - (1 - a) ** 0.5 * noise) / a**0.5).clamp(-1, 1)
     belongs = (x - a**0.5 * guess) / (1 - a) ** 0.5
@@ -218,7 +218,7 @@ def equals_scaled_dot_product_attention_with_one_head(candidate):
     Softmax over the words, then the weighted mean of the words' values.
     """
     q, k, v = _pixels_and_words()
-    expect_close(candidate(q, k, v, 1), sampling.attend_to_words(q, k, v, 1), "one head")
+    expect_close(candidate(q, k, v, 1), exercises.attend_to_words(q, k, v, 1), "one head")
 
 
 @attend_to_words.must("runs several heads in parallel, each on its own channels")
@@ -231,8 +231,8 @@ def runs_several_heads_in_parallel_each_on_its_own_channels(candidate):
     for num_heads in (2, 4):
         q, k, v = _pixels_and_words()
         answer = candidate(q, k, v, num_heads)
-        of_all = sampling.attend_to_words(q / num_heads**0.5, k, v, num_heads)  # √channels
+        of_all = exercises.attend_to_words(q / num_heads**0.5, k, v, num_heads)  # √channels
         same = isinstance(answer, torch.Tensor) and answer.shape == of_all.shape
         hint = _SCALE if same and torch.allclose(answer, of_all, atol=1e-5) else ""
-        expected = sampling.attend_to_words(q, k, v, num_heads)
+        expected = exercises.attend_to_words(q, k, v, num_heads)
         expect_close(answer, expected, f"{num_heads} heads", hint=hint)

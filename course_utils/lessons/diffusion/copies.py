@@ -1,6 +1,6 @@
-"""Two garments in one picture: one that is a copy of the other, or two that a caption names.
+"""Two garments in one picture, for the further page of *Attention in a diffusion model*: a copy, or a named pair.
 
-A copy stands clean on the left, and mirrored far away on the right, in noise. Between the two are 16 black columns.
+The copy stands clean on the left, and mirrored far away on the right, in noise. Between the two are 16 black columns.
 The convolutions of the U-Net reach 15 columns, so that what stands on the left can be known on the right only through
 attention, or through the statistics of a group norm.
 """
@@ -12,28 +12,33 @@ from torch import Tensor, nn
 
 from course_utils.figures import COLORS, Picture
 from course_utils.lessons.attention_between_pixels.far_colors import PixelNorm
-from course_utils.lessons.diffusion.sampling import (
+from course_utils.lessons.diffusion.guidance import class_scores
+from course_utils.lessons.diffusion.training import (
     BATCH,
     clothes,
     diffusion,
-    judged,
-    noise_like,
-    some,
+    random_clothes,
+    random_noise,
 )
 from course_utils.models.diffusion import UNet
 from course_utils.recording import record_attention
 
-SIDE, GAP = 8, 16
+SIDE = 8
+"""Pixels along each side of a garment."""
+
+GAP = 16
+"""Black columns between two garments."""
+
 WIDTH = 2 * SIDE + GAP
 
 
-def pixels_alone(network: nn.Module) -> nn.Module:
-    """The network with `PixelNorm` in place of each group norm."""
+def without_group_norms(network: nn.Module) -> nn.Module:
+    """The network with `PixelNorm` in place of each group norm, so that no statistics join far pixels."""
     for name, child in network.named_children():
         if isinstance(child, nn.GroupNorm):
             setattr(network, name, PixelNorm(child.num_channels))
         else:
-            pixels_alone(child)
+            without_group_norms(child)
     return network
 
 
@@ -49,17 +54,26 @@ def new_network(kind: str, seed: int) -> UNet:
     if kind == "deep":  # its convolutions reach from one garment to the other
         return UNet(widths=(16, 32, 32), attention=(False, False, False))
     network = UNet(2 if kind == "aligned" else 1, attention=(False, kind == "both"))
-    return network if kind in ("norm", "both") else pixels_alone(network)
+    return network if kind in ("norm", "both") else without_group_norms(network)
 
 
 def canvas(clean: Tensor, noisy: Tensor) -> Tensor:
-    """The clean picture, black between, and the noisy one: (batch, 1, 8, 32)."""
+    """Pictures (batch, 1, 8, 32) of a clean garment, black columns, and a noisy garment, each (batch, 1, 8, 8)."""
     between = clean.new_full((*clean.shape[:3], GAP), -1.0)
     return torch.cat([clean, between, noisy], dim=-1)
 
 
 def denoiser(kind: str, network: nn.Module, clean: Tensor) -> Callable[..., Tensor]:
-    """(noisy, t) → its noise, for garments whose clean copies are given, not mirrored."""
+    """A denoiser of noisy garments whose clean copies are given.
+
+    Args:
+        kind: of the network, as in `new_network`.
+        network: predicts the noise.
+        clean: the copies, not mirrored, (batch, 1, 8, 8).
+
+    Returns:
+        (noisy (batch, 1, 8, 8), t (batch,)) → noise, like the noisy garments.
+    """
 
     def guess(noisy: Tensor, t: Tensor, labels: Tensor | None = None) -> Tensor:
         if kind == "alone":
@@ -72,15 +86,21 @@ def denoiser(kind: str, network: nn.Module, clean: Tensor) -> Callable[..., Tens
 
 
 def copy_errors(kind: str, network: nn.Module, clean: Tensor, t: Tensor, noise: Tensor) -> Tensor:
-    """Squared error of the noise of the right garment: a number for each picture."""
+    """Squared errors of the noise of the right garment, (batch,).
+
+    Args:
+        kind, network, clean: as in `denoiser`.
+        t: steps, (batch,).
+        noise: like `clean`.
+    """
     noisy = diffusion().add_noise(clean.flip(-1), t, noise)
     return (denoiser(kind, network, clean)(noisy, t) - noise).square().mean(dim=(1, 2, 3))
 
 
 def copy_loss(kind: str, network: nn.Module, generator: torch.Generator) -> Tensor:
-    """Mean loss of a batch of the training part."""
-    clean, _ = some(BATCH, generator, SIDE)
-    return copy_errors(kind, network, clean, *noise_like(clean, generator)).mean()
+    """Mean loss of a random batch of the training part."""
+    clean, _ = random_clothes(BATCH, generator, SIDE)
+    return copy_errors(kind, network, clean, *random_noise(clean, generator)).mean()
 
 
 @torch.no_grad()
@@ -95,38 +115,47 @@ def held_out_copy_loss(kind: str, network: nn.Module) -> float:
 
 @torch.no_grad()
 def draw_copies(kind: str, network: nn.Module, clean: Tensor, seed: int = 0) -> Tensor:
-    """The right garments, from noise alone, mirrored back: like `clean`."""
+    """The right garments, drawn from noise beside clean ones (batch, 1, 8, 8), and mirrored back: like `clean`."""
     guess = denoiser(kind, network, clean)
     return diffusion().sample(guess, tuple(clean.shape), num_steps=50, seed=seed).flip(-1)
 
 
 @torch.no_grad()
 def looks(network: UNet) -> dict[str, Tensor]:
-    """Mean maps over held-out garments at step 100, by block and head: queries (4, 16), keys (4, 16)."""
+    """Mean attention of 100 held-out pictures at step 100, by block and head: queries (4, 16), keys (4, 16)."""
     clean = clothes("test", SIDE)[0][:100]
     noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(9))
     t = torch.full((len(clean),), 100)
     with record_attention(network) as maps:
         network(canvas(clean, diffusion().add_noise(clean.flip(-1), t, noise)), t)
-    return {
-        f"{name}, head {head}": maps[f"{block}.attention"][:, head]
-        .mean(dim=0)
-        .view(SIDE // 2, WIDTH // 2, SIDE // 2, WIDTH // 2)
-        for name, block in (("down", "down.1"), ("up", "up.0"))
-        for head in range(2)
-    }
+    rows, columns = SIDE // 2, WIDTH // 2
+    means = {}
+    for name, block in (("down", "down.1"), ("up", "up.0")):
+        for head in range(2):
+            mean = maps[f"{block}.attention"][:, head].mean(dim=0)
+            means[f"{name}, head {head}"] = mean.view(rows, columns, rows, columns)
+    return means
 
 
 def on_left(weights: Tensor) -> tuple[float, float]:
-    """Shares of a map's weight that the right garment puts on the left one, and on the mirror image itself."""
+    """Shares of the right garment's attention that lie on the left garment, and on the mirror image of each pixel.
+
+    Args:
+        weights: (rows, columns, rows, columns), queries and keys, as in `looks`.
+    """
     side = SIDE // 2
-    asked = weights[:, -side:]  # (row, column, row, column)
-    twins = [asked[r, c, r, side - 1 - c] for r in range(side) for c in range(side)]
-    return asked[..., :side].sum(dim=(2, 3)).mean().item(), torch.stack(twins).mean().item()
+    of_right = weights[:, -side:]  # (row, column, row, column)
+    twins = [of_right[r, c, r, side - 1 - c] for r in range(side) for c in range(side)]
+    return of_right[..., :side].sum(dim=(2, 3)).mean().item(), torch.stack(twins).mean().item()
 
 
 def framed(maps: Picture, column: int) -> Picture:
-    """The maps with a frame around the pixel in row 1 that asks, and around its mirror image."""
+    """A picture of four maps, with frames around the pixel in row 1 that asks and around its mirror image.
+
+    Args:
+        maps: the picture, which is changed in place.
+        column: of the pixel, counted in the coarse map of 16 columns.
+    """
     twin = WIDTH // 2 - 1 - column
     for ax in maps.axes[:4]:
         for x, role in ((column, "query"), (twin, "value")):
@@ -150,7 +179,11 @@ CAPTIONS = {
 
 
 class CaptionVariant(nn.Module):
-    """A U-Net that gets two words in one of the ways of CAPTIONS: called with x, t and words (batch, 2)."""
+    """A U-Net that gets two words in one of the ways of CAPTIONS.
+
+    Args:
+        kind: a key of CAPTIONS.
+    """
 
     def __init__(self, kind: str):
         super().__init__()
@@ -166,7 +199,7 @@ class CaptionVariant(nn.Module):
             self.places = nn.Embedding(2, TOKEN)
 
     def forward(self, x: Tensor, t: Tensor, words: Tensor) -> Tensor:
-        """(batch, 1, 8, 16), (batch,), (batch, 2) → the noise."""
+        """The noise in x (batch, 1, 8, 16) at steps t (batch,), for words (batch, 2): like x."""
         if self.kind == "nothing":
             return self.network(x, t)
         if self.kind == "bag":
@@ -180,28 +213,38 @@ class CaptionVariant(nn.Module):
 
 
 def captioned_network(kind: str, seed: int) -> CaptionVariant:
-    """An untrained one."""
+    """An untrained `CaptionVariant` of a kind; the seed draws its weights."""
     torch.manual_seed(seed)
     return CaptionVariant(kind)
 
 
 def side_by_side(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The first half of the pictures on the left, the second on the right, and their words."""
+    """Pictures of two garments side by side, (n / 2, 1, 8, 16), and their words, (n / 2, 2).
+
+    The first half of the images (n, 1, 8, 8) stands on the left, the second on the right; labels (n,).
+    """
     return torch.cat(images.chunk(2), dim=-1), torch.stack(labels.chunk(2), dim=1)
 
 
 def caption_errors(
     network: nn.Module, pictures: Tensor, words: Tensor, t: Tensor, noise: Tensor
 ) -> Tensor:
-    """Squared error of the noise, for each picture."""
+    """Squared errors of the noise, (batch,).
+
+    Args:
+        network: (noisy pictures, t, words) → noise.
+        pictures, noise: (batch, 1, 8, 16).
+        words: (batch, 2).
+        t: steps, (batch,).
+    """
     noisy = diffusion().add_noise(pictures, t, noise)
     return (network(noisy, t, words) - noise).square().mean(dim=(1, 2, 3))
 
 
 def caption_loss(network: nn.Module, generator: torch.Generator) -> Tensor:
-    """Mean loss of a batch of the training part."""
-    pictures, words = side_by_side(*some(2 * BATCH, generator, SIDE))
-    return caption_errors(network, pictures, words, *noise_like(pictures, generator)).mean()
+    """Mean loss of a random batch of pairs of the training part."""
+    pictures, words = side_by_side(*random_clothes(2 * BATCH, generator, SIDE))
+    return caption_errors(network, pictures, words, *random_noise(pictures, generator)).mean()
 
 
 @torch.no_grad()
@@ -218,8 +261,14 @@ def held_out_caption_loss(network: nn.Module) -> tuple[float, float]:
 
 @torch.no_grad()
 def share_nearest_to_own_mean(network: nn.Module, seed: int = 0, count: int = 150) -> float:
-    """Share of drawn garments that are nearest to the mean picture of their word, of the training part."""
+    """Share of drawn garments that are nearest to the mean picture of their word in the training part.
+
+    Args:
+        network: a `CaptionVariant`.
+        seed: of captions and noise.
+        count: captions.
+    """
     words = torch.randint(WORDS, (count, 2), generator=torch.Generator().manual_seed(seed))
     shape = (count, 1, SIDE, 2 * SIDE)
     pictures = diffusion().sample(network, shape, labels=words, num_steps=50, seed=seed)
-    return judged(torch.cat(pictures.chunk(2, dim=-1)), words.T.flatten())["named"]
+    return class_scores(torch.cat(pictures.chunk(2, dim=-1)), words.T.flatten())["named"]

@@ -1,4 +1,8 @@
-"""Words that may be asked only for a part of the way from noise to garments, and what becomes of their halves."""
+"""Drawings in which a word may be asked only for some of the steps, and what becomes of the half that it names.
+
+`measure_forbidding`, `measure_asking_late` and `measure_without_words` are the stored runs of *Attention in a diffusion
+model*, and its page shows them with `plot_window`.
+"""
 
 from collections.abc import Sequence
 
@@ -8,7 +12,7 @@ from torch import Tensor
 
 from course_utils.figures import COLORS
 from course_utils.kit.runs import StoredRun
-from course_utils.lessons.diffusion.sampling import STEPS
+from course_utils.lessons.diffusion.training import STEPS
 from course_utils.lessons.diffusion.words import (
     SCALE,
     VISITED,
@@ -30,24 +34,38 @@ EVERY = 3
 
 
 class Draws:
-    """Garments for random captions, drawn with both words: what the other ways are compared with.
+    """Garments for random captions, drawn with both words, and the same captions drawn anew from a step on.
+
+    The judge (`words.named`) says of each half of a picture what it shows. Shares are over the *right halves*, those
+    that it names as their word does if both words may be asked.
+
+    Args:
+        network: draws.
+        count: captions.
+        seed: of captions and noise.
+        scale: of the guidance.
 
     Attributes:
         words: the captions, (count, 2).
         pictures: at each visited step, (visited steps, count, 1, 28, 56).
-        right: which halves the judge names as their words do, (count, 2); only these are counted below.
+        right: which halves are right, (count, 2).
     """
 
     def __init__(self, network: WordUNet, *, count: int, seed: int, scale: float):
         self.network, self.scale = network, scale
         self.words, self.noise = random_captions(count, seed), noises(count, seed)
-        self.pictures = self.drawn()
+        self.pictures = self.draw()
         self.right = named(self.pictures[-1]) == self.words
 
-    def drawn(
+    def draw(
         self, allowed: Tensor | None = None, begin: int = 0, x: Tensor | None = None
     ) -> Tensor:
-        """The pictures at each visited step, from pictures x at the place `begin` on, or all the way."""
+        """Pictures at each visited step, (visited steps, count, 1, 28, 56).
+
+        Args:
+            allowed: which words may be asked, (count, 2); all by default.
+            begin, x: a place in VISITED and the pictures there, to go on from; else all the way.
+        """
         pictures, _ = walk(
             self.network,
             self.words,
@@ -60,30 +78,29 @@ class Draws:
         return pictures
 
     def classes(self, allowed: Tensor | None, begin: int, x: Tensor) -> Tensor:
-        """What the judge calls the halves that are drawn from x on: (count, 2)."""
-        return named(self.drawn(allowed, begin, x)[-1])
+        """The judge's classes of the halves, (count, 2), of what is drawn from the pictures x at place `begin` on."""
+        return named(self.draw(allowed, begin, x)[-1])
 
-    def own(self, classes: Tensor, word: int) -> Tensor:
-        """Whether the half of a word is as its own word says, for each half that counts."""
-        return (classes[:, word] == self.words[:, word])[self.right[:, word]]
+    def shows_own_word(self, classes: Tensor, half: int) -> Tensor:
+        """(right halves,): whether a left (0) or right (1) half shows what its own word says; classes (count, 2)."""
+        return (classes[:, half] == self.words[:, half])[self.right[:, half]]
 
-    def other(self, classes: Tensor, word: int) -> Tensor:
-        """Whether the half of a word is as the other word says, for each half that counts."""
-        return (classes[:, word] == self.words[:, 1 - word])[self.right[:, word]]
+    def shows_other_word(self, classes: Tensor, half: int) -> Tensor:
+        """(right halves,): whether a left (0) or right (1) half shows what the other half's word says."""
+        return (classes[:, half] == self.words[:, 1 - half])[self.right[:, half]]
 
 
-def forbidden(
+def measure_forbidding(
     network: WordUNet, *, count: int, seed: int, scale: float = SCALE
 ) -> tuple[dict[str, float], dict[str, list[list[float]]]]:
-    """Halves whose word is forbidden from a step on, and where pixels look with both words.
+    """Shares of halves that still show their word if it is forbidden from a step on, and where pixels look.
 
-    Of `count` random captions the left word and the right one are forbidden in turn. Only halves count that are as
-    named with both words.
+    Of `count` random captions the left word and the right one are forbidden in turn.
 
     Returns:
-        Shares by "step, what": "named" and "other", the half is as its own word or as the other one says, and
-        "beside", the untouched half is still as its word says; and "right", the share of halves as named with both
-        words. Then curves, [step, weight of the left word], by half.
+        Shares of the right halves by "step, what": "named" and "other", the half of the forbidden word shows its own
+        word or the other one; "beside", the other half still shows its word; and "right", the share of halves that are
+        right. Then curves, [step, weight of the left word], by half.
     """
     draws = Draws(network, count=count, seed=seed, scale=scale)
     result = {"right": share([draws.right])}
@@ -92,10 +109,17 @@ def forbidden(
             draws.classes(allowed, begin, draws.pictures[begin]) for allowed in all_but_one(count)
         ]
         step = VISITED[begin]
-        result[f"{step}, named"] = share([draws.own(classes[word], word) for word in (0, 1)])
-        result[f"{step}, other"] = share([draws.other(classes[word], word) for word in (0, 1)])
-        result[f"{step}, beside"] = share([draws.own(classes[word], 1 - word) for word in (0, 1)])
+        result |= _shares_of_words(draws, classes, step)
+        beside = [draws.shows_own_word(classes[word], 1 - word) for word in (0, 1)]
+        result[f"{step}, beside"] = share(beside)
     return result, looks_at_left_word(network, draws)
+
+
+def _shares_of_words(draws: Draws, classes: Sequence[Tensor], step: Tensor) -> dict[str, float]:
+    """Shares of halves that show their own word, and the other one; classes without the left and the right word."""
+    own = [draws.shows_own_word(classes[word], word) for word in (0, 1)]
+    other = [draws.shows_other_word(classes[word], word) for word in (0, 1)]
+    return {f"{step}, named": share(own), f"{step}, other": share(other)}
 
 
 def looks_at_left_word(network: WordUNet, draws: Draws) -> dict[str, list[list[float]]]:
@@ -109,38 +133,36 @@ def looks_at_left_word(network: WordUNet, draws: Draws) -> dict[str, list[list[f
     return curves
 
 
-def asked_late(
+def measure_asking_late(
     network: WordUNet, *, count: int, seed: int, scale: float = SCALE
 ) -> dict[str, float]:
-    """Halves whose word is missing at first, and may be asked only from a step on: the reverse of `forbidden`.
+    """Shares of halves that show their word if it may be asked only from a step on: the reverse of forbidding.
 
-    The captions, the noise and the halves that count are those of `forbidden`.
+    Captions, noise and right halves are those of `measure_forbidding`.
 
     Returns:
-        Shares by "step, what": "named" and "other", the half is as its own word or as the other one says.
+        Shares of the right halves by "step, what": "named" and "other", the half shows its own word or the other one.
     """
     draws = Draws(network, count=count, seed=seed, scale=scale)
-    without = [draws.drawn(allowed) for allowed in all_but_one(count)]
-    result = {}
+    without = [draws.draw(allowed) for allowed in all_but_one(count)]
+    result: dict[str, float] = {}
     for begin in BEGINS[1:]:
         classes = [draws.classes(None, begin, pictures[begin]) for pictures in without]
-        step = VISITED[begin]
-        result[f"{step}, named"] = share([draws.own(classes[word], word) for word in (0, 1)])
-        result[f"{step}, other"] = share([draws.other(classes[word], word) for word in (0, 1)])
+        result |= _shares_of_words(draws, classes, VISITED[begin])
     return result
 
 
-def without_words(
+def measure_without_words(
     network: WordUNet, *, count: int, seed: int, scale: float = SCALE
 ) -> dict[str, float]:
-    """Halves for which no word at all may be asked up to a step, or from it on, so that no other word takes over.
+    """Shares of halves that show their word if no word at all may be asked from a step on, or before it.
 
     Returns:
-        Shares of halves as named by "step, until" and "step, from": words are asked until this step, or from it on.
+        Shares of the right halves by "step, until" and "step, from": words may be asked until this step, or from it on.
     """
     draws = Draws(network, count=count, seed=seed, scale=scale)
     none = torch.zeros(count, 2, dtype=torch.bool)
-    without = draws.drawn(none)
+    without = draws.draw(none)
     result = {}
     for begin in BEGINS:
         until = draws.classes(none, begin, draws.pictures[begin]) == draws.words
@@ -158,9 +180,12 @@ def share(parts: Sequence[Tensor]) -> float:
 def plot_window(
     ax: Axes, gone: Sequence[StoredRun], late: Sequence[StoredRun], alone: Sequence[StoredRun]
 ) -> None:
-    """Shares of halves that become what their word says: asked only until a step, and asked only from a step on.
+    """Draw the shares of halves that show their word, over the step until which, or from which on, it may be asked.
 
-    Dotted, the means of `alone`, where no other word may be asked instead.
+    Args:
+        ax: where to draw.
+        gone, late: runs of `forbidding` and `asking_late`, a line each.
+        alone: runs of `without_words`; their means are dotted.
     """
     for runs, color, label in (
         (gone, "key", "asked until this step"),

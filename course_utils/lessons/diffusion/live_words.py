@@ -28,8 +28,8 @@ PRESSED = (0, 6, 12, 18, 24, 30)
 CAPTIONS = ((1, 9), (1, 0), (8, 3), (9, 1), (5, 2), (7, 4), (0, 7), (9, 8))
 
 
-def sheet(rows: Tensor) -> str:
-    """Runs × frames, (runs, frames, 28, 56), as one PNG of 16 grays, in base64."""
+def png_of(rows: Tensor) -> str:
+    """Frames of several drawings, (drawings, frames, 28, 56), as one PNG of 16 grays, in base64."""
     grays = ((rows.clamp(-1, 1) + 1) * 7.5).round().byte()
     image = Image.fromarray(grays.transpose(1, 2).flatten(2).flatten(0, 1).numpy(), "P")
     image.putpalette([17 * gray for gray in range(16) for _ in range(3)])
@@ -39,28 +39,30 @@ def sheet(rows: Tensor) -> str:
 
 
 def letters(weights: Tensor) -> str:
-    """A map, a letter for each place: # is 0, } is 1."""
+    """A map of weights, (height, width), as text with a letter for each place: "#" is 0, and "}" is 1."""
     return "".join(chr(35 + round(90 * weight)) for weight in weights.flatten().tolist())
 
 
 def page_of(network: WordUNet, seed: int) -> dict:
-    """What `live.words` shows: for each of CAPTIONS a sheet of frames, maps, and what the judge says of the ends."""
+    """The card of `live.words`: for each of CAPTIONS a sheet of frames, maps, and the judge's words for the ends.
+
+    Args:
+        network: draws.
+        seed: of the noise.
+    """
     words, noise = torch.tensor(CAPTIONS), noises(len(CAPTIONS), seed)
     network.eval()
     pictures, guesses = walk(network, words, noise)
-    said = named(pictures[-1])
+    classes = named(pictures[-1])
     runs = [guesses[::EVERY, :, 0]]
-    ends: list[list[Tensor]] = [
-        [],
-        [],
-    ]  # for each word, what becomes of its half from each of PRESSED on
+    # For each word, the classes of its half if it is forbidden from each of PRESSED on.
+    ends: list[list[Tensor]] = [[], []]
     for word, allowed in enumerate(all_but_one(len(words))):
         for begin in PRESSED:
-            drawn, seen = walk(
-                network, words, noise, allowed=allowed, begin=begin, x=pictures[begin]
-            )
+            x = pictures[begin]
+            changed, seen = walk(network, words, noise, allowed=allowed, begin=begin, x=x)
             runs.append(after_blank_frames(seen[::EVERY, :, 0], begin // EVERY))
-            ends[word].append(named(drawn[-1])[:, word])
+            ends[word].append(named(changed[-1])[:, word])
     maps = maps_of_left(network, pictures, words)
     return {
         "frames": len(runs[0]),
@@ -69,8 +71,8 @@ def page_of(network: WordUNet, seed: int) -> dict:
         "captions": [
             {
                 "words": [NAMES[word] for word in words[i].tolist()],
-                "named": [NAMES[word] for word in said[i].tolist()],
-                "sheet": sheet(torch.stack([run[:, i] for run in runs])),
+                "named": [NAMES[word] for word in classes[i].tolist()],
+                "sheet": png_of(torch.stack([run[:, i] for run in runs])),
                 "maps": [letters(frame[i]) for frame in maps],
                 "changes": [[NAMES[end[i]] for end in of_word] for of_word in ends],
             }

@@ -7,42 +7,42 @@ from torch import Tensor
 
 from course_utils.kit.runs import stored
 from course_utils.kit.stored_model import StoredModel
-from course_utils.lessons.diffusion import copies, forbidden_words, live_words, sampling, words
-from course_utils.lessons.diffusion.sampling import (
+from course_utils.lessons.diffusion import copies, forbidden_words, guidance, live_words, words
+from course_utils.lessons.diffusion.training import (
     BATCH,
-    NO_CLASS,
     clothes,
     diffusion,
-    noise_like,
-    some,
+    random_clothes,
+    random_noise,
     train,
 )
 from course_utils.models.diffusion import UNet
 
 SEEDS = (0, 1, 2)
 SHOWN_NOISE = 2
-"""Seed of the noise of all captions of the first screen: all halves are named right, as with 0; with 1 all but one."""
+"""The seed of the noise on the first screen: with 2, and with 0, the judge names all halves right, with 1 all but one."""
 
 
 def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
     """Mean loss of a batch at 14 × 14, where one label in ten is withheld."""
-    images, labels = some(BATCH, generator, 14)
+    images, labels = random_clothes(BATCH, generator, 14)
     withheld = torch.rand(len(labels), generator=generator) < 0.1
-    labels = labels.masked_fill(withheld, NO_CLASS)
-    t, noise = noise_like(images, generator)
+    labels = labels.masked_fill(withheld, guidance.NO_CLASS)
+    t, noise = random_noise(images, generator)
     return (network(diffusion().add_noise(images, t, noise), t, labels) - noise).square().mean()
 
 
 @stored(cases=[{"steps": 1500, "seed": 0}])
 def garments(*, steps: int, seed: int) -> dict:
-    """The chapter's network at 14 × 14, trained ten times as long: the live model."""
+    """The held-out loss, with and without class, of the chapter's network at 14 × 14, trained ten times as long."""
     config = {"widths": [16, 32], "attention": [False, True], "num_classes": 11}
     torch.manual_seed(seed)
     network = UNet(**config)
     train(network, partial(garment_loss, network), steps=steps, seed=seed)
     images, labels = clothes("test", 14)
     errors, _ = diffusion().errors(network, images, labels)
-    without_class, _ = diffusion().errors(network, images, torch.full_like(labels, NO_CLASS))
+    unlabeled = torch.full_like(labels, guidance.NO_CLASS)
+    without_class, _ = diffusion().errors(network, images, unlabeled)
     result = {"loss": errors.mean().item(), "untold": without_class.mean().item()}
     return {"result": result, "models": {"clothes_unet": StoredModel.of(network, config)}}
 
@@ -84,7 +84,10 @@ def garments_for_words(*, lr: float, steps: int, seed: int) -> dict:
 )
 def forbidding(*, count: int, scale: float, seed: int) -> dict:
     """Random captions, each word forbidden from several steps on: what becomes of its half, and where pixels look."""
-    result, curves = forbidden_words.forbidden(words.painter(), count=count, scale=scale, seed=seed)
+    painter = words.painter()
+    result, curves = forbidden_words.measure_forbidding(
+        painter, count=count, scale=scale, seed=seed
+    )
     return {"result": result, "curves": curves}
 
 
@@ -96,32 +99,30 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
     ],
 )
 def asking_late(*, count: int, scale: float, seed: int) -> dict:
-    """As `forbidding`, but each word is missing at first, and asked only from a step on: what becomes of its half."""
-    return {
-        "result": forbidden_words.asked_late(words.painter(), count=count, scale=scale, seed=seed)
-    }
+    """As `forbidding`, but each word may be asked only from several steps on."""
+    painter = words.painter()
+    return forbidden_words.measure_asking_late(painter, count=count, scale=scale, seed=seed)
 
 
 @stored(
     cases=[{"count": 24, "scale": words.SCALE, "seed": seed} for seed in SEEDS],
 )
 def without_words(*, count: int, scale: float, seed: int) -> dict:
-    """As `forbidding` and `asking_late`, but both words are missing together: what becomes of the halves."""
-    return {
-        "result": forbidden_words.without_words(
-            words.painter(), count=count, scale=scale, seed=seed
-        )
-    }
+    """As `forbidding` and `asking_late`, but both words are forbidden together."""
+    painter = words.painter()
+    return forbidden_words.measure_without_words(painter, count=count, scale=scale, seed=seed)
 
 
 @stored(
-    cases=[{"kind": kind, "steps": 400, "seed": seed} for seed in SEEDS for kind in
-           ("both", "norm", "deep", "alone", "aligned")]
-    + [{"kind": kind, "steps": 1200, "seed": seed} for seed in SEEDS
-       for kind in ("both", "norm", "deep", "alone", "aligned")],
-)  # fmt: skip
+    cases=[
+        {"kind": kind, "steps": steps, "seed": seed}
+        for steps in (400, 1200)
+        for seed in SEEDS
+        for kind in ("both", "norm", "deep", "alone", "aligned")
+    ],
+)
 def copying(*, kind: str, steps: int, seed: int) -> dict:
-    """A garment that stands clean on the left is to be found in noise on the right: losses, and drawn garments."""
+    """A network that finds in noise on the right the garment that stands clean on the left: losses, drawn garments."""
     network = copies.new_network(kind, seed)
     train(network, partial(copies.copy_loss, kind, network), steps=steps, seed=seed)
     models = {}
@@ -150,14 +151,17 @@ def copying(*, kind: str, steps: int, seed: int) -> dict:
         {"kind": kind, "steps": 300, "seed": seed} for seed in SEEDS for kind in copies.CAPTIONS
     ],
 )
-def captioned(*, kind: str, steps: int, seed: int) -> dict:
-    """Two garments and a caption of two words, given in five ways: losses, and how many drawn garments are as named."""
+def captions(*, kind: str, steps: int, seed: int) -> dict:
+    """A network for two garments whose caption of two words is given in one of five ways.
+
+    Held-out losses, in all and in the noisier half of the steps, and the share of drawn garments as named.
+    """
     network = copies.captioned_network(kind, seed)
     train(network, partial(copies.caption_loss, network), steps=steps, seed=seed)
-    every, noisy = copies.held_out_caption_loss(network)
+    loss, loss_in_noise = copies.held_out_caption_loss(network)
     result = {
-        "loss": every,
-        "noisy half": noisy,
+        "loss": loss,
+        "noisy half": loss_in_noise,
         "named": copies.share_nearest_to_own_mean(network, seed),
     }
     return {"result": result}
@@ -170,8 +174,8 @@ def captioned(*, kind: str, steps: int, seed: int) -> dict:
         for seed in SEEDS
     ],
 )
-def sampled(*, num_steps: int, scale: float, seed: int) -> dict:
-    """Garments drawn by the live model in few steps, guided or not."""
-    pictures = sampling.drawn(15, num_steps=num_steps, eta=1.0, scale=scale, seed=seed)
+def guidance_scales(*, num_steps: int, scale: float, seed: int) -> dict:
+    """The `class_scores` of garments that the stored network draws in few steps, guided or not."""
+    pictures = guidance.draw_garments(15, num_steps=num_steps, eta=1.0, scale=scale, seed=seed)
     labels = torch.arange(10).repeat_interleave(15)
-    return {"result": sampling.judged(pictures, labels)}
+    return {"result": guidance.class_scores(pictures, labels)}

@@ -1,7 +1,8 @@
 """Two garments of 28 × 28 side by side, drawn for a caption of two words that each pixel may ask.
 
-`WordUNet` is the network on the chapter's first screen, `fit` its training, and `walk` draws with or without a word.
-A judge, the stored vision transformer, names what was drawn.
+`WordUNet` is the network on the first screen of *Attention in a diffusion model*, `fit` its training, and `walk` draws
+with or without a word. A judge, the stored vision transformer, names what was drawn. The page draws with it, too, and
+*One formula* shows where its pixels look.
 """
 
 import functools
@@ -13,16 +14,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from course_utils.data.images import load_fashion_mnist
+from course_utils.kit.stored_model import load_model
 from course_utils.kit.training_loop import take_steps
-from course_utils.lessons.diffusion.sampling import (
-    STEPS,
-    diffusion,
-    load_network,
-    noise_like,
-    step_back,
-    train,
-)
+from course_utils.lessons.diffusion.training import STEPS, diffusion, random_noise, train
 from course_utils.models.diffusion import UNet
+from course_utils.models.noise import step_back
 from course_utils.models.vision import ViT
 from course_utils.recording import record_attention
 from course_utils.runtime import evaluating
@@ -30,7 +26,14 @@ from course_utils.train.schedules import warmup_hold_decay
 
 NAMES = ("T-shirt", "trousers", "pullover", "dress", "coat",
          "sandal", "shirt", "sneaker", "bag", "ankle boot")  # fmt: skip
-SIDE, TOKEN, PAIRS = 28, 32, 16
+SIDE = 28
+"""Pixels along each side of a garment."""
+
+TOKEN = 32
+"""Features of a word's vector."""
+
+PAIRS = 16
+"""Pairs of garments of a batch."""
 
 EVERY_STEPS = 100
 """Steps of a training between two points of its loss curve; there are ten times as many between two held-out losses."""
@@ -56,25 +59,31 @@ class WordUNet(nn.Module):
             t: (batch,).
             words: (batch, 2).
             allowed: which of the words may be asked, (batch, 2); all by default.
+
+        Returns:
+            (batch, 1, 28, 56).
         """
-        y = self.network(folded(x), t, tokens=self.tokens(words), token_mask=allowed)
+        y = self.network(fold_pixels(x), t, tokens=self.tokens(words), token_mask=allowed)
         return F.pixel_shuffle(y[:, :4], 2)
 
     def tokens(self, words: Tensor) -> Tensor:
-        """The vectors of the words plus those of their places: (batch, 2, TOKEN)."""
+        """The vectors of words (batch, 2) plus those of their places: (batch, 2, TOKEN)."""
         return self.words(words) + self.places.weight
 
 
-def folded(x: Tensor) -> Tensor:
-    """Pictures, (batch, 1, 28, 56), with 2 × 2 pixels as four channels, and the column as a fifth, from -1 to 1."""
+def fold_pixels(x: Tensor) -> Tensor:
+    """Pictures (batch, 1, 28, 56) with 2 × 2 pixels as four channels and their column as a fifth: (batch, 5, 14, 28).
+
+    The column runs from −1 to 1.
+    """
     fours = F.pixel_unshuffle(x, 2)
     column = torch.linspace(-1, 1, fours.shape[-1]).expand_as(fours[:, :1])
     return torch.cat([fours, column], dim=1)
 
 
 def painter() -> WordUNet:
-    """The stored network."""
-    return load_network(WordUNet, "words_unet")
+    """The stored network, in eval mode."""
+    return load_model("words_unet").network(WordUNet)
 
 
 @functools.cache
@@ -86,7 +95,14 @@ def garments(split: str) -> tuple[Tensor, Tensor]:
 
 
 def pairs(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The first half of the images on the left, the second on the right, from -1 to 1, and their words."""
+    """Pictures of two garments side by side, (n / 2, 1, 28, 56), from −1 to 1, and their words, (n / 2, 2).
+
+    The first half of the images stands on the left, the second on the right.
+
+    Args:
+        images: bytes, (n, 1, 28, 28).
+        labels: classes, (n,).
+    """
     left, right = (images.float() / 127.5 - 1).chunk(2)
     return torch.cat([left, right], dim=-1), torch.stack(labels.chunk(2), dim=1)
 
@@ -111,20 +127,20 @@ def word_loss(network: nn.Module, generator: torch.Generator) -> Tensor:
 
 
 def weight_of(t: Tensor) -> Tensor:
-    """The weight of an error at a step, 1/ᾱ, at most 20."""
+    """The weight of an error at each step of t (batch,), 1/ᾱ, at most 20: (batch,)."""
     return (1 / diffusion().alpha_bar[t]).clamp(max=20)
 
 
 def fit(network: nn.Module, *, steps: int, lr: float, seed: int) -> dict[str, list[list[float]]]:
-    """Train, then take the running mean of the weights.
+    """The curves of a training, after which the network has the running mean of its weights.
 
     Args:
-        network: a `WordUNet`.
+        network: a `WordUNet`, trained in place.
         steps, lr: how many steps, and the largest rate: it rises over 100 steps, stays, and falls in the last quarter.
         seed: of the batches.
 
     Returns:
-        Curves, [step, value]: "loss", the mean since the last step noted, and "held out", that of the running mean.
+        Points [step, value]: "loss", the mean since the point before, and "held out", the loss of the running mean.
     """
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
@@ -154,19 +170,30 @@ def fit(network: nn.Module, *, steps: int, lr: float, seed: int) -> dict[str, li
 
 
 def running_mean(mean: Tensor, new: Tensor, count: Tensor) -> Tensor:
-    """The mean of a weight over the last steps: a tenth of all at first, some thousand later."""
+    """The new running mean of a weight: over the last tenth of the steps at first, over some thousand later.
+
+    Args:
+        mean: the mean before, in the shape of the weight.
+        new: the weight.
+        count: steps before, a tensor of one number.
+    """
     return mean.lerp(new, max(0.001, 10 / (count + 10)))
 
 
 def first_steps(noisy: Callable[..., Tensor], steps: int) -> list[float]:
-    """The losses of a fresh network on the course's 10,000 pictures, whose noise `noisy` adds, as the exercise does."""
+    """The losses of the first steps of a new network on the course's 10,000 pictures.
+
+    Args:
+        noisy: adds the noise, as the exercise of that name does.
+        steps: how many.
+    """
     pictures, captions = pairs(*garments("train"))
     torch.manual_seed(0)
     network = WordUNet()
 
     def loss(generator: torch.Generator) -> Tensor:
         rows = torch.randint(len(pictures), (PAIRS,), generator=generator)
-        t, noise = noise_like(pictures[rows], generator)
+        t, noise = random_noise(pictures[rows], generator)
         x = noisy(pictures[rows], t, noise, diffusion().alpha_bar)
         errors = (network(x, t, captions[rows]) - noise).square().mean(dim=(1, 2, 3))
         return (errors * weight_of(t)).mean()
@@ -177,7 +204,7 @@ def first_steps(noisy: Callable[..., Tensor], steps: int) -> list[float]:
 def some_inputs(network: WordUNet) -> tuple[Tensor, Tensor, Tensor]:
     """Two folded pairs of the test part, their steps, and the tokens of their captions, to compare networks with."""
     pictures, words = pairs(*garments("test"))
-    return folded(pictures[:2]), torch.tensor([60, 140]), network.tokens(words[:2]).detach()
+    return fold_pixels(pictures[:2]), torch.tensor([60, 140]), network.tokens(words[:2]).detach()
 
 
 # Drawing ------------------------------------------------------------------------------------------
@@ -200,7 +227,7 @@ def held_out_word_loss(network: nn.Module) -> float:
 def guided_by_words(
     network: Callable[..., Tensor], allowed: Tensor | None = None, scale: float = SCALE
 ) -> Callable[..., Tensor]:
-    """The noise without any word, plus `scale` times what the words change.
+    """A denoiser that gives the noise without any word, plus `scale` times what the words change.
 
     Ho and Salimans (2022), "Classifier-free diffusion guidance", equation 6, whose w is `scale` − 1.
     """
@@ -213,25 +240,25 @@ def guided_by_words(
 
 
 def all_but_one(count: int) -> list[Tensor]:
-    """Which words may be asked without the left word, and without the right one: each (count, 2)."""
+    """Masks of the words that may be asked, all but the left one and all but the right one: each (count, 2)."""
     return [torch.arange(2).expand(count, 2) != word for word in (0, 1)]
 
 
 @functools.cache
 def judge() -> ViT:
     """The stored vision transformer, right on 0.84 of held-out pictures."""
-    return load_network(ViT, "vit")
+    return load_model("vit").network(ViT)
 
 
 @torch.no_grad()
 def named(pictures: Tensor) -> Tensor:
-    """What the judge calls the left halves and the right ones: classes, (batch, 2)."""
+    """The judge's classes of the left and the right halves, (batch, 2), of pictures (batch, 1, 28, 56)."""
     halves = pictures.clamp(-1, 1).chunk(2, dim=-1)
     return torch.stack([judge()(half.contiguous()).argmax(dim=1) for half in halves], dim=1)
 
 
 def random_captions(count: int, seed: int) -> Tensor:
-    """Pairs of different words, (count, 2)."""
+    """Random pairs of different words, (count, 2)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(count, len(NAMES), generator=generator).argsort(dim=1)[:, :2]
 
@@ -280,14 +307,24 @@ def walk(
 
 @torch.no_grad()
 def weights_of_left(network: WordUNet, pictures: Tensor, words: Tensor, step: Tensor) -> Tensor:
-    """Weight on the left word at each place of the coarse level, on the way down, by head: (batch, heads, 7, 14)."""
+    """The attention on the left word by head, at each place of the coarse level on the way down.
+
+    Args:
+        network: in any mode.
+        pictures: (batch, 1, 28, 56).
+        words: (batch, 2).
+        step: of the diffusion, a tensor of one number.
+
+    Returns:
+        (batch, heads, 7, 14).
+    """
     with record_attention(network) as maps:
         network(pictures, step.expand(len(pictures)), words)
     return maps["network.down.1.cross"][..., 0].unflatten(-1, (7, 14))
 
 
 def telling_head(network: WordUNet) -> int:
-    """The head of that attention that tells the halves best apart in pure noise."""
+    """The head of `weights_of_left` whose weights differ most between the halves of a picture that is pure noise."""
     weights = weights_of_left(network, noises(20, 3)[0], random_captions(20, 3), VISITED[0])
     left, right = weights.mean(dim=(0, 2)).chunk(2, dim=-1)
     return int((left - right).mean(dim=-1).argmax())
@@ -302,7 +339,7 @@ def share_judged_right(network: nn.Module, *, count: int, seed: int) -> float:
 
 
 def verdict(asked: Tensor, seen: Tensor) -> str:
-    """A caption, and in brackets what the judge calls a half instead."""
+    """A caption, (2,), in words, and in brackets what the judge calls a half instead, of its classes (2,)."""
     halves = (
         NAMES[word] + ("" if word == other else f" ({NAMES[other]})")
         for word, other in zip(asked.tolist(), seen.tolist(), strict=True)
