@@ -20,7 +20,7 @@ from course_utils.models.diffusion import UNet
 
 SEEDS = (0, 1, 2)
 SHOWN_NOISE = 2
-"""The seed of the noise on the first screen: with 2, and with 0, the judge names all halves right, with 1 all but one."""
+"""Seed of the noise on the first screen. The judge names all halves right with 2 and with 0, and all but one with 1."""
 
 
 def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
