@@ -274,7 +274,7 @@ cu.show_images(
 # In the table *named* is the share of garments that are nearest to the mean of their class, and **spread** says how much the garments of one class differ.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-sampled = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "guidance_scales"))
+sampled = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "scales"))
 by_scale = sampled.groupby("scale")[["named", "spread"]]
 means = by_scale.mean()
 means.loc["real"] = guidance.class_scores(images, labels)

@@ -174,7 +174,7 @@ def captions(*, kind: str, steps: int, seed: int) -> dict:
         for seed in SEEDS
     ],
 )
-def guidance_scales(*, num_steps: int, scale: float, seed: int) -> dict:
+def scales(*, num_steps: int, scale: float, seed: int) -> dict:
     """The `class_scores` of garments that the stored network draws in few steps, guided or not."""
     pictures = guidance.draw_garments(15, num_steps=num_steps, eta=1.0, scale=scale, seed=seed)
     labels = torch.arange(10).repeat_interleave(15)
