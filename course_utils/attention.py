@@ -82,8 +82,8 @@ def scaled_dot_product_attention(
         if attn_mask is not None and attn_mask.ndim == 3:
             attn_mask = attn_mask.unsqueeze(1)
         q, k, v = (tensor.unsqueeze(1) for tensor in (queries, keys, values))
-        return fused.attend(q, k, v, attn_mask, **options).squeeze(1)
-    return fused.attend(queries, keys, values, attn_mask, **options)
+        return fused.sdpa(q, k, v, attn_mask, **options).squeeze(1)
+    return fused.sdpa(queries, keys, values, attn_mask, **options)
 
 
 class AdditiveAttention(Attention):
@@ -305,7 +305,7 @@ class MultiHeadAttention(Attention):
         keys = checked_vectors("keys", keys, self.key_proj.in_features)
         values = checked_vectors("values", values, self.value_proj.in_features)
         layers = [self.query_proj, self.key_proj, self.value_proj]
-        q, k, v = fused.project([queries, keys, values], layers)
+        q, k, v = fused.apply_linears([queries, keys, values], layers)
         q = split_heads(q, self.num_heads)
         k, v = split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
         if encode is not None:
@@ -334,4 +334,4 @@ class MultiHeadAttention(Attention):
         self.note(weights)
         dropout_p = self.dropout if self.training else 0.0
         options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
-        return fused.attend(q, k, v, attn_mask, is_causal=is_causal, **options)
+        return fused.sdpa(q, k, v, attn_mask, is_causal=is_causal, **options)

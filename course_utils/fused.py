@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from course_utils.masks import causal_mask
 
 
-def attend(
+def sdpa(
     q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None, *, is_causal: bool, **options: Any
 ) -> Tensor:
     """softmax(q kᵀ · scale) v, and zeros for a query with no permitted key, where PyTorch's kernels differ.
@@ -60,7 +60,7 @@ def _operator(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
             return F.scaled_dot_product_attention(q, k, v, **options)
 
 
-def project(inputs: Sequence[Tensor], layers: Sequence[nn.Module]) -> list[Tensor]:
+def apply_linears(inputs: Sequence[Tensor], layers: Sequence[nn.Module]) -> list[Tensor]:
     """Each layer applied to its input: `[layer(x) for x, layer in zip(inputs, layers)]`.
 
     A GPU takes longer to start three small products than to compute a large one. There, and while gradients

@@ -20,8 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.hooks import Hooks, Numbers, listed, matching
+from course_utils.hooks import Hooks
 from course_utils.masks import causal_mask
+from course_utils.places import Numbers, listed, matching
 
 Run = Mapping[str, Tensor]
 """Activations by the name of a place: (batch, positions, features), of heads (batch, heads, positions, head_dim)."""

@@ -428,6 +428,18 @@ def test_a_compiled_model_which_would_skip_the_hooks_is_refused(compiled, look):
         model(TEXT)
 
 
+def test_a_module_on_its_own_is_called_attention():
+    torch.manual_seed(0)
+    module, x = cu.MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
+    with record_activations(module) as run:
+        answer = module(x, x, x)
+    assert set(run) == {"attention", "attention.heads"} and torch.equal(run["attention"], answer)
+    with intervene(module) as acts, cu.record_attention(module) as maps:
+        acts.knock_out("attention", keys=1)
+        module(x, x, x)
+    assert not maps["attention"][..., 1].any()
+
+
 def test_a_model_without_attention_is_refused():
     refused = pytest.raises(ValueError, match="SmallCNN contains no attention")
     with refused, intervene(SmallCNN()):
