@@ -1,12 +1,12 @@
 """The authors' tools, which make, check, publish and hand out the course: `python -m course_utils.studio`.
 
-manifest, paths                         `book.toml`: the chapters, and the paths through them
-notebook_files, page, rules, notebooks  a chapter's source and notebook: reading them, their rules, making one
-course_map, tables, subset              the map, the tables of the README, a course that leaves chapters out
-book, teaching                          the book; slides, and questions for a learning platform
-handout, graders                        what students get, and what an instructor grades
-lab, saving, kernel                     JupyterLab on the start page, and its kernels
-runs, parameter_sweep, first_states     stored runs, other numbers in a chapter, a live model's first picture
+manifest, paths                           `book.toml`: the chapters, and the paths through them
+notebook_files, content, rules, notebooks a chapter's source and notebook, what stands in them, rules, making one
+course_map, tables, subset                the map, the tables of the README, a course that leaves chapters out
+book, teaching                            the book; slides, and questions for a learning platform
+handout, graders                          what students get, and what an instructor grades
+lab, saving, kernel, lazy_compiler        JupyterLab on the start page, and its kernels
+runs, parameter_sweep, first_states       stored runs, other numbers in a chapter, a live model's first picture
 """
 
 
