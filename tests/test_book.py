@@ -24,7 +24,7 @@ from course_utils.studio import StudioError, manifest, notebook_files
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import check, pages, transforms, widgets
 from course_utils.studio.book.cells import tags
-from course_utils.studio.book.transforms import Page
+from course_utils.studio.book.transforms import BookPage
 
 COURSE = manifest.load(files=False)
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -129,8 +129,8 @@ def lesson(small) -> list:
     box = f'<img alt="A box" src="data:image/svg+xml;base64,{svg}" width="10" height="5" style="">'
     asks = new_markdown_cell("# Two\n\n**Why `two`?**")
     nbformat.write(new_notebook(cells=[asks, code("draw()", html(box))]), two.ipynb)
-    files = [chapter.ipynb.name for chapter in (*one.pages(), two)]
-    linked = {f"notebooks/{file}": Page(file, {}) for file in files}
+    files = [chapter.ipynb.name for chapter in (*one.with_further(), two)]
+    linked = {f"notebooks/{file}": BookPage(file, {}) for file in files}
     return page(*CHAPTER, chapter=one, linked=linked, onward={two: [], three: ["To B"]})
 
 
@@ -210,9 +210,9 @@ def test_a_section_without_its_stored_run_is_not_printed():
 def test_a_link_leads_to_a_page_of_the_book_or_to_the_repository(text, wanted, in_repository):
     own = "notebooks/01_a.ipynb"
     linked = {
-        own: Page("01_a.ipynb", {"Widths": "widths"}),
-        "notebooks/02_b.ipynb": Page("02_b.ipynb", {"kv-cache": "the-kv-cache"}),
-        "docs/teaching.md": Page("teaching.md", {}),
+        own: BookPage("01_a.ipynb", {"Widths": "widths"}),
+        "notebooks/02_b.ipynb": BookPage("02_b.ipynb", {"kv-cache": "the-kv-cache"}),
+        "docs/teaching.md": BookPage("teaching.md", {}),
     }
     wanted = wanted or text
     assert transforms.relink(text, own, linked, "") == wanted

@@ -54,7 +54,7 @@ class Exercise(NamedTuple):
 @functools.cache
 def _cells(chapter: manifest.Chapter) -> list:
     """Those of the chapter, then those of its further page."""
-    return [cell for page in chapter.pages() for cell in page.page.notebook.cells]
+    return [cell for page in chapter.with_further() for cell in page.content.notebook.cells]
 
 
 def _exercises(chapter: manifest.Chapter) -> list[Exercise]:

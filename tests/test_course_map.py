@@ -52,7 +52,7 @@ def test_each_chapter_is_a_link_with_its_question_and_minutes():
         assert chapter.question.endswith("?")
         link = re.search(rf'<a href="{chapter.notebook}.ipynb">(.*?)</a>', shown)[1]
         assert f"{chapter.question} About {chapter.minutes} minutes." in link
-        assert all(f'href="{page.notebook}.ipynb"' in shown for page in chapter.pages())
+        assert all(f'href="{page.notebook}.ipynb"' in shown for page in chapter.with_further())
 
 
 def test_each_part_has_a_line_and_parts_beside_each_other_have_different_colors():

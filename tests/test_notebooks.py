@@ -15,9 +15,9 @@ from tiny_book import write_book
 import course_utils as cu
 from course_utils.studio import manifest, notebooks, rules
 from course_utils.studio.__main__ import main
+from course_utils.studio.content import Content
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import Chapter
-from course_utils.studio.page import Page
 
 COURSE = manifest.load(files=False).whole
 each_notebook = pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_notebook_is_complete_and_free_of_noise(made):
     notebook = nbformat.reads(text, as_version=4)
     nbformat.validate(notebook)
     # The tiny chapter has a solution without its exercise, in cell 5.
-    assert not [line for line in rules.complaints(Page(notebook)) if "cell 5" not in line]
+    assert not [line for line in rules.complaints(Content(notebook)) if "cell 5" not in line]
     counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     assert counts == [1, 2, 3, 4, 5, 6]
     assert set(notebook.metadata) == {"kernelspec", "language_info", "source"}

@@ -44,7 +44,7 @@ CHAPTERS = manifest.load(files=False).chapters
 
 
 def test_every_mark_of_the_course_can_be_read():
-    cells = [cell for page in CHAPTERS for cell in page.page.code]
+    cells = [cell for chapter in CHAPTERS for cell in chapter.content.code]
     assert sum(len(parameters(cell.source)) for cell in cells) > 3 * len(CHAPTERS)
 
 

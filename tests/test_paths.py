@@ -8,8 +8,8 @@ import pytest
 
 from course_utils.kit.exercises import HEADING, prose_lines
 from course_utils.studio import paths
+from course_utils.studio.content import UNCOUNTED, Content
 from course_utils.studio.manifest import load
-from course_utils.studio.page import UNCOUNTED, Page
 from course_utils.studio.paths import Leg
 
 COURSE = load(files=False).whole
@@ -24,7 +24,7 @@ CHAPTER = {chapter.notebook: chapter for chapter in COURSE.chapters}
 
 @pytest.mark.parametrize(("path", "stop"), STOPS)
 def test_a_path_names_sections_that_are_there_in_their_order_and_not_all(path, stop):
-    titles = CHAPTER[stop.chapter].page.sections
+    titles = CHAPTER[stop.chapter].content.sections
     assert list(stop.sections) == [title for title in titles if title in stop.sections]
     assert len(stop.sections) < len(titles), f"all of {stop.chapter}: name no sections"
 
@@ -33,10 +33,12 @@ def test_a_path_names_sections_that_are_there_in_their_order_and_not_all(path, s
 def test_a_chapter_says_first_which_sections_a_path_takes(chapter):
     text = paths.introduction(COURSE, chapter.notebook)
     places = [
-        place for place, cell in enumerate(chapter.page.notebook.cells) if is_tagged(cell, "ways")
+        place
+        for place, cell in enumerate(chapter.content.notebook.cells)
+        if is_tagged(cell, "ways")
     ]
     assert places == ([1] if text else []), text
-    assert not text or chapter.page.notebook.cells[1].source == text
+    assert not text or chapter.content.notebook.cells[1].source == text
 
 
 def is_tagged(cell, tag: str) -> bool:
@@ -45,7 +47,7 @@ def is_tagged(cell, tag: str) -> bool:
 
 @pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
 def test_a_chapter_tags_its_goals_and_what_comes_next(chapter):
-    cells = chapter.page.notebook.cells
+    cells = chapter.content.notebook.cells
     goals, leads_on = (
         [cell for cell in cells if is_tagged(cell, tag)] for tag in ("goals", "next")
     )
@@ -79,7 +81,7 @@ def bound_names(cells) -> set[str]:
 
 @pytest.mark.parametrize(("path", "stop"), STOPS)
 def test_no_section_on_a_path_needs_a_name_of_a_section_left_out(path, stop):
-    whole = CHAPTER[stop.chapter].page
+    whole = CHAPTER[stop.chapter].content
     taken = whole.with_sections(stop.sections) if stop.sections else whole
     elsewhere = bound_names(whole.code) - bound_names(taken.code)
     lacking = {name for cell in taken.code for name in read_names(cell)} & elsewhere
@@ -94,7 +96,7 @@ def test_a_chapter_needs_imports_and_recalls_only_what_lies_before_it_on_the_pat
     for chapter, _, _ in PATHS[title]:
         lacking = set(chapter.prerequisites) - set(before.values())
         assert not lacking, f"{title}: {chapter.notebook} needs {lacking}"
-        code = "\n".join(cell.source for cell in chapter.page.code)
+        code = "\n".join(cell.source for cell in chapter.content.code)
         lessons = set(re.findall(r"course_utils\.lessons\.(\w+)", code)) - {chapter.slug}
         recalled = {
             slug
@@ -117,7 +119,7 @@ MENU = re.compile(r"\*[^*]* → [^*]*\*")  # of JupyterLab
 
 def terms() -> dict[str, tuple[str, set[tuple[str, str]]]]:
     """Each term → its anchor, and the chapters and sections that teach it."""
-    text = "\n".join(cell.source for cell in GLOSSARY.page.notebook.cells)
+    text = "\n".join(cell.source for cell in GLOSSARY.content.notebook.cells)
     pieces = re.split(r'^### <a id="([^"]+)"></a>(.+)$', text, flags=re.MULTILINE)[1:]
     return {
         name: (anchor, {(stem, place) for stem, place in LINK.findall(body)})
@@ -128,10 +130,10 @@ def terms() -> dict[str, tuple[str, set[tuple[str, str]]]]:
 TERMS = terms()
 
 
-def sentences(page: Page) -> Iterator[tuple[set[str], str]]:
+def sentences(content: Content) -> Iterator[tuple[set[str], str]]:
     """Each sentence of the sections, which is a line of prose, with the headings that it stands under."""
     under = ["", ""]
-    for cell in page.notebook.cells:
+    for cell in content.notebook.cells:
         if cell.cell_type != "markdown":
             continue
         for line in prose_lines(cell.source):
@@ -148,8 +150,8 @@ def used_too_early(path: list[Leg]) -> Iterator[str]:
         term for term, (_, places) in TERMS.items() if any(s.startswith("B_") for s, _ in places)
     }
     for chapter, sections, _ in path:
-        page = chapter.page.with_sections(sections) if sections else chapter.page
-        for headings, line in sentences(page):
+        content = chapter.content.with_sections(sections) if sections else chapter.content
+        for headings, line in sentences(content):
             leads = LINK.findall(line)
             plain = MENU.sub("", line)
             for term, (anchor, places) in TERMS.items():

@@ -45,8 +45,11 @@ def test_gift_of_all_questions_parses_and_holds_each_answer_with_its_reason(tmp_
     read = read_gift((tmp_path / "all.gift").read_text(encoding="utf-8"))
     assert len(read) == len(ALL) > 4 * len(COURSE.chapters)
     for question, (title, asked, answers) in zip(ALL, read, strict=True):
-        assert (title, asked) == (question.key, pool.page(question.text))
-        expected = [(pool.page(answer.text), pool.page(answer.why)) for answer in question.answers]
+        assert (title, asked) == (question.key, pool.to_platform(question.text))
+        expected = [
+            (pool.to_platform(answer.text), pool.to_platform(answer.why))
+            for answer in question.answers
+        ]
         assert [(text, why) for _, text, why in answers] == expected
         right = [percent for percent, *_ in answers if percent > 0]
         assert sum(right) == pytest.approx(100, abs=1e-3)

@@ -217,7 +217,7 @@ def test_a_quiz_shows_the_same_each_time_and_neither_answers_nor_reasons_before_
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.slug)
 def test_answers_differ_and_each_question_of_a_section_is_shown_by_a_cell_of_its_chapter(chapter):
-    code = ast.parse("\n".join(cell.source for cell in chapter.page.code))
+    code = ast.parse("\n".join(cell.source for cell in chapter.content.code))
     shown = set()
     for call in ast.walk(code):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.quiz":

@@ -84,14 +84,14 @@ def tagged(tag: str, text: str):
     return new_markdown_cell(text, metadata={"tags": [tag]})
 
 
-def fitted(course: Manifest, *cells) -> list:
+def trimmed(course: Manifest, *cells) -> list:
     chapter = next(chapter for chapter in course.chapters if chapter.number == "03")
     first = [new_markdown_cell("# Title\n\nText."), tagged("ways", "On the way to GPT: [A](#A).")]
-    return subset.fit(new_notebook(cells=[*first, *cells]), course, chapter).cells
+    return subset.trim(new_notebook(cells=[*first, *cells]), course, chapter).cells
 
 
 def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(six):
-    first, ways, text, leads_on = fitted(six, new_markdown_cell(TEXT), tagged("next", NEXT))
+    first, ways, text, leads_on = trimmed(six, new_markdown_cell(TEXT), tagged("next", NEXT))
     assert first.source == "# Title\n\nText."
     assert ways.source.startswith("On the way to images: [A dot product")
     assert "GPT" not in ways.source
@@ -109,14 +109,14 @@ def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(
 
 def test_links_to_chapters_left_out_lead_to_the_full_course_where_there_is_one(choose):
     course = manifest.load(choose(*SIX, full_course="https://a.org/course/"))
-    text = fitted(course, new_markdown_cell(TEXT))[2].source
+    text = trimmed(course, new_markdown_cell(TEXT))[2].source
     assert "[in their chapter](https://a.org/course/04_masks.html#padding-gets-weight)" in text
     assert "*Taught in* [a](https://a.org/course/04_masks.html)." in text
 
 
 def test_a_quiz_leads_on_to_the_next_chosen_chapter(six):
     old = new_output("display_data", data={"text/html": "old"})
-    asked = fitted(six, new_code_cell('cu.quiz("scoring_functions")', outputs=[old]))[2]
+    asked = trimmed(six, new_code_cell('cu.quiz("scoring_functions")', outputs=[old]))[2]
     assert "Next: 07 · Self-attention" in asked.outputs[0].data["text/html"]
 
 

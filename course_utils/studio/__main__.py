@@ -2,14 +2,14 @@
 
 run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
 sync [CHAPTER …]    bring an edit made in Lab to its source, or of a source to its notebook
-check               hold the committed notebooks against their sources and the rules
+check               hold the committed notebooks against their sources and the rules (`book check`: the built book)
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT, for a learning platform
 lab                 open JupyterLab on the start page
 doctor              look at what the course runs on
-runs                make the stored runs that are missing
-book                build the book, or serve it
+runs [CHAPTER …]    train the stored runs that are missing, whose results notebooks show (`run` trains none)
+book                build the book, serve it, or check what was built
 """
 
 import argparse
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> None:
     course = manifest.load(options.book, files=False)
     for chapter in course.chosen(options.chapters):
         line = notebooks.make(chapter, fresh=options.fresh)
-        print(f"{line}; {chapter.page.words:,} words, {chapter.minutes} minutes", flush=True)
+        print(f"{line}; {chapter.content.words:,} words, {chapter.minutes} minutes", flush=True)
     tables.write_tables(course)
 
 

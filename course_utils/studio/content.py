@@ -35,7 +35,7 @@ NO_WORDS = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`
 
 
 @dataclass(frozen=True)
-class Cell:
+class CodeCell:
     """A code cell: its index in the notebook, and the exercise that it belongs to or follows."""
 
     place: int
@@ -59,11 +59,11 @@ class Cell:
 
 
 @dataclass
-class Page:
-    """A notebook with its code cells, the titles of its sections (without UNCOUNTED), and its exercises."""
+class Content:
+    """What stands in a notebook: its code cells, the titles of its sections (without UNCOUNTED), and its exercises."""
 
     notebook: "NotebookNode"
-    code: list[Cell] = field(default_factory=list)
+    code: list[CodeCell] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     exercises: list[Exercise] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class Page:
         exercise = None
         for place, cell in enumerate(self.notebook.cells):
             if cell.cell_type == "code":
-                self.code.append(Cell(place, cell, exercise))
+                self.code.append(CodeCell(place, cell, exercise))
                 continue
             for level, title, _ in sections(cell.source):
                 if level:
@@ -81,8 +81,8 @@ class Page:
                 if level == 2 and title not in UNCOUNTED:
                     self.sections.append(title)
 
-    def with_sections(self, titles: Iterable[str]) -> "Page":
-        """The page with only the sections of these titles, and the cells that belong to no section."""
+    def with_sections(self, titles: Iterable[str]) -> "Content":
+        """The content of the sections of these titles, and of the cells that belong to no section."""
         left_out = set(self.sections) - set(titles)
         cells, current = [], ""
         for cell in self.notebook.cells:
@@ -91,7 +91,7 @@ class Page:
                 current = next(headings, current)
             if current not in left_out:
                 cells.append(cell)
-        return Page(type(self.notebook)(self.notebook, cells=cells))
+        return Content(type(self.notebook)(self.notebook, cells=cells))
 
     @property
     def words(self) -> int:

@@ -30,12 +30,16 @@ class CourseMap:
         from course_utils.figures.style import tokens_css  # slow, and a terminal needs none
 
         style = tokens_css() + STYLE.read_text(encoding="utf-8")
-        summaries = paths.summaries(self.course)
-        ways = zip(range(len(summaries)), self.course.paths, summaries, strict=False)
+        course, summaries = (
+            self.course,
+            paths.summaries(self.course)[:-1],
+        )  # the last is the whole course
         listed = "".join(
-            f'<li data-way="{i}"><span>{escape(title)}</span> <em>{escape(path.about)}</em> '
+            f'<li data-way="{i}"><span>{escape(path.title)}</span> <em>{escape(path.about)}</em> '
             f"<i>{chapters}</i> {time}</li>"
-            for i, path, (title, chapters, time) in ways
+            for i, (path, (_, chapters, time)) in enumerate(
+                zip(course.paths, summaries, strict=True)
+            )
         )
         lines = "".join(map(self._line, self.course.parts, cycle(COLORS)))
         return (
@@ -53,7 +57,7 @@ class CourseMap:
         needs = sorted(stem.partition("_")[0] for stem in chapter.prerequisites)
         further = "".join(
             f' <a class="cu-map-further" href="{page.notebook}.ipynb" title="{escape(page.title)}">further</a>'
-            for page in [*chapter.pages()][1:]
+            for page in [*chapter.with_further()][1:]
         )
         return (
             f'<li data-page="{chapter.notebook}" data-number="{chapter.number}" '

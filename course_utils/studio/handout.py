@@ -57,7 +57,7 @@ def build(course: Manifest, root: Path, to: Path) -> None:
     """
     from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
 
-    from course_utils.studio.subset import fit
+    from course_utils.studio.subset import trim
 
     if edited := sorted(file.name for file in to.glob("notebooks/*.ipynb") if _is_edited(file)):
         raise StudioError(
@@ -74,7 +74,7 @@ def build(course: Manifest, root: Path, to: Path) -> None:
     stubs: dict[str, str] = {}
     without = TagRemovePreprocessor(enabled=True, remove_cell_tags={"solution"})
     for chapter in course.notebooks:
-        notebook, _ = without(fit(read_source(chapter.source), course, chapter), {})
+        notebook, _ = without(trim(read_source(chapter.source), course, chapter), {})
         notebook.cells.insert(1, setup_cell(course))
         write_notebook(normalize(notebook), to / "notebooks" / chapter.ipynb.name)
         stubs |= {e.name: cell_text(e.stub) for e in exercises(notebook.cells) if e.stub}

@@ -19,7 +19,7 @@ from course_utils.kit.contents import matches
 from course_utils.studio import StudioError
 
 if TYPE_CHECKING:
-    from course_utils.studio.page import Page
+    from course_utils.studio.content import Content
 
 SCHEMA = Path(__file__).with_name("book.schema.json")
 """The JSON schema of book.toml."""
@@ -85,30 +85,30 @@ class Chapter:
         return self.root / "notebooks" / "source" / f"{self.notebook}.py"
 
     @cached_property
-    def page(self) -> "Page":
+    def content(self) -> "Content":
         """Its content, read from its source, else from its notebook; empty without both."""
         from nbformat.v4 import new_notebook  # slow to import, as the others
 
-        from course_utils.studio import notebook_files, page
+        from course_utils.studio import content, notebook_files
 
         if self.source.is_file():
-            return page.Page(notebook_files.read_source(self.source))
+            return content.Content(notebook_files.read_source(self.source))
         try:
-            return page.Page(notebook_files.read_notebook(self.ipynb))
+            return content.Content(notebook_files.read_notebook(self.ipynb))
         except (OSError, notebook_files.UnreadableError):
-            return page.Page(new_notebook())
+            return content.Content(new_notebook())
 
     @property
     def minutes(self) -> int:
         """Estimated minutes for reading, running and the exercises; 0 without a text."""
-        return self.page.minutes
+        return self.content.minutes
 
     @property
     def question(self) -> str:
         """The question at the chapter's start; empty if there is none, or no file yet."""
-        return "".join(find_question(cell.source) for cell in self.page.notebook.cells[:1])
+        return "".join(find_question(cell.source) for cell in self.content.notebook.cells[:1])
 
-    def pages(self) -> "Iterator[Chapter]":
+    def with_further(self) -> "Iterator[Chapter]":
         """The chapter, and its further page after it."""
         yield self
         if self.further:
@@ -169,9 +169,9 @@ class Manifest:
 
     @cached_property
     def left_out(self) -> dict[str, Chapter]:
-        """File name → page, of the chapters that are not chosen, and their further pages."""
-        chosen = {page.notebook for page in self.notebooks}
-        return {p.ipynb.name: p for p in self.whole.notebooks if p.notebook not in chosen}
+        """File name → notebook, of the chapters that are not chosen, and their further pages."""
+        chosen = {chapter.notebook for chapter in self.notebooks}
+        return {c.ipynb.name: c for c in self.whole.notebooks if c.notebook not in chosen}
 
     @property
     def missing_prerequisites(self) -> str:
@@ -206,8 +206,8 @@ class Manifest:
     @property
     def notebooks(self) -> tuple[Chapter, ...]:
         """Every notebook in the book's order: chapters, each before its further page; appendices."""
-        pages = [page for chapter in self.chapters for page in chapter.pages()]
-        return (*pages, *self.appendices)
+        chapters = [each for chapter in self.chapters for each in chapter.with_further()]
+        return (*chapters, *self.appendices)
 
     def chosen(self, names: Iterable[str]) -> list[Chapter]:
         """The notebooks whose names begin so, in the book's order, left out or not; all without a name.
@@ -216,18 +216,18 @@ class Manifest:
             StudioError: no notebook begins so.
         """
         names = tuple(names)
-        pages = self.whole.notebooks if names else self.notebooks
+        chapters = self.whole.notebooks if names else self.notebooks
         for name in names:
-            if not any(page.notebook.startswith(name) for page in pages):
-                stems = ", ".join(page.notebook for page in pages)
+            if not any(chapter.notebook.startswith(name) for chapter in chapters):
+                stems = ", ".join(chapter.notebook for chapter in chapters)
                 raise StudioError(f"no chapter begins with {name!r}; there are {stems}.")
-        return [page for page in pages if page.notebook.startswith(names or "")]
+        return [chapter for chapter in chapters if chapter.notebook.startswith(names or "")]
 
-    def after(self, page: Chapter) -> Chapter | None:
+    def after(self, chapter: Chapter) -> Chapter | None:
         """The chapter after a chapter or its further page; None after the last, and for appendices."""
-        stems = [chapter.notebook for chapter in self.whole.chapters]
-        later = stems[stems.index(page.core) + 1 :] if page.core in stems else []
-        return next((chapter for chapter in self.chapters if chapter.notebook in later), None)
+        stems = [other.notebook for other in self.whole.chapters]
+        later = stems[stems.index(chapter.core) + 1 :] if chapter.core in stems else []
+        return next((other for other in self.chapters if other.notebook in later), None)
 
 
 # Reading it ---------------------------------------------------------------------
@@ -350,10 +350,13 @@ def _needed(stem: str, needs: Mapping[str, Iterable[str]], stems: set[str]) -> s
 def _mistakes(course: Manifest) -> Iterator[tuple[str, str]]:
     """Key and mistake of each wrong order: slugs that are not unique, parts and prerequisites out of order."""
     slugs: set[str] = set()
-    for page in course.notebooks:
-        if page.slug in slugs:
-            yield page.notebook, f"{page.slug!r} is the name, without its number, of another one"
-        slugs.add(page.slug)
+    for chapter in course.notebooks:
+        if chapter.slug in slugs:
+            yield (
+                chapter.notebook,
+                f"{chapter.slug!r} is the name, without its number, of another one",
+            )
+        slugs.add(chapter.slug)
     stems = [chapter.notebook for chapter in course.chapters]
     for index, chapter in enumerate(course.chapters):
         if chapter.part and chapter.part not in course.parts:
@@ -379,12 +382,12 @@ def _detours(path: LearningPath, stems: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _misplaced_files(course: Manifest) -> Iterator[tuple[str, str]]:
-    for page in course.notebooks:
-        for file in (page.source, page.ipynb):
+    for chapter in course.notebooks:
+        for file in (chapter.source, chapter.ipynb):
             if not file.is_file():
-                hint = f"; 'make notebooks CHAPTER={page.number}' makes notebooks"
-                yield page.notebook, f"{file.relative_to(course.root)} is not on disk{hint}"
-    listed = {file for page in course.whole.notebooks for file in (page.ipynb, page.source)}
+                hint = f"; 'make notebooks CHAPTER={chapter.number}' makes notebooks"
+                yield chapter.notebook, f"{file.relative_to(course.root)} is not on disk{hint}"
+    listed = {file for c in course.whole.notebooks for file in (c.ipynb, c.source)}
     folder = course.root / "notebooks"
     for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
         if file not in listed and not file.name.startswith("."):

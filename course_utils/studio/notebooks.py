@@ -24,6 +24,7 @@ from nbformat import NotebookNode
 from course_utils.files import ROOT
 from course_utils.kit.mime import WIDGET_VIEW
 from course_utils.studio import StudioError, kernel, rules
+from course_utils.studio.content import Content
 from course_utils.studio.manifest import Chapter
 from course_utils.studio.notebook_files import (
     UnreadableError,
@@ -35,7 +36,6 @@ from course_utils.studio.notebook_files import (
     sync,
     write_notebook,
 )
-from course_utils.studio.page import Page
 
 CELL_TIMEOUT = 900  # seconds: a cell may take 15, and a busy machine many times as long
 MEASURED = "nbval-ignore-output"  # the tag of a cell that prints other numbers at each run
@@ -195,4 +195,4 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 def check(chapter: Chapter) -> list[str]:
     """The faults of a committed notebook: differences from its source, and broken rules."""
     notebook = read_notebook(chapter.ipynb)
-    return differences(read_source(chapter.source), notebook) + rules.complaints(Page(notebook))
+    return differences(read_source(chapter.source), notebook) + rules.complaints(Content(notebook))

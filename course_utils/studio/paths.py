@@ -18,7 +18,7 @@ class Leg(NamedTuple):
 
     def __str__(self) -> str:
         """``09 (1–3, 5)``: the chapter, and the numbers of the sections."""
-        titles = enumerate(self.chapter.page.sections, 1)
+        titles = enumerate(self.chapter.content.sections, 1)
         numbers = [number for number, title in titles if title in self.sections]
         return f"{self.chapter.number} ({spans(numbers)})" if numbers else self.chapter.number
 
@@ -44,8 +44,9 @@ def legs(course: Manifest) -> dict[str, list[Leg]]:
 
 
 def _leg(chapter: Chapter, stop: Stop) -> Leg:
-    page = chapter.page.with_sections(stop.sections) if stop.sections else chapter.page
-    return Leg(chapter, stop.sections, page.minutes)
+    content = chapter.content
+    taken = content.with_sections(stop.sections) if stop.sections else content
+    return Leg(chapter, stop.sections, taken.minutes)
 
 
 def next_chapters(course: Manifest, chapter: Chapter) -> dict[Chapter, list[str]]:

@@ -1,4 +1,4 @@
-"""The rules of a committed notebook. Each is a function that takes a page and yields complaints.
+"""The rules of a committed notebook. Each is a function that takes a notebook's content and yields complaints.
 
 A complaint begins with the cell's place, counted from 0, and says what would be right. How long a chapter is and what
 stands in it is its author's.
@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_utils.kit.exercises import KINDS
-from course_utils.studio.page import Cell, Page, is_course_call
+from course_utils.studio.content import CodeCell, Content, is_course_call
 
 MAX_BYTES = 2_000_000
 MIN_ALT = 20  # characters
@@ -21,31 +21,31 @@ FOLDED = {"hide-input", "guard", "solution"}
 HIDDEN = {"hide-output", "solution"}
 ORDER = ("exercise", "check", "solution")
 
-Rule = Callable[[Page], Iterator[str]]
+Rule = Callable[[Content], Iterator[str]]
 
 
-def complaints(page: Page) -> list[str]:
-    """The complaints of all rules about an executed page."""
-    return [text for rule in RULES for text in rule(page)]
+def complaints(content: Content) -> list[str]:
+    """The complaints of all rules about an executed notebook."""
+    return [text for rule in RULES for text in rule(content)]
 
 
 # Outputs ----------------------------------------------------------------------
 
 
-def _outputs(page: Page) -> Iterator[tuple[int, NotebookNode]]:
-    return ((cell.place, output) for cell in page.code for output in cell.node.outputs)
+def _outputs(content: Content) -> Iterator[tuple[int, NotebookNode]]:
+    return ((cell.place, output) for cell in content.code for output in cell.node.outputs)
 
 
-def executed(page: Page) -> Iterator[str]:
+def executed(content: Content) -> Iterator[str]:
     """Each code cell has run: nbval never compares one that has not."""
-    for cell in page.code:
+    for cell in content.code:
         if cell.node.execution_count is None:
             yield f"cell {cell.place}: never executed; run the whole notebook"
 
 
-def no_errors(page: Page) -> Iterator[str]:
+def no_errors(content: Content) -> Iterator[str]:
     """No exception, no warning, and no trace of a progress bar."""
-    for place, output in _outputs(page):
+    for place, output in _outputs(content):
         if output.output_type == "error":
             yield f"cell {place}: ends in {output.ename}; fix it"
         if output.get("name") == "stderr":
@@ -53,9 +53,9 @@ def no_errors(page: Page) -> Iterator[str]:
             yield f"cell {place}: writes {start!r} to stderr; remove the cause"
 
 
-def alt_texts(page: Page) -> Iterator[str]:
+def alt_texts(content: Content) -> Iterator[str]:
     """Each picture says in words what is seen, in HTML or as an image output."""
-    for place, output in _outputs(page):
+    for place, output in _outputs(content):
         data = output.get("data", {})
         images = [kind for kind in data if kind.startswith("image/")]
         alts = [output.metadata.get(kind, {}).get("alt", "") for kind in images]
@@ -67,9 +67,9 @@ def alt_texts(page: Page) -> Iterator[str]:
                 yield f"cell {place}: the alt text {alt.strip()!r} of a picture; say what is seen"
 
 
-def small(page: Page) -> Iterator[str]:
+def small(content: Content) -> Iterator[str]:
     """At most 2 MB on disk."""
-    size = len(nbformat.writes(page.notebook).encode())
+    size = len(nbformat.writes(content.notebook).encode())
     if size > MAX_BYTES:
         yield f"{size / 1e6:.1f} MB; {MAX_BYTES / 1e6:.0f} MB are allowed: draw less, or smaller"
 
@@ -77,9 +77,9 @@ def small(page: Page) -> Iterator[str]:
 # Code and exercises -----------------------------------------------------------
 
 
-def imports_first(page: Page) -> Iterator[str]:
+def imports_first(content: Content) -> Iterator[str]:
     """The first code cell imports and seeds, and does nothing else."""
-    for cell in page.code[:1]:
+    for cell in content.code[:1]:
         for statement in ast.parse(cell.source).body:
             code = ast.unparse(statement)
             imports = isinstance(statement, ast.Import | ast.ImportFrom)
@@ -87,9 +87,9 @@ def imports_first(page: Page) -> Iterator[str]:
                 yield f"cell {cell.place}: {code!r} is neither import nor seed; move it down"
 
 
-def folded_in_lab(page: Page) -> Iterator[str]:
+def folded_in_lab(content: Content) -> Iterator[str]:
     """What the book folds is folded in Lab: code of pictures, guards and the course's calls, and what was predicted."""
-    for cell in page.code:
+    for cell in content.code:
         if (cell.tags & FOLDED or is_course_call(cell.source)) and not cell.jupyter.get(
             "source_hidden"
         ):
@@ -98,9 +98,9 @@ def folded_in_lab(page: Page) -> Iterator[str]:
             yield f'cell {cell.place}: its result is seen in Lab; add "outputs_hidden": true'
 
 
-def exercises_whole(page: Page) -> Iterator[str]:
+def exercises_whole(content: Content) -> Iterator[str]:
     """Each exercise has its number, kind and minutes, and the cells of its kind."""
-    for count, exercise in enumerate(page.exercises, 1):
+    for count, exercise in enumerate(content.exercises, 1):
         where = f"cell {exercise.place}: {exercise.heading!r}"
         if exercise.number != count:
             yield f"{where} is number {count} of the notebook; count from 1"
@@ -108,22 +108,22 @@ def exercises_whole(page: Page) -> Iterator[str]:
             kinds = ", ".join(KINDS)
             yield f"{where} needs a first line such as '*build · 8 minutes*', of {kinds}"
             continue
-        tags = [_role(cell) for cell in page.code if cell.exercise is exercise and _role(cell)]
+        tags = [_role(cell) for cell in content.code if cell.exercise is exercise and _role(cell)]
         expected = [] if exercise.kind == "open" else list(ORDER)
         if tags != expected:
             yield f"{where} has the cells {tags}; {exercise.kind} has {expected or 'no such cells'}"
-    for cell in page.code:
+    for cell in content.code:
         if _role(cell) and not cell.exercise:
             yield f"cell {cell.place}: an exercise's cell under no '### Exercise 1 · Title'; add it"
 
 
-def _role(cell: Cell) -> str:
+def _role(cell: CodeCell) -> str:
     return next((tag for tag in ORDER if tag in cell.tags), "")
 
 
-def solutions_apart(page: Page) -> Iterator[str]:
+def solutions_apart(content: Content) -> Iterator[str]:
     """Only solutions use a name that ends in _solution: a handout has none."""
-    for cell in page.code:
+    for cell in content.code:
         names = re.findall(r"\b\w+_solution\b", cell.source) if _role(cell) != "solution" else ()
         for name in names:
             remedy = "go on with cu.choose(mine, cu.Ours)"

@@ -24,7 +24,7 @@ QUIZ = re.compile(r'^cu\.quiz\("(\w+)"\)$', re.MULTILINE)
 TAUGHT = re.compile(r"\*Taught in\* (.*)\.$", re.MULTILINE)
 
 
-def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
+def trim(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookNode:
     """A copy of a notebook whose map, links and recalls know only the chosen chapters."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
@@ -41,12 +41,12 @@ def fit(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> NotebookN
         if cell.cell_type == "markdown":
             if "next" in cell.metadata.get("tags", ()):
                 cell.source = _lead_on(cell.source, course, chapter)
-            cell.source = fit_text(cell.source, course)
+            cell.source = trim_text(cell.source, course)
     notebook.cells = [cell for cell in notebook.cells if cell.source]
     return notebook
 
 
-def fit_text(text: str, course: Manifest) -> str:
+def trim_text(text: str, course: Manifest) -> str:
     """A page of Markdown with links to chosen chapters only."""
     return outside_code(text, lambda part: _linked(part, course)) if course.left_out else text
 

@@ -12,23 +12,25 @@ def chapter_table(course: Manifest) -> str:
     """The notebooks as a Markdown table, with links that start at the repository's root."""
     rows = ["| | Chapter | Minutes | Needs | GPU |", "|---|---|---|---|---|"]
     part = ""
-    for page in course.notebooks:
-        title = "Appendices" if page.kind == "appendix" else page.part
+    for chapter in course.notebooks:
+        title = "Appendices" if chapter.kind == "appendix" else chapter.part
         if title and title != part:
             rows.append(f"| | **{_escape(title)}** | | | |")
         part = title
-        rows.append(_row(page))
+        rows.append(_row(chapter))
     return "\n".join(rows)
 
 
-def _row(page: Chapter) -> str:
-    link = f"[{_escape(page.title)}](notebooks/{page.notebook}.ipynb)"
-    if page.kind == "further":
-        return f"| | {link} | {page.minutes or '–'} | | |"
-    needs = ", ".join(stem.partition("_")[0] for stem in page.prerequisites) or "–"
-    minutes = page.minutes if page.kind == "chapter" else 0  # an appendix is looked up, not read
-    gpu = "optional" if page.gpu else "–"
-    return f"| {page.number} | {link} | {minutes or '–'} | {needs} | {gpu} |"
+def _row(chapter: Chapter) -> str:
+    link = f"[{_escape(chapter.title)}](notebooks/{chapter.notebook}.ipynb)"
+    if chapter.kind == "further":
+        return f"| | {link} | {chapter.minutes or '–'} | | |"
+    needs = ", ".join(stem.partition("_")[0] for stem in chapter.prerequisites) or "–"
+    minutes = (
+        chapter.minutes if chapter.kind == "chapter" else 0
+    )  # an appendix is looked up, not read
+    gpu = "optional" if chapter.gpu else "–"
+    return f"| {chapter.number} | {link} | {minutes or '–'} | {needs} | {gpu} |"
 
 
 MARKS = "○◔◑◕●"
@@ -62,7 +64,7 @@ def stations(course: Manifest, passed: Mapping[str, str]) -> str:
 
 
 def _station(chapter: Chapter) -> str:
-    first, *further = chapter.pages()
+    first, *further = chapter.with_further()
     links = f"[**{chapter.number}**<br>{_escape(chapter.title)}]({first.notebook}.ipynb)"
     return links + "".join(f"<br>[further]({page.notebook}.ipynb)" for page in further)
 
@@ -77,7 +79,9 @@ def _mark(chapter: Chapter, passed: Mapping[str, str]) -> str:
 def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:
     """The number of exercises of a chapter and its further page that passed, and of all."""
     texts = [
-        page.source.read_text(encoding="utf-8") for page in chapter.pages() if page.source.is_file()
+        page.source.read_text(encoding="utf-8")
+        for page in chapter.with_further()
+        if page.source.is_file()
     ]
     names = {
         name for text in texts for name in re.findall(r"^cu\.checks\.(\w+)\(", text, re.MULTILINE)
@@ -114,7 +118,7 @@ def _escape(text: str) -> str:
 
 def paths_table(course: Manifest) -> str:
     """The paths as a table in Markdown, with the sections in brackets if a path takes only some."""
-    practised = paths.hours(sum(chapter.page.reading_minutes for chapter in course.chapters))
+    practised = paths.hours(sum(chapter.content.reading_minutes for chapter in course.chapters))
     rows = [
         *[("Way", "Chapters (sections)", "About"), ("---",) * 3],
         *paths.summaries(course),

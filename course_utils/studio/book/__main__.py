@@ -21,9 +21,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="make the book in _build/html")
-    commands.add_parser(
-        "check", help="look at the manifest and, if there is one, at the built book"
-    )
+    helps = "look at the manifest and the built book; `studio check` looks at the notebooks"
+    commands.add_parser("check", help=helps)
     server = commands.add_parser("serve", help="show the built book, on this machine alone")
     server.add_argument("--port", type=int, default=PORT, help="the port, if it is free")
     options = parser.parse_args(argv)

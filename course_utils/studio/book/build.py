@@ -17,11 +17,11 @@ from course_utils.studio.book import pages
 from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover
 from course_utils.studio.book.search import write_sections
-from course_utils.studio.book.transforms import Page, Pages, relink, to_page
+from course_utils.studio.book.transforms import BookPage, BookPages, relink, to_page
 from course_utils.studio.book.widgets import live_scripts, show_widgets
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.paths import next_chapters
-from course_utils.studio.subset import fit, fit_text
+from course_utils.studio.subset import trim, trim_text
 
 
 def build(course: Manifest, out: Path) -> Path:
@@ -53,11 +53,12 @@ def _build(course: Manifest, out: Path) -> None:
         if file.is_file() and file.name not in texts:
             file.unlink()
     _render(source, out, whole=bool(course.url))  # a sitemap lists what is rendered
-    mend_theme(html)
+    fix_theme(html)
     write_sections(html)
     # Beside the pages: Sphinx puts what is in _static into all of them.
-    for name, text in live_scripts().items() if "cu-live" in texts[f"{pages.COVER}.md"] else ():
-        _write(html / name, text)
+    if "cu-live" in texts[f"{pages.COVER}.md"]:
+        for name, text in live_scripts().items():
+            _write(html / name, text)
     if problems := check(html, course):
         raise StudioError("\n".join(problems))
 
@@ -67,7 +68,7 @@ def _sources(course: Manifest, cache: Path) -> dict[str, str]:
     linked = link_targets(course)
     texts = pages.beside(course)
     for name, file in pages.texts(course).items():
-        text = fit_text(file.read_text(encoding="utf-8"), course)
+        text = trim_text(file.read_text(encoding="utf-8"), course)
         path = file.relative_to(course.root).as_posix()
         texts[f"{name}.md"] = relink(text, path, linked, course.files)
     for chapter in course.notebooks:
@@ -78,7 +79,7 @@ def _sources(course: Manifest, cache: Path) -> dict[str, str]:
     return texts | {f"{pages.COVER}.md": cover(course, live_models=live)}
 
 
-def link_targets(course: Manifest) -> Pages:
+def link_targets(course: Manifest) -> BookPages:
     """The pages that a notebook or a Markdown file may link to."""
     texts = {course.root / "notebooks" / f"{pages.BIBLIOGRAPHY}.md": [pages.BIBLIOGRAPHY_PAGE]}
     names = {file: f"{name}.md" for name, file in pages.texts(course).items()}
@@ -87,20 +88,22 @@ def link_targets(course: Manifest) -> Pages:
         if chapter.ipynb.is_file():
             texts[chapter.ipynb] = links.texts(nbformat.read(chapter.ipynb, as_version=4))
     return {
-        file.relative_to(course.root).as_posix(): Page(
+        file.relative_to(course.root).as_posix(): BookPage(
             names.get(file, file.name), links.places(text)
         )
         for file, text in texts.items()
     }
 
 
-def chapter_page(course: Manifest, chapter: Chapter, linked: Pages, cache: Path) -> NotebookNode:
+def chapter_page(
+    course: Manifest, chapter: Chapter, linked: BookPages, cache: Path
+) -> NotebookNode:
     """A committed notebook as the cells of its page, with its widgets in HTML.
 
     Raises:
         StudioError: a cell was never executed.
     """
-    notebook = fit(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
+    notebook = trim(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
     for place, cell in enumerate(notebook.cells):
         if cell.get("execution_count", 1) is None:
             remedy = f"make notebooks CHAPTER={chapter.number}"
@@ -141,7 +144,7 @@ def _render(source: Path, out: Path, *, whole: bool) -> None:
         raise StudioError(f"Jupyter Book warned:\n{process.stdout[-3000:]}{process.stderr}")
 
 
-MENDS = {
+THEME_FIXES = {
     # A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name.
     r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>": r'\1 aria-label="Pages below \2">',
     "doc-biblioentry": "listitem",
@@ -151,19 +154,18 @@ MENDS = {
     # A repository elsewhere than on GitHub and GitLab, which Binder wants quoted whole.
     r"(?<=/v2/git/)https%3A//[^?\"]+(?=/[^/?\"]+\?)": lambda match: match[0].replace("/", "%2F"),
 }
-"""What the theme writes → what screen readers and Binder need; done again, it changes nothing.
+"""Patterns of what the theme writes → what screen readers and Binder need; done again, they change nothing.
 
-They are patterns on the text, because the theme has no setting for any of them, and a parser would write whole pages
-anew for a few words.
+The theme has no setting for any of them, and a parser would write whole pages anew for a few words.
 """
 
 
-def mend_theme(html: Path) -> None:
-    """Write into the pages of a folder what the theme leaves undone (`MENDS`)."""
+def fix_theme(html: Path) -> None:
+    """Write into the pages of a folder what the theme leaves undone (`THEME_FIXES`)."""
     for file in sorted(html.glob("*.html")):
         text = file.read_text(encoding="utf-8")
-        for pattern, mend in MENDS.items():
-            text = re.sub(pattern, mend, text)
+        for pattern, fix in THEME_FIXES.items():
+            text = re.sub(pattern, fix, text)
         _write(file, text)
     for template in (html / "_static").glob("*macros.html"):
         template.unlink()  # of the theme: no page, and its links lead nowhere

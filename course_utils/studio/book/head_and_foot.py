@@ -10,8 +10,8 @@ from nbformat.v4 import new_markdown_cell as markdown
 from course_utils.kit.rich_text import to_html
 from course_utils.studio.book.cells import Cells, level, tags
 from course_utils.studio.book.outputs import first_picture
+from course_utils.studio.content import count_questions
 from course_utils.studio.manifest import QUESTION, Chapter, find_question
-from course_utils.studio.page import count_questions
 
 NextChapters = Mapping[Chapter, Sequence[str]]
 """The next chapter, and those that come next on a path, each with the titles of these paths."""

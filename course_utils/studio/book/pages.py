@@ -76,7 +76,7 @@ def contents(course: Manifest) -> str:
 
 
 def _entry(chapter: Chapter) -> dict:
-    page, *further = chapter.pages()
+    page, *further = chapter.with_further()
     entry = {"file": page.notebook, "title": " · ".join(filter(None, (page.number, page.title)))}
     sections = [{"file": other.notebook, "title": other.title} for other in further]
     return entry | {"sections": sections} if sections else entry

@@ -24,24 +24,24 @@ from course_utils.kit.rich_text import to_html
 from course_utils.studio.book.cells import Cells, level, tags
 from course_utils.studio.book.head_and_foot import NextChapters, chapter_foot, chapter_head
 from course_utils.studio.book.outputs import describe_pictures, settle_outputs
+from course_utils.studio.content import is_course_call
 from course_utils.studio.links import ANCHOR, LINK, outside_code
 from course_utils.studio.manifest import Chapter
-from course_utils.studio.page import is_course_call
 
 
-class Page(NamedTuple):
+class BookPage(NamedTuple):
     """A page of the book: its file among the sources, and its anchors (name in Lab → name in the book)."""
 
     file: str
     anchors: Mapping[str, str]
 
 
-Pages = Mapping[str, Page]
+BookPages = Mapping[str, BookPage]
 """Path of a notebook or of a Markdown file, from the repository's root → its page."""
 
 
 def to_page(
-    notebook: NotebookNode, chapter: Chapter, pages: Pages, files: str, following: NextChapters
+    notebook: NotebookNode, chapter: Chapter, pages: BookPages, files: str, following: NextChapters
 ) -> NotebookNode:
     """The notebook as the book shows it.
 
@@ -72,7 +72,7 @@ def to_page(
 # Links ------------------------------------------------------------------------------------------
 
 
-def relink(text: str, path: str, pages: Pages, files: str) -> str:
+def relink(text: str, path: str, pages: BookPages, files: str) -> str:
     """Let the links of a text in Markdown lead to pages of the book, others to the repository.
 
     Args:

@@ -19,7 +19,7 @@ from course_utils.studio.manifest import Chapter
 FORMULA = re.compile(r"(?<![\\$])\$([^$\n]+)\$")
 
 
-def page(text: str) -> str:
+def to_platform(text: str) -> str:
     """A text of a quiz as HTML, with formulas in the form that platforms read."""
     formulas = [rf"\({html.escape(f, quote=False)}\)" for f in FORMULA.findall(text)]
     shown = to_html(FORMULA.sub("\x00", text)).replace("&#x27;", "'").replace("&quot;", '"')
@@ -33,14 +33,16 @@ def gift(chapter: Chapter, questions: Sequence[Question]) -> str:
 
 
 def _question(question: Question) -> str:
-    lines = [f"::{_escaped(question.key)}::[html]{_escaped(page(question.text))} {{"]
+    lines = [f"::{_escaped(question.key)}::[html]{_escaped(to_platform(question.text))} {{"]
     right = sum(answer.correct for answer in question.answers)
     for answer in question.answers:
         mark = "=" if answer.correct else "~"
         if right > 1:  # in percent: right ones 100 together, wrong ones −100
             share = 100 / right if answer.correct else -100 / (len(question.answers) - right)
             mark = f"~%{round(share, 5):.12g}%"
-        lines.append(f"\t{mark}{_escaped(page(answer.text))}#{_escaped(page(answer.why))}")
+        lines.append(
+            f"\t{mark}{_escaped(to_platform(answer.text))}#{_escaped(to_platform(answer.why))}"
+        )
     return "\n".join([*lines, "}"])
 
 
@@ -55,10 +57,12 @@ def write(chapters: Sequence[Chapter], out: Path) -> list[Path]:
     Raises:
         StudioError: none of the chapters has a quiz.
     """
-    with_quiz = [page for page in chapters if (LESSONS / page.slug / "quiz.toml").is_file()]
+    with_quiz = [
+        chapter for chapter in chapters if (LESSONS / chapter.slug / "quiz.toml").is_file()
+    ]
     if not with_quiz:
         raise StudioError("None of these chapters has a quiz.")
-    texts = {page.notebook: gift(page, all_questions(page.slug)) for page in with_quiz}
+    texts = {chapter.notebook: gift(chapter, all_questions(chapter.slug)) for chapter in with_quiz}
     texts |= {"all": "\n".join(texts.values())} if len(texts) > 1 else {}
     for name, text in texts.items():
         with atomic_write(out / f"{name}.gift") as file:

@@ -22,9 +22,9 @@ from course_utils.studio.book.check import LIVE
 from course_utils.studio.book.outputs import flat_tables
 from course_utils.studio.book.transforms import cut_at_headings
 from course_utils.studio.book.widgets import live_scripts, show_widgets
+from course_utils.studio.content import is_course_call
 from course_utils.studio.manifest import Chapter, Manifest, find_question
 from course_utils.studio.notebook_files import read_notebook
-from course_utils.studio.page import is_course_call
 
 HERE = Path(__file__).parent
 FILES = {
