@@ -233,6 +233,13 @@ def checkpoints_of(model: str, earlier: Sequence[int], result: Mapping[str, floa
     return [dict(zip(("model", "steps", "loss"), each, strict=True)) for each in every]
 
 
+def largest_logits(logits: Tensor, count: int = 10) -> list[list[float]]:
+    """The `count` largest of logits (vocabulary,), as [id, logit], for a card: a page compares its own with them."""
+    best = logits.topk(count)
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [[token, round(logit, 6)] for token, logit in pairs]
+
+
 def _note_checksum(path: Path) -> None:
     """Write the file's SHA-256 into data/SHA256SUMS, in place of an earlier one."""
     sums, name = MODELS.parent / "SHA256SUMS", path.relative_to(MODELS.parent).as_posix()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from course_utils.data.prose import IGNORE, Subwords
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.kit.runs import stored
-from course_utils.kit.stored_model import StoredModel, load_model
+from course_utils.kit.stored_model import StoredModel, largest_logits, load_model
 from course_utils.lessons.bert_and_transfer import tasks
 from course_utils.lessons.bert_and_transfer.tasks import (
     Labeled,
@@ -323,6 +323,5 @@ def _ids(subwords: Subwords, sentence: str) -> list[int]:
 def _answer(model: nn.Module, ids: list[int]) -> dict:
     """Ids, the place of their gap (or the last one), and its ten largest logits."""
     place = ids.index(MASK) if MASK in ids else len(ids) - 1
-    best = model(torch.tensor([ids]))[0, place].topk(10)
-    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return {"ids": ids, "place": place, "logits": [[token, round(x, 6)] for token, x in pairs]}
+    logits = model(torch.tensor([ids]))[0, place]
+    return {"ids": ids, "place": place, "logits": largest_logits(logits)}

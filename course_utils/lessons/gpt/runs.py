@@ -10,7 +10,7 @@ from course_utils.attention import MultiHeadAttention
 from course_utils.data.prose import Subwords, load_english
 from course_utils.data.text import EOS
 from course_utils.kit.runs import stored
-from course_utils.kit.stored_model import StoredModel, checkpoints_of
+from course_utils.kit.stored_model import StoredModel, checkpoints_of, largest_logits
 from course_utils.layers import FeedForward
 from course_utils.lessons.gpt import repeats
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses
@@ -202,9 +202,8 @@ def answers_of(model: GPT, subwords: Subwords) -> list[dict]:
     answers = []
     for prompt in ("", "she wants to", "the old woman is"):
         ids = [EOS, *subwords.encode(prompt)]
-        best = model(torch.tensor([ids]))[0, -1].topk(10)
-        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        answers.append({"ids": ids, "logits": [[i, round(value, 6)] for i, value in pairs]})
+        logits = model(torch.tensor([ids]))[0, -1]
+        answers.append({"ids": ids, "logits": largest_logits(logits)})
     return answers
 
 

@@ -1,10 +1,11 @@
-"""Small worlds for translators: the commonest words of the grammar, and all that the stored translator has read.
+"""Sentence pairs for translators: a small world of the grammar's commonest words, and a larger one of all its words.
 
-A laptop learns the small one in seconds, and its gold alignments show whether attention learned to align.
+A laptop learns the small world in seconds, and its gold alignments show whether attention learned to align. The stored
+translator, `translator_fr`, has read the larger one. Used from *Sequence to sequence* on.
 """
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,13 +25,24 @@ from course_utils.decoding import translate
 from course_utils.metrics import bleu
 
 Vocabularies = tuple[Vocabulary, Vocabulary]
+"""Of the source, and of the target."""
 
 FOUR = ("go .", "i lost .", "he's calm .", "i'm home .")
 """Short sentences that many lectures translate. They are in the training data."""
 
 
+def source_sentences(pairs: Iterable[Pair]) -> list[str]:
+    """The source sentence of each pair, its tokens joined by spaces."""
+    return [" ".join(pair.source) for pair in pairs]
+
+
+def target_sentences(pairs: Iterable[Pair]) -> list[str]:
+    """The target sentence of each pair, its tokens joined by spaces."""
+    return [" ".join(pair.target) for pair in pairs]
+
+
 def vocabularies_of(pairs: Sequence[Pair], *, min_freq: int = 1) -> Vocabularies:
-    """The words that the pairs have at least `min_freq` times: of the source, of the target."""
+    """Vocabularies of the words that stand at least `min_freq` times in the pairs."""
     return (
         Vocabulary((pair.source for pair in pairs), min_freq=min_freq),
         Vocabulary((pair.target for pair in pairs), min_freq=min_freq),
@@ -38,7 +50,7 @@ def vocabularies_of(pairs: Sequence[Pair], *, min_freq: int = 1) -> Vocabularies
 
 
 def batch_of(pairs: Sequence[Pair], vocabularies: Vocabularies) -> Batch:
-    """The pairs as ids, padded, in their order."""
+    """The pairs as one batch of padded ids, in their order."""
     source, target = vocabularies
     return collate([(source.encode(pair.source), target.encode(pair.target)) for pair in pairs])
 
@@ -50,10 +62,10 @@ class SmallWorld:
     Attributes:
         train: grammar pairs, and hand-written ones (four times, since they are few).
         val, test: grammar pairs with gold alignments; no source sentence of theirs is in `train`.
-        source_vocab, target_vocab: of the words in `train`.
+        source_vocab, target_vocab: the words of `train`.
         references: source sentence → all its translations that we know, as strings.
-        batch_size: pairs of a batch, unless another number is asked for.
-        max_len: of a translation.
+        batch_size: pairs in a batch, unless `loader` is asked for another number.
+        max_len: the most tokens of a translation.
     """
 
     train: list[Pair]
@@ -84,20 +96,20 @@ class SmallWorld:
 
     def say(self, model: Any, pairs: Sequence[Pair]) -> list[str]:
         """Greedy translations of the pairs' sources."""
-        sources = [" ".join(pair.source) for pair in pairs]
-        return translate(model, sources, self.source_vocab, self.target_vocab, max_len=self.max_len)
+        sources, words = source_sentences(pairs), (self.source_vocab, self.target_vocab)
+        return translate(model, sources, *words, max_len=self.max_len)
 
     def bleu(self, model: Any, pairs: Sequence[Pair]) -> float:
         """Corpus BLEU of greedy translations."""
-        return bleu(self.say(model, pairs), [" ".join(pair.target) for pair in pairs])
+        return bleu(self.say(model, pairs), target_sentences(pairs))
 
 
-def references_of(pairs: Iterable[Pair]) -> dict[str, set[str]]:
-    """Source sentence → its translations, as strings."""
-    references: dict[str, set[str]] = {}
+def references_of(pairs: Iterable[Pair]) -> dict[str, list[str]]:
+    """Source sentence → its translations, as strings, in the order of the pairs."""
+    references: dict[str, list[str]] = defaultdict(list)
     for pair in pairs:
-        references.setdefault(" ".join(pair.source), set()).add(" ".join(pair.target))
-    return references
+        references[" ".join(pair.source)].append(" ".join(pair.target))
+    return dict(references)
 
 
 def common_words(pairs: Sequence[Pair], count: int) -> set[str]:
@@ -122,21 +134,36 @@ def small_world(language: str = "fr", *, words: int = 200, held_out: int = 600) 
     inside = [pair for pair in grammar if common.issuperset(pair.source)]
     validation = held_out // 3
     train, val, test = split_by_source(inside, [validation, held_out - validation])
-    ours: dict[tuple[str, ...], Pair] = {}  # the preferred translation of each sentence
-    for pair in load_sentences(language):
-        if common.issuperset(pair.source) or " ".join(pair.source) in FOUR:
-            ours.setdefault(pair.source, pair)
-    held_out_sources = {pair.source for pair in val + test}
-    train += 4 * [pair for pair in ours.values() if pair.source not in held_out_sources]
-    references = references_of([*load_sentences(language), *inside])
+    by_hand, held_out_sources = [], {pair.source for pair in val + test}
+    for pair in _preferred(load_sentences(language)):
+        known = common.issuperset(pair.source) or " ".join(pair.source) in FOUR
+        if known and pair.source not in held_out_sources:
+            by_hand.append(pair)
+    train += 4 * by_hand
+    references = _known_translations([*load_sentences(language), *inside])
     return SmallWorld(train, val, test, *vocabularies_of(train), references)
+
+
+def _preferred(pairs: Iterable[Pair]) -> list[Pair]:
+    """The first pair of each source sentence: the preferred translation comes first."""
+    first: dict[tuple[str, ...], Pair] = {}
+    for pair in pairs:
+        first.setdefault(pair.source, pair)
+    return list(first.values())
+
+
+def _known_translations(pairs: Iterable[Pair]) -> dict[str, set[str]]:
+    """Source sentence → its translations, each once."""
+    return {source: set(targets) for source, targets in references_of(pairs).items()}
 
 
 # What the stored translator has read: 14,000 sentences of the grammar, and everyday ones written by hand
 
-TRAIN = 14_000  # sentences of the grammar
-TIMES = 8  # in each pass, of an everyday sentence: they are few
-READ = 96  # everyday sentences that are read, beside the four
+GRAMMAR_SENTENCES = 14_000
+EVERYDAY_SENTENCES = 96
+"""Everyday sentences in the training data, beside the four of `FOUR`."""
+REPETITIONS = 8
+"""How often a pass has each everyday sentence: they are few."""
 
 
 @cache
@@ -145,15 +172,14 @@ def larger_world() -> SmallWorld:
 
     The everyday sentences have two words at most and a full stop; the four of `FOUR` are in `train`.
     """
-    everyday = {}
-    for pair in load_sentences("fr"):
-        if len(pair.source) <= 3:
-            everyday.setdefault(pair.source, pair)  # the preferred translation comes first
-    asked = [everyday.pop(tuple(tokenize(sentence))) for sentence in FOUR]
-    seen, _ = split_by_source(list(everyday.values()), [len(everyday) - READ], seed=2017)
+    short = [pair for pair in load_sentences("fr") if len(pair.source) <= 3]
+    everyday = {pair.source: pair for pair in _preferred(short)}
+    four = [everyday.pop(tuple(tokenize(sentence))) for sentence in FOUR]
+    others = list(everyday.values())
+    read, _ = split_by_source(others, [len(others) - EVERYDAY_SENTENCES], seed=2017)
     grammar, val, test = split_by_source(load_grammar("fr"), [300, 500], seed=2017)
-    train = grammar[:TRAIN] + TIMES * (seen + asked)
-    trained_sources = {pair.source for pair in train}
-    references = references_of([*load_sentences("fr"), *grammar, *val, *test])
-    unread = ([pair for pair in part if pair.source not in trained_sources] for part in (val, test))
-    return SmallWorld(train, *unread, *vocabularies_of(train), references)
+    train = grammar[:GRAMMAR_SENTENCES] + REPETITIONS * (read + four)
+    references = _known_translations([*load_sentences("fr"), *grammar, *val, *test])
+    trained = {pair.source for pair in train}
+    val, test = ([pair for pair in part if pair.source not in trained] for part in (val, test))
+    return SmallWorld(train, val, test, *vocabularies_of(train), references)

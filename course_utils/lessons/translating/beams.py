@@ -15,8 +15,8 @@ from course_utils.lessons.bahdanau_attention.alignment import alignment_error_ra
 from course_utils.lessons.bahdanau_attention.live_translator import (
     EARLIER,
     cards_of_checkpoints,
-    fit,
     held_out_loss,
+    train_with_checkpoints,
 )
 from course_utils.lessons.sequence_to_sequence import small_world
 from course_utils.lessons.sequence_to_sequence.small_world import (
@@ -299,7 +299,7 @@ def translator_checkpoints(*, seed: int) -> dict:
     sizes = {"source_size": len(world.source_vocab), "target_size": len(world.target_vocab)}
     model = Transformer(**sizes, dropout=0.0, **SHAPE)
     recipe = {"rate": RATE, "warmup": WARMUP, "passes": PASSES, "seed": seed}
-    result, earlier = fit(model, "translator_fr", sizes | SHAPE, **recipe)
+    result, earlier = train_with_checkpoints(model, "translator_fr", sizes | SHAPE, **recipe)
     result["loss, again"] = result["loss"]
     model.load_state_dict(load_model("translator_fr").state)
     result["loss"] = held_out_loss(model)
