@@ -8,6 +8,7 @@ import pytest
 
 from course_utils.data.translation import Pair, load_tatoeba
 from course_utils.lessons.sequence_to_sequence import real_translation
+from course_utils.lessons.sequence_to_sequence.small_world import references_of
 from course_utils.lessons.translating import real_sentences as transformers
 
 
@@ -81,7 +82,7 @@ def test_a_translator_of_the_stored_runs_learns_and_keeps_what_it_said(tiny, att
     losses = dict(run.curves["val_loss"])
     assert list(losses) == [1, 2, 3] and losses[3] < losses[1]
     assert run.result["val_loss"] == losses[run.result["epoch"]] == min(losses.values())
-    held_out = real_translation.references_of(real_translation.real_pairs()[2])
+    held_out = references_of(real_translation.real_pairs()[2])
     assert len(run.examples) == real_translation.SHOWN
     for one in run.examples:
         assert held_out[" ".join(one["source"])] == one["references"]

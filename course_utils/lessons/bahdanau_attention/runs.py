@@ -19,7 +19,6 @@ from course_utils.lessons.bahdanau_attention.alignment import (
     word_by_word,
     world_in,
 )
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, learned, word_maps
 from course_utils.lessons.sequence_to_sequence.small_world import (
     FOUR,
     SmallWorld,
@@ -27,6 +26,11 @@ from course_utils.lessons.sequence_to_sequence.small_world import (
     batch_of,
     references_of,
     vocabularies_of,
+)
+from course_utils.lessons.sequence_to_sequence.translator_scores import word_maps
+from course_utils.lessons.sequence_to_sequence.translator_training import (
+    curves_of,
+    train_on_tatoeba,
 )
 from course_utils.metrics import bleu
 from course_utils.models.recurrent import AttentionTranslator, RecurrentTranslator
@@ -223,7 +227,7 @@ def recurrent_on_all_pairs(
 ) -> dict:
     """All English–French pairs of at most ten tokens, with a fixed context or with attention."""
     kind = AttentionTranslator if attention else RecurrentTranslator
-    return learned(
+    return train_on_tatoeba(
         "fr",
         lambda *sizes: kind(*sizes, embed_dim=width, hidden_dim=width, num_layers=2, dropout=0.2),
         schedule=lambda steps: warmup_decay(steps // 4, epochs * steps + 1),

@@ -28,7 +28,7 @@ from course_utils.kit.stored_model import StoredModel, load_model
 from course_utils.lessons.gpt.ngrams import kneser_ney_losses, kneser_ney_probs
 from course_utils.lessons.gpt.own import READER, Pieces, pieces_of_reader
 from course_utils.lessons.gpt.training import evaluate, train, windows
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of
+from course_utils.lessons.sequence_to_sequence.translator_training import curves_of
 from course_utils.models.language import GPT
 from course_utils.runtime import evaluating, seed_everything
 from course_utils.train.losses import language_model_loss

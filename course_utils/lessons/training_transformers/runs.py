@@ -14,7 +14,10 @@ from torch import nn
 
 from course_utils.data.translation import PairLoader, load_grammar, split_by_source
 from course_utils.kit.runs import stored, stored_runs
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, learned
+from course_utils.lessons.sequence_to_sequence.translator_training import (
+    curves_of,
+    train_on_tatoeba,
+)
 from course_utils.lessons.training_transformers.breaking import (
     BREAK,
     END,
@@ -463,7 +466,7 @@ def generations_at_full_size(
             return Transformer(*sizes, ffn_dim=2 * width, dropout=0.1, norm_first=True, **shape)
         return FirstGeneration(*sizes, length=max_tokens + 2, flat_attention=True, **shape)
 
-    return learned(
+    return train_on_tatoeba(
         "es",
         new_model,
         schedule=lambda steps: inverse_sqrt(warmup),

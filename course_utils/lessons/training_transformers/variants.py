@@ -21,14 +21,16 @@ from torch import Tensor, nn
 from course_utils.data.text import EOS
 from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.kit.runs import StoredRun, cpu_meter, stored, stored_run
-from course_utils.lessons.sequence_to_sequence.real_translation import (
-    MIN_FREQ,
-    curves_of,
-    fitted,
-    readable,
-    score,
-)
+from course_utils.lessons.sequence_to_sequence.real_translation import MIN_FREQ
 from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of
+from course_utils.lessons.sequence_to_sequence.translator_scores import (
+    bleu_by_source,
+    readable_pairs,
+)
+from course_utils.lessons.sequence_to_sequence.translator_training import (
+    curves_of,
+    train_translator,
+)
 from course_utils.models.transformer import Transformer
 from course_utils.positions import SinusoidalPositions
 from course_utils.runtime import seed_everything
@@ -242,10 +244,10 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
     since = cpu_meter()
 
     def bleu_of(pairs: list[Pair]) -> float:
-        known = readable(pairs, vocabularies)
-        return score(model, known, vocabularies, max_len=2 * MAX_TOKENS)
+        known = readable_pairs(pairs, vocabularies)
+        return bleu_by_source(model, known, vocabularies, max_len=2 * MAX_TOKENS)
 
-    rows = fitted(
+    rows = train_translator(
         model,
         train,
         validation,

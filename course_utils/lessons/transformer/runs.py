@@ -6,7 +6,7 @@ from course_utils.decoding import greedy
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
 from course_utils.lessons.multi_head_attention.translator import everyday_translator
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of
+from course_utils.lessons.sequence_to_sequence.translator_training import curves_of
 from course_utils.lessons.transformer import first_epochs, machine
 from course_utils.metrics import bleu
 

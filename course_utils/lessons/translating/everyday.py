@@ -28,9 +28,10 @@ from course_utils.files import data_path
 from course_utils.kit.runs import stored
 from course_utils.kit.stored_model import StoredModel
 from course_utils.lessons.bahdanau_attention.live_translator import LONG, answers_of
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of
+from course_utils.lessons.sequence_to_sequence.nearest_sentence import nearest_translations
 from course_utils.lessons.sequence_to_sequence.small_world import batch_of
-from course_utils.lessons.translating.real_sentences import Pieces, Split, looked_up, split
+from course_utils.lessons.sequence_to_sequence.translator_training import curves_of
+from course_utils.lessons.translating.real_sentences import Pieces, Split, split
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
@@ -247,7 +248,7 @@ def published(
     rounded = stored_model.for_page().network(Transformer)
     asked = [" ".join(pair.source) for pair in data.test]
     lines = translate(rounded, asked, pieces, pieces, max_len=4 * MAX_TOKENS)
-    memory = looked_up(data.train, data.test)
+    memory = nearest_translations(data.train, data.test)
     result = {f"test_{name}": value for name, value in scores(lines, data.test, data).items()}
     result |= {f"looked_up_{k}": value for k, value in scores(memory, data.test, data).items()}
     examples = examples_of(lines, data)

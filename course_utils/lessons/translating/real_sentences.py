@@ -20,9 +20,13 @@ from course_utils.data.translation import Pair, load_tatoeba, split_by_source
 from course_utils.decoding import translate
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.runs import StoredRun, stored, stored_run
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, fitted, looked_up
+from course_utils.lessons.sequence_to_sequence.nearest_sentence import nearest_translations
 from course_utils.lessons.sequence_to_sequence.small_world import Vocabularies
 from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of as known_words
+from course_utils.lessons.sequence_to_sequence.translator_training import (
+    curves_of,
+    train_translator,
+)
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
@@ -139,7 +143,7 @@ def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) 
     )
     vocabularies = vocabularies_of(data.train, tokens)
     model = new_transformer(vocabularies, seed)
-    rows = fitted(
+    rows = train_translator(
         model,
         data.train,
         data.validation,
@@ -215,7 +219,7 @@ def translation_memory(*, seed: int) -> dict:
     """The dullest translator: it looks the nearest sentence up."""
     pairs = load_tatoeba("fr", max_tokens=MAX_TOKENS)
     data = split(pairs, num_train=TRAIN, num_held_out=HELD_OUT, seed=seed)
-    lines = looked_up(data.train, data.test)
+    lines = nearest_translations(data.train, data.test)
     right = {
         "test_bleu": [" ".join(pair.target) for pair in data.test],
         "test_bleu_all": [data.references[pair.source] for pair in data.test],

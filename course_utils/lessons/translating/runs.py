@@ -9,8 +9,11 @@ from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.alignment import diagonal
 from course_utils.lessons.bahdanau_attention.runs import fit, of_unread, scores
-from course_utils.lessons.sequence_to_sequence.real_translation import curves_of, learned
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world, vocabularies_of
+from course_utils.lessons.sequence_to_sequence.translator_training import (
+    curves_of,
+    train_on_tatoeba,
+)
 from course_utils.lessons.translating.beams import (
     article_roads,
     attention_maps,
@@ -92,7 +95,7 @@ def transformer_on_all_pairs(
     """All English–French pairs of at most ten tokens; norm after, warm-up and rate as in the paper."""
     warmup = 4000
     sizes = {"embed_dim": width, "num_heads": 8, "ffn_dim": 4 * width, "num_layers": layers}
-    return learned(
+    return train_on_tatoeba(
         "fr",
         lambda *words: Transformer(*words, **sizes, dropout=0.1, norm_first=False),
         schedule=lambda steps: inverse_sqrt(warmup),
