@@ -6,6 +6,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from mistakes.table import mistakes_of
 from nbformat import NotebookNode
 
 from course_utils.files import ROOT
@@ -36,16 +37,14 @@ def slug_of(notebook: str) -> str:
 
 def wrong_answer(notebook: str, exercise: Exercise) -> str:
     """Code of a wrong answer of tests/mistakes for which no property holds; it finds the mistakes on sys.path."""
-    seeded = importlib.import_module(f"mistakes.{slug_of(notebook)}")
-    if on_paper := getattr(seeded, "ON_PAPER", {}).get(exercise.name):
+    slug = slug_of(notebook)
+    module = importlib.import_module(f"mistakes.{slug}")
+    if on_paper := getattr(module, "ON_PAPER", {}).get(exercise.name):
         return f"def {exercise.function}():\n    return {list(on_paper.values())!r}"
-    mistakes = vars(getattr(seeded, exercise.name))
     mark = getattr(checks, exercise.name).mark
-    found = (name for name, one in mistakes.items() if name[0] != "_" and not mark(one).points)
-    return (
-        f"from mistakes.{slug_of(notebook)} import {exercise.name} as _wrong\n\n"
-        f"{exercise.function} = _wrong.{next(found)}"
-    )
+    answers = (one.answer for one in mistakes_of(slug) if one.check == exercise.name)
+    name = next(one.__name__ for one in answers if not mark(one).points)
+    return f"from mistakes.{slug} import {name} as _wrong\n\n{exercise.function} = _wrong"
 
 
 def answer(notebook: str, exercise: Exercise, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""The checks of every chapter, proved: solutions pass, stubs are "not done yet", seeded mistakes fail with a hint.
+"""The checks of every chapter: solutions pass, stubs are "not done yet", mistakes get their property and their hint.
 
 The stubs and the solutions are the tagged cells of the chapters that book.toml names; the mistakes stand in
 tests/mistakes/<slug>.py. A chapter that is added later is proved without a change here. The engine itself is tested in
@@ -10,11 +10,11 @@ import importlib
 import inspect
 import re
 import types
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 import torch
+from mistakes.table import mistakes_of
 
 import course_utils as cu
 from course_utils.kit import exercises
@@ -61,36 +61,17 @@ def _exercises(chapter: manifest.Chapter) -> list[Exercise]:
     return [Exercise(chapter, one) for one in exercises.exercises(_cells(chapter)) if one.is_whole]
 
 
-@functools.cache
-def _seeded(chapter: manifest.Chapter) -> types.ModuleType:
-    return importlib.import_module(f"mistakes.{chapter.slug}")
-
-
-def _mistakes(chapter: manifest.Chapter) -> dict[str, list[Callable]]:
-    """Those of each check: the functions of the class that has its name."""
-    classes = [one for one in vars(_seeded(chapter)).values() if isinstance(one, type)]
-    return {
-        one.__name__: [mistake for name, mistake in vars(one).items() if name[0] != "_"]
-        for one in classes
-        if one.__module__ == _seeded(chapter).__name__ and one.__name__[0] != "_"
-    }
-
-
 def _on_paper(exercise: Exercise) -> dict[str, object]:
     """A wrong answer for each letter; empty where the exercise asks for a function."""
-    return getattr(_seeded(exercise.chapter), "ON_PAPER", {}).get(exercise.cells.name, {})
+    module = importlib.import_module(f"mistakes.{exercise.chapter.slug}")
+    return getattr(module, "ON_PAPER", {}).get(exercise.cells.name, {})
 
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in _exercises(chapter)]
-MISTAKES = [
-    pytest.param(name, mistake, id=f"{chapter.slug}-{name}-{mistake.__name__}")
-    for chapter in CHAPTERS
-    for name, mistakes in _mistakes(chapter).items()
-    for mistake in mistakes
-]
+MISTAKES = [mistake for chapter in CHAPTERS for mistake in mistakes_of(chapter.slug)]
 
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=str)
-each_mistake = pytest.mark.parametrize(("name", "mistake"), MISTAKES)
+each_mistake = pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 each_check = pytest.mark.parametrize("name", dir(cu.checks))
 
 
@@ -135,37 +116,19 @@ def test_the_stub_is_not_done_yet_and_learns_what_will_be_tested(exercise):
 
 
 @each_mistake
-def test_a_seeded_mistake_fails_with_a_hint_and_reads_the_same_each_time(name, mistake):
+def test_a_mistake_is_caught_by_its_property_and_gets_its_hint_each_time(mistake):
+    check = getattr(cu.checks, mistake.check)
     torch.manual_seed(1)
-    report = getattr(cu.checks, name)(mistake)
+    report = check(mistake.answer)
     assert report.done, "a mistake that is taken for a stub"
     assert not report.passed
-    assert report.reason.strip() and report.hint and report.hint in repr(report)
-    assert mistake.__doc__, "say in the docstring which mistake it is"
+    caught = report.sentences[report.failed_at]
+    assert [text for text in report.sentences if mistake.caught_by in text] == [caught]
+    assert report.reason.strip() and mistake.reason in report.reason
+    assert mistake.hint and mistake.hint in report.hint and report.hint in repr(report)
+    assert mistake.answer.__doc__, "say in the docstring which mistake it is"
     torch.manual_seed(2)
-    assert getattr(cu.checks, name)(mistake) == report
-
-
-ANSWERS = [
-    pytest.param(chapter, mistake, said, id=f"{chapter.slug}-{mistake}")
-    for chapter in CHAPTERS
-    for mistake, said in getattr(_seeded(chapter), "ANSWERS", {}).items()
-]
-
-
-@pytest.mark.parametrize(("chapter", "mistake", "said"), ANSWERS)
-def test_a_likely_mistake_gets_the_property_and_the_first_hint_that_fit_it(chapter, mistake, said):
-    """ANSWERS: by the mistake's name, words of what must catch it (sentence or reason), and of its hint."""
-    ((name, wrong),) = (
-        (name, one)
-        for name, them in _mistakes(chapter).items()
-        for one in them
-        if one.__name__ == mistake
-    )
-    report = getattr(cu.checks, name)(wrong)
-    caught, hint = said
-    assert caught in f"{report.sentences[report.failed_at]} | {report.reason}"
-    assert hint in report.hint
+    assert check(mistake.answer) == report
 
 
 @pytest.mark.parametrize("exercise", [e for e in EXERCISES if _on_paper(e)], ids=str)
@@ -185,8 +148,8 @@ def test_each_property_catches_a_seeded_mistake(exercise):
     for prop in exercise.check.properties:
         alone = Check()
         alone.must(prop.sentence, hint=prop.hints)(prop.test)
-        mistakes = _mistakes(exercise.chapter)[exercise.cells.name]
-        assert not all(alone(m).passed for m in mistakes), f"no mistake fails “{prop.sentence}”"
+        answers = [one.answer for one in MISTAKES if one.check == exercise.cells.name]
+        assert not all(alone(one).passed for one in answers), f"no mistake fails “{prop.sentence}”"
 
 
 def _raises(*args, **kwargs):

@@ -1,7 +1,7 @@
-"""Mistakes that the checks of *Kernel regression* have to catch, each as learners make it."""
+"""Mistakes in the exercises of *Kernel regression*, each with the property that catches it and its hint."""
 
 import torch
-from mistakes.table import wrong
+from mistakes.table import mistake
 
 import course_utils as cu
 from course_utils.pooling import leave_one_out, leave_one_out_error
@@ -11,107 +11,293 @@ def _scores(keys, width):
     return -((keys[:, None] - keys) ** 2) / (2 * width**2)
 
 
-class my_leave_one_out:
-    a_column = wrong("Leaves a column.", lambda keys, values, width: leave_one_out(keys, values[:, None], width=width))
-    parameters_renamed = wrong("Right, and not to be called by the names of the stub.",
-        lambda k, v, s: leave_one_out(k, v, width=s))
-    the_course_s_own = wrong("Wraps what is to be built.",
-        lambda keys, values, width: leave_one_out(keys, values, width=width))
-
-    mask_of_numbers = wrong("torch.eye without a dtype.",
-        lambda keys, values, width:
-            _scores(keys, width).masked_fill(torch.eye(len(keys)), -torch.inf).softmax(1) @ values)
-
-    def values_zeroed(keys, values, width):
-        """Removes a point's value but leaves its weight."""
-        weights = cu.kernel_weights(keys, keys, width=width)
-        return weights @ values - weights.diagonal() * values
-
-    def divided_by_what_it_leaves(keys, values, width):
-        """Right on paper; 0/0 where a point has all the weight."""
-        weights = cu.kernel_weights(keys, keys, width=width)
-        own = weights.diagonal()
-        return (weights @ values - own * values) / (1 - own)
-
-    def width_as_a_scale(keys, values, width):
-        """PyTorch's operator, whose scale has to be a plain number."""
-        itself = torch.eye(len(keys), dtype=torch.bool)
-        bias = (-(keys**2) / (2 * width**2)).expand(len(keys), -1).masked_fill(itself, -torch.inf)
-        q, k, v = keys[:, None], keys[:, None], values[:, None]
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, bias, scale=width**-2)[:, 0]
-
-    scores_set_to_zero = wrong("Masks with 0, which is the best of all scores.",
-        lambda keys, values, width: _scores(keys, width).fill_diagonal_(0).softmax(1) @ values)
-    without_the_half = wrong("Leaves out the factor ½.",
-        lambda keys, values, width: (2 * _scores(keys, width)).fill_diagonal_(-torch.inf).softmax(1) @ values)
-    width_not_squared = wrong("Divides the squared distance by the width itself.",
-        lambda keys, values, width: (width * _scores(keys, width)).fill_diagonal_(-torch.inf).softmax(1) @ values)
-    width_as_a_number = wrong("Takes the width out of the graph.",
-        lambda keys, values, width: _scores(keys, float(width)).fill_diagonal_(-torch.inf).softmax(1) @ values)
-    masked_by_distance = wrong("Masks all that is at distance 0: twins do not see each other.",
-        lambda keys, values, width: (s := _scores(keys, width)).masked_fill(s == 0, -torch.inf).softmax(1) @ values)
-    infinity_times_the_identity = wrong("Subtracts eye · inf, which is NaN off the diagonal.",
-        lambda keys, values, width: (_scores(keys, width) - torch.eye(len(keys)) * torch.inf).softmax(1) @ values)
-    def values_centered_in_place(keys, values, width):
-        """Subtracts the mean from the caller's own values."""
-        mean = values.mean()
-        values -= mean
-        return leave_one_out(keys, values, width=width) + mean
+@mistake(
+    "my_leave_one_out", caught_by="gives one prediction per point", hint="What does `leave_one_out`"
+)
+def a_column(keys, values, width):
+    """Leaves a column."""
+    return leave_one_out(keys, values[:, None], width=width)
 
 
-class loo_residuals:
-    multiplied = wrong("Multiplies where it should divide.",
-        lambda weights, values: (values - weights @ values) * (1 - weights.diagonal()))
-    largest_of_the_row = wrong("Takes the largest weight of a row for the point's own, as it is for a kernel.",
-        lambda weights, values: (values - weights @ values) / (1 - weights.max(1).values))
-
-    def one_factor_for_all(weights, values):
-        """Uses the mean of the diagonal (generalized cross-validation), right only for equal entries."""
-        return (values - weights @ values) / (1 - weights.diagonal().mean())
+@mistake(
+    "my_leave_one_out", caught_by="gives one prediction per point", hint="What does `leave_one_out`"
+)
+def parameters_renamed(k, v, s):
+    """Right, and not to be called by the names of the stub."""
+    return leave_one_out(k, v, width=s)
 
 
-class fixed_loss:
-    one_for_each_point = wrong("Forgets the mean.",
-        lambda keys, values, width: (leave_one_out(keys, values, width=width) - values).square())
-    width_of_one = wrong("Ignores the width.", lambda keys, values, width: leave_one_out_error(keys, values))
-    width_as_a_number_in_the_loss = wrong("Takes the width out of the graph.",
-        lambda keys, values, width: leave_one_out_error(keys, values, width=float(width)))
-    gradient_of_zero = wrong("Hangs the width on with a factor of 0.",
-        lambda keys, values, width: leave_one_out_error(keys, values, width=float(width)) + 0 * width)
-    a_plain_number = wrong("Takes the number out of the tensor.",
-        lambda keys, values, width: leave_one_out_error(keys, values, width=width).item())
+@mistake(
+    "my_leave_one_out",
+    caught_by="gives one prediction per point",
+    reason="it calls leave_one_out",
+    hint="step by step",
+)
+def the_course_s_own(keys, values, width):
+    """Wraps what is to be built."""
+    return leave_one_out(keys, values, width=width)
 
-    def still_broadcast(keys, values, width):
-        """The bug as it stands in the chapter."""
-        predictions = leave_one_out(keys, values[:, None], width=width)
-        return (predictions - values).square().mean()
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="gives one prediction per point",
+    reason="expected True and False",
+    hint="Which `dtype`",
+)
+def mask_of_numbers(keys, values, width):
+    """torch.eye without a dtype."""
+    return _scores(keys, width).masked_fill(torch.eye(len(keys)), -torch.inf).softmax(1) @ values
+
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="predicts 5 everywhere if every value",
+    hint="Do they still sum to 1?",
+)
+def values_zeroed(keys, values, width):
+    """Removes a point's value but leaves its weight."""
+    weights = cu.kernel_weights(keys, keys, width=width)
+    return weights @ values - weights.diagonal() * values
+
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="works at a width of 0.05",
+    reason="a prediction is NaN",
+    hint="rounded to 1",
+)
+def divided_by_what_it_leaves(keys, values, width):
+    """Right on paper; 0/0 where a point has all the weight."""
+    weights = cu.kernel_weights(keys, keys, width=width)
+    own = weights.diagonal()
+    return (weights @ values - own * values) / (1 - own)
+
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="lets a gradient reach the width",
+    reason="expected a plain number",
+    hint="divide the queries",
+)
+def width_as_a_scale(keys, values, width):
+    """PyTorch's operator, whose scale has to be a plain number."""
+    itself = torch.eye(len(keys), dtype=torch.bool)
+    bias = (-(keys**2) / (2 * width**2)).expand(len(keys), -1).masked_fill(itself, -torch.inf)
+    q, k, v = keys[:, None], keys[:, None], values[:, None]
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, bias, scale=width**-2)[:, 0]
+
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="never uses a point's own value",
+    hint="How much weight does a point",
+)
+def scores_set_to_zero(keys, values, width):
+    """Masks with 0, which is the best of all scores."""
+    return _scores(keys, width).fill_diagonal_(0).softmax(1) @ values
+
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="gives the three predictions",
+    hint="Which scores do you get with −½",
+)
+def without_the_half(keys, values, width):
+    """Leaves out the factor ½."""
+    return (2 * _scores(keys, width)).fill_diagonal_(-torch.inf).softmax(1) @ values
+
+
+@mistake(
+    "my_leave_one_out",
+    caught_by="equals removing each point in turn",
+    hint="Where does the width enter",
+)
+def width_not_squared(keys, values, width):
+    """Divides the squared distance by the width itself."""
+    return (width * _scores(keys, width)).fill_diagonal_(-torch.inf).softmax(1) @ values
+
+
+@mistake("my_leave_one_out", caught_by="lets a gradient reach the width", hint="Which step turns")
+def width_as_a_number(keys, values, width):
+    """Takes the width out of the graph."""
+    return _scores(keys, float(width)).fill_diagonal_(-torch.inf).softmax(1) @ values
+
+
+@mistake("my_leave_one_out", caught_by="lets two points", hint="Does a point leave out")
+def masked_by_distance(keys, values, width):
+    """Masks all that is at distance 0: twins do not see each other."""
+    return (s := _scores(keys, width)).masked_fill(s == 0, -torch.inf).softmax(1) @ values
+
+
+@mistake("my_leave_one_out", caught_by="contains no NaN", hint="What is 0 · ∞?")
+def infinity_times_the_identity(keys, values, width):
+    """Subtracts eye · inf, which is NaN off the diagonal."""
+    return (_scores(keys, width) - torch.eye(len(keys)) * torch.inf).softmax(1) @ values
+
+
+@mistake(
+    "my_leave_one_out", caught_by="gives one prediction per point", hint="What does `leave_one_out`"
+)
+def values_centered_in_place(keys, values, width):
+    """Subtracts the mean from the caller's own values."""
+    mean = values.mean()
+    values -= mean
+    return leave_one_out(keys, values, width=width) + mean
+
+
+@mistake("loo_residuals", caught_by="gives the residuals", hint="Which share of its row")
+def multiplied(weights, values):
+    """Multiplies where it should divide."""
+    return (values - weights @ values) * (1 - weights.diagonal())
+
+
+@mistake(
+    "loo_residuals", caught_by="works for weights of any kind", hint="Where in its row is a point's"
+)
+def largest_of_the_row(weights, values):
+    """Takes the largest weight of a row for the point's own, as it is for a kernel."""
+    return (values - weights @ values) / (1 - weights.max(1).values)
+
+
+@mistake("loo_residuals", caught_by="gives the residuals", hint="Which share of its row")
+def one_factor_for_all(weights, values):
+    """Uses the mean of the diagonal (generalized cross-validation), right only for equal entries."""
+    return (values - weights @ values) / (1 - weights.diagonal().mean())
+
+
+@mistake(
+    "fixed_loss",
+    caught_by="returns one number, as a tensor",
+    hint="What do we take over all points",
+)
+def one_for_each_point(keys, values, width):
+    """Forgets the mean."""
+    return (leave_one_out(keys, values, width=width) - values).square()
+
+
+@mistake(
+    "fixed_loss",
+    caught_by="returns one number, as a tensor",
+    hint="What does `leave_one_out_error`",
+)
+def width_of_one(keys, values, width):
+    """Ignores the width."""
+    return leave_one_out_error(keys, values)
+
+
+@mistake(
+    "fixed_loss",
+    caught_by="returns one number, as a tensor",
+    hint="What does `leave_one_out_error`",
+)
+def width_as_a_number_in_the_loss(keys, values, width):
+    """Takes the width out of the graph."""
+    return leave_one_out_error(keys, values, width=float(width))
+
+
+@mistake(
+    "fixed_loss",
+    caught_by="returns one number, as a tensor",
+    hint="What does `leave_one_out_error`",
+)
+def gradient_of_zero(keys, values, width):
+    """Hangs the width on with a factor of 0."""
+    return leave_one_out_error(keys, values, width=float(width)) + 0 * width
+
+
+@mistake(
+    "fixed_loss",
+    caught_by="returns one number, as a tensor",
+    hint="What does `leave_one_out_error`",
+)
+def a_plain_number(keys, values, width):
+    """Takes the number out of the tensor."""
+    return leave_one_out_error(keys, values, width=width).item()
+
+
+@mistake(
+    "fixed_loss",
+    caught_by="gives 3.46 for the three-point",
+    hint="Which shape does `predictions - values` have",
+)
+def still_broadcast(keys, values, width):
+    """The bug as it stands in the chapter."""
+    predictions = leave_one_out(keys, values[:, None], width=width)
+    return (predictions - values).square().mean()
 
 
 FLAT = [(place / 2, 0) for place in range(11)]
 
 
-class own_points:
-    numbers_without_pairs = wrong("Values without their places.", lambda: [0, 1, 2, 3, 4, 3, 2, 1])
-    words_for_numbers = wrong("Numbers in quotes, of which no tensor can be made.",
-        lambda: [(f"{place}", f"{value}") for place, value in FLAT])
-    a_zip = wrong("Two lists zipped, which is no list yet.", lambda: zip(*zip(*FLAT, strict=True), strict=True))
-    too_few = wrong("A peak of three points.", lambda: [(2, 0), (2.5, 4), (3, 0)])
-    value_first = wrong("Exchanges place and value.", lambda: [(value - 5, place) for place, value in FLAT])
-    too_high = wrong("Fools it by a value out of the range.", lambda: [*FLAT[:5], (2.5, 50), *FLAT[6:]])
-    no_point_at_the_place = wrong("Has no value to compare with.", lambda: [*FLAT[:5], *FLAT[6:]])
-    two_points_at_the_place = wrong("Two values at one place.", lambda: [*FLAT, (2.5, 4)])
-    lonely = wrong("Nothing else is near, so the peak has all the weight.",
-        lambda: [(0, 0), (0.2, 0), (0.4, 0), (0.6, 0), (2.5, 4), (4.4, 0), (4.6, 0), (4.8, 0)])
-    a_gentle_hill = wrong("The neighbors rise with it.",
-        lambda: [(place, 4 - abs(place - 2.5)) for place, _ in FLAT])
+@mistake("own_points", caught_by="returns at least eight pairs", hint="Two numbers such")
+def numbers_without_pairs():
+    """Values without their places."""
+    return [0, 1, 2, 3, 4, 3, 2, 1]
 
 
-ANSWERS = {
-    "lonely": ("miss your value", "Which points share the weight"),
-    "mask_of_numbers": ("expected True and False", "Which `dtype`"),
-    "divided_by_what_it_leaves": ("a prediction is NaN", "rounded to 1"),
-    "width_as_a_scale": ("expected a plain number", "divide the queries"),
-    "words_for_numbers": ("expected a list of pairs", "What does one point look like"),
-    "a_zip": ("expected a list of pairs", "What does one point look like"),
-    "the_course_s_own": ("it calls leave_one_out", "step by step"),
-}
+@mistake(
+    "own_points",
+    caught_by="returns at least eight pairs",
+    reason="expected a list of pairs",
+    hint="What does one point look like",
+)
+def words_for_numbers():
+    """Numbers in quotes, of which no tensor can be made."""
+    return [(f"{place}", f"{value}") for place, value in FLAT]
+
+
+@mistake(
+    "own_points",
+    caught_by="returns at least eight pairs",
+    reason="expected a list of pairs",
+    hint="What does one point look like",
+)
+def a_zip():
+    """Two lists zipped, which is no list yet."""
+    return zip(*zip(*FLAT, strict=True), strict=True)
+
+
+@mistake("own_points", caught_by="returns at least eight pairs", hint="It is a pair such")
+def too_few():
+    """A peak of three points."""
+    return [(2, 0), (2.5, 4), (3, 0)]
+
+
+@mistake(
+    "own_points", caught_by="keeps places from 0 to 5 and values", hint="Which number comes first"
+)
+def value_first():
+    """Exchanges place and value."""
+    return [(value - 5, place) for place, value in FLAT]
+
+
+@mistake(
+    "own_points", caught_by="keeps places from 0 to 5 and values", hint="Which number comes first"
+)
+def too_high():
+    """Fools it by a value out of the range."""
+    return [*FLAT[:5], (2.5, 50), *FLAT[6:]]
+
+
+@mistake("own_points", caught_by="has exactly one point at 2.5", hint="Where is your peak?")
+def no_point_at_the_place():
+    """Has no value to compare with."""
+    return [*FLAT[:5], *FLAT[6:]]
+
+
+@mistake("own_points", caught_by="has exactly one point at 2.5", hint="Where is your peak?")
+def two_points_at_the_place():
+    """Two values at one place."""
+    return [*FLAT, (2.5, 4)]
+
+
+@mistake("own_points", caught_by="lets the average", hint="Which points share the weight")
+def lonely():
+    """Nothing else is near, so the peak has all the weight."""
+    return [(0, 0), (0.2, 0), (0.4, 0), (0.6, 0), (2.5, 4), (4.4, 0), (4.6, 0), (4.8, 0)]
+
+
+@mistake("own_points", caught_by="lets the average", hint="Which points share the weight")
+def a_gentle_hill():
+    """The neighbors rise with it."""
+    return [(place, 4 - abs(place - 2.5)) for place, _ in FLAT]

@@ -1,43 +1,110 @@
-"""Seeded mistakes for the checks of this chapter: each must fail, with the hint of the property it breaks."""
+"""Mistakes in the exercises of *Masks*, each with the property that catches it and its hint."""
 
 import math
 
 import torch
-from mistakes.table import wrong
+from mistakes.table import mistake
 
 from course_utils import masks
 
 
-class my_mask:
-    aligned_from_the_right = wrong("(batch, keys) meets (queries, keys).",
-        lambda numbers: (numbers > 0) & _triangle(numbers))
-    padding_is_a_sentence = wrong("Padding has one number, too.", lambda numbers: _same(numbers) & _triangle(numbers))
-    all_sentences = wrong("The mask of the text above: padding and the future.",
-        lambda numbers: (numbers > 0)[:, None, :] & _triangle(numbers))
-    of_the_query = wrong("Permits a padded query nothing, and every key.",
-        lambda numbers: (numbers > 0)[:, :, None] & _triangle(numbers))
-    upper_triangle = wrong("Rows and columns exchanged: the future is permitted.", lambda numbers: _right(numbers).mT)
-    not_itself = wrong("One off to the other side.", lambda numbers: _right(numbers).tril(-1))
-    true_forbids = wrong("The habit of nn.MultiheadAttention: True for what is forbidden.",
-        lambda numbers: ~_right(numbers))
-    counts = wrong("Ones and zeros.", lambda numbers: _right(numbers).int())
-    numbers_for_truth_values = wrong("torch.ones without a dtype.",
-        lambda numbers: _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril())
-    four_words = wrong("The size of the example, written as a number.",
-        lambda numbers: _right(numbers) & torch.ones(4, 4, dtype=torch.bool).tril())
-    first_sentence = wrong("Only the words with the number 1.",
-        lambda numbers: _right(numbers) & (numbers == 1)[:, None, :])
-    by_the_package = wrong("The course's function.",
-        lambda numbers: _same(numbers) & (numbers > 0)[:, None, :] & masks.causal_mask(numbers.shape[-1]))
+@mistake(
+    "my_mask", caught_by="returns a boolean mask of shape", hint="Which axis does `numbers` need"
+)
+def aligned_from_the_right(numbers):
+    """(batch, keys) meets (queries, keys)."""
+    return (numbers > 0) & _triangle(numbers)
 
-    without_brackets = wrong("`&` binds more tightly than `==`.",
-        lambda numbers: numbers[:, :, None] == numbers[:, None, :] & _triangle(numbers))
 
-    def in_place(numbers):
-        """Changes what was handed in."""
-        mask = _right(numbers)
-        numbers *= 0
-        return mask
+@mistake("my_mask", caught_by="lets no query attend to padding", hint="Is it a sentence")
+def padding_is_a_sentence(numbers):
+    """Padding has one number, too."""
+    return _same(numbers) & _triangle(numbers)
+
+
+@mistake("my_mask", caught_by="lets no query attend to another", hint="Compare their numbers")
+def all_sentences(numbers):
+    """The mask of the text above: padding and the future."""
+    return (numbers > 0)[:, None, :] & _triangle(numbers)
+
+
+@mistake(
+    "my_mask", caught_by="lets no query attend to padding", hint="Whose row of `numbers` do you"
+)
+def of_the_query(numbers):
+    """Permits a padded query nothing, and every key."""
+    return (numbers > 0)[:, :, None] & _triangle(numbers)
+
+
+@mistake(
+    "my_mask", caught_by="lets no query attend to a later key", hint="Which half of the square lies"
+)
+def upper_triangle(numbers):
+    """Rows and columns exchanged: the future is permitted."""
+    return _right(numbers).mT
+
+
+@mistake("my_mask", caught_by="permits every other pair of words", hint="Which pair do you forbid")
+def not_itself(numbers):
+    """One off to the other side."""
+    return _right(numbers).tril(-1)
+
+
+@mistake("my_mask", caught_by="says True where a query may attend", hint="True means")
+def true_forbids(numbers):
+    """The habit of nn.MultiheadAttention: True for what is forbidden."""
+    return ~_right(numbers)
+
+
+@mistake("my_mask", caught_by="returns a boolean mask of shape", hint="Which `dtype`")
+def counts(numbers):
+    """Ones and zeros."""
+    return _right(numbers).int()
+
+
+@mistake(
+    "my_mask",
+    caught_by="returns a boolean mask of shape",
+    reason="truth values and numbers",
+    hint="Which `dtype`",
+)
+def numbers_for_truth_values(numbers):
+    """torch.ones without a dtype."""
+    return _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril()
+
+
+@mistake("my_mask", caught_by="works for a row of any length", hint="four words of the example")
+def four_words(numbers):
+    """The size of the example, written as a number."""
+    return _right(numbers) & torch.ones(4, 4, dtype=torch.bool).tril()
+
+
+@mistake("my_mask", caught_by="permits every other pair of words", hint="Which pair do you forbid")
+def first_sentence(numbers):
+    """Only the words with the number 1."""
+    return _right(numbers) & (numbers == 1)[:, None, :]
+
+
+@mistake(
+    "my_mask", caught_by="returns a boolean mask of shape", hint="What does `causal_mask` do, step"
+)
+def by_the_package(numbers):
+    """The course's function."""
+    return _same(numbers) & (numbers > 0)[:, None, :] & masks.causal_mask(numbers.shape[-1])
+
+
+@mistake("my_mask", caught_by="lets no query attend to padding", hint="Is it a sentence?")
+def without_brackets(numbers):
+    """`&` binds more tightly than `==`."""
+    return numbers[:, :, None] == numbers[:, None, :] & _triangle(numbers)
+
+
+@mistake("my_mask", caught_by="leaves the caller's numbers", hint="Does a line write into")
+def in_place(numbers):
+    """Changes what was handed in."""
+    mask = _right(numbers)
+    numbers *= 0
+    return mask
 
 
 def _triangle(numbers):
@@ -52,12 +119,34 @@ def _right(numbers):
     return _same(numbers) & (numbers > 0)[:, None, :] & _triangle(numbers)
 
 
-class diagnosis:
-    no_number = wrong("Only the name.", lambda: "polarity")
-    unknown_name = wrong("None of the seven.", lambda: (9, "padding"))
-    polarity_for_no_axis = wrong("Both give padding weight.", lambda: (9, "polarity"))
-    zeroed_for_ones = wrong("Both have the same pattern of zeros.", lambda: (1, "zero the scores"))
-    ones_for_zeroed = wrong("The same the other way round.", lambda: (7, "zeros and ones"))
+@mistake("diagnosis", caught_by="names a patient's number", hint="What should the function return?")
+def no_number():
+    """Only the name."""
+    return "polarity"
+
+
+@mistake("diagnosis", caught_by="names a patient's number", hint="What do you return?")
+def unknown_name():
+    """None of the seven."""
+    return (9, "padding")
+
+
+@mistake("diagnosis", caught_by="names what the patient has", hint="Polarity puts all weight")
+def polarity_for_no_axis():
+    """Both give padding weight."""
+    return (9, "polarity")
+
+
+@mistake("diagnosis", caught_by="names what the patient has", hint="Does a row of")
+def zeroed_for_ones():
+    """Both have the same pattern of zeros."""
+    return (1, "zero the scores")
+
+
+@mistake("diagnosis", caught_by="names what the patient has", hint="Does a row of")
+def ones_for_zeroed():
+    """The same the other way round."""
+    return (7, "zeros and ones")
 
 
 def _filled(scores, attn_mask, number=-math.inf):
@@ -68,99 +157,227 @@ def _afterwards(scores, attn_mask):
     return scores.softmax(dim=-1) * attn_mask
 
 
-class fixed_masked_softmax:
-    multiplies_afterwards = wrong("Rows no longer sum to 1.", lambda *given: _afterwards(*given))
-    writes_into_the_scores = wrong("masked_fill_ with an underscore changes the caller's tensor.",
-        lambda scores, attn_mask: scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1))
-    minus_the_mask = wrong('A minus is no "not" for truth values.',
-        lambda scores, attn_mask: scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1))
-    computes_with_forbidden_scores = wrong("Multiplies what it should replace: 0 · ∞ is NaN.",
-        lambda scores, attn_mask: (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1))
-    minus_a_hundred = wrong("Lower than most scores, not than all.", lambda *given: _filled(*given, -100.0))
-    minus_twenty = wrong("-20 is lower than these scores, not than all.", lambda *given: _filled(*given, -20.0))
-    minus_twelve = wrong("Low enough for the example, and for nothing else.", lambda *given: _filled(*given, -12.0))
-    minus_five = wrong("Not even low enough for the example.", lambda *given: _filled(*given, -5.0))
-    borrowed = wrong("Wraps the package's own.", lambda scores, attn_mask: masks.masked_softmax(scores, attn_mask))
-    renormalizes_with_epsilon = wrong("1e-9 in the denominator: zeros where there should be weights.",
-        lambda *given: (w := _afterwards(*given)) / (w.sum(dim=-1, keepdim=True) + 1e-9))
-    clamps_the_sum = wrong("No 0/0, and no weights either, where the forbidden score is far above.",
-        lambda *given: (w := _afterwards(*given)) / w.sum(dim=-1, keepdim=True).clamp(min=1e-30))
-
-    def needs_a_mask_of_full_size(scores, attn_mask):
-        """Indexes with the mask, which then has to have the scores' own shape."""
-        filled = scores.clone()
-        filled[~attn_mask] = -math.inf
-        return filled.softmax(dim=-1)
-
-    def detached_denominator(scores, attn_mask):
-        """Right weights, and the gradient of the numerator alone."""
-        nowhere = ~attn_mask.any(dim=-1, keepdim=True)
-        filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
-        parts = (filled - filled.amax(dim=-1, keepdim=True)).exp()
-        weights = parts / parts.sum(dim=-1, keepdim=True).detach()
-        return weights.masked_fill(~attn_mask, 0.0)
-
-    def zero_gradient(scores, attn_mask):
-        """Right weights, and a gradient of zeros."""
-        right = fixed_masked_softmax.detached_denominator(scores.detach(), attn_mask)
-        return right + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
-
-class my_masked_softmax:
-    minus_a_billion_billion = wrong("-1e18 survives any score of float32, but float16 has no such number.",
-        lambda *given: _filled(*given, -1e18))
-    answers_in_float32 = wrong("Computes in float32 and forgets to go back.",
-        lambda scores, attn_mask: _filled(scores.float(), attn_mask).nan_to_num())
-    minus_infinity = wrong("An empty row is NaN.", lambda *given: _filled(*given))
-    hides_nan = wrong("Replaces each NaN after the softmax, also those that a broken model made.",
-        lambda *given: _filled(*given).nan_to_num())
-    from_its_own_module = wrong("The course's function by another name.",
-        lambda scores, attn_mask: masks.masked_softmax(scores, attn_mask))
-
-    a_billion = wrong("-1e9 is lower than most scores, not than all.",
-        lambda scores, attn_mask: _filled(scores, attn_mask, -1e9).nan_to_num() * attn_mask)
-    multiplies_afterwards = fixed_masked_softmax.multiplies_afterwards
-    needs_a_mask_of_full_size = fixed_masked_softmax.needs_a_mask_of_full_size
-    renormalizes_with_epsilon = fixed_masked_softmax.renormalizes_with_epsilon
-    detached_denominator = fixed_masked_softmax.detached_denominator
-    zero_gradient = fixed_masked_softmax.zero_gradient
-
-    def adds_and_multiplies(scores, attn_mask):
-        """Empty rows are treated before the softmax, but a forbidden NaN is added to, not replaced."""
-        nowhere = ~attn_mask.any(dim=-1, keepdim=True)
-        bias = torch.zeros(attn_mask.shape, dtype=scores.dtype)
-        bias = bias.masked_fill(~attn_mask & ~nowhere, -math.inf)
-        return (scores + bias).softmax(dim=-1) * attn_mask
-
-    def writes_into_the_mask(scores, attn_mask):
-        """An empty row becomes a full one, in the caller's mask as well."""
-        nowhere = ~attn_mask.any(dim=-1, keepdim=True)
-        attn_mask |= nowhere
-        weights = scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
-        return weights.masked_fill(nowhere, 0.0)
-
-    def forgets_keepdim(scores, attn_mask):
-        """(queries,) does not broadcast along the keys."""
-        nowhere = ~attn_mask.any(dim=-1)
-        filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
-        return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)
+@mistake("fixed_masked_softmax", caught_by="shares the weight", hint="Do you mask before")
+@mistake("my_masked_softmax", caught_by="shares the weight", hint="Do you mask before")
+def multiplies_afterwards(*given):
+    """Rows no longer sum to 1."""
+    return _afterwards(*given)
 
 
-ANSWERS = {
-    "numbers_for_truth_values": ("truth values and numbers", "Which `dtype`"),
-    "counts": ("boolean", "Which `dtype`"),
-    "four_words": ("any length", "four words of the example"),
-    "padding_is_a_sentence": ("padding", "Is it a sentence"),
-    "all_sentences": ("another sentence", "Compare their numbers"),
-    "minus_a_hundred": ("largest score", "below every other"),
-    "borrowed": ("it calls masked_softmax", "step by step"),
-    "minus_twenty": ("largest score", "below every other"),
-    "minus_twelve": ("largest score", "below every other"),
-    "minus_five": ("shares the weight", "has the exponential 0"),
-    "polarity_for_no_axis": ("what the patient has", "Polarity puts all weight"),
-    "zeroed_for_ones": ("what the patient has", "Does a row of"),
-    "ones_for_zeroed": ("what the patient has", "Does a row of"),
-    "true_forbids": ("says True where", "True means"),
-    "a_billion": ("scores of any size", "a score may be below it"),
-    "aligned_from_the_right": ("(batch, queries, keys)", "Which axis does `numbers` need"),
-    "from_its_own_module": ("it calls masked_softmax", "step by step"),
-}
+@mistake(
+    "fixed_masked_softmax", caught_by="leaves the caller's scores", hint="Does a line write into"
+)
+def writes_into_the_scores(scores, attn_mask):
+    """masked_fill_ with an underscore changes the caller's tensor."""
+    return scores.masked_fill_(~attn_mask, -math.inf).softmax(dim=-1)
+
+
+@mistake(
+    "fixed_masked_softmax",
+    caught_by="runs, and gives one weight",
+    hint="In which line do the shapes",
+)
+def minus_the_mask(scores, attn_mask):
+    """A minus is no "not" for truth values."""
+    return scores.masked_fill(-attn_mask, -math.inf).softmax(dim=-1)
+
+
+@mistake(
+    "fixed_masked_softmax",
+    caught_by="keeps no trace of a forbidden score",
+    hint="Which operation replaces",
+)
+def computes_with_forbidden_scores(scores, attn_mask):
+    """Multiplies what it should replace: 0 · ∞ is NaN."""
+    return (scores * attn_mask - 1e9 * ~attn_mask).softmax(dim=-1)
+
+
+@mistake("fixed_masked_softmax", caught_by="copes with a forbidden key", hint="below every other")
+def minus_a_hundred(*given):
+    """Lower than most scores, not than all."""
+    return _filled(*given, -100.0)
+
+
+@mistake("fixed_masked_softmax", caught_by="copes with a forbidden key", hint="below every other")
+def minus_twenty(*given):
+    """-20 is lower than these scores, not than all."""
+    return _filled(*given, -20.0)
+
+
+@mistake("fixed_masked_softmax", caught_by="copes with a forbidden key", hint="below every other")
+def minus_twelve(*given):
+    """Low enough for the example, and for nothing else."""
+    return _filled(*given, -12.0)
+
+
+@mistake("fixed_masked_softmax", caught_by="shares the weight", hint="has the exponential 0")
+def minus_five(*given):
+    """Not even low enough for the example."""
+    return _filled(*given, -5.0)
+
+
+@mistake(
+    "fixed_masked_softmax",
+    caught_by="runs, and gives one weight",
+    reason="it calls masked_softmax",
+    hint="step by step",
+)
+def borrowed(scores, attn_mask):
+    """Wraps the package's own."""
+    return masks.masked_softmax(scores, attn_mask)
+
+
+@mistake(
+    "fixed_masked_softmax", caught_by="copes with a forbidden key", hint="Whose score is that here?"
+)
+@mistake(
+    "my_masked_softmax",
+    caught_by="works for scores of any size",
+    hint="Which step can't handle a huge",
+)
+def renormalizes_with_epsilon(*given):
+    """1e-9 in the denominator: zeros where there should be weights."""
+    return (w := _afterwards(*given)) / (w.sum(dim=-1, keepdim=True) + 1e-9)
+
+
+@mistake(
+    "fixed_masked_softmax", caught_by="copes with a forbidden key", hint="Whose score is that here?"
+)
+def clamps_the_sum(*given):
+    """No 0/0, and no weights either, where the forbidden score is far above."""
+    return (w := _afterwards(*given)) / w.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+@mistake(
+    "fixed_masked_softmax",
+    caught_by="lets the mask broadcast",
+    hint="Which line needs a mask of full",
+)
+@mistake(
+    "my_masked_softmax", caught_by="lets the mask broadcast", hint="Which line needs a mask of full"
+)
+def needs_a_mask_of_full_size(scores, attn_mask):
+    """Indexes with the mask, which then has to have the scores' own shape."""
+    filled = scores.clone()
+    filled[~attn_mask] = -math.inf
+    return filled.softmax(dim=-1)
+
+
+@mistake(
+    "fixed_masked_softmax",
+    caught_by="passes on the gradients",
+    hint="Does a step cut off the way back",
+)
+@mistake(
+    "my_masked_softmax",
+    caught_by="passes on the right gradients",
+    hint="adding −∞ to it, or replacing",
+)
+def detached_denominator(scores, attn_mask):
+    """Right weights, and the gradient of the numerator alone."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+    parts = (filled - filled.amax(dim=-1, keepdim=True)).exp()
+    weights = parts / parts.sum(dim=-1, keepdim=True).detach()
+    return weights.masked_fill(~attn_mask, 0.0)
+
+
+@mistake(
+    "fixed_masked_softmax",
+    caught_by="passes on the gradients",
+    hint="Does a step cut off the way back",
+)
+@mistake(
+    "my_masked_softmax",
+    caught_by="passes on the right gradients",
+    hint="adding −∞ to it, or replacing",
+)
+def zero_gradient(scores, attn_mask):
+    """Right weights, and a gradient of zeros."""
+    right = detached_denominator(scores.detach(), attn_mask)
+    return right + 0 * scores.nan_to_num(0.0, 0.0, 0.0)
+
+
+@mistake(
+    "my_masked_softmax",
+    caught_by="works for scores of any size",
+    hint="Which step can't handle a huge",
+)
+def minus_a_billion_billion(*given):
+    """-1e18 survives any score of float32, but float16 has no such number."""
+    return _filled(*given, -1e18)
+
+
+@mistake(
+    "my_masked_softmax",
+    caught_by="works in half precision",
+    hint="Which number is below all others",
+)
+def answers_in_float32(scores, attn_mask):
+    """Computes in float32 and forgets to go back."""
+    return _filled(scores.float(), attn_mask).nan_to_num()
+
+
+@mistake("my_masked_softmax", caught_by="gives zeros for a row", hint="How can you find such rows")
+def minus_infinity(*given):
+    """An empty row is NaN."""
+    return _filled(*given)
+
+
+@mistake(
+    "my_masked_softmax", caught_by="keeps a NaN score visible", hint="Which rows may you replace?"
+)
+def hides_nan(*given):
+    """Replaces each NaN after the softmax, also those that a broken model made."""
+    return _filled(*given).nan_to_num()
+
+
+@mistake(
+    "my_masked_softmax",
+    caught_by="runs, and gives one weight",
+    reason="it calls masked_softmax",
+    hint="step by step",
+)
+def from_its_own_module(scores, attn_mask):
+    """The course's function by another name."""
+    return masks.masked_softmax(scores, attn_mask)
+
+
+@mistake(
+    "my_masked_softmax", caught_by="works for scores of any size", hint="a score may be below it"
+)
+def a_billion(scores, attn_mask):
+    """-1e9 is lower than most scores, not than all."""
+    return _filled(scores, attn_mask, -1e9).nan_to_num() * attn_mask
+
+
+@mistake(
+    "my_masked_softmax",
+    caught_by="keeps no trace of a forbidden score",
+    hint="Which operation replaces",
+)
+def adds_and_multiplies(scores, attn_mask):
+    """Empty rows are treated before the softmax, but a forbidden NaN is added to, not replaced."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    bias = torch.zeros(attn_mask.shape, dtype=scores.dtype)
+    bias = bias.masked_fill(~attn_mask & ~nowhere, -math.inf)
+    return (scores + bias).softmax(dim=-1) * attn_mask
+
+
+@mistake("my_masked_softmax", caught_by="leaves the caller's scores", hint="Does a line write into")
+def writes_into_the_mask(scores, attn_mask):
+    """An empty row becomes a full one, in the caller's mask as well."""
+    nowhere = ~attn_mask.any(dim=-1, keepdim=True)
+    attn_mask |= nowhere
+    weights = scores.masked_fill(~attn_mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(nowhere, 0.0)
+
+
+@mistake(
+    "my_masked_softmax", caught_by="runs, and gives one weight", hint="In which line do the shapes"
+)
+def forgets_keepdim(scores, attn_mask):
+    """(queries,) does not broadcast along the keys."""
+    nowhere = ~attn_mask.any(dim=-1)
+    filled = scores.masked_fill(~attn_mask, -math.inf).masked_fill(nowhere, 0.0)
+    return filled.softmax(dim=-1).masked_fill(~attn_mask, 0.0)

@@ -1,22 +1,48 @@
-"""A row of a table of mistakes."""
+"""The mistakes that checks have to catch, each with the property that catches it and the hint that its author sees."""
 
+import importlib
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
-class Mistake:
-    """A wrong answer of one expression, named by its row; `what` is the docstring that a longer one has.
+class Mistake(NamedTuple):
+    """A wrong answer to an exercise.
 
-    A class body turns it into the function itself.
+    Attributes:
+        chapter: the lesson's folder, which is the name of the answer's file.
+        check: the name of the exercise's check.
+        answer: the function or class that a student hands in; its docstring says what is wrong.
+        caught_by: the sentence of the property that does not hold, or words that no other sentence of the check has.
+        hint: words of the first hint.
+        reason: words of the reason, where the property can fail in several ways.
     """
 
-    def __init__(self, what: str, function: Callable):
-        self.what, self.function = what, function
+    chapter: str
+    check: str
+    answer: Any
+    caught_by: str
+    hint: str
+    reason: str
 
-    def __set_name__(self, owner: type, name: str):
-        self.function.__name__, self.function.__doc__ = name, self.what
-        setattr(owner, name, self.function)
+    def __str__(self) -> str:
+        return f"{self.chapter}-{self.check}-{self.answer.__name__}"
 
 
-def wrong(what: str, function: Callable) -> Mistake:
-    """A row: what is wrong, and the answer."""
-    return Mistake(what, function)
+_ALL: list[Mistake] = []
+
+
+def mistake(check: str, *, caught_by: str, hint: str, reason: str = "") -> Callable[[Any], Any]:
+    """Note the decorated answer as a mistake of this exercise; the arguments are those of `Mistake`."""
+
+    def note(answer: Any) -> Any:
+        chapter = answer.__module__.rpartition(".")[2]
+        _ALL.append(Mistake(chapter, check, answer, caught_by, hint, reason))
+        return answer
+
+    return note
+
+
+def mistakes_of(chapter: str) -> list[Mistake]:
+    """Those of a chapter, in the order of its file."""
+    importlib.import_module(f"mistakes.{chapter}")
+    return [one for one in _ALL if one.chapter == chapter]
