@@ -207,7 +207,7 @@ class by_place(_Block):
     "my_block",
     caught_by="has the parameters of a block",
     reason="keyword argument 'encode'",
-    hint="`encode=` belongs to its call in `forward`",
+    hint="belong to its call in `forward`",
 )
 class encode_when_made(_Block):
     """Hands the rotation to the constructor."""
@@ -224,7 +224,7 @@ class encode_when_made(_Block):
     "my_block",
     caught_by="has the parameters of a block",
     reason="'x' is not defined",
-    hint="Only in `forward`",
+    hint="Is the name spelled the way",
 )
 class x_when_made(_Block):
     """Makes the rotation before there is an x."""
@@ -234,7 +234,9 @@ class x_when_made(_Block):
         self.rotation = Rotation(x.shape[1], self.head_dim, base=self.base)  # noqa: F821
 
 
-@mistake("my_block", caught_by="has the parameters of a block", hint="`embed_dim` first")
+@mistake(
+    "my_block", caught_by="has the parameters of a block", hint="A question mark behind its name"
+)
 class heads_first(_Block):
     """Exchanges the attention's two sizes."""
 
@@ -247,7 +249,7 @@ class heads_first(_Block):
     "my_block",
     caught_by="has the parameters of a block",
     reason="keyword argument 'bias'",
-    hint="Only the attention takes `bias=False`",
+    hint="A question mark behind its name",
 )
 class norm_without_bias(_Block):
     """RMSNorm has no bias to leave out."""
@@ -275,7 +277,7 @@ class gated_with_activation(_Block):
     "my_block",
     caught_by="has the parameters of a block",
     reason="keyword argument 'kv_heads'",
-    hint="by name `num_kv_heads=`",
+    hint="by name `num_kv_heads=",
 )
 class kv_heads(_Block):
     """Shortens num_kv_heads."""
@@ -289,7 +291,7 @@ class kv_heads(_Block):
     "my_block",
     caught_by="has the parameters of a block",
     reason="no attribute 'SwiGLU'",
-    hint="without `cu.`",
+    hint="Does the object before the dot",
 )
 class of_the_package(_Block):
     """Looks for SwiGLU under cu."""
@@ -300,7 +302,10 @@ class of_the_package(_Block):
 
 
 @mistake(
-    "my_block", caught_by="has the parameters of a block", reason="is unknown", hint="Take `SwiGLU`"
+    "my_block",
+    caught_by="has the parameters of a block",
+    reason="is unknown",
+    hint="A question mark behind its name",
 )
 class swiglu_for_an_activation(_Block):
     """Takes SwiGLU for one."""
@@ -361,7 +366,7 @@ class only_the_parts(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="24 / 6 = 4, and your rotation turns 24",
+    hint="turns the columns of each *head*",
 )
 class turns_whole_rows(_Block):
     """Makes the rotation as wide as x."""
@@ -371,7 +376,9 @@ class turns_whole_rows(_Block):
 
 
 @mistake(
-    "my_block", caught_by="gives an output of the shape of x", hint="`len(x)` counts the texts"
+    "my_block",
+    caught_by="gives an output of the shape of x",
+    hint="turns the columns of each *head*",
 )
 class length_of_the_batch(_Block):
     """Takes the batch for the length."""
@@ -383,7 +390,7 @@ class length_of_the_batch(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="5, and your rotation has angles for 512",
+    hint="turns the columns of each *head*",
 )
 class made_once(_Block):
     """Makes a long rotation in __init__."""
@@ -399,7 +406,7 @@ class made_once(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="24 / 6 = 4, and your rotation turns 6",
+    hint="turns the columns of each *head*",
 )
 class heads_for_columns(_Block):
     """Takes the number of heads for the size of one."""
@@ -412,7 +419,7 @@ class heads_for_columns(_Block):
     "my_block",
     caught_by="gives an output of the shape of x",
     reason="a positive, even size",
-    hint="Which size comes first in `Rotation`",
+    hint="Which arguments does a `Rotation` take",
 )
 class sizes_exchanged(_Block):
     """Gives the rotation the size of a head first."""
@@ -438,7 +445,7 @@ class start_by_place(_Block):
     "my_block",
     caught_by="gives an output of the shape of x",
     reason="required positional argument: 'dim'",
-    hint="Which two sizes",
+    hint="then the size of a head",
 )
 class only_the_length(_Block):
     """Leaves out the size of a head."""
@@ -463,7 +470,7 @@ class names_head_dim(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="The last axis holds the features",
+    hint="turns the columns of each *head*",
 )
 class length_of_a_row(_Block):
     """Takes the last axis for the length."""
@@ -472,7 +479,11 @@ class length_of_a_row(_Block):
         return Rotation(y.shape[-1], self.head_dim, base=self.base)
 
 
-@mistake("my_block", caught_by="gives an output of the shape of x", hint="Which two sizes")
+@mistake(
+    "my_block",
+    caught_by="gives an output of the shape of x",
+    hint="turns the columns of each *head*",
+)
 class the_whole_shape(_Block):
     """Gives the rotation all of the shape."""
 
@@ -519,7 +530,9 @@ class the_class_itself(_Block):
 
 
 @mistake(
-    "my_block", caught_by="gives an output of the shape of x", hint="Hand on the rotation itself"
+    "my_block",
+    caught_by="gives an output of the shape of x",
+    hint="turns the columns of each *head*",
 )
 class turned_beforehand(_Block):
     """Hands over what a rotation gives."""
@@ -584,7 +597,7 @@ class base_not_kept(_Block):
     "my_block",
     caught_by="gives an output of the shape of x",
     reason="has no attribute 'base'",
-    hint="Where is `self.base` set",
+    hint="Where is `base` known",
 )
 class base_not_set(_Block):
     """Reads self.base, and never sets it."""
@@ -598,7 +611,7 @@ class base_not_set(_Block):
     "my_block",
     caught_by="gives an output of the shape of x",
     reason="keyword argument 'num_kv_heads'",
-    hint="To the attention's making",
+    hint="the attention's making",
 )
 class sizes_in_the_call(_Block):
     """Gives the call what belongs to the making."""
@@ -869,7 +882,7 @@ class begins_again(_Block):
 
 
 @mistake(
-    "my_block", caught_by="gives on a cache, piece by piece", hint="Only the new tokens are turned"
+    "my_block", caught_by="gives on a cache, piece by piece", hint="Where does a new token stand?"
 )
 class turns_old_and_new(_Block):
     """Makes angles for the cache's tokens, too."""
@@ -1122,7 +1135,7 @@ def half_precision_made_whole(raw):
     "my_q4_1",
     caught_by="gives 32 numbers for each block",
     reason="converted to Scalar",
-    hint="`.item()` needs exactly one",
+    hint="need exactly one number",
 )
 def as_the_cell_above(raw):
     """Copies .item() from there."""
@@ -1137,25 +1150,33 @@ def python_float(raw):
     return scale * _numbers(raw) + least
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="They are *one* float16")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def two_bytes_made_float(raw):
     """Makes a float of each byte, and has two for d."""
     return raw[:, 0:2].float() * _numbers(raw) + raw[:, 2:4].float()
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="They are *one* float16")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def two_bytes_to_half(raw):
     """The same by .to."""
     return raw[:, 0:2].to(torch.float16) * _numbers(raw) + raw[:, 2:4].to(torch.float16)
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="Two bytes *together*")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def first_two_bytes(raw):
     """Takes byte 0 for d and byte 1 for m, without a column."""
     return raw[:, 0] * _numbers(raw) + raw[:, 1]
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="below each other")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def below_each_other(raw):
     """Joins along the blocks."""
     scale, least = _ends(raw)
@@ -1174,67 +1195,81 @@ def half_and_half_below(raw):
     return torch.cat([scale * (raw[:, 4:] & 15) + least, scale * (raw[:, 4:] >> 4) + least])
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="Keep d and m as columns")
+@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="as columns, (blocks, 1)")
 def no_column(raw):
     """Views all as float16, and takes the first."""
     halves = raw.view(torch.float16).float()
     return halves[:, 0] * _numbers(raw) + halves[:, 1]
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="Keep d and m as columns")
+@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="as columns, (blocks, 1)")
 def squeezed(raw):
     """Squeezes the columns away."""
     scale, least = _ends(raw)
     return scale.squeeze() * _numbers(raw) + least.squeeze()
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="below each other")
+@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="as columns, (blocks, 1)")
 def no_column_and_below(raw):
     """Two mistakes at once."""
     halves = raw.view(torch.float16).float()
     return halves[:, 0] * torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4]) + halves[:, 1]
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="`torch.stack` makes a third")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def stacked(raw):
     """Stacks where it should join."""
     scale, least = _ends(raw)
     return scale * torch.stack([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=1) + least
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="`torch.stack` makes a third")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def stacked_in_pairs(raw):
     """Stacks along the last axis, and leaves it there."""
     scale, least = _ends(raw)
     return scale * torch.stack([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=-1) + least
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="What does the first index")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line?"
+)
 def rows_for_bytes(raw):
     """Slices the blocks, and means the bytes."""
     scale, least = (raw[i : i + 2].view(torch.float16) for i in (0, 2))
     return scale * torch.cat([raw[4:] & 15, raw[4:] >> 4]) + least
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="How many bits are two bytes")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+)
 def straight_to_float32(raw):
     """Views two bytes as 32 bits."""
     return raw[:, 0:2].view(torch.float32) * _numbers(raw) + raw[:, 2:4].view(torch.float32)
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="Two neighbors")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+)
 def one_byte_as_float16(raw):
     """Views one byte as 16 bits."""
     return raw[:, 0:1].view(torch.float16) * _numbers(raw) + raw[:, 1:2]
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="2 and 3")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+)
 def next_byte(raw):
     """Looks for m one byte too early."""
     return raw[:, 0:2].view(torch.float16) * _numbers(raw) + raw[:, 1:3].view(torch.float16)
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="make floats later")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+)
 def floats_first(raw):
     """Takes the halves of floats."""
     scale, least = _ends(raw)
@@ -1246,7 +1281,7 @@ def floats_first(raw):
     "my_q4_1",
     caught_by="gives 32 numbers for each block",
     reason="values to unpack",
-    hint="Along which axis",
+    hint="How many numbers does a byte",
 )
 def unpacked(raw):
     """Unpacks along the blocks."""
@@ -1254,7 +1289,9 @@ def unpacked(raw):
     return scale * _numbers(raw) + least
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="A *list* of tensors")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+)
 def cat_without_a_list(raw):
     """Gives cat two tensors."""
     scale, least = _ends(raw)
@@ -1265,7 +1302,7 @@ def cat_without_a_list(raw):
     "my_q4_1",
     caught_by="gives 32 numbers for each block",
     reason="'byte' is not defined",
-    hint="What is `byte`",
+    hint="Is the name spelled the way",
 )
 def a_byte_by_name(raw):
     """Copies the task's words."""
@@ -1337,7 +1374,7 @@ def by_fifteen(raw):
     "my_q4_1",
     caught_by="gives 32 numbers for each block",
     reason="Dimension out of range",
-    hint="along `dim=1`",
+    hint="How many numbers does a byte",
 )
 def third_axis(raw):
     """Counts the axes from 1."""
@@ -1345,7 +1382,9 @@ def third_axis(raw):
     return scale * torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=2) + least
 
 
-@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="n has 32 numbers for each")
+@mistake(
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+)
 def number_by_number(raw):
     """Fills 32 numbers, though there are several blocks."""
     (scale, least), n = _ends(raw), torch.zeros(32)
@@ -1354,9 +1393,7 @@ def number_by_number(raw):
     return scale * n + least
 
 
-@mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="join tensors with `torch.cat`"
-)
+@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="need exactly one number")
 def tensor_of_tensors(raw):
     """Joins tensors by torch.tensor."""
     scale, least = _ends(raw)
