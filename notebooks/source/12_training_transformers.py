@@ -294,7 +294,7 @@ with cu.guard(
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 looked = {
     letter: [
-        run.curves for run in cu.stored_runs("training_transformers", "looked_inside", warmup=n)
+        run.curves for run in cu.stored_runs("training_transformers", "inner_states", warmup=n)
     ]
     for letter, n in (("A", 0), ("B", 50))
 }

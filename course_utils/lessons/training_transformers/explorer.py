@@ -14,8 +14,8 @@ from course_utils.kit.controls import Choice, Slider
 from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import StoredRun, stored_runs
 from course_utils.lessons.training_transformers.breaking import BREAK, END, NOTICED
-from course_utils.lessons.training_transformers.runs import STEPS, found, load_training_runs
-from course_utils.lessons.training_transformers.small_spanish import PER_LOSS, rate
+from course_utils.lessons.training_transformers.runs import found, load_training_runs
+from course_utils.lessons.training_transformers.small_spanish import PER_LOSS, STEPS, rate
 
 __all__ = ["broken", "warmup"]
 

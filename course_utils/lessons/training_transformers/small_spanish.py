@@ -1,4 +1,4 @@
-"""Corpus, schedule and measures that the trainings of *Training transformers* share."""
+"""Corpus, schedule and measures that the trainings of *Training transformers* share; its pages use the corpus, too."""
 
 from collections.abc import Hashable, Sequence
 
@@ -18,7 +18,20 @@ from course_utils.runtime import evaluating
 
 HELD_OUT = (200, 200)
 """Source sentences for validation and for the test."""
-RATE, WARMUP = 6e-3, 50
+RATE = 6e-3
+"""The peak learning rate."""
+
+WARMUP = 50
+"""Steps until it is reached."""
+
+STEPS = 280
+"""Steps of a training: 56 batches a pass, five passes."""
+
+SHORT = 112
+"""Steps of a training that is watched closely."""
+
+SEEDS = (0, 1, 2)
+
 PER_LOSS = 14
 """Steps per point of a loss curve."""
 
@@ -57,7 +70,7 @@ def mean_of_last(losses: list[float]) -> float:
 
 
 def loss_curve(losses: list[float]) -> list[list[float]]:
-    """The mean loss of each 14 steps, at their middle: [step, loss]."""
+    """Points [step, loss]: the mean loss of each 14 steps, at their middle."""
     parts = [losses[start : start + PER_LOSS] for start in range(0, len(losses), PER_LOSS)]
     return [
         [PER_LOSS * (index + 0.5), round(sum(part) / len(part), 4)]
@@ -106,13 +119,12 @@ def evenness(model: Transformer, batch: Batch) -> float:
 
 
 def entropy_given(contexts: Sequence[Hashable], tokens: Sequence[Hashable]) -> float:
-    """Mean surprise in nats of the best model that sees the context alone, on these very tokens."""
-    index: dict = {}
-    rows = torch.tensor([index.setdefault(context, len(index)) for context in contexts])
-    names: dict = {}
-    columns = torch.tensor([names.setdefault(token, len(names)) for token in tokens])
-    counts = torch.zeros(len(index), len(names)).index_put(
-        (rows, columns), torch.ones(len(rows)), True
-    )
-    chance: Tensor = counts[rows, columns] / counts.sum(dim=1)[rows]
-    return -chance.log().mean().item()
+    """Mean loss in nats of the best model that sees each token's context alone, on these very tokens."""
+    row_of: dict[Hashable, int] = {}
+    column_of: dict[Hashable, int] = {}
+    rows = torch.tensor([row_of.setdefault(context, len(row_of)) for context in contexts])
+    columns = torch.tensor([column_of.setdefault(token, len(column_of)) for token in tokens])
+    counts = torch.zeros(len(row_of), len(column_of))
+    counts.index_put_((rows, columns), torch.ones(len(rows)), accumulate=True)
+    probs: Tensor = counts[rows, columns] / counts.sum(dim=1)[rows]
+    return -probs.log().mean().item()
