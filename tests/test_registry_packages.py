@@ -5,6 +5,7 @@ a pip of their own in its place, or a slow index on loopback.
 """
 
 import base64
+import contextlib
 import hashlib
 import http.server
 import io
@@ -327,34 +328,20 @@ def slow_index(monkeypatch):
 def test_the_bar_goes_up_while_the_wheel_arrives(cache, entries, slow_index, monkeypatch):
     seen = []
 
-    def show(_, share):
+    def show(share):
         seen.append(share)
         if share > 0.4:
             slow_index.set()
 
-    monkeypatch.setattr(packages._Line, "show", show)
+    monkeypatch.setattr(registry, "download_bar", lambda *_: contextlib.nullcontext(show))
     assert fetch("toy", registry=entries()).read_bytes() == WEIGHTS
     assert seen == sorted(seen) and seen[0] < 0.4 and seen[-1] == 1.0
     assert any(0.4 < share < 0.6 for share in seen)
 
 
-def test_a_notebook_gets_a_bar_that_leaves_a_fixed_line(monkeypatch):
-    shown = []
-    monkeypatch.setattr(packages, "in_notebook", lambda: True)
-    monkeypatch.setattr("IPython.display.display", shown.append)
-    with packages.progress("toy", 93) as show:
-        show(0.5)
-        (bar,) = shown
-        assert bar._bar.value == 500 and bar._text.value == "46 of 93 MB"
-    assert bar._text.value == "93 MB in 0 s"
-    data = bar._repr_mimebundle_()
-    assert data["text/plain"] == "Download: toy, 93 MB"
-    assert "application/vnd.jupyter.widget-view+json" in data
-
-
 def test_a_terminal_gets_a_bar_and_a_last_line(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with packages.progress("toy", 93) as show:
+    with packages.download_bar("toy", 93) as show:
         show(0.5)
     said = capsys.readouterr().err
     assert "50%" in said and "46.5M/93.0M" in said and said.endswith("toy: 93 MB in 0 s\n")

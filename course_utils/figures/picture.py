@@ -12,7 +12,7 @@ import base64
 import contextlib
 import functools
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -74,12 +74,36 @@ class _Canvas(FigureCanvasAgg):
         return self.renderer
 
 
+def _with_settings(names: Iterable[str]) -> Callable[[type], type]:
+    """A decorator of classes: methods of these names use the settings of our pictures.
+
+    matplotlib reads its settings whenever something is added to axes, which a page does long after `subplots` has
+    returned, and once more when it draws.
+    """
+
+    def decorate(kind: Any) -> Any:
+        for name in names:
+            setattr(kind, name, _styled(getattr(kind, name)))
+        return kind
+
+    return decorate
+
+
+def _drawing_methods() -> Iterator[str]:
+    """Names of the methods of axes that read matplotlib's settings: those that draw, make ticks or labels."""
+    for name, method in vars(Axes).items():
+        if callable(method) and name != "set" and not name.startswith(("_", "get_")):
+            yield name
+    yield from ("clear", "grid", "minorticks_on", "set_xscale", "set_yscale", "twinx", "twiny")
+    yield from ("set_xticks", "set_yticks", "set_xticklabels", "set_yticklabels")
+
+
+@_with_settings(["__init__", *_drawing_methods()])
 class PictureAxes(Axes):
     """Axes whose methods use `SETTINGS` and not the settings of the session."""
 
     def __init__(self, *args: Any, **options: Any):
-        with mpl.rc_context(SETTINGS):
-            super().__init__(*args, **options)
+        super().__init__(*args, **options)
         self.tick_params(labelsize=STYLE["xtick.labelsize"])  # also of ticks that come later
         for axis in (self.xaxis, self.yaxis):  # `locator_params` would move the limits, too
             axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
@@ -91,19 +115,7 @@ class PictureAxes(Axes):
         super().tick_params(axis, **options)
 
 
-def _names_of_styled() -> Iterator[str]:
-    """Names of the methods of axes that read matplotlib's settings: those that draw, make ticks or labels."""
-    for name, method in vars(Axes).items():
-        if callable(method) and name != "set" and not name.startswith(("_", "get_")):
-            yield name
-    yield from ("clear", "grid", "minorticks_on", "set_xscale", "set_yscale", "twinx", "twiny")
-    yield from ("set_xticks", "set_yticks", "set_xticklabels", "set_yticklabels")
-
-
-for _name in _names_of_styled():
-    setattr(PictureAxes, _name, _styled(getattr(Axes, _name)))
-
-
+@_with_settings(["colorbar", "draw", "legend", "suptitle", "svg", "text"])
 class Picture(Figure):
     """A matplotlib figure that displays itself, once, with an alt text.
 
@@ -129,12 +141,6 @@ class Picture(Figure):
         _Canvas(self)
         self.alt = alt
 
-    colorbar = _styled(Figure.colorbar)
-    suptitle = _styled(Figure.suptitle)
-    legend = _styled(Figure.legend)
-    text = _styled(Figure.text)
-
-    @_styled
     def draw(self, renderer: Any) -> None:
         """Draw as matplotlib does, with text of at least `SMALLEST` points."""
         for text in self.findobj(Text):
@@ -159,8 +165,7 @@ class Picture(Figure):
 
     def svg(self) -> str:
         """The picture as SVG in the page's colors, for a page that has them."""
-        with mpl.rc_context(SETTINGS):
-            return svg(self)
+        return svg(self)
 
     def _repr_html_(self) -> str:
         """HTML of the picture: SVG, or PNG where the SVG is large or `svg` cannot write the figure.
