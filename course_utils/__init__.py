@@ -15,7 +15,8 @@ those before it.
     masks        padding and causal masks, the masked softmax
     fused        PyTorch's fused operator, for any mask
     attention    scaled dot-product, additive and multi-head attention
-    hooks        where activations inside a model are read and changed
+    places       the names of activations inside a model
+    hooks        reading and changing what stands at a place
     interventions  attention knockout, ablation, activation patching
     layers       the blocks of Transformers: feed-forward, residual, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise

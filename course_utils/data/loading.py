@@ -64,9 +64,8 @@ class Loader:
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
         generator, handed_out = torch.Generator().manual_seed(seed), progress["position"]
         for position, rows in enumerate(self._order(generator), start=1):
-            batch = self._batch(
-                rows, generator
-            )  # also of skipped ones, as it may draw random numbers
+            # A batch that is skipped is made as well, since it may draw random numbers.
+            batch = self._batch(rows, generator)
             if position > handed_out:
                 progress["position"] = position
                 yield batch

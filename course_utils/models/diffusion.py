@@ -306,9 +306,8 @@ class UNet(nn.Module):
         if self.classes is not None:
             condition = condition + self.classes(labels)
         condition = F.silu(condition)
-        mask = (
-            None if token_mask is None else token_mask[:, None, None, :]
-        )  # (batch, heads, pixels, tokens)
+        # (batch, heads, pixels, tokens)
+        mask = None if token_mask is None else token_mask[:, None, None, :]
         x = self.entry(x)
         skips = []
         for level, stage in enumerate(self.down):

@@ -13,8 +13,8 @@ from course_utils.runtime import in_notebook
 from course_utils.train.history import History
 
 
-class Progress:
-    """No bar, and one line at the end, for training outside a notebook."""
+class TrainingBar:
+    """Base class: no bar, and one line at the end, for training outside a notebook."""
 
     def step(self, step: int, loss: float) -> None:
         """Show the mean loss of the epoch so far; called after each optimizer step."""
@@ -27,14 +27,14 @@ class Progress:
         print(history, file=sys.stderr)
 
 
-class NoProgress(Progress):
+class NoBar(TrainingBar):
     """No output at all."""
 
     def done(self, history: History) -> None:
         """Print nothing."""
 
 
-class NotebookProgress(Progress):
+class NotebookBar(TrainingBar):
     """A bar over all steps with time and loss, and the curve of the losses under it."""
 
     MIN_INTERVAL = 0.2  # seconds between updates: quick enough to watch, and next to free
@@ -92,16 +92,16 @@ class NotebookProgress(Progress):
 
 
 @contextlib.contextmanager
-def progress(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[Progress]:
+def training_bar(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[TrainingBar]:
     """A bar in a notebook, one line at the end elsewhere, or nothing if not `shown`."""
     if not shown:
-        yield NoProgress()
+        yield NoBar()
         return
     if not in_notebook():
-        yield Progress()
+        yield TrainingBar()
         return
     from IPython.display import display
 
-    bar = NotebookProgress(epochs, steps_per_epoch)
+    bar = NotebookBar(epochs, steps_per_epoch)
     display(bar)
     yield bar

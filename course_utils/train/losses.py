@@ -98,9 +98,8 @@ def _cross_entropy(
         kept: (batch, length), boolean.
         options: of `torch.nn.functional.cross_entropy`.
     """
-    if is_capturing(
-        kept
-    ):  # no shape may depend on values: compute all places, and leave some out of the sum
+    if is_capturing(kept):
+        # No shape may depend on values: compute all places, and leave some out of the sum.
         logits = model.output(model.features(*inputs)).flatten(0, 1)
         targets = targets.masked_fill(~kept, -100).flatten()  # the `ignore_index` of cross-entropy
         return F.cross_entropy(logits, targets, reduction="sum", **options), kept.sum()

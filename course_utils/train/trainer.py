@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from course_utils.files import atomic_write
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
-from course_utils.train.bar import Progress, progress
+from course_utils.train.bar import TrainingBar, training_bar
 from course_utils.train.checkpoints import load_weights
 from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.history import History
@@ -140,7 +140,7 @@ class Trainer:
             shown = not self.quiet
             with (
                 deferred_interrupt() as interrupted,
-                progress(self.epochs, steps, shown=shown) as bar,
+                training_bar(self.epochs, steps, shown=shown) as bar,
             ):
                 run.all_epochs(val, bar, interrupted)
                 bar.done(run.history)
@@ -198,7 +198,7 @@ class _Run:
     def _begin_epoch(self) -> None:
         self.total, self.count, self.seconds, self.largest = 0.0, 0.0, 0.0, 0.0
 
-    def all_epochs(self, val: Any, bar: Progress, interrupted: Callable[[], bool]) -> None:
+    def all_epochs(self, val: Any, bar: TrainingBar, interrupted: Callable[[], bool]) -> None:
         """Train the epochs that are left, up to an interrupt or until the validation loss no longer falls."""
         trainer, history = self.trainer, self.history
         while self.epoch < trainer.epochs and not self._out_of_patience():
@@ -219,7 +219,7 @@ class _Run:
         """Whether an interrupt has come in this process, or in one that trains with it."""
         return self.processes.sum(interrupted())[0] > 0 if self.processes else interrupted()
 
-    def _one_epoch(self, val: Any, bar: Progress, interrupted: Callable[[], bool]) -> None:
+    def _one_epoch(self, val: Any, bar: TrainingBar, interrupted: Callable[[], bool]) -> None:
         """Train the rest of the current epoch and validate; or stop at an interrupt, and save."""
         began, before = time.perf_counter(), self.seconds
         self.model.train()
