@@ -39,7 +39,8 @@ def logits(image: torch.Tensor, gone: list[int], is_black: bool) -> torch.Tensor
 @pytest.mark.parametrize("garment", range(3))
 def test_without_patches_the_page_says_what_pytorch_says(garment):
     load("patches")
-    row, shown = list(GARMENTS)[garment], cu.live.patches().options["garments"][garment]
+    shown = cu.live.patches().options["garments"][garment]
+    row, _ = GARMENTS[shown["name"]]
     image = load_fashion_mnist("test").images[row]
     assert base64.b64decode(shown["picture"].split(",")[1])[1078:] == image.numpy().tobytes()
     dice = torch.Generator().manual_seed(row)
@@ -55,7 +56,7 @@ def test_without_patches_the_page_says_what_pytorch_says(garment):
 def test_with_fewer_patches_than_the_stored_number_no_choice_does_it(garment):
     """All choices up to that size, the other patches left out in place of forbidden."""
     (row, kind), shown = (
-        list(GARMENTS.items())[garment],
+        list(GARMENTS.values())[garment],
         cu.live.patches().options["garments"][garment],
     )
     assert (shown["target"], shown["choices"]) == (

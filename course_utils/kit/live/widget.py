@@ -1,10 +1,17 @@
 """A live widget in a notebook and in a page: its form in HTML, and the script that computes and draws in it.
 
 The script is JavaScript, written once: `state(bundles, options)`, `html(state)` and `mount(form)`. A reader's browser
-runs it, and no kernel. JupyterLab is given it as a widget of anywidget; an output carries it along where there are no
-widgets; a page of the book loads it. A committed notebook holds the first state as HTML, for print and for browsers
-without scripts (`course_utils.studio.first_states`). Each choice of a reader is a named control of the form, so an
-address can hold it.
+runs it, and no kernel. A committed notebook holds the first state as HTML, for print and for browsers without scripts
+(`course_utils.studio.first_states`). Each choice of a reader is a named control of the form, so an address can hold it.
+
+    asset(file)            the text of a script or a style sheet that stands beside the code     kit/assets.py
+    source(kind)           the shared scripts and the one of a kind, one after another
+    program(kind)          this source inside a function, as JupyterLab, an output or a page runs it
+    bundle(name)           the weights and the card of a stored model, as JSON                    bundles.py
+    script(name, bundle)   a bundle as a script, because a page opened from a file can load only scripts
+
+JupyterLab gets program and bundles by anywidget (`panel`); where it has no widgets, the output holds both
+(`Live.alone`); a page of the book loads both as files.
 """
 
 import json
@@ -98,7 +105,7 @@ class Live:
         options: Mapping[str, object] | None = None,
         later: tuple[str, ...] | None = None,
     ):
-        """Nothing is computed before it is shown."""
+        """Look up the kind. The widget's script computes, once it is shown."""
         known = KINDS[kind]
         self.kind, self.arguments = kind, dict(arguments or {})
         self.options = self.arguments | dict(options or {})
@@ -130,8 +137,8 @@ class Live:
         )
 
     def alone(self) -> str:
-        """The widget as HTML that needs no other file, no kernel and no network."""
-        bundles = (script(name, packed) for name, packed in self.bundles().items())
+        """The widget as HTML with its program and its bundles: it needs no other file, no kernel and no network."""
+        bundles = (script(name, bundle) for name, bundle in self.bundles().items())
         text = "".join([program(self.kind), *bundles]).replace("</", r"<\/")
         given = ", ".join(map(json.dumps, (self.models, self.options))).replace("<", r"\u003c")
         empty = f"document.querySelector('[data-live={self.kind}] > :empty')"  # those before it are filled
@@ -155,7 +162,9 @@ class Live:
 
 
 def panel(widget: Live):
-    """The anywidget of a live widget in JupyterLab: it hands all over once, and the page does the rest.
+    """The anywidget of a live widget in JupyterLab: it carries program, form, options and bundles into the page.
+
+    There the program runs; nothing comes back to the kernel.
 
     Raises:
         ImportError: anywidget is not installed. It is imported here, so that a kernel without it fails nowhere else.

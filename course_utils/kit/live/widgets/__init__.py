@@ -35,8 +35,8 @@ PARTS = (
 )
 """The parts of the translator that `machine` can switch off."""
 
-GARMENTS = {182: "Sandal", 339: "Pullover", 5: "Dress"}
-"""The pictures of `patches`, a boot, a coat and trousers: row in Fashion-MNIST's test set → what it is to become."""
+GARMENTS = {"boot": (182, "Sandal"), "coat": (339, "Pullover"), "trousers": (5, "Dress")}
+"""The pictures of `patches`: name → row in Fashion-MNIST's test set, and the class that it is to become."""
 
 HEAD_RATES = (0.3, 1, 3)
 GPT_RATES = (0.001, 0.003, 0.01)
@@ -312,19 +312,19 @@ def patches(garment: str = "boot") -> Live:
     Raises:
         ValueError: there is no such garment.
     """
-    rows = dict(zip(("boot", "coat", "trousers"), GARMENTS, strict=True))
-    if garment not in rows:
-        raise ValueError(f"garment={garment!r}; there are: {', '.join(rows)}")
+    if garment not in GARMENTS:
+        raise ValueError(f"garment={garment!r}; there are: {', '.join(GARMENTS)}")
     test = load_fashion_mnist("test")
     garments = []
-    for name, row in rows.items():
+    for name, (row, target) in GARMENTS.items():
         (run,) = stored_runs("vision_transformers", "fewest", row=row)
         counts = {key: int(value) for key, value in run.result.items()}
-        target = test.classes.index(GARMENTS[row])
-        picture = bitmap(test.images[row, 0])
-        garments.append(
-            {"name": name, "target": target, "picture": picture, **run.examples[0], **counts}
-        )
+        shown = {
+            "name": name,
+            "target": test.classes.index(target),
+            "picture": bitmap(test.images[row, 0]),
+        }
+        garments.append(shown | run.examples[0] | counts)
     return Live("patches", {"garment": garment}, options={"garments": garments})
 
 
