@@ -62,7 +62,7 @@ def test_the_handout_has_neither_solutions_nor_outputs_nor_sources(tmp_path):
     (chapter,) = manifest.load(to / "book.toml", files=False).chapters
     cells = nbformat.read(chapter.ipynb, as_version=4).cells
     assert len(cells) == 7 and not any(cell.get("outputs") for cell in cells)
-    assert "release.meet" in cells[1].source
+    assert "release.start_notebook" in cells[1].source
     assert not any("solution" in cell.metadata.get("tags", ()) for cell in cells)
     assert "make lab" in (to / "README.md").read_text()
     assert (to / "LICENSE").is_file() and (to / "course_utils" / "a.py").is_file()

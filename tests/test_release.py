@@ -55,7 +55,7 @@ def test_the_set_up_cell_fetches_this_release_where_there_is_a_repository(addres
 
 
 def test_a_notebook_of_another_release_says_so(capsys):
-    release.meet("0.0.1")
+    release.start_notebook("0.0.1")
     said = capsys.readouterr().out
     assert "release 0.0.1" in said and release.release() in said
 
@@ -64,5 +64,5 @@ def test_on_colab_widgets_are_switched_on(monkeypatch):
     asked = []
     output = types.SimpleNamespace(enable_custom_widget_manager=lambda: asked.append(True))
     monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(output=output))
-    release.meet(release.release())
+    release.start_notebook(release.release())
     assert asked == [True]

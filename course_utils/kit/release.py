@@ -15,7 +15,7 @@ def release() -> str:
     return str(tomllib.loads(text)["project"]["version"])
 
 
-def meet(made_with: str) -> None:
+def start_notebook(made_with: str) -> None:
     """Print a warning if package and notebook are of different releases, and let Colab show widgets.
 
     Args:
@@ -30,6 +30,9 @@ def meet(made_with: str) -> None:
             f"This notebook is of release {made_with}, the package course_utils of {release()}: what a cell "
             "shows may differ from what the text says. The README of the handout tells how to bring both together."
         )
+
+
+meet = start_notebook  # its name in the handouts of release 3.0.0
 
 
 def note_without_widgets(what: str) -> str:

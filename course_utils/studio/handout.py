@@ -41,7 +41,7 @@ PARTS = (
     "tools",
 )
 UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
-MEET = 'from course_utils.kit import release\n\nrelease.meet("{release}")'
+START = 'from course_utils.kit import release\n\nrelease.start_notebook("{release}")'
 
 
 def build(course: Manifest, root: Path, to: Path) -> None:
@@ -127,7 +127,7 @@ def setup_cell(course: Manifest) -> "NotebookNode":
 
     fetch = template("fetch.txt", wheel=wheel(course)) if course.repository else ""
     metadata = {"jupyter": {"source_hidden": True}}
-    return new_code_cell(fetch + MEET.format(release=release()), metadata=metadata)
+    return new_code_cell(fetch + START.format(release=release()), metadata=metadata)
 
 
 def wheel(course: Manifest) -> str:
