@@ -86,7 +86,7 @@ def execute(course, source: str = SOURCE, *outputs) -> None:
 
 CHAPTER = [
     new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on."),
-    text("On the way to two: [A](#A).", "ways"),
+    text("On the way to two: [A](#A).", "paths"),
     code("import math\nimport torch"),
     new_markdown_cell("A lead."),
     text("You will add:\n\n- numbers.", "goals"),
@@ -140,10 +140,10 @@ def texts(cells) -> list[str]:
 
 def test_a_page_begins_with_its_question_and_folds_what_is_tagged_goals_and_needs(lesson):
     found = texts(lesson)
-    lede, lead, opening, _, _, ways, fold, goals, needs, *rest = found[2:]
+    lede, lead, opening, _, _, paths, fold, goals, needs, *rest = found[2:]
     assert (lede, lead) == ("{.cu-lede}\nwhat is `1 + 1`?", "In short: Read on.")
     assert opening == '<div id="opening">'
-    assert ways == "{.cu-further}\nOn the way to two: [A](#A)."
+    assert paths == "{.cu-further}\nOn the way to two: [A](#A)."
     summary = "<summary>Goals · needs · set-up, 2 lines · 2 questions to warm up</summary>"
     assert summary in fold and goals.startswith("You will add") and needs == "Bring paper."
     assert rest[:4] == [CHAPTER[2].source, 'cu.recall("masks")', "</details>", "A lead."]

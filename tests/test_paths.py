@@ -35,7 +35,7 @@ def test_a_chapter_says_first_which_sections_a_path_takes(chapter):
     places = [
         place
         for place, cell in enumerate(chapter.content.notebook.cells)
-        if is_tagged(cell, "ways")
+        if is_tagged(cell, "paths")
     ]
     assert places == ([1] if text else []), text
     assert not text or chapter.content.notebook.cells[1].source == text

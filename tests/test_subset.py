@@ -86,15 +86,15 @@ def tagged(tag: str, text: str):
 
 def trimmed(course: Manifest, *cells) -> list:
     chapter = next(chapter for chapter in course.chapters if chapter.number == "03")
-    first = [new_markdown_cell("# Title\n\nText."), tagged("ways", "On the way to GPT: [A](#A).")]
+    first = [new_markdown_cell("# Title\n\nText."), tagged("paths", "On the way to GPT: [A](#A).")]
     return subset.trim(new_notebook(cells=[*first, *cells]), course, chapter).cells
 
 
 def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(six):
-    first, ways, text, leads_on = trimmed(six, new_markdown_cell(TEXT), tagged("next", NEXT))
+    first, paths, text, leads_on = trimmed(six, new_markdown_cell(TEXT), tagged("next", NEXT))
     assert first.source == "# Title\n\nText."
-    assert ways.source.startswith("On the way to images: [A dot product")
-    assert "GPT" not in ways.source
+    assert paths.source.startswith("On the way to images: [A dot product")
+    assert "GPT" not in paths.source
     assert text.source.splitlines() == [
         "Masks come in their chapter (not in this course), `[code](04_masks.ipynb)` not.",
         "It needs [Queries](01_queries_keys_values.ipynb).",

@@ -14,9 +14,9 @@ from course_utils.kit.rich_text import quiz_file
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-WORDS_A_MINUTE = 90  # of one who meets all this for the first time
+WORDS_A_MINUTE = 90  # of a beginner
 MINUTES = {"line": 0.15, "question": 1, "prediction": 2, "widget": 3, "exercise": 1.5}
-"""Minutes for a line of code, a question, … and for each minute that an exercise states."""
+"""Minutes for a line of code, a question, a prediction and a widget; the factor on the minutes of an exercise."""
 UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
 COURSE_CALLS = {
     "quiz",
@@ -29,7 +29,7 @@ COURSE_CALLS = {
     "stored_run",
     "course_map",
 }
-"""Functions of the course whose calls a reader need not read, because the cell is there for what they show."""
+"""Functions of the course whose calls are folded away, because only what they show matters to a reader."""
 NO_WORDS = r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|\$+[^$]*\$+|```.*?```|\]\([^)]*\)|`[^`]*`"
 """Pattern of the parts of Markdown without words: pictures, tags, formulas, code, and targets of links."""
 

@@ -30,16 +30,11 @@ class CourseMap:
         from course_utils.figures.style import tokens_css  # slow, and a terminal needs none
 
         style = tokens_css() + STYLE.read_text(encoding="utf-8")
-        course, summaries = (
-            self.course,
-            paths.summaries(self.course)[:-1],
-        )  # the last is the whole course
+        *on_paths, _ = paths.summaries(self.course)  # without the whole course
         listed = "".join(
-            f'<li data-way="{i}"><span>{escape(path.title)}</span> <em>{escape(path.about)}</em> '
+            f'<li data-way="{i}"><span>{escape(title)}</span> <em>{escape(self.course.paths[i].about)}</em> '
             f"<i>{chapters}</i> {time}</li>"
-            for i, (path, (_, chapters, time)) in enumerate(
-                zip(course.paths, summaries, strict=True)
-            )
+            for i, (title, chapters, time) in enumerate(on_paths)
         )
         lines = "".join(map(self._line, self.course.parts, cycle(COLORS)))
         return (

@@ -1,7 +1,7 @@
-"""What live widgets show first, as HTML, for print and for browsers without scripts.
+"""The first state of live widgets as HTML, for print and for browsers without scripts.
 
-A reader's browser computes it by itself, so no kernel does: where a notebook is made, the widgets' own scripts write
-it, in V8.
+The widgets' own scripts write it in V8 when a notebook is made. In a reader's browser the same scripts compute it, and
+no kernel does.
 """
 
 import json
@@ -38,13 +38,13 @@ def first_states(widgets: Sequence[Live]) -> list[str]:
 
 
 def widget_of(output: NotebookNode) -> Live | None:
-    """The widget that an output shows, made again; None for any other output."""
+    """The widget of an output, made again from the call that the output holds; None for any other output."""
     call = output.get("data", {}).get(MADE_BY, {})
     return KINDS[call["live"]].make(**call["arguments"]) if "live" in call else None
 
 
 def fill(notebook: NotebookNode) -> NotebookNode:
-    """Write into each live output, in place, what its widget shows first: the kernel has left the form empty.
+    """Write the first state into each live output, in place, whose form the kernel leaves empty.
 
     Raises:
         StudioError: V8 is not installed.

@@ -125,7 +125,7 @@ class Stop(NamedTuple):
 
 
 class LearningPath(NamedTuple):
-    """A path through the course, with one sentence `about` it. Without its `goal`, a chapter, it is left out."""
+    """A path through the course, with one sentence `about` it; left out where its `goal`, a chapter, is not chosen."""
 
     title: str
     stops: tuple[Stop, ...]

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 SECONDS = 120
-"""Time limit of a notebook. An endless loop in a cell costs so long, and then the notebook has no points."""
+"""The time limit of a notebook. One whose cell loops forever has no points after it."""
 
 
 def results(notebook: Path, autograder: Path, log: Path) -> list[dict]:

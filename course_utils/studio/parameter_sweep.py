@@ -22,7 +22,7 @@ Value = int | float | str | bool
 
 LINE = re.compile(r"^(?P<name>\w+) = (?P<value>.+?)  # try (?P<allowed>.+)$", re.MULTILINE)
 FORM = 'write "name = 0.5  # try 0.1 … 10", or choices: # try "a" | "b"'
-WIDE = 10  # a positive range that spans so many times its lower end is drawn from by its logarithm
+WIDE = 10  # a positive range is sampled by logarithm if its end is so many times its beginning, or more
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Parameter:
     is_range: bool
 
     def draw(self, chance: random.Random) -> Value:
-        """A random value: one of the choices, or for a range an end in one case of two, else something between."""
+        """A random value: one of the choices; for a range, half of the time an end, else a value between them."""
         if not self.is_range or chance.random() < 0.5:
             return chance.choice(self.choices)
         low, high = map(float, self.choices)

@@ -97,11 +97,11 @@ def _link(title: str) -> str:
 
 
 def introduce(notebook: "NotebookNode", course: Manifest, stem: str) -> None:
-    """Put the lines on paths into the cell tagged `ways` after the first one, in place; without lines there is none."""
+    """Put the lines on paths, if there are any, into a second cell tagged `paths`, in place of an old one."""
     text = introduction(course, stem)
-    cells = [cell for cell in notebook.cells if "ways" not in cell.metadata.get("tags", ())]
+    cells = [cell for cell in notebook.cells if "paths" not in cell.metadata.get("tags", ())]
     if text:
         from nbformat.v4 import new_markdown_cell  # slow to import
 
-        cells.insert(1, new_markdown_cell(text, metadata={"tags": ["ways"]}))
+        cells.insert(1, new_markdown_cell(text, metadata={"tags": ["paths"]}))
     notebook.cells = cells

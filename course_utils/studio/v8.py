@@ -12,8 +12,8 @@ from course_utils.files import ROOT
 from course_utils.studio import StudioError
 
 FLAGS = ("--single-threaded", "--no-memory-protection-keys")
-"""Otherwise V8 writes its code pages under a key of the first thread: other threads end in a segmentation fault on
-processors with such keys."""
+"""Flags without which V8 protects its code by a memory key of the first thread, so that other threads end in a
+segmentation fault on processors that have such keys."""
 
 
 def evaluate(script: str) -> str:

@@ -20,7 +20,7 @@
 # Somebody has chosen its shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to images and to translation: [Weighted averages: near points count more](#Weighted-averages:-near-points-count-more), [Kernel regression is attention](#Kernel-regression-is-attention).
 
 # %%

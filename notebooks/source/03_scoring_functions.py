@@ -17,7 +17,7 @@
 # To the heads a word is a vector of $d = 256$ numbers, and only one head divides its scores by $\sqrt d = 16$.
 # Move the slider to longer lists, and watch what becomes of the two curves.
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to GPT: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [What large scores do to learning](#What-large-scores-do-to-learning).
 # On the way to images: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*.
 

@@ -19,7 +19,7 @@
 # Both models have the same parts, the same data and the same seed.
 # In one of them a single character is different.
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
 
 # %%

@@ -19,7 +19,7 @@
 # A network that averages all the sentences has to take its average apart again.
 # Move the slider to more cars, and watch how long each of the two models keeps up.
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [It writes: a causal mask](#It-writes:-a-causal-mask).
 # On the way to translation: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [The source decides: cross-attention](#The-source-decides:-cross-attention).
 

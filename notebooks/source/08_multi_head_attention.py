@@ -16,7 +16,7 @@
 # Our translator from English to French looks back at its own words with eight of them, in two layers of four.
 # Remove one, and read what it says then.
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to GPT: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes), [When do two heads pay?](#When-do-two-heads-pay?).
 # On the way to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
 

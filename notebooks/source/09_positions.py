@@ -18,7 +18,7 @@
 # Move the slider.
 # Does it go on naming the right token?
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to GPT: [Sinusoidal positions](#Sinusoidal-positions), [Rotary positions](#Rotary-positions).
 # On the way to images: [Sinusoidal positions](#Sinusoidal-positions), [Learned positions](#Learned-positions).
 # On the way to translation: [Sinusoidal positions](#Sinusoidal-positions).

@@ -15,7 +15,7 @@
 # There is no recurrence in it and no convolution, only attention and small networks.
 # Switch a box off, and read what becomes of Oscar.
 
-# %% [markdown] tags=["ways"]
+# %% [markdown] tags=["paths"]
 # On the way to GPT and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
 
 # %%

@@ -13,7 +13,7 @@ PORT = 8000
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Do what the command line asks for; 0 when it went well."""
+    """Run the command of the command line; returns 0 when it went well."""
     prog = "python -m course_utils.studio.book"
     parser = argparse.ArgumentParser(prog=prog, description="The course as a Jupyter Book.")
     parser.add_argument(
@@ -72,10 +72,10 @@ def _serve(html: Path, port: int) -> int:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each request."""
+    """A server of files that prints no line for each request."""
 
     def log_message(self, *args) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 def listen(folder: Path, port: int = PORT) -> http.server.ThreadingHTTPServer:

@@ -46,7 +46,7 @@ def _build(course: Manifest, out: Path) -> None:
     source, html = out / "source", out / "html"
     texts = _sources(course, out / "explorers")
     if any(_differs(source / name, text) for name, text in texts.items() if name[0] == "_"):
-        _forget(out)  # other pages, another look: nothing of the last book is right
+        _forget(out)  # the contents or the style have changed, and with them every page
     for name, text in texts.items():
         _write(source / name, text)
     for file in source.iterdir():
@@ -64,7 +64,7 @@ def _build(course: Manifest, out: Path) -> None:
 
 
 def _sources(course: Manifest, cache: Path) -> dict[str, str]:
-    """File → text, of all that Jupyter Book reads."""
+    """The files that Jupyter Book reads: name → text."""
     linked = link_targets(course)
     texts = pages.beside(course)
     for name, file in pages.texts(course).items():
@@ -161,7 +161,7 @@ The theme has no setting for any of them, and a parser would write whole pages a
 
 
 def fix_theme(html: Path) -> None:
-    """Write into the pages of a folder what the theme leaves undone (`THEME_FIXES`)."""
+    """Apply `THEME_FIXES` to the pages of a folder, and delete the theme's templates."""
     for file in sorted(html.glob("*.html")):
         text = file.read_text(encoding="utf-8")
         for pattern, fix in THEME_FIXES.items():

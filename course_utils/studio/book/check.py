@@ -1,4 +1,4 @@
-"""What every built book satisfies, seen from its files."""
+"""The check of a built book, on its files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ STATE = re.compile(r"^(live|explorer)=")  # a fragment that sets the controls of
 
 
 def check(html: Path, course: Manifest) -> list[str]:
-    """What is wrong with a built book, one line each; none when it is whole."""
+    """The faults of a built book, one line each; none when it is whole."""
     texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted(html.glob("*.html"))}
     soups = {name: BeautifulSoup(text, "html.parser") for name, text in texts.items()}
     built, wanted = soups.keys() - BESIDE, set(pages.names(course))
@@ -38,7 +38,7 @@ def check(html: Path, course: Manifest) -> list[str]:
 
 
 def page_problems(page: BeautifulSoup) -> Iterator[str]:
-    """What is wrong with a page: things without a name, other hosts, heavy explorers, tracebacks."""
+    """The faults of a page: pictures and folds without a name, other hosts, heavy explorers, tracebacks."""
     if page.article and len(titles := page.select("article h1")) != 1:
         yield f"it has {len(titles)} titles"
     drawings = [(svg.get("aria-label"), svg.get_text()) for svg in page.select(".cu-figure svg")]

@@ -1,4 +1,4 @@
-"""The head and the foot of a chapter's page: what stands before its sections, and what leads on behind them."""
+"""The head and the foot of a chapter's page: all before its sections, and the end with cards and references."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
     lead = QUESTION.sub("", text, count=1).strip()
     opening, rest = _opening(rest)
     folded = _folded(_before_sections(rest))
-    ways = [cell for cell in rest if "ways" in tags(cell)]
-    moved = [*folded.values(), *ways]
+    paths = [cell for cell in rest if "paths" in tags(cell)]
+    moved = [*folded.values(), *paths]
     return [
         markdown(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'),
         markdown(title),
         *_classed("cu-lede", find_question(first.source)),
         *([markdown(lead)] if lead else []),
         *opening,
-        *_classed("cu-further", *(cell.source for cell in ways)),
+        *_classed("cu-further", *(cell.source for cell in paths)),
         *(_fold(" · ".join(folded).capitalize(), *folded.values()) if folded else []),
         *(cell for cell in rest if not any(cell is other for other in moved)),
     ]
@@ -75,7 +75,7 @@ def _eyebrow(chapter: Chapter) -> str:
 
 
 def _opening(cells: Cells) -> tuple[Cells, Cells]:
-    """The cell tagged `opening`, its code folded; and the others, a link in its place if that is in a section."""
+    """The cell tagged `opening`, with its code folded, and the other cells. In a section, a link stays in its place."""
     place = next((place for place, cell in enumerate(cells) if "opening" in tags(cell)), None)
     if place is None:
         return [], cells
@@ -117,7 +117,7 @@ def chapter_foot(cells: Cells, chapter: Chapter, following: NextChapters) -> Cel
 
 
 def next_cards(following: NextChapters) -> str:
-    """A card for each chapter that may come next; the first is shown until the map's script knows the reader's way."""
+    """Cards of the chapters that may come next; the first is shown until the map's script knows the reader's path."""
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
         f"{' hidden' if place else ''}><small>Next: {chapter.number}</small> "

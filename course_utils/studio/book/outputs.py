@@ -13,11 +13,11 @@ from course_utils.studio import StudioError
 from course_utils.studio.book.cells import Cells, html_outputs
 from course_utils.studio.manifest import Chapter
 
-LEAST = 0.91
-"""Of a picture's width: a narrow page makes it smaller until twelve pixels are eleven, then it can be scrolled."""
+LEAST_WIDTH = 0.91
+"""The share of its width to which a narrow page may shrink a picture, so that letters of 12 pixels have 11."""
 IMAGE = re.compile(r"<img [^>]*>")
 ATTRIBUTES = {"alt", "src", "width", "height", "style"}
-"""Those of an image that `cu.subplots` and `cu.show_images` have drawn; another image has others."""
+"""The attributes of an `<img>` that `cu.subplots` or `cu.show_images` wrote. Images with others are left alone."""
 
 VECTOR = "data:image/svg+xml;base64,"
 NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
@@ -57,14 +57,14 @@ def settle_outputs(cells: Cells) -> Cells:
 
 
 def _figure(tag: re.Match) -> str:
-    """A figure with a least width; an SVG becomes part of its page, and sees its colors and fonts."""
+    """The image as a figure with a least width. An SVG is written into the page, and takes its colors and fonts."""
     image, shown = _attributes(tag), tag[0]
     if image.keys() != ATTRIBUTES:
         return shown
     if image["src"].startswith(VECTOR):
         label = f'role="img" aria-label="{escape(image["alt"])}"'
         shown = _svg(image["src"]).replace("<svg ", f"<svg {label} ", 1)
-    least = f"{LEAST * int(image['width']):.0f}px"
+    least = f"{LEAST_WIDTH * int(image['width']):.0f}px"
     return f'<div class="cu-figure"><div style="min-width:{least};max-width:{image["width"]}px">{shown}</div></div>'
 
 
@@ -90,7 +90,7 @@ def first_picture(notebook: Path) -> str:
 
 
 def flat_tables(html: str) -> str:
-    """HTML whose tables of pandas have one row of names, and columns of words at the left."""
+    """The HTML; each table of pandas has one row of column names, and its cells of words have the class `words`."""
     if 'class="dataframe"' not in html:
         return html
     soup = BeautifulSoup(html, "html.parser")

@@ -19,7 +19,7 @@ BIBLIOGRAPHY_PAGE = """# Bibliography
 ```
 """
 DOCS = ("teaching", "administrators", "accessibility", "privacy")
-"""The pages for teachers, in their order: those of `docs` that are there. After the first come those on a chapter."""
+"""The files of `docs` in the order of their pages; the pages on one chapter each follow the first."""
 
 
 def names(course: Manifest) -> list[str]:
@@ -41,7 +41,7 @@ def texts(course: Manifest) -> dict[str, Path]:
 
 
 def beside(course: Manifest) -> dict[str, str]:
-    """File → text, of all that stands beside the pages, and of the bibliography."""
+    """The files beside the pages, and the bibliography: name → text."""
     references = course.root / "notebooks" / "references.bib"
     files = {f"_static/{file.name}": file for file in sorted(STATIC.iterdir())}
     return {name: file.read_text(encoding="utf-8") for name, file in files.items()} | {

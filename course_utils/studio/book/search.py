@@ -1,4 +1,4 @@
-"""What the book's search reads: the sections of all pages, as one script beside them.
+"""The index of the book's search: the sections of all pages, as one script beside them.
 
 Sphinx lists pages by their titles and, from a file, shows no summary. `static/search.js` looks through sections
 instead, knows that "sqrt" is √, and shows the sentence that it found, from a file as from a server.
