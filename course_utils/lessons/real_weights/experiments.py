@@ -1,6 +1,7 @@
-"""What *Real weights* asks the model without showing the code: each is a function of the model, for `smollm.known`.
+"""Experiments that *Real weights* shows without their code: each is a function of the model, for `smollm.known`.
 
-The countries are well known, or their largest city is another, or they are little known, or invented.
+`runs` of this lesson records what they give. The countries are well known, or their largest city is another, or they
+are little known, or invented.
 """
 
 import re
@@ -16,7 +17,7 @@ from course_utils.masks import causal_mask
 from course_utils.recording import record_attention
 
 Heads = list[list[int]]
-"""[layer, head], once for each."""
+"""Heads as pairs [layer, head]."""
 
 CAPITALS = {
     "Japan": "Tokyo", "France": "Paris", "Germany": "Berlin", "Norway": "Oslo", "Italy": "Rome",
@@ -84,18 +85,18 @@ NEWS = (
 
 def goes_on(lm: SmolLM) -> dict[str, str]:
     """What the model writes, up to 24 tokens: without its template, with it, and at three temperatures."""
-    asked, poem = "What is the capital of Japan?", "Write two lines of a poem about rain."
+    question, poem = "What is the capital of Japan?", "Write two lines of a poem about rain."
     beginning = "The capital of Japan is"
-    gave = {
-        f"without the template: {asked}": lm.write(asked, max_new=24),
-        f"without it, and a line break: {asked}⏎": lm.write(asked + "\n", max_new=24),
-        f"with the template: {asked}": lm.write(chat(asked), max_new=24),
+    texts = {
+        f"without the template: {question}": lm.write(question, max_new=24),
+        f"without it, and a line break: {question}⏎": lm.write(question + "\n", max_new=24),
+        f"with the template: {question}": lm.write(chat(question), max_new=24),
         f"without the template: {beginning}": lm.write(beginning, max_new=24),
     }
     for t in (0.0, 0.7, 1.5):
         said = lm.write(chat(poem), max_new=24, temperature=t)
-        gave[f"with the template, T = {t:g}: {poem}"] = said
-    return gave
+        texts[f"with the template, T = {t:g}: {poem}"] = said
+    return texts
 
 
 def answer(lm: SmolLM, question: str) -> str:

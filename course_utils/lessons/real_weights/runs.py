@@ -1,36 +1,30 @@
-"""What was recorded with SmolLM2's weights for *Real weights*: `make runs CHAPTER=18`, which needs the file.
+"""What was recorded with SmolLM2's weights for *Real weights*: forbidden tokens, copying heads, the page's own cells.
 
-Greedy, without a system prompt. A run is made again by `make nightly`, and its numbers are compared.
+`make runs CHAPTER=18` makes these runs and those of the modules beside this one, where the file is. Answers are greedy,
+without a system prompt. `make nightly` makes the runs again and compares their numbers.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from course_utils.interventions import intervene, record_activations
+from course_utils.interventions import intervene
 from course_utils.kit.runs import RunFunction, stored
 from course_utils.lessons.real_weights import experiments
 from course_utils.lessons.real_weights.experiments import (
     CAPITALS,
     COUNTRIES,
     answers,
-    capital_prompts,
-    capital_tokens,
-    last_step,
 )
 from course_utils.lessons.real_weights.smollm import (
     SIZES,
     SmolLM,
     chat,
-    loss_on_story,
     reference,
 )
-from course_utils.recording import record_attention
 
 LAYERS, HEADS = SIZES["num_layers"], SIZES["num_heads"]
 FIRST = 3
@@ -53,7 +47,7 @@ QUESTIONS = {
 
 @stored(cases=[{"question": question} for question in QUESTIONS])
 def questions(*, question: str) -> dict[str, Any]:
-    """A question's answer without each of its tokens, and without each set of seven words."""
+    """A question's answers without each of its tokens, and, if it has at most seven words, without each set of them."""
     lm, key = reference(), QUESTIONS[question].lower()
     ids = lm.encode(chat(question))[0].tolist()
     places, words = range(len(ids)), range(FIRST, len(ids) - AFTER)
@@ -92,7 +86,7 @@ def subsets(words: Sequence[int]) -> list[tuple[int, ...]]:
 def answers_without(
     lm: SmolLM, question: str, forbidden: Sequence[tuple[int, ...]]
 ) -> dict[tuple[int, ...], list]:
-    """The `answers` without each of some sets of tokens, which no token of the question or after it may look at."""
+    """Set of places → `answers` if no token of the question, or after it, may look at these places."""
     gave: dict[tuple[int, ...], list] = {}
     for first in range(0, len(forbidden), 64):
         batch = forbidden[first : first + 64]
@@ -101,126 +95,9 @@ def answers_without(
     return gave
 
 
-# In which layer -----------------------------------------------------------------------------------
-
-
-@stored(cases=[{"country": country} for country in CAPITALS])
-def countries(*, country: str) -> dict[str, Any]:
-    """“The capital of X is”: what comes next if *is* may not look at X in one layer, or from a layer on."""
-    lm, capital = reference(), CAPITALS[country]
-    ids = lm.encode(f"<|endoftext|>The capital of {country} is")
-    wanted = lm.encode(" " + capital)[0, 0].item()
-    one_layer = [([4], [layer]) for layer in range(LAYERS)]
-    from_a_layer_on = [([4], range(layer, LAYERS)) for layer in range(LAYERS)]
-    probs = last_step(lm, ids, [([], []), *one_layer, *from_a_layer_on])
-    whole, *rows = [[round(row[wanted].item(), 4), best_tokens(lm, row)] for row in probs]
-    alone, onwards = rows[:LAYERS], rows[LAYERS:]
-    by_layer = {layer: p for layer, (p, _) in enumerate(alone)}
-    lowest = min(by_layer, key=lambda layer: by_layer[layer])
-    result = {"whole": whole[0], "lowest": lowest, "least": by_layer.pop(lowest)}
-    result["next"] = min(by_layer.values())
-    piece = lm.decode([wanted]).strip()
-    example = {"capital": capital, "piece": piece, "whole": whole, "alone": alone, "from": onwards}
-    return {"result": result, "examples": [example]}
-
-
-def best_tokens(lm: SmolLM, probs: Tensor) -> list[list[Any]]:
-    """The five likeliest tokens of (vocabulary,) probabilities: [text, probability]."""
-    return [[lm.decode([i]), round(probs[i].item(), 3)] for i in probs.topk(5).indices]
-
-
-WINDOWS = {
-    "none": [], "0 to 10": range(11), "11 to 22": range(11, 23), "24 to 29": range(24, 30),
-    "all but 23": [layer for layer in range(LAYERS) if layer != 23],
-}  # fmt: skip
-
-
-@stored(cases=[{"layers": name} for name in WINDOWS])
-def several_layers(*, layers: str) -> dict[str, Any]:
-    """“The capital of X is” if *is* may not look at X in several layers at once: right answers, and mean P(capital).
-
-    Over the countries of one token that are answered rightly with nothing forbidden.
-    """
-    lm, right, p = reference(), 0, []
-    for country, capital in CAPITALS.items():
-        ids = lm.encode(f"<|endoftext|>The capital of {country} is")
-        wanted = lm.encode(" " + capital)[0, 0]
-        whole, cut = last_step(lm, ids, [([], []), ([4], WINDOWS[layers])])
-        if whole.argmax() == wanted:
-            right += int(cut.argmax() == wanted)
-            p.append(cut[wanted].item())
-    return {"right": right, "countries": len(p), "p": sum(p) / len(p)}
-
-
-@stored()
-def all_countries() -> dict[str, Any]:
-    """The real countries of our lists, also of several tokens: which layer is lowest, and where an answer is lost."""
-    lm = reference()
-    asked = {name: capital for kind in REAL for name, capital in COUNTRIES[kind].items()}
-    found = [without_country(lm, country, capital) for country, capital in asked.items()]
-    rows = [row for row in found if row]
-    result = {
-        "asked": len(asked),
-        "known": len(rows),
-        "lowest_23": sum(lowest == 23 for _, _, lowest, _ in rows),
-        "lost_23": sum(23 in lost for *_, lost in rows),
-        "lost_elsewhere": sum(layer != 23 for *_, lost in rows for layer in lost),
-    }
-    return {"result": result, "examples": [{"rows": rows}]}
-
-
-REAL = ("well known", "another city is larger", "little known")
-
-
-def without_country(lm: SmolLM, country: str, capital: str) -> list[Any] | None:
-    """A country's row: P(capital), the layer whose look at the country counts most, the layers that lose the answer.
-
-    None if the capital is not the likeliest token with nothing forbidden.
-    """
-    ids = lm.encode(f"<|endoftext|>The capital of {country} is")
-    wanted = lm.encode(" " + capital)[0, 0]
-    places = range(4, ids.shape[1] - 1)
-    whole, *alone = last_step(lm, ids, [([], []), *((places, [layer]) for layer in range(LAYERS))])
-    if whole.argmax() != wanted:
-        return None
-    lost = [layer for layer, probs in enumerate(alone) if probs.argmax() != wanted]
-    lowest = torch.stack(alone)[:, wanted].argmin().item()
-    return [country, round(whole[wanted].item(), 3), lowest, lost]
-
-
-LANGUAGES = {
-    "Japan": "Japanese", "France": "French", "Germany": "German", "Norway": "Norwegian", "Italy": "Italian",
-    "Spain": "Spanish", "Portugal": "Portuguese", "Greece": "Greek", "Poland": "Polish", "Austria": "German",
-    "Hungary": "Hungarian", "Sweden": "Swedish", "Finland": "Finnish", "Egypt": "Arabic",
-}  # fmt: skip
-SENTENCES: dict[str, dict[str, str]] = {
-    "The capital city of {} is": CAPITALS,
-    "The language spoken in {} is": LANGUAGES,
-    "People in {} speak": LANGUAGES,
-}
-"""Sentence → country → the word that is followed, however likely others are."""
-
-
-@stored(cases=[{"sentence": sentence} for sentence in SENTENCES])
-def other_sentences(*, sentence: str) -> dict[str, Any]:
-    """In which layer the last token most needs its look at the country, in another sentence, over fourteen countries.
-
-    "lowest_23": for how many it is layer 23. "kept": the share of the word's probability that is left without it, mean.
-    """
-    lm, lowest, kept = reference(), 0, []
-    for country, word in SENTENCES[sentence].items():
-        ids = lm.encode("<|endoftext|>" + sentence.format(country))
-        place = lm.encode("<|endoftext|>" + sentence.partition("{")[0].rstrip()).shape[1]
-        probs = last_step(lm, ids, [([], []), *(([place], [layer]) for layer in range(LAYERS))])
-        p = probs[:, lm.encode(" " + word)[0, 0]]
-        lowest += int(p[1:].argmin() == 23)
-        kept.append((p[24] / p[0]).item())
-    return {"lowest_23": lowest, "kept": sum(kept) / len(kept), "countries": len(kept)}
-
-
 @stored(cases=[{"block": block} for block in ("first", "second", "both")])
 def look_before(*, block: str) -> dict[str, float]:
-    """What is copied if head 16.0 may not look at the token before, in one block of the random tokens or in both."""
+    """The share that is copied rightly if head 16.0 may not look at the token before, in one block of two or in both."""
     lm = reference()
     places = {"first": range(1, 41), "second": range(41, 80), "both": range(1, 80)}[block]
     with torch.inference_mode(), intervene(lm.model) as acts:
@@ -229,158 +106,33 @@ def look_before(*, block: str) -> dict[str, float]:
         return {"copied": experiments.copied(lm)}
 
 
-@stored(cases=[{"front": front} for front in ("<|endoftext|>", "")])
-def thirty_capitals(*, front: str) -> dict[str, float]:
-    """Right answers after “The capital of X is” with something in front, by the first token of the capital."""
-    lm, right = reference(), 0
-    asked = COUNTRIES["well known"] | COUNTRIES["another city is larger"]
-    for country, capital in asked.items():
-        ids = lm.encode(f"{front}The capital of {country} is")
-        wanted = lm.encode(" " + capital)[0, 0]
-        with torch.inference_mode():
-            right += int(lm.model(ids)[0, -1].argmax() == wanted)
-    return {"right": right, "asked": len(asked)}
-
-
-@stored()
-def weight_on_country() -> dict[str, Any]:
-    """The weight of each layer at *is* on the country, summed over its heads: mean over the fourteen countries."""
-    lm = reference()
-    with torch.inference_mode(), record_attention(lm.model) as maps:
-        lm.model(capital_prompts(lm, CAPITALS))
-    sums = [
-        maps[f"layers.{layer}.attention"][:, :, 5, 4].sum(1).mean().item()
-        for layer in range(LAYERS)
-    ]
-    heaviest = max(range(LAYERS), key=lambda layer: sums[layer])
-    return {
-        "result": {"heaviest": heaviest, "its_weight": sums[heaviest], "of_23": sums[23]},
-        "curves": {"weight": [[layer, round(weight, 3)] for layer, weight in enumerate(sums)]},
-    }
-
-
-# What moves the answer ----------------------------------------------------------------------------
-
-PAIRS = [
-    ("France", "Italy"), ("Germany", "Spain"), ("Japan", "Egypt"), ("Greece", "Poland"), ("Norway", "Portugal"),
-    ("Austria", "Sweden"),
-]  # fmt: skip
-PATCHED = {  # name → part, position
-    "country": ("residual", 4),
-    "last": ("residual", 5),
-    "attention": ("attention", 5),
-}
-
-
-@stored(cases=[{"what": what} for what in PATCHED])
-def patching(*, what: str) -> dict[str, Any]:
-    """Move of the answer from one country's capital to the other's if one activation comes from the other run.
-
-    0: no way, 1: all the way, in logits; mean, least and most over the pairs in both directions.
-    """
-    lm, (part, place) = reference(), PATCHED[what]
-    pairs = [*PAIRS, *((second, first) for first, second in PAIRS)]
-    givers, takers = ([pair[k] for pair in pairs] for k in (0, 1))
-    right, wrong = capital_tokens(lm, givers), capital_tokens(lm, takers)
-
-    def lead(ids: Tensor) -> Tensor:
-        """(pairs,): how far the giver's capital is ahead of the taker's, in logits."""
-        logits = lm.model(ids)[:, -1]
-        return (logits.gather(1, right[:, None]) - logits.gather(1, wrong[:, None]))[:, 0]
-
-    curves: dict[str, list] = {"mean": [], "least": [], "most": []}
-    with torch.inference_mode():
-        with record_activations(lm.model) as run:
-            top = lead(capital_prompts(lm, givers))
-        own = capital_prompts(lm, takers)
-        bottom = lead(own)
-        for layer in range(LAYERS):
-            with intervene(lm.model) as acts:
-                acts.patch(part, run, layers=layer, positions=place)
-                moved = (lead(own) - bottom) / (top - bottom)
-            curves["mean"].append([layer, round(moved.mean().item(), 3)])
-            curves["least"].append([layer, round(moved.min().item(), 3)])
-            curves["most"].append([layer, round(moved.max().item(), 3)])
-    result = {f"{name}_23": curves[name][23][1] for name in curves}
-    return {"result": result | {"pairs": len(pairs)}, "curves": curves}
-
-
-# Fewer bits ---------------------------------------------------------------------------------------
-
-BITS = [
-    {"bits": 0, "block": 0},  # as it comes
-    *({"bits": bits, "block": block} for block in (32, 64, 192, 0) for bits in (2, 3, 4, 5, 6)),
-]
-SHIFT = 16
-"""Columns by which our blocks are shifted against the file's own, on which four bits would cost nothing."""
-
-
-def quantized(weights: Tensor, bits: int, block: int) -> Tensor:
-    """Each block of a row by 2^bits levels from its least to its largest number; `block` 0 is a whole row."""
-    shifted = weights.roll(SHIFT, dims=1)
-    rows = shifted.reshape(-1, block or weights.shape[-1])
-    low, high = rows.min(1, keepdim=True).values, rows.max(1, keepdim=True).values
-    step = ((high - low) / (2**bits - 1)).clamp(min=1e-12)
-    return (low + step * ((rows - low) / step).round()).view_as(weights).roll(-SHIFT, dims=1)
-
-
-@stored(cases=BITS)
-def fewer_bits(*, bits: int, block: int) -> dict[str, Any]:
-    """The loss on our story, and what follows “The capital of France is”, with the blocks' matrices rounded again.
-
-    "stored": bits of a number with its share of the scale and of the least number, 16 bits each.
-    """
-    lm = reference()
-    matrices = [p for n, p in lm.model.named_parameters() if n.startswith("layers") and p.ndim == 2]
-    with rounded(matrices, bits, block), torch.inference_mode():
-        loss = loss_on_story(lm)
-        writes = lm.write("The capital of France is", max_new=6)
-    numbers = sum(p.numel() for p in matrices)
-    scales = sum(p.numel() // (block or p.shape[-1]) for p in matrices)
-    result = {"loss": loss, "stored": bits + 32 * scales / numbers if bits else 5}
-    return {"result": result, "examples": [{"writes": writes}]}
-
-
-@contextlib.contextmanager
-def rounded(matrices: Sequence[Tensor], bits: int, block: int) -> Iterator[None]:
-    """Inside the block the matrices are `quantized`, unless `bits` is 0; afterwards they are as before."""
-    kept = [matrix.clone() for matrix in matrices]
-    try:
-        if bits:
-            for matrix in matrices:
-                matrix.copy_(quantized(matrix, bits, block))
-        yield
-    finally:
-        for matrix, before in zip(matrices, kept, strict=True):
-            matrix.copy_(before)
-
-
 # What the page itself computes --------------------------------------------------------------------
 
 
 def of_page(name: str, cases: Sequence[dict]) -> RunFunction:
-    """Runs of a function `name`(lm, …) that the chapter defines; `known` shows what it gave."""
+    """The run function for a function `name`(lm, …) that the chapter defines; `known` shows what it gave."""
 
     def run(chapter: SimpleNamespace, **case: Any) -> dict[str, Any]:
         with torch.inference_mode():
-            return _gave(getattr(chapter, name)(reference(), **case))
+            return _as_example(getattr(chapter, name)(reference(), **case))
 
     run.__name__ = name
     return stored(cases=cases, chapter=[name])(run)
 
 
 def of_lesson(experiment: Callable, cases: Sequence[dict]) -> RunFunction:
-    """Runs of a function of `experiments`."""
+    """The run function for a function of `experiments`."""
 
     def run(**case: Any) -> dict[str, Any]:
         with torch.inference_mode():
-            return _gave(experiment(reference(), **case))
+            return _as_example(experiment(reference(), **case))
 
     run.__name__ = experiment.__name__
     return stored(cases=cases)(run)
 
 
-def _gave(answer: Any) -> dict[str, Any]:
+def _as_example(answer: Any) -> dict[str, Any]:
+    """What a run function returns that has nothing but an answer to show."""
     return {"result": {}, "examples": [{"gave": _to_four_digits(answer)}]}
 
 
@@ -428,8 +180,8 @@ COPYING = [
 
 
 @cache
-def ranked() -> experiments.Heads:
-    """All heads, [layer, head], by their induction scores on two draws, the highest first."""
+def ranked_heads() -> experiments.Heads:
+    """All heads, ranked by their mean induction scores on two draws, the highest first."""
     with torch.inference_mode():
         scores = sum(
             torch.tensor(experiments.induction_scores(reference(), seed)) for seed in (0, 1)
@@ -441,16 +193,19 @@ def ranked() -> experiments.Heads:
 def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
     """What is copied rightly, and the loss on our story, without some heads.
 
-    The best by their scores on two draws; as many others of the same layers; as many others anywhere; or the one
-    head 9 · layer + head that `seed` says. "Others" are not among the 24 best.
+    Args:
+        take: which heads: "best", by their scores on two draws; "same layers", others of the layers of the best;
+            "anywhere", others of any layer; or "alone", one head. Others are not among the 24 best.
+        count: how many heads.
+        seed: draws the others; with "alone" it is the head, 9 · layer + head.
     """
     with torch.inference_mode():
         return experiments.without_heads(reference(), heads_to_remove(take, count, seed))
 
 
 def heads_to_remove(take: str, count: int, seed: int) -> experiments.Heads:
-    """The heads, [layer, head], of a case of `copying`."""
-    best = ranked()
+    """The heads of a case of `copying`."""
+    best = ranked_heads()
     if take == "best":
         return best[:count]
     if take == "same layers":
