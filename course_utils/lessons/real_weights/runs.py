@@ -97,7 +97,7 @@ def answers_without(
 
 @stored(cases=[{"block": block} for block in ("first", "second", "both")])
 def look_before(*, block: str) -> dict[str, float]:
-    """The share that is copied rightly if head 16.0 may not look at the token before, in one block of two or in both."""
+    """The share that is copied rightly if head 16.0 may not look at the token before, in one block or in both."""
     lm = reference()
     places = {"first": range(1, 41), "second": range(41, 80), "both": range(1, 80)}[block]
     with torch.inference_mode(), intervene(lm.model) as acts:
