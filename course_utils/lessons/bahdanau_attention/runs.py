@@ -1,10 +1,17 @@
-"""The trainings of *Bahdanau attention* that are made beforehand: `make runs CHAPTER=06`."""
+"""The trainings of *Bahdanau attention* that are made beforehand: `make runs CHAPTER=06`.
+
+On the small world: with a fixed context and with attention, with the French words in several orders, over the passes.
+On real sentences: all pairs of Tatoeba (`make gpu`), and the first lines of it, as two lectures do.
+"""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import eq
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from torch import Tensor, nn
 
 from course_utils.data.text import tokenize
@@ -25,6 +32,8 @@ from course_utils.lessons.sequence_to_sequence.small_world import (
     Vocabularies,
     batch_of,
     references_of,
+    source_sentences,
+    target_sentences,
     vocabularies_of,
 )
 from course_utils.lessons.sequence_to_sequence.translator_scores import word_maps
@@ -41,13 +50,19 @@ from course_utils.train.trainer import Trainer
 
 PASSES = {"attention": 18, "fixed": 27}
 """Passes through the training data: about as many seconds for each kind."""
-SEEN = (0, 1, 2, 4, 8)
-"""Maps are stored after so many passes, and at the end."""
-LONG = 8  # words in each language
+LOOKS = (0, 1, 2, 4, 8)
+"""Passes after which `learning` stores maps, besides the end."""
+LONG = 8
+"""The fewest tokens of a long sentence, in each language."""
 GROUPS = {"exact_5": (4, 5), "exact_7": (6, 7), "exact_10": (8, 10)}
+"""Share of exact translations by length → the fewest and the most tokens of the source."""
+
+WatchPass = Callable[[nn.Module, int], None]
+"""(model, passes so far) → None."""
 
 
-def _new(kind: str, *sizes: int) -> nn.Module:
+def _new_translator(kind: str, *sizes: int) -> nn.Module:
+    """An untrained translator; both kinds have about as many parameters."""
     if kind == "attention":
         return AttentionTranslator(*sizes, embed_dim=64, hidden_dim=64, dropout=0.0)
     return RecurrentTranslator(*sizes, embed_dim=64, hidden_dim=96, dropout=0.0)
@@ -65,13 +80,13 @@ FIXED = {"kind": "fixed", "order": "French"}
         *grid([BACKWARDS], (0.004,), range(3)),
     ],
 )
-def recurrent_translator(*, kind: str, order: str, rate: float, seed: int) -> dict:
-    """A translator to French in this order: what it gets right, and with attention its alignments."""
+def recurrent_translator(*, kind: str, order: str, rate: float, seed: int) -> dict[str, dict]:
+    """A translator into French in one order of its words: its scores, and with attention those of its alignments."""
     world = world_in(order)
-    model, rows = fit(world, kind, PASSES[kind], rate, seed)
+    model, rows = train_recurrent(world, kind, PASSES[kind], rate, seed)
     result = scores(model, world, rows[-1])
     if kind == "attention":
-        result |= _attending(model, world)
+        result |= _attention_scores(model, world)
     return {"result": result}
 
 
@@ -85,103 +100,137 @@ def recurrent_translator(*, kind: str, order: str, rate: float, seed: int) -> di
         for seed in range(3)
     ],
 )
-def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict:
-    """A negation whose other half was left out before this word: how probable the word is then."""
+def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict[str, dict]:
+    """How probable the second half of a negation is where the first half was said, and where it was left out.
+
+    The result has both probabilities, "chosen", and those with the plain average of the memory at this step.
+    """
     world = world_in(order)
-    model, _ = fit(world, "attention", PASSES["attention"], rate, seed)
-    whole = [pair for pair in world.test if {"ne", "pas"} <= set(pair.target)]
-    cut = [replace(p, target=tuple(each for each in p.target if each != half)) for p in whole]
-    result = {"sentences": len(whole)}
-    for name, pairs in (("said", whole), ("unsaid", cut)):
+    model, _ = train_recurrent(world, "attention", PASSES["attention"], rate, seed)
+    said = [pair for pair in world.test if {"ne", "pas"} <= set(pair.target)]
+    unsaid = [replace(pair, target=_without(half, pair.target)) for pair in said]
+    result: dict[str, float] = {"sentences": len(said)}
+    for name, pairs in (("said", said), ("unsaid", unsaid)):
         batch = batch_of(pairs, (world.source_vocab, world.target_vocab))
-        each = word_by_word(model, pairs, batch)
-        means = each[each["word"] == word].mean(numeric_only=True)
-        result |= {f"chosen, {name}": means["attention"], f"plain, {name}": means["plain average"]}
+        chosen, plain = _mean_probabilities(word_by_word(model, pairs, batch), word)
+        result |= {f"chosen, {name}": chosen, f"plain, {name}": plain}
     return {"result": result}
 
 
+def _without(word: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(token for token in tokens if token != word)
+
+
+def _mean_probabilities(words: pd.DataFrame, word: str | None = None) -> tuple[float, float]:
+    """Mean probability of a word, or of all words, with attention and with the plain average of the memory."""
+    rows = words if word is None else words[words["word"] == word]
+    means = rows.mean(numeric_only=True)
+    return means["attention"], means["plain average"]
+
+
 @stored(cases=[{"order": order} for order in ("alphabetical", "shuffled")], seeds=range(3))
-def other_orders(*, order: str, seed: int) -> dict:
-    """The translator with attention, its French in the order of the alphabet or shuffled anew in each sentence."""
+def other_orders(*, order: str, seed: int) -> dict[str, dict]:
+    """The translator with attention, with the French of each sentence in alphabetical order or shuffled."""
     world = world_in(order)
-    model, _ = fit(world, "attention", PASSES["attention"], 0.004, seed)
-    return {"result": {"aer": _rate(_maps(model, world), world.test)}}
+    model, _ = train_recurrent(world, "attention", PASSES["attention"], 0.004, seed)
+    return {"result": {"aer": _error_rate(_maps(model, world), world.test)}}
 
 
 @stored(cases=[{"order": order} for order in ("backwards", "French")])
-def learning(*, order: str) -> dict:
-    """How one translator learns to align: `SHOWN` and the error rate of all sentences after the passes `SEEN`."""
-    world, examples, result = world_in(order), [], {}
+def learning(*, order: str) -> dict[str, Any]:
+    """How one translator learns to align.
 
-    def seen(model: nn.Module, passed: int) -> None:
+    After each of the passes `LOOKS` and at the end, `examples` has the maps of the test sentences `SHOWN`, and the
+    result the alignment error rate of all. "first", "median" and "third" are the quartiles over long sentences.
+    """
+    world, examples = world_in(order), []
+    result: dict[str, float] = {}
+
+    def look(model: nn.Module, passes: int) -> None:
         maps = _maps(model, world)
-        examples.append({"passes": passed, "maps": [_shown(world.test[i], maps[i]) for i in SHOWN]})
-        result[f"aer_{passed}"] = _rate(maps, world.test)
+        shown = [_sentence_with_map(world.test[index], maps[index]) for index in SHOWN]
+        examples.append({"passes": passes, "maps": shown})
+        result[f"aer_{passes}"] = _error_rate(maps, world.test)
 
-    model, _ = fit(world, "attention", PASSES["attention"], 0.004, 0, seen)
-    seen(model, PASSES["attention"])
-    pairs = zip(_maps(model, world), world.test, strict=True)
-    long = [(words, p) for words, p in pairs if min(len(p.source), len(p.target)) >= LONG]
-    rates = [_rate([words], [pair]) for words, pair in long]
-    result |= dict(zip(("first", "median", "third"), statistics.quantiles(rates, n=4), strict=True))
+    model, _ = train_recurrent(world, "attention", PASSES["attention"], 0.004, 0, look)
+    look(model, PASSES["attention"])
+    rates = []
+    for weights, pair in zip(_maps(model, world), world.test, strict=True):
+        if min(len(pair.source), len(pair.target)) >= LONG:
+            rates.append(_error_rate([weights], [pair]))
+    result["first"], result["median"], result["third"] = statistics.quantiles(rates, n=4)
     return {"result": result, "examples": examples}
 
 
-def fit(
+def train_recurrent(
     world: SmallWorld,
     kind: str,
     passes: int,
     rate: float,
     seed: int,
-    seen: Callable[[nn.Module, int], None] = lambda model, passed: None,
+    watch: WatchPass = lambda model, passes: None,
 ) -> tuple[nn.Module, list[dict]]:
-    """A trained translator, and the rows of its history; `seen` is called before each of the passes `SEEN`."""
+    """A trained translator, and the rows of its history.
+
+    Args:
+        world: what it reads.
+        kind: "attention" or "fixed".
+        passes: through the training data.
+        rate: the largest learning rate; it rises for 50 steps and falls to 0 at the end.
+        seed: of the weights and of the order of the sentences.
+        watch: called before the first step, and after each of the passes `LOOKS`.
+    """
     seed_everything(seed)
-    model = _new(kind, len(world.source_vocab), len(world.target_vocab))
+    model = _new_translator(kind, len(world.source_vocab), len(world.target_vocab))
     loader = world.loader(world.train, seed=seed)
-    objective = _watched(translation_loss(), len(loader), seen)
-    schedule = warmup_decay(50, passes * len(loader))
-    trainer = Trainer(objective, epochs=passes, lr=rate, schedule=schedule, seed=seed, quiet=True)
+
+    def before_step(model: nn.Module, steps: int) -> None:
+        if steps % len(loader) == 0 and steps // len(loader) in LOOKS:
+            watch(model, steps // len(loader))
+
+    trainer = Trainer(
+        translation_loss(),
+        epochs=passes,
+        lr=rate,
+        schedule=warmup_decay(50, passes * len(loader)),
+        before_step=before_step,
+        seed=seed,
+        quiet=True,
+    )
     return model, trainer.fit(model, loader, world.loader(world.val, shuffle=False)).rows
 
 
-def scores(model: nn.Module, world: SmallWorld, last: dict) -> dict[str, float]:
-    """Parameters, losses, BLEU, and the shares of the test sentences that are exactly right."""
-    decoded, right = world.say(model, world.test), [" ".join(pair.target) for pair in world.test]
-    hits = [a == b for a, b in zip(decoded, right, strict=True)]
+def scores(model: nn.Module, world: SmallWorld, last: Mapping[str, float]) -> dict[str, float]:
+    """Parameters, losses of the last epoch, BLEU, and the shares of the test sentences that are exactly right.
+
+    Args:
+        model: the translator.
+        world: what it has read.
+        last: the last row of its history.
+    """
+    translations, right = world.say(model, world.test), target_sentences(world.test)
+    exact = list(map(eq, translations, right))
     four = translate(model, FOUR, world.source_vocab, world.target_vocab)
     result = {
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "train_loss": last["train_loss"],
         "val_loss": last["val_loss"],
-        "bleu": bleu(decoded, right),
-        "exact": sum(hits) / len(hits),
+        "bleu": bleu(translations, right),
+        "exact": sum(exact) / len(exact),
         "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
     }
+    lengths = [len(pair.source) for pair in world.test]
     for name, (low, high) in GROUPS.items():
-        lengths = [len(pair.source) for pair in world.test]
-        group = [hit for hit, n in zip(hits, lengths, strict=True) if low <= n <= high]
+        group = [hit for hit, n in zip(exact, lengths, strict=True) if low <= n <= high]
         result[name] = sum(group) / len(group)
     return result
 
 
-def _watched(objective: Callable, steps: int, seen: Callable[[nn.Module, int], None]) -> Callable:
-    """The objective, which calls `seen` before a training step that begins one of the passes `SEEN`."""
-    step = 0
-
-    def watched(model, batch):
-        nonlocal step
-        if model.training:
-            if step % steps == 0 and step // steps in SEEN:
-                seen(model, step // steps)
-            step += 1
-        return objective(model, batch)
-
-    return watched
-
-
-def _rate(maps: list[Tensor], pairs) -> float:
-    return alignment_error_rate([links_of(words) for words in maps], [p.alignment for p in pairs])
+def _error_rate(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> float:
+    """Alignment error rate of the largest weights of some maps."""
+    return alignment_error_rate(
+        [links_of(weights) for weights in maps], [pair.alignment or frozenset() for pair in pairs]
+    )
 
 
 def _maps(model: nn.Module, world: SmallWorld) -> list[Tensor]:
@@ -189,29 +238,28 @@ def _maps(model: nn.Module, world: SmallWorld) -> list[Tensor]:
     return word_maps(model, world.test, world.source_vocab, world.target_vocab)
 
 
-def _shown(pair: Pair, words: Tensor) -> dict:
+def _sentence_with_map(pair: Pair, weights: Tensor) -> dict[str, Any]:
     """A sentence with its gold links and its map, as JSON has them."""
     return {
         "source": pair.source,
         "target": pair.target,
-        "links": sorted(pair.alignment),
-        "weights": [[round(weight, 2) for weight in row] for row in words.tolist()],
+        "links": sorted(pair.alignment or ()),
+        "weights": [[round(weight, 2) for weight in row] for row in weights.tolist()],
     }
 
 
-def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
-    """Alignment error rates, and what a word loses without attention at its step."""
-    result = {"aer": _rate(_maps(model, world), world.test)}
+def _attention_scores(model: nn.Module, world: SmallWorld) -> dict[str, float]:
+    """Alignment error rate, and how probable words are with attention and with the plain average at their step."""
+    result = {"aer": _error_rate(_maps(model, world), world.test)}
     whole = batch_of(world.test, (world.source_vocab, world.target_vocab))
-    each = word_by_word(model, world.test, whole)
-    for name, rows in (
-        ("ne", each[each["word"] == "ne"]),
-        ("pas", each[each["word"] == "pas"]),
-        ("all", each),
-    ):
-        means = rows.mean(numeric_only=True)
-        result |= {f"chosen_{name}": means["attention"], f"plain_{name}": means["plain average"]}
+    words = word_by_word(model, world.test, whole)
+    for name, word in (("ne", "ne"), ("pas", "pas"), ("all", None)):
+        chosen, plain = _mean_probabilities(words, word)
+        result |= {f"chosen_{name}": chosen, f"plain_{name}": plain}
     return result
+
+
+# Real sentences -----------------------------------------------------------------------------------
 
 
 @stored(
@@ -223,8 +271,8 @@ def _attending(model: nn.Module, world: SmallWorld) -> dict[str, float]:
     quick={"epochs": 1, "width": 16, "pairs": 60},
 )
 def recurrent_on_all_pairs(
-    *, attention: bool, epochs: int, width: int, checkpoint: Path | None = None, **options
-) -> dict:
+    *, attention: bool, epochs: int, width: int, checkpoint: Path | None = None, **options: Any
+) -> dict[str, Any]:
     """All English–French pairs of at most ten tokens, with a fixed context or with attention."""
     kind = AttentionTranslator if attention else RecurrentTranslator
     return train_on_tatoeba(
@@ -237,10 +285,9 @@ def recurrent_on_all_pairs(
     )
 
 
-# The translators of two lectures, on the first lines of the Tatoeba file --------------------------
-
 FIRST = {"pairs": 512, "width": 256, "dropout": 0.4, "batch": 128, "passes": 15, "min_freq": 2}
 SECOND = {"pairs": 600, "width": 32, "dropout": 0.1, "batch": 64, "passes": 250, "min_freq": 1}
+"""The translators of two lectures, which read the first lines of the file of Tatoeba."""
 
 
 @stored(
@@ -252,38 +299,46 @@ SECOND = {"pairs": 600, "width": 32, "dropout": 0.1, "batch": 64, "passes": 250,
 )
 def lecture(
     *, pairs: int, width: int, dropout: float, batch: int, passes: int, min_freq: int, seed: int
-) -> dict:
+) -> dict[str, Any]:
     """Two layers of GRU with attention, Adam at 0.005: its answers to `FOUR`, and whether it has read them."""
     corpus = load_tatoeba("fr")
     read = corpus[:pairs]
-    words = vocabularies_of(read, min_freq=min_freq)
+    vocabularies = vocabularies_of(read, min_freq=min_freq)
     seed_everything(seed)
-    model = AttentionTranslator(
-        *map(len, words), embed_dim=width, hidden_dim=width, num_layers=2, dropout=dropout
-    )
-    model.dropout = nn.Dropout(0.0)  # theirs stands between the layers alone
+    shape = {"embed_dim": width, "hidden_dim": width, "num_layers": 2, "dropout": dropout}
+    model = AttentionTranslator(*map(len, vocabularies), **shape)
+    model.dropout = nn.Dropout(0.0)  # the lectures have dropout between the layers alone
     for name, weight in model.named_parameters():
         if weight.dim() > 1 and "embedding" not in name:
             nn.init.xavier_uniform_(weight)
-    loader = PairLoader(read, *words, batch_size=batch, seed=seed)
+    loader = PairLoader(read, *vocabularies, batch_size=batch, seed=seed)
     trainer = Trainer(translation_loss(), epochs=passes, lr=0.005, seed=seed, quiet=True)
     rows = trainer.fit(model, loader).rows
     examples = []
-    for line, translation in zip(FOUR, translate(model, FOUR, *words), strict=True):
-        references = [" ".join(p.target) for p in read if p.source == tuple(tokenize(line))]
+    for line, translation in zip(FOUR, translate(model, FOUR, *vocabularies), strict=True):
+        source = tuple(tokenize(line))
+        references = target_sentences(pair for pair in read if pair.source == source)
         examples.append({"English": line, "French": translation, "read with": references})
     return {
-        "result": of_unread(model, corpus, words),
+        "result": scores_on_unread(model, corpus, vocabularies),
         "curves": curves_of(rows, "train_loss"),
         "examples": examples,
     }
 
 
-def of_unread(model: nn.Module, corpus: list[Pair], words: Vocabularies) -> dict[str, int]:
-    """Number of pairs of known words that a lecture's translator has not read, and of those it translates rightly."""
+def scores_on_unread(
+    model: nn.Module, corpus: Sequence[Pair], vocabularies: Vocabularies
+) -> dict[str, int]:
+    """How many pairs of known words a lecture's translator has not read, "unread", and how many of them it gets right.
+
+    They are among lines 1,000 to 1,400 of the corpus, of which it has read fewer.
+    """
     references = references_of(corpus)
-    fresh = [p for p in corpus[1000:1400] if all(token in words[0] for token in p.source)]
-    sources = [" ".join(pair.source) for pair in fresh]
-    pairs = zip(sources, translate(model, sources, *words), strict=True)
-    hits = sum(translation in references[source] for source, translation in pairs)
-    return {"unread": len(fresh), "unread_right": hits}
+    english, unread = vocabularies[0], []
+    for pair in corpus[1000:1400]:
+        if all(token in english for token in pair.source):
+            unread.append(pair)
+    sources = source_sentences(unread)
+    translations = translate(model, sources, *vocabularies)
+    right = [said in references[source] for source, said in zip(sources, translations, strict=True)]
+    return {"unread": len(unread), "unread_right": sum(right)}

@@ -8,7 +8,7 @@ from course_utils.data.translation import PairLoader, load_tatoeba
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.lessons.bahdanau_attention.alignment import diagonal
-from course_utils.lessons.bahdanau_attention.runs import fit, of_unread, scores
+from course_utils.lessons.bahdanau_attention.runs import scores, scores_on_unread, train_recurrent
 from course_utils.lessons.sequence_to_sequence.small_world import FOUR, small_world, vocabularies_of
 from course_utils.lessons.sequence_to_sequence.translator_training import (
     curves_of,
@@ -114,7 +114,7 @@ SCORES = ("parameters", "train_loss", "val_loss", "bleu", "exact", "exact_5", "e
 def recurrent(*, epochs: int, rate: float, seed: int) -> dict:
     """The recurrent translator with attention, for as many epochs as the chapter's: losses and scores of the test."""
     world = small_world("fr")
-    model, rows = fit(world, "attention", epochs, rate, seed)
+    model, rows = train_recurrent(world, "attention", epochs, rate, seed)
     every = scores(model, world, rows[-1])
     return {"result": {name: every[name] for name in SCORES}}
 
@@ -142,7 +142,7 @@ def lecture(*, seed: int) -> dict:
          "bleu": round(lecture_bleu(french, right), 3)}
         for line, french, right in zip(FOUR, translate(model, FOUR, *words), WANTED, strict=True)
     ]  # fmt: skip
-    result = {"loss": rows[-1]["train_loss"]} | of_unread(model, corpus, words)
+    result = {"loss": rows[-1]["train_loss"]} | scores_on_unread(model, corpus, words)
     return {"result": result, "examples": examples, "curves": curves_of(rows, "train_loss")}
 
 
