@@ -1,4 +1,7 @@
-"""One step of Bahdanau's attention, and word alignments: links, word order, what single words need of attention."""
+"""One step of Bahdanau's attention, and alignments of words: links, their error rate, guesses, the order of the words.
+
+The chapter and its *Going further* page use all of it; *Translating* measures its alignments in the same way.
+"""
 
 import copy
 import math
@@ -42,18 +45,23 @@ def attend(
 # Links between words ------------------------------------------------------------------------------
 
 Links = frozenset[tuple[int, int]]
+"""(source position, target position) of words that translate each other."""
 
 
 def links_of(weights: Tensor) -> Links:
-    """The source position that each target token looks at most: (target, source) weights → links."""
+    """A link from each target token to the source token with its largest weight, of weights (target, source)."""
     return frozenset((int(source), target) for target, source in enumerate(weights.argmax(dim=-1)))
 
 
 def alignment_error_rate(links: Sequence[Links], gold: Sequence[Links]) -> float:
-    """1 − 2 |found ∩ gold| / (|found| + |gold|), over all sentences; every gold link is sure.
+    """Alignment error rate 1 − 2 |found ∩ gold| / (|found| + |gold|), over all sentences together.
 
     Och and Ney (2003), "A systematic comparison of various statistical alignment models", section
-    5.1, with sure links alone.
+    5.1, where every gold link is a sure one.
+
+    Args:
+        links: those found, of each sentence.
+        gold: the right ones.
 
     Raises:
         ValueError: numbers of sentences differ, or there are no links at all.
@@ -67,23 +75,43 @@ def alignment_error_rate(links: Sequence[Links], gold: Sequence[Links]) -> float
     return 1 - 2 * hits / size
 
 
-# The grammar's pairs with the French words in another order; the gold links move with them --------
+# The order of the French words; the gold links move with them -------------------------------------
 
 Rule = Callable[[list[str]], Sequence[int]]
-"""French words → their places, in the order in which they are written."""
+"""French words → the places of these words, in the order in which they are to be written."""
 
 
 def second_half_first(words: list[str]) -> list[int]:
-    """Places of the words of the second half, then of the first, which is the shorter one if they differ."""
+    """The rule that writes the second half first; of an odd number of words it has one more than the first half."""
     half = len(words) // 2
     return [*range(half, len(words)), *range(half)]
 
 
+def as_in_french(words: list[str]) -> list[int]:
+    """The rule that changes nothing."""
+    return list(range(len(words)))
+
+
+def backwards(words: list[str]) -> list[int]:
+    """The rule that writes the last word first."""
+    return list(range(len(words)))[::-1]
+
+
+def alphabetical(words: list[str]) -> list[int]:
+    """The rule that sorts the words of a sentence."""
+    return sorted(range(len(words)), key=lambda place: words[place])
+
+
+def shuffled(words: list[str]) -> list[int]:
+    """The rule that shuffles the words of each sentence anew, and the same sentence always in the same way."""
+    return random.Random(" ".join(words)).sample(range(len(words)), len(words))
+
+
 ORDERS: dict[str, Rule] = {
-    "French": lambda words: list(range(len(words))),
-    "backwards": lambda words: list(range(len(words)))[::-1],
-    "alphabetical": lambda words: sorted(range(len(words)), key=lambda place: words[place]),
-    "shuffled": lambda words: random.Random(" ".join(words)).sample(range(len(words)), len(words)),
+    "French": as_in_french,
+    "backwards": backwards,
+    "alphabetical": alphabetical,
+    "shuffled": shuffled,
 }
 
 
@@ -91,50 +119,64 @@ SHOWN = (314, 111, 395)
 """Numbers of three long test sentences: those with the median error and the two quartiles in `learning`, backwards."""
 
 
-def reordered(pair: Pair, rule: Rule) -> Pair:
-    """A pair with its target written in another order."""
-    old = rule(list(pair.target))
-    new = {index: t for t, index in enumerate(old)}
-    links = None if pair.alignment is None else {(s, new[t]) for s, t in pair.alignment}
-    return Pair(pair.source, tuple(pair.target[index] for index in old), links and frozenset(links))
+def reorder(pair: Pair, rule: Rule) -> Pair:
+    """A pair with its target in another order."""
+    places = rule(list(pair.target))
+    target = tuple(pair.target[place] for place in places)
+    if not pair.alignment:
+        return Pair(pair.source, target, pair.alignment)
+    new_place = {old: new for new, old in enumerate(places)}
+    links = frozenset((source, new_place[old]) for source, old in pair.alignment)
+    return Pair(pair.source, target, links)
 
 
 @cache
 def world_in(order: str | Rule) -> SmallWorld:
     """The small world, its French written in one of `ORDERS`, or by a rule of one's own."""
-    world, rule = small_world("fr"), ORDERS.get(order, order)
-    parts = {
-        split: [reordered(pair, rule) for pair in getattr(world, split)]
-        for split in ("train", "val", "test")
-    }
-    return replace(world, **parts)
+    world = small_world("fr")
+    rule = ORDERS[order] if isinstance(order, str) else order
+    train, val, test = (
+        [reorder(pair, rule) for pair in pairs] for pairs in (world.train, world.val, world.test)
+    )
+    return replace(world, train=train, val=val, test=test)
+
+
+# Guesses that have no network ---------------------------------------------------------------------
 
 
 def diagonal(pair: Pair) -> Tensor:
-    """The guess that has learned nothing: all weight of each target word at the same share of the source."""
+    """Weights (target, source) of the guess on the diagonal: each target word looks at the same share of the source."""
     step = (len(pair.source) - 1) / max(len(pair.target) - 1, 1)
-    return torch.eye(len(pair.source))[[round(t * step) for t in range(len(pair.target))]]
+    places = [round(t * step) for t in range(len(pair.target))]
+    return torch.eye(len(pair.source))[places]
 
 
 def best_by_position(train: Sequence[Pair]) -> Callable[[Pair], Tensor]:
-    """The guess that has counted in `train`, of each position and both lengths, which place is linked the most."""
-    counts = defaultdict(Counter)
+    """The best guess by positions alone: the place that is linked most often, as counted in `train`.
+
+    It is counted for each target position and both lengths; where nothing was counted, the guess is the diagonal.
+
+    Returns:
+        A function pair → weights (target, source).
+    """
+    counts: dict[tuple[int, int, int], Counter[int]] = defaultdict(Counter)
     for pair in train:
         for source, target in pair.alignment or ():
             counts[target, len(pair.target), len(pair.source)][source] += 1
 
     def guess(pair: Pair) -> Tensor:
-        shapes = [(t, len(pair.target), len(pair.source)) for t in range(len(pair.target))]
-        usual = diagonal(pair).argmax(dim=-1).tolist()  # where nothing was counted
-        places = [max(counts[at], key=counts[at].get, default=usual[at[0]]) for at in shapes]
+        places = []
+        for target, on_diagonal in enumerate(diagonal(pair).argmax(dim=-1).tolist()):
+            counted = counts[target, len(pair.target), len(pair.source)]
+            places.append(max(counted, key=counted.__getitem__, default=on_diagonal))
         return torch.eye(len(pair.source))[places]
 
     return guess
 
 
 def crossings(pair: Pair) -> int:
-    """Number of pairs of links that change their order."""
-    links = sorted(pair.alignment)
+    """How many pairs of links cross: the one that is earlier in the source is later in the target."""
+    links = sorted(pair.alignment or ())
     return sum(b < d for a, d in links for c, b in links if a < c)
 
 
@@ -143,21 +185,30 @@ def crossings(pair: Pair) -> int:
 
 @torch.no_grad()
 def word_by_word(model: nn.Module, pairs: Sequence[Pair], batch: Batch) -> pd.DataFrame:
-    """A row per target word: its probability with attention, and with the plain average of the memory at its step.
+    """The probability of each target word with attention, and with the plain average of the memory at its step.
 
-    All keys are zero at this one step, so all scores are equal.
+    For the plain average all keys are zero at this one step, so that all scores are equal.
+
+    Args:
+        model: a translator with attention.
+        pairs: sentences with their translations.
+        batch: the same, as ids.
+
+    Returns:
+        A row for each target word: "word", "attention" and "plain average".
     """
-    both = []
+    with_attention, with_average = [], []  # probabilities (batch,) of each step
     with evaluating(model):
         state = model.start(batch.source, batch.source_lens)
         for tokens, right in zip(batch.target_in.T, batch.target_out.T, strict=True):
             blind = copy.copy(state)
             blind.keys = torch.zeros_like(state.keys)
-            p = [model.step(tokens, each).softmax(dim=-1) for each in (state, blind)]
-            both.append([each.gather(1, right[:, None])[:, 0].tolist() for each in p])
+            for probabilities, at in ((with_attention, state), (with_average, blind)):
+                p = model.step(tokens, at).softmax(dim=-1)
+                probabilities.append(p.gather(1, right[:, None])[:, 0].tolist())
     rows = [
-        (word, both[t][0][i], both[t][1][i])
-        for i, pair in enumerate(pairs)
-        for t, word in enumerate(pair.target)
+        (word, with_attention[step][index], with_average[step][index])
+        for index, pair in enumerate(pairs)
+        for step, word in enumerate(pair.target)
     ]
     return pd.DataFrame(rows, columns=["word", "attention", "plain average"])

@@ -1,4 +1,7 @@
-"""A translator learns to align: the map of a sentence after some passes, and the error rate of all test sentences."""
+"""The explorer of *Bahdanau attention*: how a translator learns to align, pass by pass.
+
+`show_learned` draws the same picture for a translator that the reader has trained.
+"""
 
 from collections.abc import Sequence
 
@@ -24,14 +27,16 @@ __all__ = ["learning_to_align"]
 
 ORDERS = ("backwards", "French")
 Order = str | Rule
-WORDS, LINKS = 10, 20
+MOST_WORDS = 10
+"""Words of a sentence that the map has room for, in each language."""
+MOST_LINKS = 20
 
 
 def learning_to_align() -> Explorer:
     """Stored maps of three test sentences, from before training to its end, in two orders of the French words."""
-    learned = {order: _stored(order) for order in ORDERS}
+    learned = {order: _maps_by_passes(order) for order in ORDERS}
     passes = tuple(learned[ORDERS[0]])
-    titles = tuple(" ".join(each["source"]) for each in learned[ORDERS[0]][0]["maps"])
+    titles = tuple(" ".join(shown["source"]) for shown in learned[ORDERS[0]][0]["maps"])
     controls = {
         "passes": Slider(passes, passes[0], label="Passes through the training data"),
         "sentence": Choice(titles, titles[0], label="Test sentence"),
@@ -40,8 +45,8 @@ def learning_to_align() -> Explorer:
     return Explorer("learning_to_align", lambda: Aligning(learned, titles), controls)
 
 
-def _stored(order: str) -> dict[int, dict]:
-    """Passes → the maps then, and the error rate."""
+def _maps_by_passes(order: str) -> dict[int, dict]:
+    """Passes → {"maps": of the test sentences `SHOWN`, "rate": alignment error of all}."""
     run = stored_run("bahdanau_attention", "learning", order=order)
     by_passes = {example["passes"]: example["maps"] for example in run.examples}
     return {
@@ -51,18 +56,22 @@ def _stored(order: str) -> dict[int, dict]:
 
 
 def diagonal_rate(order: Order) -> float:
-    """Alignment error rate of the guess on the diagonal, by the largest weight of each word."""
+    """The alignment error rate of the guess on the diagonal."""
     test = world_in(order).test
-    return alignment_error_rate(
-        [links_of(diagonal(pair)) for pair in test], [pair.alignment for pair in test]
-    )
+    guesses = [links_of(diagonal(pair)) for pair in test]
+    return alignment_error_rate(guesses, [pair.alignment or frozenset() for pair in test])
 
 
 class Aligning:
     """A map with the gold links framed, and the error rate over the passes beside the diagonal's."""
 
     def __init__(self, learned: dict[Order, dict[int, dict]], titles: tuple[str, ...]):
-        """Takes the stored maps, by order and passes."""
+        """An empty map, and the curve of errors.
+
+        Args:
+            learned: order → passes → {"maps": …, "rate": …}.
+            titles: the sentences of the maps.
+        """
         self.learned, self.titles = learned, titles
         self.guess = {order: diagonal_rate(order) for order in learned}
         self.picture, (left, right) = subplots(
@@ -70,7 +79,7 @@ class Aligning:
         )
         self.map = left
         self.image = heatmap(
-            left, np.zeros((WORDS, WORDS)), queries=[""] * WORDS, keys=[""] * WORDS,
+            left, np.zeros((MOST_WORDS, MOST_WORDS)), queries=[""] * MOST_WORDS, keys=[""] * MOST_WORDS,
             xlabel=None, ylabel=None, vmin=0, vmax=1,
         )  # fmt: skip
         self.image.set_cmap(self.image.cmap.with_extremes(bad="white"))
@@ -80,7 +89,7 @@ class Aligning:
             left.add_patch(
                 Rectangle((0, 0), 0.84, 0.84, fill=False, edgecolor=COLORS["query"], linewidth=1.6)
             )
-            for _ in range(LINKS)
+            for _ in range(MOST_LINKS)
         ]
         (self.largest,) = left.plot([], [], "o", color=COLORS["query"], markersize=5)
         self._set_rates(right)
@@ -98,9 +107,9 @@ class Aligning:
         ax.legend(loc="lower left", fontsize=8)
 
     def draw(self, passes: int, sentence: str, order: Order) -> str:
-        """Put this map in place, and move the point."""
+        """Show the map of this sentence, and move the point on the curve."""
         example = self.learned[order][passes]["maps"][self.titles.index(sentence)]
-        weights = np.full((WORDS, WORDS), np.nan)
+        weights = np.full((MOST_WORDS, MOST_WORDS), np.nan)
         weights[: len(example["target"]), : len(example["source"])] = example["weights"]
         self.image.set_data(np.ma.masked_invalid(weights))
         self.map.set(
@@ -115,7 +124,7 @@ class Aligning:
                 frame.set_xy((s - 0.42, t - 0.42))
         chosen = [int(np.argmax(row)) for row in example["weights"]]
         self.largest.set_data(chosen, range(len(chosen)))
-        rates = [each["rate"] for each in self.learned[order].values()]
+        rates = [after["rate"] for after in self.learned[order].values()]
         self.rates.set_ydata(rates)
         self.level.set_ydata([self.guess[order]] * 2)
         index = self.passes.index(passes)
