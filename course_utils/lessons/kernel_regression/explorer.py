@@ -1,4 +1,4 @@
-"""The fit, the weights behind it and the leave-one-out error, side by side."""
+"""The explorer of *Kernel regression*: the fit, the weights behind it and the leave-one-out error, side by side."""
 
 import math
 from collections.abc import Callable
@@ -22,8 +22,8 @@ WIDTHS = (
     0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.25, 0.33, 0.4, 0.5, 0.7, 0.85, 1.0, 1.4, 2.0, 3.0, 10.0,
 )  # fmt: skip
 QUERIES = 60
-TOP = 0.5
-"""Weight at the dark end of the map's scale; larger ones are as dark."""
+DARKEST_WEIGHT = 0.5
+"""The weight at the dark end of the map's scale; larger ones are as dark."""
 
 
 def kernel_width(
@@ -42,7 +42,8 @@ def kernel_width(
         data = noisy_sine(40)
         x, y, truth = data.x, data.y, data.truth
     order = x.argsort()
-    regression = Regression(x[order], y[order], truth)
+    x, y = x[order], y[order]
+    regression = Regression(x, y, truth, errors_by_kernel(x, y))
     controls = {
         "kernel": Choice(KERNELS, "gaussian", label="Kernel"),
         "width": Slider(WIDTHS, 0.5, label="Width σ", format="{:g}"),
@@ -57,23 +58,23 @@ class Regression:
     Attributes:
         x, y: (n,) each.
         truth: the function without noise, if it is known.
-        errors: kernel → one error for each width, infinite where a point has no neighbor.
+        errors: those of `errors_by_kernel`.
     """
 
     x: Tensor
     y: Tensor
     truth: Callable[[Tensor], Tensor] | None
+    errors: dict[str, list[float]]
 
-    def __post_init__(self):
-        """Compute the errors once, for every picture."""
-        errors = {
-            kernel: [
-                leave_one_out_error(self.x, self.y, kernel=kernel, width=width).item()
-                for width in WIDTHS
-            ]
-            for kernel in KERNELS
-        }
-        object.__setattr__(self, "errors", errors)
+
+def errors_by_kernel(x: Tensor, y: Tensor) -> dict[str, list[float]]:
+    """Kernel → the leave-one-out error at each of `WIDTHS`, infinite where a point has no neighbor."""
+    errors: dict[str, list[float]] = {kernel: [] for kernel in KERNELS}
+    for kernel, of_kernel in errors.items():
+        for width in WIDTHS:
+            error = leave_one_out_error(x, y, kernel=kernel, width=width)
+            of_kernel.append(error.item())
+    return errors
 
 
 class Fit:
@@ -110,12 +111,12 @@ class Fit:
             title="Weights (gray: NaN)",
             xlabel="keys, from left to right",
             ylabel="queries",
-            vmax=TOP,
+            vmax=DARKEST_WEIGHT,
         )
         self.weights.set_cmap(mpl.colormaps["heat"].with_extremes(bad="0.6"))  # NaN is gray
         ax.set(xticks=[], yticks=[])
-        bar = self.picture.colorbar(self.weights, ax=ax, ticks=[0, TOP], pad=0.03)
-        bar.ax.set_yticklabels(["0", f"≥ {TOP:g}"])
+        bar = self.picture.colorbar(self.weights, ax=ax, ticks=[0, DARKEST_WEIGHT], pad=0.03)
+        bar.ax.set_yticklabels(["0", f"≥ {DARKEST_WEIGHT:g}"])
         bar.outline.set_visible(False)
 
     def _set_errors(self, ax: Axes) -> None:
@@ -149,9 +150,10 @@ class Fit:
 
 
 def _sentence(kernel: str, width: float, weights: Tensor, error: float) -> str:
+    """What the picture shows, in words."""
     gaps = weights.isnan().any(dim=1)
-    keys = (1 / weights[~gaps].square().sum(dim=1)).mean().item()
-    about = f"about {keys:.0f} keys" if keys > 1.5 else "about one key"
+    num_keys = (1 / weights[~gaps].square().sum(dim=1)).mean().item()
+    about = f"about {num_keys:.0f} keys" if num_keys > 1.5 else "about one key"
     parts = [f"{kernel.capitalize()} kernel of width {width:g}: each query averages {about}."]
     if gaps.any():
         share = gaps.float().mean().item()
