@@ -37,6 +37,7 @@ def sheets() -> list[Canvas]:
 
 
 def _scores_and_mask() -> Canvas:
+    """The scores beside the mask."""
     sheet = Canvas(
         "Two tables with a row for each query and a column for each key, birds, sing, well and <pad>. Scores: "
         f"{_rows(_log)} The mask permits 1, 2, 3 and 3 keys in the four rows, never a later one and never <pad>."
@@ -53,6 +54,7 @@ def _scores_and_mask() -> Canvas:
 
 
 def _minus_infinity() -> Canvas:
+    """The masked scores beside their exponentials."""
     sheet = Canvas(
         "The same scores, with minus infinity in the seven pairs that the mask forbids, and to the right of them e "
         f"to that power, 0 in these pairs: {_rows(_exponential)}"
@@ -72,6 +74,7 @@ def _minus_infinity() -> Canvas:
 
 
 def _weights() -> Canvas:
+    """The weights, and below them one row if the mask comes too late."""
     late = [f"{weight:g}" for weight in TOO_LATE[SING]]
     sheet = Canvas(
         f"The weights, each row summing to 1: {_rows(lambda i, j: f'{WEIGHTS[i, j]:.2f}')} For comparison, the row "

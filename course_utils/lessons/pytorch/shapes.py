@@ -1,15 +1,15 @@
-"""Shapes of expressions in a table, for *Start here*."""
+"""Shapes of expressions in a table, for the appendix *PyTorch in this course*."""
 
 import pandas as pd
 from torch import Tensor
 
 
 def shapes(*expressions: str, **tensors: Tensor) -> pd.DataFrame:
-    """A table: each expression with the shape and the entries, to two digits, of what it gives.
+    """The shape and the entries, to two digits, of the tensor that each expression gives; a row for each.
 
     Args:
         expressions: Python, in the names of `tensors`, such as "x.sum(dim=1)".
-        tensors: what the names stand for.
+        tensors: name → tensor.
     """
     rows = []
     for expression in expressions:

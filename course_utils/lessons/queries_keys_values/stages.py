@@ -1,4 +1,7 @@
-"""Softmax in three stages, with numbers that a pencil can check: scores, exponentials, weights that sum to 1."""
+"""The three drawings of *Queries, keys and values* in stages: scores, exponentials, weights that sum to 1.
+
+The numbers can be checked with a pencil.
+"""
 
 import torch
 
@@ -20,7 +23,7 @@ def sheets() -> list[Canvas]:
 
 
 def _sheet(alt: str, rows: list[str]) -> Canvas:
-    """A sheet with the names of the keys at the left."""
+    """A sheet with the names of the keys at the left; `rows` says each row in words, for the `{}` of `alt`."""
     listed = ", ".join(f"{key} {row}" for key, row in zip(KEYS, rows, strict=True))
     sheet = Canvas(alt.format(listed), size=(480, 300))
     middles = [top + HEIGHT / 2 for top in TOPS]
@@ -28,25 +31,28 @@ def _sheet(alt: str, rows: list[str]) -> Canvas:
     return sheet
 
 
-def _written(number: float, decimals: int = 2) -> str:
+def _text_of(number: float, decimals: int = 2) -> str:
+    """A number with a minus as wide as a plus."""
     return f"{number:.{decimals}f}".replace("-", "−")
 
 
 def _score_cell(sheet: Canvas, row: int, left: float) -> None:
+    """Draw the cell of a row's score."""
     score, box = float(SCORES[row]), (left, TOPS[row], 52, HEIGHT)
     look = {"size": 19, "bold": True, "name": f"score:{row}"}
-    sheet.cell(_written(score, 0), *box, "heat", 0.16 + 0.12 * score, **look)
+    sheet.cell(_text_of(score, 0), *box, "heat", 0.16 + 0.12 * score, **look)
 
 
 def _sum(sheet: Canvas, number: str, left: float) -> None:
-    """The sum of a column below a line."""
+    """Draw the sum of a column below a line."""
     sheet.line(f"M{left - 66} 240H{left + 6}")
     sheet.text("sum", left - 70, 264, color="muted", anchor="end")
     sheet.text(number, left, 264, size=19, anchor="end", bold=True, name="sum")
 
 
 def _scores() -> Canvas:
-    rows = [_written(score, 0) for score in SCORES.tolist()]
+    """The scores as bars to the left and to the right of zero."""
+    rows = [_text_of(score, 0) for score in SCORES.tolist()]
     sheet = _sheet(
         "Three keys with their scores as bars to the right or to the left of zero: {}. The sum is 0.",
         rows,
@@ -58,15 +64,16 @@ def _scores() -> Canvas:
         left = zero + min(0, score) * unit
         sheet.bar(left, TOPS[row] + 6, abs(score) * unit, HEIGHT - 12, "heat", name=f"bar:{row}")
     for number in (-1, 0, 1):
-        sheet.text(_written(number, 0), zero + number * unit, 36, color="muted")
+        sheet.text(_text_of(number, 0), zero + number * unit, 36, color="muted")
     sheet.line(f"M{zero} 52V240", "ink")
     _sum(sheet, "0", 146)
     return sheet
 
 
 def _exponentials() -> Canvas:
+    """Each score with its exponential as a bar."""
     rows = [
-        f"{_written(score, 0)} becomes {power:.2f}"
+        f"{_text_of(score, 0)} becomes {power:.2f}"
         for score, power in zip(SCORES.tolist(), EXPONENTIALS.tolist(), strict=True)
     ]
     sheet = _sheet(
@@ -91,6 +98,7 @@ def _exponentials() -> Canvas:
 
 
 def _weights() -> Canvas:
+    """Each exponential divided by the sum, and the three bars end to end."""
     total = f"{EXPONENTIALS.sum():.2f}"
     rows = [
         f"{power:.2f} / {total} = {weight:.2f}"

@@ -1,4 +1,4 @@
-"""A softmax over four scores while one score grows."""
+"""The explorer of *Start here*: a softmax over four scores while one score grows."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Scores:
     """Bars of the four scores, and bars of their weights."""
 
     def __init__(self):
-        """Bars of any height; `draw` sets them."""
+        """Bars whose heights `draw` sets."""
         self.picture, (left, right) = subplots(
             1, 2, alt="Four scores and their weights", width=7.5, height=2.7
         )
@@ -40,7 +40,7 @@ class Scores:
         right.set(title="Weights: exp(score), divided by their sum", ylim=(0, 1.12))
 
     def draw(self, bird: float) -> str:
-        """Set the bird's score."""
+        """Give the bird this score, and set the bars of all scores and weights."""
         scores = SCORES.copy()
         scores[BIRD] = bird
         weights = np.exp(scores) / np.exp(scores).sum()

@@ -1,4 +1,7 @@
-"""What the live translator says, to what it attends, and what it says when attention to a word is forbidden."""
+"""The live translator of *Start here* in code: its translation of a sentence, and what forbidding a word changes.
+
+`translate` and `forbid` give what the page's live model shows, with the weights of its page.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,18 +17,20 @@ from course_utils.kit.stored_model import load_model
 from course_utils.models.transformer import Transformer
 from course_utils.recording import record_attention
 
-LETTERS, LONGEST = 100, 40
-"""Letters of a sentence that are read, and tokens of a translation, as in the page."""
+LETTERS = 100
+"""Letters of a sentence that are read, as in the page."""
+LONGEST = 40
+"""The most tokens of a translation, without `<eos>`, as in the page."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A translation from inside.
+    """A translation, its probabilities, and to what its words attend.
 
     Attributes:
-        source: English tokens, `<eos>` at the end.
-        says: French tokens up to `<eos>`.
-        probabilities: (French,), of what it says, each after the words before it.
+        source: English tokens, `<eos>` last.
+        says: French tokens, `<eos>` last.
+        probabilities: (French,), the probability of each French token after those before it.
         cross: (layers, heads, French, English), the weights of the cross-attention.
     """
 
@@ -37,13 +42,14 @@ class Trace:
 
 @cache
 def _translator() -> tuple[Transformer, Vocabulary, Vocabulary]:
+    """The network with the weights that a page computes with, and its English and French vocabularies."""
     stored = load_model("translator_fr")
     english, french = map(Vocabulary.from_tokens, stored.vocabularies.values())
     return stored.for_page().network(Transformer), english, french
 
 
-def heard(sentence: str) -> list[str]:
-    """The tokens that the page reads: a sentence without an end gets a full stop."""
+def tokens_of(sentence: str) -> list[str]:
+    """The tokens that the page reads: a sentence without a final mark gets a full stop."""
     tokens = tokenize(sentence[:LETTERS])
     return tokens if tokens and tokens[-1] in ".?!…" else [*tokens, "."]
 
@@ -56,16 +62,16 @@ def translate(
     encoder: bool | str = False,
     says: list[str] | None = None,
 ) -> Trace:
-    """A translation with its weights, those that the page shows; a word that it does not know is read as `<unk>`.
+    """A greedy translation with its probabilities and weights; an unknown word is read as `<unk>`.
 
     Args:
         sentence: English.
         forbidden: words of it to which no French word may attend, in any head.
-        encoder: whether no English word may attend to them, either; or which words may not.
-        says: French tokens, `<eos>` at the end, in the place of those that it would choose.
+        encoder: True: no English word may attend to these words, either; or the English words that may not.
+        says: French tokens, `<eos>` last, which take the place of those that the translator would choose.
     """
     model, english, french = _translator()
-    tokens = heard(sentence)
+    tokens = tokens_of(sentence)
     source = torch.tensor([[*english.encode(tokens), EOS]])
     lens = torch.tensor([source.shape[1]])
     with intervene(model) as acts, record_attention(model) as maps:
@@ -75,9 +81,9 @@ def translate(
                 acts.knock_out("encoder.attention", keys=keys)
             elif encoder:
                 acts.knock_out("encoder.attention", queries=places_of(encoder, tokens), keys=keys)
-        ids = french.encode(says or [])
-        if not ids:
-            ids = [*greedy(model, source, lens, max_len=LONGEST)[0], EOS]
+        ids = (
+            french.encode(says) if says else [*greedy(model, source, lens, max_len=LONGEST)[0], EOS]
+        )
         logits = model(source, lens, torch.tensor([[BOS, *ids[:-1]]]))
     probabilities = logits[0].softmax(dim=-1)[range(len(ids)), ids]
     cross = [weights[0] for name, weights in maps.items() if name.endswith(".cross_attention")]
@@ -86,23 +92,25 @@ def translate(
 
 
 def places_of(words: str, tokens: list[str]) -> list[int]:
-    """The places of some words among the tokens of a sentence."""
-    return [index for index, token in enumerate(tokens) if token in tokenize(words)]
+    """The places at which the tokens of a sentence are among these words."""
+    wanted = tokenize(words)
+    return [index for index, token in enumerate(tokens) if token in wanted]
 
 
 def forbid(sentence: str, word: str) -> pd.DataFrame:
-    """A row for each French word of the translation: its weight on an English word, and its probability.
+    """How probable each French word stays if attention to an English word is forbidden; a row for each French word.
 
-    The weight is that of layer 1, head 0. The probabilities, after the same French words, are those without a ban,
-    those when no French word may attend to the English one, and those when no English word may, either.
+    The first column is the French word's weight on the English one in layer 1, head 0. The others are probabilities
+    after the same French words: with all attention allowed, without attention of the French words to the English one,
+    and without that of the English words, either.
     """
     free = translate(sentence)
-    keys = places_of(word, free.source)
-    bans = {"all allowed": ("", False), f"{word} forbidden": (word, False)}
-    bans[f"{word} forbidden, also in the encoder"] = (word, True)
-    columns = {f"weight on {word}": free.cross[1, 0][:, keys].sum(dim=1)}
-    for name, (forbidden, encoder) in bans.items():
-        columns[name] = translate(
-            sentence, forbidden, encoder=encoder, says=free.says
-        ).probabilities
+    banned = translate(sentence, word, says=free.says)
+    banned_in_encoder = translate(sentence, word, encoder=True, says=free.says)
+    columns = {
+        f"weight on {word}": free.cross[1, 0][:, places_of(word, free.source)].sum(dim=1),
+        "all allowed": free.probabilities,
+        f"{word} forbidden": banned.probabilities,
+        f"{word} forbidden, also in the encoder": banned_in_encoder.probabilities,
+    }
     return pd.DataFrame(columns, index=free.says).round(2)
