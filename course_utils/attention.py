@@ -168,7 +168,7 @@ class AdditiveAttention(Attention):
         arguments.check_keys_values(keys, values)
         scores = self.scores(queries, keys, projected_keys=projected_keys)
         weights = masked_softmax(scores, attn_mask)
-        self.note(lambda: weights)
+        self.record(lambda: weights)
         return self.dropout(weights) @ values
 
 
@@ -331,7 +331,7 @@ class MultiHeadAttention(Attention):
             mask = causal_mask(keys, queries=queries, device=q.device) if is_causal else attn_mask
             return dot_product_weights(q, k.repeat_interleave(group, dim=1), mask)
 
-        self.note(weights)
+        self.record(weights)
         dropout_p = self.dropout if self.training else 0.0
         options: dict[str, Any] = {"dropout_p": dropout_p, "enable_gqa": group > 1}
         return fused.sdpa(q, k, v, attn_mask, is_causal=is_causal, **options)

@@ -14,22 +14,22 @@ from torch import Tensor, nn
 class Attention(nn.Module):
     """Base class of attention modules, which hand their weights to `record_attention`."""
 
-    _record: Callable[[Tensor], None] | None = None
+    _recorder: Callable[[Tensor], None] | None = None
 
     @property
     def is_recorded(self) -> bool:
         """Whether a block of `record_attention` is open around this module."""
-        return self._record is not None
+        return self._recorder is not None
 
-    def note(self, weights: Callable[[], Tensor]) -> None:
+    def record(self, weights: Callable[[], Tensor]) -> None:
         """Record the weights that `weights()` returns; it is called inside `record_attention` only."""
-        if self._record is not None:
+        if self._recorder is not None:
             with torch.no_grad():
-                self._record(weights().detach())
+                self._recorder(weights().detach())
 
     def __getstate__(self) -> dict:
         """The state of a copy and of a file: all attributes but the recording."""
-        return {name: value for name, value in self.__dict__.items() if name != "_record"}
+        return {name: value for name, value in self.__dict__.items() if name != "_recorder"}
 
 
 @contextlib.contextmanager
@@ -56,14 +56,14 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     if not modules:
         raise ValueError(f"{type(model).__name__} contains no course_utils attention module")
     maps: dict[str, Tensor] = {}
-    before = {name: module._record for name, module in modules.items()}
+    before = {name: module._recorder for name, module in modules.items()}
     try:
         for name, module in modules.items():
-            module._record = functools.partial(maps.__setitem__, name)
+            module._recorder = functools.partial(maps.__setitem__, name)
         yield maps
     finally:
         for name, module in modules.items():
-            module._record = before[name]
+            module._recorder = before[name]
 
 
 def is_observed(module: nn.Module) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from course_utils.arguments import check_positive
+
 
 @dataclass(frozen=True)
 class RegressionData:
@@ -32,17 +34,15 @@ def noisy_sine(
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: `n` is not positive (empty data), or `noise`, `power` or `upper` is out of range.
+        ValueError: `n` is not positive, or `noise`, `power` or `upper` is out of range.
     """
     if not isinstance(n, int):
         raise TypeError(f"n={n!r} is a {type(n).__name__}; an integer is needed")
-    if n < 1:
-        raise ValueError(f"n={n} gives empty data; at least one point is needed")
-    if not (noise >= 0 and math.isfinite(noise)):
-        raise ValueError(f"noise={noise}; a finite standard deviation of at least 0 is needed")
-    if not (power >= 0 and math.isfinite(power)):
-        raise ValueError(f"power={power}; a finite power of at least 0 is needed")
-    if not (upper > 0 and math.isfinite(upper)):
+    check_positive(n=n)
+    for name, value in (("noise", noise), ("power", power)):
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name}={value}; a finite number of at least 0 is needed")
+    if not 0 < upper < math.inf:
         raise ValueError(f"upper={upper}; a positive, finite bound is needed")
     generator = torch.Generator().manual_seed(seed)
     x = (upper * torch.rand(n, generator=generator)).sort().values

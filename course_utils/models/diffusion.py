@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.arguments import check_divides
+from course_utils.arguments import check_divides, check_even
 from course_utils.attention import (
     dot_product_weights,
     merge_heads,
@@ -35,8 +35,7 @@ def time_features(t: Tensor, dim: int) -> Tensor:
     Raises:
         ValueError: `dim` is odd or not positive.
     """
-    if dim < 2 or dim % 2:
-        raise ValueError(f"dim={dim}; a positive even number is needed")
+    check_even(dim=dim)
     rates = 10_000 ** (-torch.arange(dim // 2, device=t.device) * 2 / dim)
     angles = t[:, None] * rates
     return torch.cat([angles.sin(), angles.cos()], dim=1)
@@ -125,7 +124,7 @@ class PixelAttention(Attention):
             split_heads(part.transpose(1, 2).contiguous(), self.num_heads)
             for part in self.qkv(pixels).chunk(3, dim=1)
         )  # each (batch, heads, pixels, head_dim)
-        self.note(lambda: dot_product_weights(q, k, attn_mask))
+        self.record(lambda: dot_product_weights(q, k, attn_mask))
         heads = scaled_dot_product_attention(q, k, v, attn_mask)
         attended = merge_heads(heads)  # (batch, pixels, channels)
         return x + self.out_proj(attended.transpose(1, 2)).view_as(x)
@@ -176,7 +175,7 @@ class CrossAttention(Attention):
             split_heads(part, self.num_heads)
             for part in (self.query_proj(pixels), self.key_proj(tokens), self.value_proj(tokens))
         )  # (batch, heads, pixels or tokens, head_dim)
-        self.note(lambda: dot_product_weights(q, k, attn_mask))
+        self.record(lambda: dot_product_weights(q, k, attn_mask))
         heads = scaled_dot_product_attention(q, k, v, attn_mask)
         attended = merge_heads(heads)  # (batch, pixels, channels)
         return x + self.out_proj(attended).transpose(1, 2).view_as(x)
