@@ -11,20 +11,32 @@ def _scores(keys, width):
     return -((keys[:, None] - keys) ** 2) / (2 * width**2)
 
 
+def _left_out(keys, values, width):
+    return _scores(keys, width).fill_diagonal_(-torch.inf).softmax(1) @ values
+
+
+def _error(keys, values, width):
+    return (_left_out(keys, values, width) - values).square().mean()
+
+
 @mistake(
-    "my_leave_one_out", caught_by="gives one prediction per point", hint="What does `leave_one_out`"
+    "my_leave_one_out",
+    caught_by="gives one prediction per point",
+    hint="What shape does your score",
 )
 def a_column(keys, values, width):
     """Leaves a column."""
-    return leave_one_out(keys, values[:, None], width=width)
+    return _left_out(keys, values[:, None], width)
 
 
 @mistake(
-    "my_leave_one_out", caught_by="gives one prediction per point", hint="What does `leave_one_out`"
+    "my_leave_one_out",
+    caught_by="can be called with the names keys",
+    hint="Do your parameters have",
 )
 def parameters_renamed(k, v, s):
     """Right, and not to be called by the names of the stub."""
-    return leave_one_out(k, v, width=s)
+    return _left_out(k, v, s)
 
 
 @mistake(
@@ -136,13 +148,15 @@ def infinity_times_the_identity(keys, values, width):
 
 
 @mistake(
-    "my_leave_one_out", caught_by="gives one prediction per point", hint="What does `leave_one_out`"
+    "my_leave_one_out",
+    caught_by="leaves its inputs unchanged",
+    hint="Does a line write into a tensor",
 )
 def values_centered_in_place(keys, values, width):
     """Subtracts the mean from the caller's own values."""
     mean = values.mean()
     values -= mean
-    return leave_one_out(keys, values, width=width) + mean
+    return _left_out(keys, values, width) + mean
 
 
 @mistake("loo_residuals", caught_by="gives the residuals", hint="Which share of its row")
@@ -178,41 +192,42 @@ def one_for_each_point(keys, values, width):
 @mistake(
     "fixed_loss",
     caught_by="returns one number, as a tensor",
-    hint="What does `leave_one_out_error`",
+    reason="it calls leave_one_out_error",
+    hint="step by step",
+)
+def the_course_s_own_error(keys, values, width):
+    """Wraps what is to be repaired."""
+    return leave_one_out_error(keys, values, width=width)
+
+
+@mistake(
+    "fixed_loss", caught_by="equals the leave-one-out error", hint="Is each prediction compared"
 )
 def width_of_one(keys, values, width):
     """Ignores the width."""
-    return leave_one_out_error(keys, values)
+    return _error(keys, values, 1.0)
 
 
-@mistake(
-    "fixed_loss",
-    caught_by="returns one number, as a tensor",
-    hint="What does `leave_one_out_error`",
-)
+@mistake("fixed_loss", caught_by="lets a gradient reach the width", hint="Which step turns")
 def width_as_a_number_in_the_loss(keys, values, width):
     """Takes the width out of the graph."""
-    return leave_one_out_error(keys, values, width=float(width))
+    return _error(keys, values, float(width))
 
 
-@mistake(
-    "fixed_loss",
-    caught_by="returns one number, as a tensor",
-    hint="What does `leave_one_out_error`",
-)
+@mistake("fixed_loss", caught_by="lets a gradient reach the width", hint="Which step turns")
 def gradient_of_zero(keys, values, width):
     """Hangs the width on with a factor of 0."""
-    return leave_one_out_error(keys, values, width=float(width)) + 0 * width
+    return _error(keys, values, float(width)) + 0 * width
 
 
 @mistake(
     "fixed_loss",
     caught_by="returns one number, as a tensor",
-    hint="What does `leave_one_out_error`",
+    hint="What do we take over all points",
 )
 def a_plain_number(keys, values, width):
     """Takes the number out of the tensor."""
-    return leave_one_out_error(keys, values, width=width).item()
+    return _error(keys, values, width).item()
 
 
 @mistake(

@@ -229,23 +229,19 @@ def no_temperature():
 
 
 @mistake(
-    "safe_softmax",
-    caught_by="turns a matrix of scores into a matrix",
-    hint="What does `softmax` do, step",
+    "safe_softmax", caught_by="works along the last axis", hint="Which number names the last axis"
 )
 def over_axis_one(scores):
     """dim=1 is the last axis of a matrix, and of nothing else."""
-    return scores.softmax(1)
+    positive = (scores - scores.amax(1, keepdim=True)).exp()
+    return positive / positive.sum(1, keepdim=True)
 
 
-@mistake(
-    "safe_softmax",
-    caught_by="turns a matrix of scores into a matrix",
-    hint="What does `softmax` do, step",
-)
+@mistake("safe_softmax", caught_by="gives a score of −∞ the weight 0", hint="What is exp(−∞)?")
 def finite_minus_infinity(scores):
     """−∞ is replaced by −1,000,000, which a real score may undercut."""
-    return scores.masked_fill(scores.isinf(), -1e6).softmax(-1)
+    finite = scores.masked_fill(scores.isinf(), -1e6)
+    return _normalized(finite, _largest(finite))
 
 
 @mistake(
