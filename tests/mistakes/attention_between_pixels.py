@@ -117,7 +117,7 @@ def across_the_batch(pictures, width):
 @mistake(
     "non_local_means",
     caught_by="continues a picture at its edges",
-    hint="What does a patch in a corner",
+    hint="How does a distance become",
 )
 def without_exponential(pictures, width):
     """Divides one over the distances."""

@@ -262,9 +262,7 @@ def reads_the_last_too(model, prompt, steps, temperature=1.0, top_k=None, genera
 
 
 @mistake(
-    "nucleus_probs",
-    caught_by="keeps the token that crosses p",
-    hint="Which sum do you compare with p?",
+    "nucleus_probs", caught_by="keeps the token that crosses p", hint="Which token does each number"
 )
 def left_sorted(probs, p):
     """Does not put the tokens back in their places."""

@@ -272,7 +272,9 @@ def a_zip():
     return zip(*zip(*FLAT, strict=True), strict=True)
 
 
-@mistake("own_points", caught_by="returns at least eight pairs", hint="It is a pair such")
+@mistake(
+    "own_points", caught_by="returns at least eight pairs", hint="How many points do you return?"
+)
 def too_few():
     """A peak of three points."""
     return [(2, 0), (2.5, 4), (3, 0)]
@@ -287,7 +289,7 @@ def value_first():
 
 
 @mistake(
-    "own_points", caught_by="keeps places from 0 to 5 and values", hint="Which number comes first"
+    "own_points", caught_by="keeps places from 0 to 5 and values", hint="How large may a value be?"
 )
 def too_high():
     """Fools it by a value out of the range."""

@@ -9,7 +9,7 @@ from course_utils import masks
 
 
 @mistake(
-    "my_mask", caught_by="returns a boolean mask of shape", hint="Which axis does `numbers` need"
+    "my_mask", caught_by="returns a boolean mask of shape", hint="Which axis does each of them"
 )
 def aligned_from_the_right(numbers):
     """(batch, keys) meets (queries, keys)."""
@@ -93,7 +93,7 @@ def by_the_package(numbers):
     return _same(numbers) & (numbers > 0)[:, None, :] & masks.causal_mask(numbers.shape[-1])
 
 
-@mistake("my_mask", caught_by="lets no query attend to padding", hint="Is it a sentence?")
+@mistake("my_mask", caught_by="lets no query attend to padding", hint="Does each comparison have")
 def without_brackets(numbers):
     """`&` binds more tightly than `==`."""
     return numbers[:, :, None] == numbers[:, None, :] & _triangle(numbers)

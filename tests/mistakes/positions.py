@@ -18,7 +18,7 @@ def _turned(x, angle, minus=-1):
 
 
 @mistake(
-    "my_rotate", caught_by="leaves position 0 unturned", hint="What is the angle of position 0?"
+    "my_rotate", caught_by="leaves position 0 unturned", hint="Along which axis do your angles"
 )
 def along_the_batch(x, frequency):
     """Takes the first axis for the positions."""
@@ -149,7 +149,7 @@ def faster(frequency, length, factor):
     return torch.where(2 * math.pi / frequency > length, frequency * factor, frequency)
 
 
-@mistake("my_slowed", caught_by="divides the frequencies", hint="Should a slow pair turn faster")
+@mistake("my_slowed", caught_by="divides the frequencies", hint="Is a factor written into")
 def always_64(frequency, length, factor):
     """The factor of the chapter, whatever is asked for."""
     return slowed(frequency, length, 64)

@@ -303,7 +303,7 @@ def keys_down_queries_across(queries, keys, w_q, w_k, w):
 @mistake(
     "my_additive_scores",
     caught_by="gives each pair its own score",
-    hint="Is the score of query i and key",
+    hint="Which comes first, the tanh",
 )
 def tanh_at_the_end(queries, keys, w_q, w_k, w):
     """The tanh around the score."""

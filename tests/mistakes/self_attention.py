@@ -6,9 +6,7 @@ import torch
 from mistakes.table import mistake
 
 
-@mistake(
-    "self_attention", caught_by="gives five answers of size 3", hint="On which side of each matrix"
-)
+@mistake("self_attention", caught_by="gives five answers of size 3", hint="What do you return?")
 def returns_the_weights(X, W_q, W_k, W_v):
     """Stops before the values."""
     return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(W_q.shape[1])).softmax(-1)
@@ -155,7 +153,7 @@ def shifts_only(layer, x):
 @mistake(
     "fixed_order_test",
     caught_by="says that plain self-attention ignores",
-    hint="Do you compare the outputs",
+    hint="Is your comparison too strict?",
 )
 def to_the_last_bit(layer, x):
     """Asks for equality to the last bit."""
@@ -209,7 +207,7 @@ def compares_the_sorted_outputs(layer, x):
 @mistake(
     "fixed_order_test",
     caught_by="says that plain self-attention ignores",
-    hint="Do you compare the outputs",
+    hint="What does your comparison",
 )
 def answers_with_a_tensor(layer, x):
     """A tensor of one truth value is not a bool."""

@@ -181,7 +181,7 @@ def filled_with_minus_infinity(logits, targets, lens):
 @mistake(
     "my_masked_loss",
     caught_by="has the gradient of the real tokens",
-    hint="Do padded tokens enter the sum",
+    hint="Does a line cut off the way",
 )
 def without_gradient(logits, targets, lens):
     """The right number, from which nothing can be learned."""

@@ -79,7 +79,12 @@ def continues_edges_with_own_pixels_not_zeros(candidate):
     )
     picture = torch.ones(1, 6, 6)
     picture[0, :, 3:] = -1.0
-    expect_close(candidate(picture, 0.1), picture, "a white and a black half, width 0.1", atol=1e-3)
+    weights = (
+        "How does a distance become a weight? At width 0.1 the other half should get hardly any: compare with "
+        "exp(−½ · distance²)."
+    )
+    halves = "a white and a black half, width 0.1"
+    expect_close(candidate(picture, 0.1), picture, halves, atol=1e-3, hint=weights)
     other = torch.rand(1, 6, 6)
     for padding, beyond in (
         ("constant", "zeros"),

@@ -291,7 +291,7 @@ def _point_table(candidate: Callable) -> Tensor:
 
 @own_points.must("returns at least eight pairs (place, value)")
 def returns_at_least_eight_pairs(candidate):
-    """What does one point look like? It is a pair such as `(0.5, 2)`, and you return a list of them."""
+    """How many points do you return? A peak has to lose its weight to neighbors, and these lie among others."""
     count = len(_point_table(candidate))
     expect(count >= 8, f"got {count} points, expected at least 8")
 
@@ -300,9 +300,11 @@ def returns_at_least_eight_pairs(candidate):
 def keeps_places_and_values_in_range(candidate):
     """Which number comes first in a pair? The place does, and the network was trained on places from 0 to 5."""
     places, values = _point_table(candidate).T
-    for name, numbers, low in (("place", places, 0), ("value", values, -5)):
+    large = "How large may a value be? Not the height of a peak fools the average but the points beside it."
+    for name, numbers, low, hint in (("place", places, 0, ""), ("value", values, -5, large)):
         outside = numbers[~((numbers >= low) & (numbers <= 5))].tolist()
-        expect(not outside, f"got the {name} {outside[0] if outside else 0:g}, expected {low} to 5")
+        found = f"{outside[0] if outside else 0:g}"
+        expect(not outside, f"got the {name} {found}, expected {low} to 5", hint)
 
 
 @own_points.must("has exactly one point at 2.5")

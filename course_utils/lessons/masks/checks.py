@@ -27,8 +27,8 @@ my_mask = Check(forbids=["causal_mask", "padding_mask"])
 
 @my_mask.must("returns a boolean mask of shape (batch, queries, keys)")
 def returns_boolean_mask_of_shape(candidate):
-    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis does `numbers` need? It needs one
-    of size 1 for the queries.
+    """The causal mask is (queries, keys), `numbers` is (batch, keys). Which axis does each of them lack? Write the
+    shapes below each other, aligned at the right.
 
     `numbers[:, None, :]` is (batch, 1, keys), `numbers[:, :, None]` is (batch, queries, 1).
 
@@ -82,20 +82,18 @@ def lets_no_query_attend_to_padding(candidate):
     PyTorch raises no error.
 
     A count finds the padding only if it is at the end. Compare `numbers` with 0, and it may be in front.
-
-    Does each comparison have its own brackets? `a == b & c` means `a == (b & c)`, so write `(a == b) & c`.
     """
     for numbers in (_NUMBERS, torch.randint(3, (4, 4))):
-        padded = candidate(numbers.clone()) & (numbers == 0)[:, None, :]
-        of_padding = torch.equal(padded, padded & (numbers == 0)[:, :, None])
+        mask = candidate(numbers.clone())
+        padded = mask & (numbers == 0)[:, None, :]
+        hint = ""
+        if torch.equal(padded, padded & (numbers == 0)[:, :, None]):
+            hint = "All padding of a row has the number 0. Is it a sentence? Equal numbers don't suffice."
+        earlier = torch.ones(4, 4, dtype=torch.bool).tril()
+        if torch.equal(mask, numbers[:, :, None] == numbers[:, None, :] & earlier):
+            hint = "Does each comparison have its own brackets? `a == b & c` means `a == (b & c)`."
         seen = padded.sum().item()
-        expect(
-            seen == 0,
-            f"pairs of a query and a padded key: got {seen}, expected 0",
-            "All padding of a row has the number 0. Is it a sentence? Equal numbers don't suffice."
-            if of_padding
-            else "",
-        )
+        expect(seen == 0, f"pairs of a query and a padded key: got {seen}, expected 0", hint)
 
 
 @my_mask.must("lets no query attend to a later key")

@@ -71,7 +71,10 @@ def contains_no_nan_and_no_infinite_entry(candidate):
 
 @my_rotate.must("leaves position 0 unturned")
 def leaves_position_0_unturned(candidate):
-    """What is the angle of position 0? If it is 0, check that the columns go back to their places."""
+    """Along which axis do your angles run? The positions are the last axis but one, and the angle of position 0 is 0.
+
+    If the angle is 0, check that the columns go back to their places.
+    """
     x = torch.randn(2, 5, 8)
     turned = expect_shape(candidate(x.clone(), _frequencies(8)), (2, 5, 8))
     expect_close(turned[:, 0], x[:, 0], "position 0")
@@ -193,7 +196,14 @@ def divides_frequencies_of_slow_pairs_by_factor(candidate):
         result = expect_shape(candidate(frequency.clone(), 16, factor), (32,))
         same = int((result[5:] == frequency[5:]).sum())
         expect(not same, f"{same} of 27 slow pairs are as fast as before", _PERIOD)
-        expect_close(result[5:], frequency[5:] / factor, f"slow pairs, factor {factor}", atol=1e-7)
+        hint = "Is a factor written into your function? Here it is another than before, 4."
+        expect_close(
+            result[5:],
+            frequency[5:] / factor,
+            f"slow pairs, factor {factor}",
+            atol=1e-7,
+            hint=hint if factor == 4 else "",
+        )
 
 
 @my_slowed.must("finds the slow pairs at any trained length")

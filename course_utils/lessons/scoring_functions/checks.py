@@ -359,8 +359,11 @@ def gives_each_pair_its_own_score(candidate):
     queries, keys, w_q, w_k, w = parts = _additive_inputs(n=4, m=4)
     scores = expect_shape(candidate(*(part.clone() for part in parts)), (4, 4))
     for i, j in ((0, 0), (1, 3), (3, 1)):
-        alone = (queries[i] @ w_q + keys[j] @ w_k).tanh() @ w
-        expect_close(scores[i, j], alone, f"query {i} and key {j}")
+        both = queries[i] @ w_q + keys[j] @ w_k
+        is_outside = torch.allclose(scores[i, j], (both @ w).tanh(), atol=1e-5)
+        hint = "Which comes first, the tanh or the product with w? Look at the formula's brackets."
+        score = f"query {i} and key {j}"
+        expect_close(scores[i, j], both.tanh() @ w, score, hint=hint if is_outside else "")
 
 
 @my_additive_scores.must("takes no more steps for more queries and keys")

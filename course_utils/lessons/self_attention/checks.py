@@ -41,6 +41,8 @@ def gives_one_answer_per_word_of_size_of_value(candidate):
     answers = candidate(torch.randn(5, 6), *_matrices())
     hint = "What do the weights mix? Not the words themselves but their values, X times W_V."
     expect(getattr(answers, "shape", None) != (5, 6), "got shape (5, 6), expected (5, 3)", hint)
+    hint = "What do you return? One number for each pair of words is a weight, and weights mix the values."
+    expect(getattr(answers, "shape", None) != (5, 5), "got shape (5, 5), expected (5, 3)", hint)
     expect_shape(answers, (5, 3))
 
 
@@ -129,11 +131,12 @@ def _attend(x, mask=None):
     return scores.softmax(dim=-1) @ x
 
 
-def _expect_verdict(candidate, layer, x, expected: bool, what: str):
+def _expect_verdict(candidate, layer, x, expected: bool, what: str, hint: str = ""):
     verdict = candidate(layer, x)
     kind = type(verdict).__name__
-    expect(isinstance(verdict, bool), f"got {kind}, expected True or False; bool(…) makes it one")
-    expect_equal(verdict, expected, what)
+    make_bool = "What does your comparison return? `bool(…)` makes True or False of a tensor."
+    expect(isinstance(verdict, bool), f"got {kind}, expected True or False", make_bool)
+    expect(verdict == expected, f"{what}: got {verdict}, expected {expected}", hint)
 
 
 @fixed_order_test.must("says that plain self-attention ignores the order")
@@ -141,7 +144,12 @@ def says_that_plain_self_attention_ignores_order(candidate):
     """Do you compare the outputs in the same order? If we permute the words, axis 1, the outputs come out permuted as
     well, so put one of the two into the order of the other.
     """
-    _expect_verdict(candidate, _attend, torch.randn(2, 6, 4), True, "plain self-attention")
+    x = torch.randn(2, 6, 4)
+    _expect_verdict(candidate, lambda x: 2 * x, x, True, "a layer that doubles each word")
+    _expect_verdict(candidate, _attend, x, True, "plain self-attention", _TOO_STRICT)
+
+
+_TOO_STRICT = "Is your comparison too strict? Sums in another order differ in the last digits: allow a tolerance."
 
 
 @fixed_order_test.must("forgives rounding errors")

@@ -195,6 +195,8 @@ def has_gradient_of_real_tokens_and_0_at_padding(candidate):
     expect(logits.grad is not None, "no gradient reaches the logits")
     expect(bool(logits.grad.isfinite().all()), "a gradient is not finite")
     expect(not logits.grad[padding].any(), "logits at padding have a gradient")
+    cut = "Does a line cut off the way back? Look for `.detach()` or `.item()`."
+    expect(logits.grad[~padding].any(), "no gradient reaches the logits of real tokens", cut)
     real = logits.detach()[~padding].requires_grad_()
     F.cross_entropy(real, targets[~padding]).backward()
     expect_close(logits.grad[~padding], real.grad, "the gradient at real tokens")
