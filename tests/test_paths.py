@@ -49,12 +49,12 @@ def is_tagged(cell, tag: str) -> bool:
 def test_a_chapter_tags_its_goals_and_what_comes_next(chapter):
     cells = chapter.content.notebook.cells
     goals, leads_on = (
-        [cell for cell in cells if is_tagged(cell, tag)] for tag in ("goals", "next")
+        [cell.source for cell in cells if is_tagged(cell, tag)] for tag in ("goals", "next")
     )
-    assert len(goals) == bool(chapter.prerequisites), 'a text tagged "goals" before the sections'
-    (text,) = leads_on
-    after = COURSE.after(chapter)
-    assert not after or f"]({after.ipynb.name})" in text.source, "it links the next chapter"
+    assert len(goals) == bool(chapter.prerequisites), 'one text before the sections, tagged "goals"'
+    assert len(leads_on) == 1, 'one text after the take-aways, tagged "next"'
+    if after := COURSE.after(chapter):
+        assert f"]({after.ipynb.name})" in leads_on[0], "it links the next chapter"
 
 
 def read_names(cell) -> set[str]:

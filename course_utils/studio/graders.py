@@ -53,27 +53,29 @@ def points(exercise: Exercise) -> int:
 # Sheets -----------------------------------------------------------------------------------------
 
 
-def sheet(page: Chapter, tool: str) -> "NotebookNode | None":
-    """A notebook with the exercises of a page and the code that they need.
+def sheet(chapter: Chapter, tool: str) -> "NotebookNode | None":
+    """A notebook with the exercises of a chapter and the code that they need.
 
     Args:
-        page: a notebook of the course.
+        chapter: which notebook of the course.
         tool: "nbgrader" or "otter".
 
     Returns:
-        The notebook in the tool's format, or None if no exercise of the page has a check.
+        The notebook in the tool's format, or None if no exercise of the chapter has a check.
 
     Raises:
         StudioError: an exercise lacks its stub, check or solution.
     """
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-    notebook = read_source(page.source)
+    notebook = read_source(chapter.source)
     asked = checked(notebook)
     if not asked:
         return None
-    text = f"They belong to the chapter *{page.title}*: what a task calls *above* is shown there."
-    cells = [new_markdown_cell(f"# Exercises: {page.title}\n\n{text}")]
+    text = (
+        f"They belong to the chapter *{chapter.title}*: what a task calls *above* is shown there."
+    )
+    cells = [new_markdown_cell(f"# Exercises: {chapter.title}\n\n{text}")]
     statements = _statements(notebook)
     first = next(cell for cell in notebook.cells if cell.cell_type == "code")
     cells.append(new_code_cell(first.source))
@@ -204,15 +206,15 @@ def build(course: Manifest, to: Path, tool: str) -> None:
     if any((to / name).exists() for name in ("submitted", "gradebook.db")):
         raise StudioError(f"{to} holds submissions or marks; name another folder with --to.")
     make_room(to, HEAD)
-    sheets = {page: notebook for page in course.notebooks if (notebook := sheet(page, tool))}
-    for page, notebook in sheets.items():
+    sheets = {c: notebook for c in course.notebooks if (notebook := sheet(c, tool))}
+    for chapter, notebook in sheets.items():
         if tool == "otter":
-            config = template("otter_config.txt", name=f"{page.notebook}_exercises")
+            config = template("otter_config.txt", name=f"{chapter.notebook}_exercises")
             notebook.cells.insert(0, nbformat.v4.new_raw_cell(config))
-        folder = to / ("source" if tool == "nbgrader" else "") / page.core
+        folder = to / ("source" if tool == "nbgrader" else "") / chapter.core
         folder.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook, folder / f"{page.notebook}_exercises.ipynb")
-    name = next((page.notebook for page in sheets if page.kind == "chapter"), "NAME")
+        nbformat.write(notebook, folder / f"{chapter.notebook}_exercises.ipynb")
+    name = next((c.notebook for c in sheets if c.kind == "chapter"), "NAME")
     text = template(f"{tool}.md", name=name, sheet=f"{name}_exercises")
     (to / "README.md").write_text(text, encoding="utf-8")
     if tool == "nbgrader":
