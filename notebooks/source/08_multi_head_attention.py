@@ -30,7 +30,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
-from course_utils.lessons.multi_head_attention import adapters, tasks
+from course_utils.lessons.multi_head_attention import adapters, cabinet, verbs
 
 cu.seed_everything(0)
 
@@ -89,14 +89,14 @@ cu.predict(
 # For each $\alpha$ the table shows $m$ in the four cases, and in how many of them the best readout gets both balls right.
 
 # %%
-task = tasks.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
+task = cabinet.two_lookups()  # 8 · 7 requests, 2⁸ ways to fill the drawers
 alpha = 0.7  # try 0.0 … 1.0
 signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 2)  # (4, 2): balls in C, F
 tried = {a: signs @ torch.tensor([a, 1 - a]) for a in (1.0, alpha, 0.5, 0.3, 0.0)}
 averages_of = pd.DataFrame(
     tried, index=["white, white", "white, black", "black, white", "black, black"]
 ).T
-right_of_4 = [tasks.most_right(averages, signs) for averages in tried.values()]
+right_of_4 = [cabinet.most_right(averages, signs) for averages in tried.values()]
 averages_of["both right, at best"] = right_of_4
 averages_of.rename_axis("α").round(2)
 
@@ -339,15 +339,15 @@ cu.equal(mine, package, *qkv, mask)
 # %% tags=["nbval-ignore-output"]
 def new_network(heads, seed):
     cu.seed_everything(seed)
-    return tasks.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
+    return cabinet.LookupNetwork(16, heads, attention=MultiHeadAttention(16, heads))
 
 
 steps = 100  # try 100 … 300
 networks, shares = {}, {}
 for h in (1, 2):
-    networks[h] = tasks.train_lookups(new_network(h, 0), steps=steps)
-    cases = tasks.lookup_cases(networks[h])[:, 2]  # both right: alike, different
-    shares[h] = [*tasks.lookup_accuracy(networks[h]).tolist(), *cases.tolist()]
+    networks[h] = cabinet.train_lookups(new_network(h, 0), steps=steps)
+    cases = cabinet.lookup_cases(networks[h])[:, 2]  # both right: alike, different
+    shares[h] = [*cabinet.lookup_accuracy(networks[h]).tolist(), *cases.tolist()]
 answers = ["first ball", "second ball", "both", "both, if alike", "both, if different"]
 table = pd.DataFrame(shares, answers).T
 table.rename_axis("heads").round(2)
@@ -357,7 +357,7 @@ table.rename_axis("heads").round(2)
 # Let's look at its map.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-asked_of = {h: tasks.asked_weights(networks[h].attention.weights) for h in (1, 2)}
+asked_of = {h: cabinet.asked_weights(networks[h].attention.weights) for h in (1, 2)}
 rows = torch.cat([asked_of[1], asked_of[2]])  # (3, 2)
 fig, ax = cu.subplots(
     width=5.6, height=1.9,
@@ -412,10 +412,10 @@ more_heads = 2  # try 2 | 4 | 8
 readers = {}
 for objects, h in (("things", 1), ("people", 1), ("people", more_heads)):
     cu.seed_everything(0)
-    reader = tasks.VerbReader(MultiHeadAttention(32, h))
-    tasks.train_reader(reader, objects, seed=0)
-    _, unseen = tasks.sentences(objects, seed=0)
-    who, whom, nouns = tasks.reader_accuracy(reader, unseen)
+    reader = verbs.VerbReader(MultiHeadAttention(32, h))
+    verbs.train_reader(reader, objects, seed=0)
+    _, unseen = verbs.sentences(objects, seed=0)
+    who, whom, nouns = verbs.reader_accuracy(reader, unseen)
     print(f"{objects}, heads: {h}; who {who:.2f}, whom {whom:.2f}, both {nouns:.2f}")
     readers[objects, h] = reader
 
@@ -451,7 +451,7 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 verb_readers = cu.stored_runs("multi_head_attention", "verb_readers")
-tasks.show_over_steps(verb_readers)
+verbs.show_over_steps(verb_readers)
 
 # %% [markdown]
 # With *people* **two heads soon find both nouns, and a single head only with some seeds**, here with two of five, while the others don't move in 3,000 steps.
@@ -499,10 +499,10 @@ def buggy_without_head(layer, head):
 
 
 victim = copy.deepcopy(networks[2])
-print(f"before: both right {tasks.lookup_accuracy(victim)[2]:.2f}")
+print(f"before: both right {cabinet.lookup_accuracy(victim)[2]:.2f}")
 for gone in (0, 1):
     victim.attention = buggy_without_head(victim.attention, gone)
-    print(f"without head {gone}: {tasks.lookup_accuracy(victim)[2]:.2f}")
+    print(f"without head {gone}: {cabinet.lookup_accuracy(victim)[2]:.2f}")
 
 
 # %% tags=["exercise", "bug"]
@@ -588,7 +588,7 @@ with cu.guard(
 ):
     most = readers["people", more_heads].attention.weights[:, :, 0].argmax(dim=-1)  # (500, heads)
     rows = zip(unseen.texts, most.tolist(), unseen.nouns.tolist(), strict=True)
-    both = [{text[i] for i in at} == {tasks.NOUNS[n] for n in nouns} for text, at, nouns in rows]
+    both = [{text[i] for i in at} == {verbs.NOUNS[n] for n in nouns} for text, at, nouns in rows]
     assert sum(both) > 0.7 * len(both)
 
 with cu.guard(
@@ -604,8 +604,8 @@ with cu.guard(
 with cu.guard(
     "At a good rate two heads find both people with every seed, one head with some, and then its weight is on both nouns; things it finds with every seed."
 ):
-    single, double = (tasks.reader_ends(run) for run in verb_readers)
-    at_best = [ends[ends["rate"] == tasks.best_rate(ends)]["both"] for ends in (single, double)]
+    single, double = (verbs.reader_ends(run) for run in verb_readers)
+    at_best = [ends[ends["rate"] == verbs.best_rate(ends)]["both"] for ends in (single, double)]
     assert at_best[1].min() > 0.95 and 0 < (at_best[0] > 0.95).sum() < len(at_best[0])
     succeeded = single["both"] > 0.95
     assert single[succeeded][["subject", "object"]].min(axis=None) > 0.35

@@ -26,7 +26,7 @@ import torch
 from torch import nn
 
 import course_utils as cu
-from course_utils.lessons.multi_head_attention import tasks
+from course_utils.lessons.multi_head_attention import cabinet
 
 cu.seed_everything(0)
 
@@ -99,8 +99,8 @@ with cu.guard(
 
 # %%
 sharpness = 30.0  # try 0.0 … 60.0
-task = tasks.two_lookups()
-network = tasks.LookupNetwork(16, 2)
+task = cabinet.two_lookups()
+network = cabinet.LookupNetwork(16, 2)
 copied = torch.zeros(16, 16)
 copied[:8] = torch.eye(8).repeat(1, 2)  # W_K and W_V: features 0–7 to both heads
 by_hand = network.attention
@@ -115,7 +115,7 @@ with torch.no_grad():
 with cu.record_attention(network) as maps:
     network(*task.inputs(task.balls[:1]))
 on_c, on_f = maps["attention"][0, [0, 1], task.requests.index("CF"), [2, 5]].tolist()
-right = tasks.lookup_accuracy(network).tolist()
+right = cabinet.lookup_accuracy(network).tolist()
 print(f"request CF: head 0 gives C {on_c:.4f}, head 1 gives F {on_f:.4f}")
 print("right: first, second, both", [round(share, 3) for share in right])
 
@@ -279,9 +279,9 @@ for name, wrap in (
 ):
     for seed in (0, 1, 2):
         cu.seed_everything(seed)
-        one = tasks.LookupNetwork(16, 2, attention=wrap(SlicedAttention(16, 2)))
-        tasks.train_lookups(one, seed=seed)
-        laid_out[name, f"seed {seed}"] = tasks.lookup_accuracy(one)[2].item()
+        one = cabinet.LookupNetwork(16, 2, attention=wrap(SlicedAttention(16, 2)))
+        cabinet.train_lookups(one, seed=seed)
+        laid_out[name, f"seed {seed}"] = cabinet.lookup_accuracy(one)[2].item()
 pd.Series(laid_out).unstack(sort=False).round(2)
 
 # %% [markdown]
@@ -384,9 +384,9 @@ additive = {}
 for h in (1, 2):
     for seed in (0, 1, 2):
         cu.seed_everything(seed)
-        other = tasks.LookupNetwork(16, h, attention=AdditiveHeads(16, h))
-        tasks.train_lookups(other, seed=seed)
-        accuracy = tasks.lookup_accuracy(other)[2].item()
+        other = cabinet.LookupNetwork(16, h, attention=AdditiveHeads(16, h))
+        cabinet.train_lookups(other, seed=seed)
+        accuracy = cabinet.lookup_accuracy(other)[2].item()
         additive[f"{h} head(s)", f"seed {seed}"] = accuracy
 pd.Series(additive).unstack(sort=False).round(2)
 

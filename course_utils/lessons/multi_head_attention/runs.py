@@ -1,4 +1,4 @@
-"""The trainings of *Multi-head attention* that are made beforehand, and heads of a translator, measured."""
+"""The stored runs of *Multi-head attention*: readers and look-ups in training, and the heads of a translator."""
 
 import itertools
 
@@ -9,19 +9,15 @@ from course_utils.attention import MultiHeadAttention
 from course_utils.data.translation import load_sentences
 from course_utils.interventions import intervene
 from course_utils.kit.runs import stored
-from course_utils.lessons.multi_head_attention.side_by_side import ReadersSideBySide
-from course_utils.lessons.multi_head_attention.tasks import (
+from course_utils.lessons.multi_head_attention.cabinet import (
     LookupNetwork,
-    VerbReader,
     asked_weights,
     lookup_accuracy,
     lookup_cases,
-    reader_accuracy,
-    sentences,
     train_lookups,
-    train_reader,
     two_lookups,
 )
+from course_utils.lessons.multi_head_attention.side_by_side import ReadersSideBySide
 from course_utils.lessons.multi_head_attention.translator import (
     HEADS,
     LAYERS,
@@ -32,32 +28,39 @@ from course_utils.lessons.multi_head_attention.translator import (
     question,
     translation,
 )
+from course_utils.lessons.multi_head_attention.verbs import (
+    RATES,
+    SEEDS,
+    VerbReader,
+    reader_accuracy,
+    reader_key,
+    sentences,
+    train_reader,
+)
 from course_utils.recording import record_attention
 
-RATES, SEEDS, LONG = (0.001, 0.003, 0.01, 0.03), (0, 1, 2, 3, 4), 3000
 
-
-@stored(cases=[{"objects": "people", "num_heads": heads, "steps": LONG} for heads in (1, 2)])
+@stored(cases=[{"objects": "people", "num_heads": heads, "steps": 3000} for heads in (1, 2)])
 def verb_readers(*, objects: str, num_heads: int, steps: int) -> dict:
-    """Who, and to whom? Over the steps, the share of 500 unseen sentences with both right, for all rates and seeds.
+    """Readers of subject and object at all rates and with all seeds, trained side by side (`ReadersSideBySide`).
 
-    All readers train side by side, each with its own rate, its own sentences and its own first weights, as
-    `train_reader` would train it. The results are, of each, the share at the end, the mean weight of head 0 on the
-    subject and on the object, and how much the first of them varies from sentence to sentence.
+    The curves are the share of 500 unseen sentences with both nouns right, over the steps, of each reader
+    (`reader_key`). The results are, of each, this share at the end ("both"), the mean weights of head 0 on the
+    "subject" and on the "object", and the standard deviation of the first over the sentences ("spread").
     """
     readers = ReadersSideBySide(objects, num_heads, rates=RATES, seeds=SEEDS)
-    names = [f"{rate:g}, {seed}" for rate, seed in readers.choices]
-    curves: dict[str, list[list[float]]] = {name: [] for name in names}
+    keys = [reader_key(rate, seed) for rate, seed in readers.choices]
+    curves: dict[str, list[list[float]]] = {key: [] for key in keys}
     for step in range(1, steps + 1):
         readers.step()
         if step % (50 if step <= 1200 else 300) == 0:
-            for name, share in zip(names, readers.shares_right(), strict=True):
-                curves[name].append([step, round(share, 3)])
+            for key, share in zip(keys, readers.shares_right(), strict=True):
+                curves[key].append([step, round(share, 3)])
     result = {}
-    for name, weights in zip(names, readers.weights_on_nouns(), strict=True):
-        result[f"{name}, both"] = curves[name][-1][1]
-        result[f"{name}, subject"], result[f"{name}, object"] = weights.mean(dim=0).tolist()
-        result[f"{name}, spread"] = weights[:, 0].std().item()
+    for key, weights in zip(keys, readers.weights_on_nouns(), strict=True):
+        result[f"{key}, both"] = curves[key][-1][1]
+        result[f"{key}, subject"], result[f"{key}, object"] = weights.mean(dim=0).tolist()
+        result[f"{key}, spread"] = weights[:, 0].std().item()
     return {"result": result, "curves": curves}
 
 
@@ -67,7 +70,10 @@ def verb_readers(*, objects: str, num_heads: int, steps: int) -> dict:
     seeds=(0, 1, 2),
 )
 def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: int) -> dict:
-    """Who, and to whom? Shares of other sentences, 250 to choose by and 250 to tell; the package's layer."""
+    """Shares of right nouns of a reader with the library's attention, trained alone.
+
+    Of the unseen sentences 250 give "validation", by which the rate is chosen, and the others all other shares.
+    """
     torch.manual_seed(seed)
     reader = VerbReader(MultiHeadAttention(32, num_heads))
     loss = train_reader(reader, objects, steps=steps, lr=rate, seed=seed)
@@ -84,7 +90,7 @@ def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: 
     seeds=(0, 1, 2),
 )
 def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
-    """Two look-ups of one feature: shares of all cases, which are all that there are."""
+    """Shares of right answers of a network trained on the cabinet, over all requests and fillings."""
     torch.manual_seed(seed)
     network = train_lookups(LookupNetwork(16, num_heads), steps=steps, lr=rate, seed=seed)
     shares = zip(("first", "second", "both"), lookup_accuracy(network), strict=True)
@@ -93,7 +99,10 @@ def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
 
 @stored(cases=[{"steps": 300}], rates=(0.01, 0.03, 0.1), seeds=(0, 1, 2))
 def single_head(*, steps: int, rate: float, seed: int) -> dict:
-    """The cabinet with one head: where it looks, and both right where the balls are alike, and where they differ."""
+    """Results of one head on the cabinet: shares with both balls right where they are alike and where they differ.
+
+    "weight 0" and "loss 0" are those of the first ball that is asked for, "weight 1" and "loss 1" of the second.
+    """
     torch.manual_seed(seed)
     network = train_lookups(LookupNetwork(16, 1), steps=steps, lr=rate, seed=seed)
     task = two_lookups()
@@ -102,24 +111,35 @@ def single_head(*, steps: int, rate: float, seed: int) -> dict:
     labels = (task.answers(task.balls) > 0).float()
     losses = F.binary_cross_entropy_with_logits(logits, labels, reduction="none").mean(dim=(0, 1))
     (weights,) = maps.values()
-    names = "alike", "differ", "weight 0", "weight 1", "loss 0", "loss 1"
-    both = lookup_cases(network)[:, 2]
-    return {"result": dict(zip(names, [*both, *asked_weights(weights)[0], *losses], strict=True))}
+    alike, differ = lookup_cases(network)[:, 2]
+    weight_0, weight_1 = asked_weights(weights)[0]
+    loss_0, loss_1 = losses
+    return {
+        "result": {
+            "alike": alike, "differ": differ,
+            "weight 0": weight_0, "weight 1": weight_1,
+            "loss 0": loss_0, "loss 1": loss_1,
+        }
+    }  # fmt: skip
 
 
-# Heads of a trained translator: where their weight lies, and what the network loses without them --
+# The heads of the stored translator ---------------------------------------------------------------
 
 SHORTEST, LONGEST = 6, 10
 SHOWN = ("i'm very well , thank you .", "do you want to come with me ?")
-"""Sentences whose maps and translations are kept."""
+"""The sentences whose maps and translations are stored."""
 
 
 @stored(cases=[{"sentences": 400}])
 def translator_heads(*, sentences: int) -> dict:
-    """The heads of the decoder's self-attention: weights by kind, loss by zero and by mean, some maps.
+    """Heads of the decoder's self-attention: their weights on each kind of token, and the loss without each.
+
+    The results "<head>, zero" and "<head>, mean" are the losses with zeros or its mean in place of a head. The examples
+    are the sentences of `SHOWN` with the maps of all heads, and their translations without each head.
 
     Args:
-        sentences: of the course's own, so many of 6 to 10 tokens. The translator has read them.
+        sentences: number of the course's own sentences of 6 to 10 tokens that are used. The translator was trained on
+            them.
     """
     model, pieces = everyday_translator()
     pairs = [p for p in load_sentences("fr") if SHORTEST <= len(p.source) <= LONGEST]
