@@ -9,25 +9,12 @@ from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
 from course_utils.data.translation import Batch, Pair
 from course_utils.decoding import translate
 from course_utils.interventions import intervene
-from course_utils.kit.runs import stored
-from course_utils.kit.stored_model import checkpoints_of, load_model, read_card
 from course_utils.lessons.bahdanau_attention.alignment import alignment_error_rate, links_of
-from course_utils.lessons.bahdanau_attention.live_translator import (
-    EARLIER,
-    cards_of_checkpoints,
-    held_out_loss,
-    train_with_checkpoints,
-)
 from course_utils.lessons.sequence_to_sequence import small_world
-from course_utils.lessons.sequence_to_sequence.small_world import (
-    SmallWorld,
-    Vocabularies,
-    larger_world,
-)
+from course_utils.lessons.sequence_to_sequence.small_world import SmallWorld, Vocabularies
 from course_utils.lessons.transformer.machine import translator
 from course_utils.models.transformer import Transformer
 from course_utils.recording import record_attention
-from course_utils.runtime import seed_everything
 
 
 def grow(scores: Tensor, log_p: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -280,29 +267,3 @@ def article_roads(
         return own.float().mean().item()
 
     return {name: share(*forbidden) for name, forbidden in ROADS.items()}
-
-
-# The recipe of the stored translator, once more: what it was before it was trained, and early in its training
-
-SHAPE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 64, "num_layers": 2, "norm_first": True}
-RATE, WARMUP, PASSES = 0.007, 60, 2
-
-
-@stored(cases=[{"seed": 0}])
-def translator_checkpoints(*, seed: int) -> dict:
-    """The live translator at some steps of its training, and the held-out losses there.
-
-    `loss` is that of the stored translator, `loss, again` that of this training's end.
-    """
-    world = larger_world()
-    seed_everything(seed)
-    sizes = {"source_size": len(world.source_vocab), "target_size": len(world.target_vocab)}
-    model = Transformer(**sizes, dropout=0.0, **SHAPE)
-    recipe = {"rate": RATE, "warmup": WARMUP, "passes": PASSES, "seed": seed}
-    result, earlier = train_with_checkpoints(model, "translator_fr", sizes | SHAPE, **recipe)
-    result["loss, again"] = result["loss"]
-    model.load_state_dict(load_model("translator_fr").state)
-    result["loss"] = held_out_loss(model)
-    cards = cards_of_checkpoints(Transformer, earlier, read_card("translator_fr")["examples"])
-    cards["translator_fr"] = {"checkpoints": checkpoints_of("translator_fr", EARLIER, result)}
-    return {"result": result, "models": earlier, "cards": cards}
