@@ -43,7 +43,7 @@ def test_words_and_positions_are_about_as_large_at_the_start(model):
 def test_logits_are_the_output_of_the_features(model):
     batch = torch.randint(4, 40, (2, 5)), torch.tensor([3, 5]), torch.randint(4, 40, (2, 6))
     torch.testing.assert_close(model(*batch), model.output(model.features(*batch)))
-    torch.testing.assert_close(model(*batch), first_epochs.beside(model)(*batch))
+    torch.testing.assert_close(model(*batch), first_epochs.in_package(model)(*batch))
 
 
 def test_the_courses_trainer_trains_it(model, monkeypatch):

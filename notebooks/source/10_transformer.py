@@ -511,9 +511,9 @@ fig
 # The machine's weights were trained for longer, so let's load them and ask your model for some French.
 
 # %%
-config, weights, _ = machine.stored()
-mine = Transformer(**config, dropout=0.0).eval()
-print(mine.load_state_dict(blocks.in_chapter_names(mine, weights)))
+stored = machine.stored()
+mine = Transformer(**stored.config, dropout=0.0).eval()
+print(mine.load_state_dict(blocks.in_chapter_names(mine, stored.state)))
 cu.equal(mine, translator, source, source_lens, reads)
 for english in (
     "she has a red car .",
@@ -847,9 +847,9 @@ class WholeTransformer(nn.Module):
 
 # %% jupyter={"source_hidden": true}
 whole = WholeTransformer(
-    config["source_size"], config["target_size"], d=64, heads=4, hidden=64, layers=2
+    stored.config["source_size"], stored.config["target_size"], d=64, heads=4, hidden=64, layers=2
 )
-whole.load_state_dict(weights)
+whole.load_state_dict(stored.state)
 cu.equal(whole, translator, source, source_lens, reads)
 print("→", machine.translate(whole, "oscar was a doctor ."))
 

@@ -1,4 +1,8 @@
-"""What a reader of *The Transformer* writes, as the course has it; PyTorch's names of weights; and deep stacks."""
+"""The decoder block of *The Transformer*, its weights under the names of the library and of PyTorch, and deep stacks.
+
+The chapter's page calls `three_sublayers` where a reader's own has not passed, and compares its blocks with PyTorch's
+layers (`in_torch`); its further page measures stacks of networks (`measured`).
+"""
 
 import math
 from collections.abc import Callable
@@ -20,14 +24,14 @@ def three_sublayers(
     attn_mask: Tensor | None = None,
     memory_mask: Tensor | None = None,
 ) -> Tensor:
-    """Masked self-attention, cross-attention, position-wise network, each inside its residual.
+    """Output of a decoder block: masked self-attention, cross-attention, network, each inside its residual.
 
     Args:
-        block: with the parts of `layers.DecoderLayer`, and a residual around each sublayer.
+        block: with the sublayers of `layers.DecoderLayer`, and a residual around each.
         x: (batch, n, embed_dim), the target's tokens.
-        memory: (batch, m, embed_dim), what the encoder made of the source.
-        attn_mask: which target tokens see which.
-        memory_mask: which source tokens may be seen.
+        memory: (batch, m, embed_dim), the encoder's output.
+        attn_mask: (n, n) or a shape that broadcasts to (batch, heads, n, n); True where a target token may attend.
+        memory_mask: (batch, 1, 1, m), True where the source has a token.
 
     Returns:
         (batch, n, embed_dim).
@@ -43,21 +47,24 @@ RESIDUALS = {
     "around_cross": "cross_attention",
     "around_feed_forward": "feed_forward",
 }
-"""The residuals of the chapter's blocks, and their sublayers."""
+"""Name of a residual in the chapter's blocks → name of the sublayer inside it."""
 
 
 def around_sublayers(layer: DecoderLayer) -> DecoderLayer:
-    """The package's layer with the residuals of the chapter's block beside its norms, which they share."""
+    """A layer of the library that is a block of the chapter as well: its residuals share the layer's norms."""
     for name, sublayer in RESIDUALS.items():
-        if hasattr(layer, sublayer):
-            residual = Residual(1, dropout=layer.dropout.p, norm_first=layer.norm_first)
-            residual.norm = getattr(layer, f"{sublayer}_norm")
+        norm = getattr(layer, f"{sublayer}_norm", None)
+        if norm is not None:
+            residual = Residual(
+                len(norm.weight), dropout=layer.dropout.p, norm_first=layer.norm_first
+            )
+            residual.norm = norm
             setattr(layer, name, residual)
     return layer
 
 
 def in_package_names(weights: dict[str, Any]) -> dict[str, Any]:
-    """The weights of the chapter's model by the names of `cu.Transformer`, whose layers own the norms."""
+    """Weights of the chapter's model by the names of `cu.Transformer`, where a norm belongs to the layer."""
     renamed = {}
     for name, weight in weights.items():
         for residual, sublayer in RESIDUALS.items():
@@ -67,53 +74,56 @@ def in_package_names(weights: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_chapter_names(model: nn.Module, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a `cu.Transformer` by the names of the chapter's model."""
-    names = in_package_names({name: name for name in model.state_dict()})
-    return {own: weights[package] for package, own in names.items()}
+    """Weights of a `cu.Transformer` by the names of the chapter's model."""
+    chapter_names = in_package_names({name: name for name in model.state_dict()})
+    return {chapters: weights[packages] for packages, chapters in chapter_names.items()}
 
 
-PARTS = {
+TORCHS_NAMES = {
     "attention": "self_attn",
     "self_attention": "self_attn",
     "cross_attention": "multihead_attn",
     "feed_forward.0": "linear1",
     "feed_forward.3": "linear2",
 }
-"""Our names of a block's parts, and those of `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer`."""
+"""Name of a part of the chapter's blocks → its name in PyTorch's encoder layer and decoder layer."""
 
 
 def in_torchs_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of one of our blocks by PyTorch's names; it keeps W_Q, W_K, W_V in one table."""
-    norms = [name.removesuffix(".norm.weight") for name in weights if name.endswith("norm.weight")]
+    """Weights of one of the chapter's blocks by PyTorch's names; W_Q, W_K and W_V are one tensor there."""
+    residuals = [name.split(".")[0] for name in weights if name.endswith(".norm.weight")]
     renamed = {}
     for name, weight in weights.items():
-        module, kind = name.rsplit(".", 1)
-        if module.endswith(".norm"):
-            renamed[f"norm{norms.index(module.removesuffix('.norm')) + 1}.{kind}"] = weight
-        elif module in PARTS:
-            renamed[f"{PARTS[module]}.{kind}"] = weight
-        elif module.endswith("out_proj"):
-            renamed[f"{PARTS[module.split('.')[0]]}.out_proj.{kind}"] = weight
-        elif module.endswith("query_proj"):
-            parts = [weights[name.replace("query", role)] for role in ("query", "key", "value")]
-            renamed[f"{PARTS[module.split('.')[0]]}.in_proj_{kind}"] = torch.cat(parts)
+        module, kind = name.rsplit(".", 1)  # kind: weight or bias
+        part, *_, last = module.split(".")
+        if last == "norm":
+            renamed[f"norm{residuals.index(part) + 1}.{kind}"] = weight
+        elif module in TORCHS_NAMES:
+            renamed[f"{TORCHS_NAMES[module]}.{kind}"] = weight
+        elif last == "out_proj":
+            renamed[f"{TORCHS_NAMES[part]}.out_proj.{kind}"] = weight
+        elif last == "query_proj":
+            three = [weights[name.replace("query", role)] for role in ("query", "key", "value")]
+            renamed[f"{TORCHS_NAMES[part]}.in_proj_{kind}"] = torch.cat(three)
     return renamed
 
 
 def random_weights(block: nn.Module) -> list[Tensor]:
-    """A random tensor for each weight of a block, norms and biases among them: none is 0 or 1."""
+    """A random tensor for each parameter of a block, so that no norm or bias is 1 or 0."""
     return [weight.detach() + 0.2 * torch.randn_like(weight) for weight in block.parameters()]
 
 
 def by_weights(
     ours: nn.Module, torchs: nn.Module, padding: Tensor, causal: Tensor | None = None
 ) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """A block of ours and PyTorch's layer as functions of inputs and weights, the weights in the order of ours.
+    """A block of the chapter and PyTorch's layer as functions of inputs and weights.
+
+    Both are called with the inputs, and then with the weights in the order of `ours.named_parameters()`.
 
     Args:
         ours, torchs: encoder blocks; with a `causal` mask, decoder blocks.
-        padding: (batch, 1, 1, m), of the source. PyTorch's masks say True = must not be looked at.
-        causal: (n, n), of the target.
+        padding: (batch, 1, 1, m), the mask of the source, True at tokens. (In PyTorch's masks True hides.)
+        causal: (n, n), the mask of the target.
     """
     names = [name for name, _ in ours.named_parameters()]
     masks, hidden = {"attn_mask": padding}, {"src_key_padding_mask": ~padding[:, 0, 0]}
@@ -135,7 +145,7 @@ def by_weights(
 def in_torch(
     block: type[nn.Module], layer: type[nn.Module]
 ) -> tuple[Callable[..., Tensor], Callable[..., Tensor], *tuple[Tensor, ...]]:
-    """Both blocks as functions, and inputs and random weights for them: what `cu.equal` compares.
+    """Arguments of `cu.equal`: both blocks as functions (`by_weights`), and inputs and random weights for them.
 
     Args:
         block: the chapter's class, built from (embed_dim, num_heads, ffn_dim).
@@ -154,19 +164,20 @@ def in_torch(
 
 Sublayer = Callable[[Tensor], Tensor]
 Order = Callable[[Tensor, Sublayer], Tensor]
-"""(x, f) → what leaves the layer, such as x + f(norm(x))."""
+"""(x, f) → the layer's output, such as x + f(norm(x)): it says where the norm stands."""
 
 DEPTHS = (1, 2, 4, 8, 16, 24)
+"""Numbers of layers after which a stack is measured."""
 WIDTH, TOKENS = 32, 1000
 
 
 def stack(x: Tensor, order: Order, s: float, generator: torch.Generator) -> list[Tensor]:
-    """x, and what leaves each of 24 layers.
+    """x and the outputs of 24 random layers, each (tokens, WIDTH).
 
     Args:
         x: (tokens, WIDTH).
         order: of the layers.
-        s: how large f(x) is, relative to x. The networks have no biases, so that this holds for x of any size.
+        s: ‖f(x)‖ / ‖x‖. The networks have no biases, so that it is the same for x of any size.
         generator: of the weights.
     """
     xs = [x]
@@ -178,30 +189,39 @@ def stack(x: Tensor, order: Order, s: float, generator: torch.Generator) -> list
 
 
 def measured(order: Order, s: float, seed: int) -> list[list[float]]:
-    """Gradient at the input, and R² of a linear map back to the input, behind each of DEPTHS layers.
+    """[gradient, R²] of a stack after each of `DEPTHS` layers.
 
-    The gradient is that of a random weighting of the output; its size is 1 where the output is the input. The
-    map is fitted on one half of the tokens, with a little ridge, and R² is that of the other half.
+    The gradient is that of a randomly weighted sum of the outputs at the inputs, as a root mean square; it is 1 where
+    the output is the input. R² says how well a linear map gets the inputs back from the outputs (`_linear_r2`).
     """
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(TOKENS, WIDTH, generator=generator).requires_grad_()
-    xs = stack(x, order, s, generator)
-    half, results = TOKENS // 2, []
+    outputs = stack(x, order, s, generator)
+    results = []
     for depth in DEPTHS:
-        weighted = (xs[depth] * torch.randn(TOKENS, WIDTH, generator=generator)).sum()
+        weighted = (outputs[depth] * torch.randn(TOKENS, WIDTH, generator=generator)).sum()
         (gradient,) = torch.autograd.grad(weighted, x, retain_graph=True)
-        inputs, read = x.detach(), xs[depth].detach()
-        read = F.pad(read / read.std(), (0, 1), value=1.0)
-        gram = read[:half].T @ read[:half] + 0.01 * torch.eye(WIDTH + 1)
-        back = torch.linalg.solve(gram, read[:half].T @ inputs[:half])
-        missed = (inputs[half:] - read[half:] @ back).square().mean() / inputs[half:].var()
-        results.append([gradient.square().mean().sqrt().item(), 1 - missed.item()])
+        r2 = _linear_r2(outputs[depth].detach(), x.detach())
+        results.append([gradient.square().mean().sqrt().item(), r2])
     return results
+
+
+def _linear_r2(outputs: Tensor, inputs: Tensor) -> float:
+    """R² of a linear map from outputs to inputs, both (TOKENS, WIDTH).
+
+    The map is fitted on one half of the tokens by a ridge regression with a small penalty, and R² is that of the other.
+    """
+    half = TOKENS // 2
+    features = F.pad(outputs / outputs.std(), (0, 1), value=1.0)  # a column of ones for the bias
+    gram = features[:half].T @ features[:half] + 0.01 * torch.eye(WIDTH + 1)
+    weights = torch.linalg.solve(gram, features[:half].T @ inputs[:half])
+    error = (inputs[half:] - features[half:] @ weights).square().mean() / inputs[half:].var()
+    return 1 - error.item()
 
 
 @torch.no_grad()
 def size_at_first(network: type[nn.Module]) -> float:
-    """How large f(x) is, relative to x, in a position-wise network of 64 and 256 features that is not trained."""
+    """‖f(x)‖ / ‖x‖ of an untrained position-wise network f with 64 features and 256 hidden ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         x = torch.randn(TOKENS, 64)

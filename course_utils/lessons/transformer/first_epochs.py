@@ -1,4 +1,7 @@
-"""The Transformer that a reader has written, in training: three passes over the sentences of the small world."""
+"""Training of a Transformer that a reader has written: three passes over the sentences of the small world.
+
+*The Transformer* trains its class with it, and its stored runs do so for other seeds, rates and sizes of the parts.
+"""
 
 from collections.abc import Sequence
 
@@ -8,7 +11,7 @@ from course_utils.data.text import EOS, pad
 from course_utils.decoding import translate
 from course_utils.lessons.sequence_to_sequence.small_world import small_world
 from course_utils.lessons.transformer.blocks import in_package_names
-from course_utils.lessons.transformer.machine import SUBLAYERS, ratios
+from course_utils.lessons.transformer.machine import SUBLAYERS, relative_sizes
 from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 from course_utils.train.history import History
@@ -43,87 +46,96 @@ def train(model: nn.Module, seed: int = 0, rate: float = RATE) -> History:
     return trainer.fit(model, loader, world.loader(world.val, shuffle=False))
 
 
-def beside(model: nn.Module) -> Transformer:
-    """The package's Transformer of SHAPE with the weights of the chapter's."""
+def in_package(model: nn.Module) -> Transformer:
+    """The library's Transformer with the weights of the chapter's model, which has the sizes of `SHAPE`."""
     package = Transformer(*vocabulary_sizes(), dropout=0.0, **SHAPE)
     package.load_state_dict(in_package_names(model.state_dict()))
     return package
 
 
 def say(model: nn.Module, lines: Sequence[str]) -> list[str]:
-    """The French of some English lines; the package's model decodes, which has the keys and values kept."""
+    """French of some English lines, as a model of the chapter translates them.
+
+    The library's model decodes with its weights, because it keeps keys and values from step to step.
+    """
     world = small_world("fr")
     words = world.source_vocab, world.target_vocab
-    return translate(beside(model), list(lines), *words, max_len=20)
+    return translate(in_package(model), list(lines), *words, max_len=20)
 
 
 def exactly_right(model: nn.Module) -> float:
-    """The share of the 400 test sentences that are translated word for word as the grammar does."""
+    """Share of the 400 test sentences that are translated word for word as the grammar does."""
     test = small_world("fr").test
-    said = say(model, [" ".join(pair.source) for pair in test])
-    right = [" ".join(pair.target) for pair in test]
-    return sum(a == b for a, b in zip(said, right, strict=True)) / len(right)
+    translations = say(model, [" ".join(pair.source) for pair in test])
+    references = [" ".join(pair.target) for pair in test]
+    return sum(a == b for a, b in zip(translations, references, strict=True)) / len(test)
 
 
-def with_large_rows(model: nn.Module) -> nn.Module:
+def draw_large_rows(model: nn.Module) -> None:
     """Draw a model's embeddings anew as PyTorch does, with standard deviation 1."""
     model.source_embedding.reset_parameters()
     model.target_embedding.reset_parameters()
-    return model
 
 
-class Scaled(nn.Module):
-    """Positions times a factor."""
+class ScaledPositions(nn.Module):
+    """Positions times a factor, added to x.
+
+    Args:
+        positions: a module that adds positions to x.
+        scale: the factor.
+    """
 
     def __init__(self, positions: nn.Module, scale: float):
         super().__init__()
         self.positions, self.scale = positions, scale
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
-        """x plus its positions, times `scale`; the first vector stands at position `start`."""
+        """(batch, n, embed_dim) → the same shape; the first vector stands at position `start`."""
         return x + self.scale * (self.positions(x, start=start) - x)
 
 
-class Times(nn.Module):
-    """A factor: its input times `scale`."""
+class Scale(nn.Module):
+    """A layer that multiplies its input by a factor."""
 
     def __init__(self, scale: float):
         super().__init__()
         self.scale = scale
 
     def forward(self, x: Tensor) -> Tensor:
-        """x times `scale`."""
+        """(…) → the same shape."""
         return self.scale * x
 
 
-def with_positions(model: nn.Module, scale: float) -> nn.Module:
+def scale_positions(model: nn.Module, scale: float) -> None:
     """Multiply a model's positions by a factor; 0 takes them away."""
     if scale != 1:
-        model.positions = Scaled(model.positions, scale)
-    return model
+        model.positions = ScaledPositions(model.positions, scale)
 
 
-def with_parts(model: nn.Module, scale: float) -> nn.Module:
+def scale_sublayers(model: nn.Module, scale: float) -> None:
     """Multiply what each attention and network of a model adds by a factor."""
-    for residual in [module for module in model.modules() if hasattr(module, "norm_first")]:
-        residual.dropout = nn.Sequential(residual.dropout, Times(scale))
-    return model
+    residuals = [module for module in model.modules() if hasattr(module, "norm_first")]
+    for residual in residuals:
+        residual.dropout = nn.Sequential(residual.dropout, Scale(scale))
 
 
-def mean_bar(model: nn.Module) -> float:
-    """‖f(x)‖ / ‖x‖, on average over the attentions and networks and 100 validation sentences."""
-    package = beside(model).eval()
+def mean_relative_size(model: nn.Module) -> float:
+    """‖f(x)‖ / ‖x‖, on average over the attentions and networks f of a model, on 100 validation sentences."""
+    package = in_package(model).eval()
     package.positions = model.positions
     world = small_world("fr")
     pairs = world.val[:100]
     batch = pad([[*world.source_vocab.encode(pair.source), EOS] for pair in pairs])
     french = [world.target_vocab.encode(pair.target) for pair in pairs]
-    found = ratios(package, *batch, french)
-    return sum(found[part] for part in SUBLAYERS) / len(SUBLAYERS)
+    sizes = relative_sizes(package, *batch, french)
+    return sum(sizes[part] for part in SUBLAYERS) / len(SUBLAYERS)
 
 
 def new_model(kind: type[nn.Module], seed: int) -> nn.Module:
-    """An untrained model of SHAPE, as one of the chapter's two classes builds it."""
+    """An untrained model with the sizes of `SHAPE`, of one of the chapter's two classes.
+
+    `WholeTransformer` calls its arguments d, heads, hidden and layers, and has no dropout.
+    """
     seed_everything(seed)
     d, heads, hidden, layers = SHAPE.values()
     if kind.__name__ == "WholeTransformer":

@@ -1,4 +1,7 @@
-"""The stored translator with some of its parts off: what it says, and how much each part adds."""
+"""The stored translator with some of its parts switched off: its translations, and how much each part adds.
+
+*The Transformer* uses it beside the live model `cu.live.machine`, and loads the weights into its own class.
+"""
 
 import contextlib
 import math
@@ -7,31 +10,97 @@ from functools import cache, partial
 
 import pandas as pd
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
-from course_utils.data.text import BOS, EOS, PAD
+from course_utils.data.text import BOS, EOS, Vocabulary, pad
 from course_utils.data.translation import load_grammar, split_by_source
-from course_utils.decoding import greedy
+from course_utils.decoding import NEVER_NEXT, greedy
 from course_utils.interventions import Interventions, intervene, record_activations
 from course_utils.kit.live.widgets import PARTS
-from course_utils.kit.stored_model import load_model
+from course_utils.kit.stored_model import StoredModel, load_model
 from course_utils.metrics import bleu
 from course_utils.models.transformer import Transformer
 
 SUBLAYERS = tuple(
     part for part in PARTS if part.split(".")[-1] not in ("positions", "norms", "residuals")
 )
+"""The attentions and networks among the parts that the machine can switch off."""
 LONGEST = 20
-"""Tokens of a translation."""
+"""The largest number of tokens in a translation."""
+
+# The stored translator and its words --------------------------------------------------------------
 
 
 @cache
-def stored() -> tuple[dict, dict, dict[str, list[str]]]:
-    """Configuration, weights and vocabularies of the translator."""
-    model = load_model("translator_fr")
-    return model.config, model.state, model.vocabularies
+def stored() -> StoredModel:
+    """The stored translator: configuration, weights, vocabularies."""
+    return load_model("translator_fr")
+
+
+@cache
+def translator() -> Transformer:
+    """The stored translator as a network of the library, in eval mode and without gradients."""
+    return stored().network(Transformer, dropout=0.0)
+
+
+@cache
+def vocabularies() -> tuple[Vocabulary, Vocabulary]:
+    """The stored translator's English and French words."""
+    words = stored().vocabularies
+    return Vocabulary.from_tokens(words["source"]), Vocabulary.from_tokens(words["target"])
+
+
+@cache
+def held_out_pairs(count: int = 200) -> list[tuple[str, str]]:
+    """The first `count` English and French sentences on which the translator was not trained."""
+    test = split_by_source(load_grammar("fr"), [300, 500], seed=2017)[2]  # as in larger_world
+    return [(" ".join(pair.source), " ".join(pair.target)) for pair in test[:count]]
+
+
+def batch_of(sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Ids (batch, longest) and lengths (batch,) of English sentences, each with its `<eos>`."""
+    english, _ = vocabularies()
+    return pad([[*english.encode(text.split()), EOS] for text in sentences])
+
+
+def shifted(french: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Input and targets of the decoder for French sentences, both (batch, longest), padded."""
+    rows = [vocabularies()[1].encode(text.split()) for text in french]
+    inputs, _ = pad([[BOS, *row] for row in rows])
+    targets, _ = pad([[*row, EOS] for row in rows])
+    return inputs, targets
+
+
+def tokens_of(ids: Tensor) -> list[str]:
+    """French tokens of ids (length,), special ones included."""
+    return [vocabularies()[1].tokens[token] for token in ids.tolist()]
+
+
+def words_of(ids: Sequence[int]) -> str:
+    """French sentence of some ids."""
+    return " ".join(vocabularies()[1].decode(ids))
+
+
+# Translations -------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def translate(model: nn.Module, sentence: str) -> str:
+    """Greedy translation of a sentence by a model that is called as `cu.Transformer` is, the chapter's among them.
+
+    `decoding.greedy` needs a model with `start` and `step`, and puts it in eval mode. Here each step computes
+    everything from the beginning, and the model stays in its mode, because the page also shows it in training mode.
+    """
+    source, source_lens = batch_of([sentence])
+    ids: list[int] = []
+    while len(ids) < LONGEST:
+        logits = model(source, source_lens, torch.tensor([[BOS, *ids]]))[0, -1]
+        logits[list(NEVER_NEXT)] = -torch.inf
+        token = int(logits.argmax())
+        if token == EOS:
+            break
+        ids.append(token)
+    return words_of(ids)
 
 
 def switch_off(acts: Interventions, *parts: str) -> None:
@@ -47,83 +116,30 @@ def switch_off(acts: Interventions, *parts: str) -> None:
             acts.ablate(part)
 
 
-@cache
-def held_out_pairs(count: int = 200) -> list[tuple[str, str]]:
-    """English and French of the first sentences that the translator has not read."""
-    test = split_by_source(load_grammar("fr"), [300, 500], seed=2017)[2]  # as in larger_world
-    return [(" ".join(pair.source), " ".join(pair.target)) for pair in test[:count]]
-
-
-def batch_of(sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Ids (batch, longest) and lengths (batch,) of English sentences of known words, each with its <eos>."""
-    source = stored()[2]["source"]
-    rows = [[source.index(word) for word in [*text.split(), "<eos>"]] for text in sentences]
-    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
-    return ids, torch.tensor([len(row) for row in rows])
-
-
-def shifted(french: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """What the decoder reads and what it has to say, both (batch, longest), of French sentences."""
-    target = stored()[2]["target"]
-    rows = [torch.tensor([target.index(word) for word in text.split()]) for text in french]
-    reads = [F.pad(row, (1, 0), value=BOS) for row in rows]
-    says = [F.pad(row, (0, 1), value=EOS) for row in rows]
-    return pad_sequence(reads, batch_first=True), pad_sequence(says, batch_first=True)
-
-
-def tokens_of(ids: Tensor) -> list[str]:
-    """French tokens of ids (length,), special ones included."""
-    return [stored()[2]["target"][token] for token in ids.tolist()]
-
-
-def words_of(ids: Sequence[int]) -> str:
-    """French ids as a sentence."""
-    return " ".join(stored()[2]["target"][token] for token in ids)
-
-
-@torch.no_grad()
-def translate(model: nn.Module, sentence: str) -> str:
-    """The French of a sentence whose words the stored translator knows, the most probable word at each step.
-
-    `model` is called as `cu.Transformer` is; each step reads everything from the beginning.
-    """
-    ids, lens = batch_of([sentence])
-    said: list[int] = []
-    while len(said) < LONGEST:
-        logits = model(ids, lens, torch.tensor([[BOS, *said]]))[0, -1]
-        logits[[PAD, BOS]] = -torch.inf
-        if (token := int(logits.argmax())) == EOS:
-            break
-        said.append(token)
-    return words_of(said)
-
-
-@cache
-def translator() -> Transformer:
-    """The stored translator as the package's model, in eval mode."""
-    config, weights, _ = stored()
-    model = Transformer(**config, dropout=0.0).eval()
-    model.load_state_dict(weights)
-    return model
-
-
 def says(sentences: Sequence[str], *parts: str) -> list[str]:
-    """The stored translator's French for each sentence, without these parts."""
+    """French of each sentence, as the stored translator gives it without some parts."""
     with intervene(translator()) as acts:
         switch_off(acts, *parts)
-        return list(map(words_of, greedy(translator(), *batch_of(sentences), max_len=LONGEST)))
+        translations = greedy(translator(), *batch_of(sentences), max_len=LONGEST)
+    return [words_of(ids) for ids in translations]
 
 
 def without(sentence: str, *parts: str) -> str:
-    """The stored translator's French for a sentence, without these parts."""
+    """French of one sentence, as the stored translator gives it without some parts."""
     return says([sentence], *parts)[0]
 
 
 @contextlib.contextmanager
 def with_blocks(model: nn.Module, one_block: Callable[..., Tensor]) -> Iterator[None]:
-    """Let `one_block(block, x, memory, memory_mask)` be what the decoder's blocks compute."""
+    """A context in which the decoder's blocks compute `one_block(block, x, memory, memory_mask)`."""
 
-    def forward(block, x, memory, attn_mask=None, memory_mask=None, **_):
+    def forward(
+        block: nn.Module,
+        x: Tensor,
+        memory: Tensor,
+        attn_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor:
         return one_block(block, x, memory, memory_mask)
 
     for block in model.decoder:
@@ -135,45 +151,53 @@ def with_blocks(model: nn.Module, one_block: Callable[..., Tensor]) -> Iterator[
             del block.forward
 
 
+# How much each part adds --------------------------------------------------------------------------
+
+
 @torch.no_grad()
-def ratios(
-    model: Transformer, ids: Tensor, lens: Tensor, french: Sequence[Sequence[int]]
+def relative_sizes(
+    model: Transformer, source: Tensor, source_lens: Tensor, french: Sequence[Sequence[int]]
 ) -> dict[str, float]:
-    """‖f(x)‖ / ‖x‖ of each sublayer and of the positions, on average over tokens, while it says the French.
+    """‖f(x)‖ / ‖x‖ of each sublayer f, and of the positions that are added to the words: the bars of the machine.
+
+    Each is a mean over all tokens but padding, while the decoder reads the French.
 
     Args:
-        model: of two layers on each side, as the stored translators have them.
-        ids, lens: (batch, longest) and (batch,), of the sources.
-        french: the ids that it says, a row for each source.
+        model: with two layers on each side, as the stored translators have.
+        source: (batch, longest) ids.
+        source_lens: (batch,).
+        french: the ids of each translation, without `<bos>` and `<eos>`.
     """
-    read = pad_sequence([torch.tensor([BOS, *row]) for row in french], batch_first=True)
-    said = torch.tensor([len(row) for row in french])
-    real = {
-        "encoder": torch.arange(ids.shape[1]) < lens[:, None],
-        "decoder": torch.arange(read.shape[1]) <= said[:, None],
+    target, target_lens = pad([[BOS, *row] for row in french])
+    with record_activations(model) as outputs, inputs_of_sublayers(model) as inputs:
+        model(source, source_lens, target)
+    is_token = {
+        "encoder": torch.arange(source.shape[1]) < source_lens[:, None],
+        "decoder": torch.arange(target.shape[1]) < target_lens[:, None],
     }
-    with record_activations(model) as added, inputs_of_sublayers(model) as passing:
-        model(ids, lens, read)
-    shares = {part: added[part].norm(dim=-1) / passing[part].norm(dim=-1) for part in SUBLAYERS}
-    for side, tokens in (("source", ids), ("target", read)):
-        embedding = model.get_submodule(f"{side}_embedding")
-        words = embedding(tokens) * math.sqrt(embedding.embedding_dim)
+    sizes = {}
+    for part in SUBLAYERS:
+        relative = outputs[part].norm(dim=-1) / inputs[part].norm(dim=-1)
+        sizes[part] = relative[is_token[part.split(".")[0]]].mean().item()
+    for embedding, ids, side in (
+        ("source_embedding", source, "encoder"),
+        ("target_embedding", target, "decoder"),
+    ):
+        table = model.get_submodule(embedding)
+        words = table(ids) * math.sqrt(table.embedding_dim)
         positions = model.positions(words) - words
-        shares[f"{side}_embedding.positions"] = positions.norm(dim=-1) / words.norm(dim=-1)
-
-    def side_of(part: str) -> str:
-        return "encoder" if part.startswith(("encoder", "source")) else "decoder"
-
-    return {part: share[real[side_of(part)]].mean().item() for part, share in shares.items()}
+        relative = positions.norm(dim=-1) / words.norm(dim=-1)
+        sizes[f"{embedding}.positions"] = relative[is_token[side]].mean().item()
+    return sizes
 
 
 @contextlib.contextmanager
 def inputs_of_sublayers(model: Transformer) -> Iterator[dict[str, Tensor]]:
-    """What each sublayer's norm is given while the block runs, by the name of the sublayer."""
+    """A context with a dict that fills while the model runs: name of a sublayer → what its norm is given."""
     inputs: dict[str, Tensor] = {}
 
-    def keep(part: str, _: nn.Module, given: tuple[Tensor, ...]) -> None:
-        inputs[part] = given[0]
+    def keep(part: str, _: nn.Module, arguments: tuple[Tensor, ...]) -> None:
+        inputs[part] = arguments[0]
 
     handles = [
         model.get_submodule(f"{part}_norm").register_forward_pre_hook(partial(keep, part))
@@ -186,40 +210,44 @@ def inputs_of_sublayers(model: Transformer) -> Iterator[dict[str, Tensor]]:
             handle.remove()
 
 
-def worth_of(
+def measure_parts(
     model: Transformer,
-    ids: Tensor,
-    lens: Tensor,
+    source: Tensor,
+    source_lens: Tensor,
     references: Sequence[str],
-    words: Callable[[Sequence[int]], str],
+    decode: Callable[[Sequence[int]], str],
     *,
     longest: int = LONGEST,
 ) -> pd.DataFrame:
-    """A row for each part: its bar, the share of sentences that change without it, and the BLEU that it loses then.
+    """Table of what each part is worth to a translator: a row for each of `PARTS`.
+
+    The columns are its `bar` (`relative_sizes`), the share of translations that are `changed` without it, and the BLEU
+    that is `lost` then.
 
     Args:
-        model: of two layers on each side.
-        ids, lens: (batch, longest) and (batch,), of the sources.
-        references: the translation of each source, tokens separated by spaces.
-        words: the French of some ids, as the references have it.
-        longest: translation, in tokens.
+        model: with two layers on each side.
+        source: (batch, longest) ids.
+        source_lens: (batch,).
+        references: the right translation of each source, tokens separated by spaces.
+        decode: ids → a French sentence written as the references are.
+        longest: the largest number of tokens in a translation.
     """
-    before = greedy(model, ids, lens, max_len=longest)
-    whole = bleu(list(map(words, before)), references)
-    bars = ratios(model, ids, lens, before)
+    whole = greedy(model, source, source_lens, max_len=longest)
+    bleu_of_whole = bleu([decode(ids) for ids in whole], references)
+    bars = relative_sizes(model, source, source_lens, whole)
     rows = {}
     for part in PARTS:
         with intervene(model) as acts:
             switch_off(acts, part)
-            now = greedy(model, ids, lens, max_len=longest)
-        changed = sum(a != b for a, b in zip(now, before, strict=True)) / len(before)
-        lost = whole - bleu(list(map(words, now)), references)
+            without_it = greedy(model, source, source_lens, max_len=longest)
+        changed = sum(a != b for a, b in zip(without_it, whole, strict=True)) / len(whole)
+        lost = bleu_of_whole - bleu([decode(ids) for ids in without_it], references)
         rows[part] = {"bar": bars.get(part, math.nan), "changed": changed, "lost": lost}
     return pd.DataFrame(rows).T
 
 
 @cache
 def worth(count: int = 200) -> pd.DataFrame:
-    """`worth_of` the stored translator, on test sentences."""
+    """Table of `measure_parts` for the stored translator, on its first `count` held-out sentences."""
     sentences, references = zip(*held_out_pairs(count), strict=True)
-    return worth_of(translator(), *batch_of(sentences), references, words_of)
+    return measure_parts(translator(), *batch_of(sentences), references, words_of)

@@ -1,4 +1,4 @@
-"""The trainings of *The Transformer* that are made beforehand: `make runs CHAPTER=10`."""
+"""The stored runs of *The Transformer*: the chapter's classes in training, and what a larger translator's parts add."""
 
 from course_utils.data.text import EOS, pad
 from course_utils.data.translation import load_sentences
@@ -11,6 +11,7 @@ from course_utils.lessons.transformer import first_epochs, machine
 from course_utils.metrics import bleu
 
 SEEDS = (0, 1, 2)
+LOSSES = ("train_loss", "val_loss")
 
 
 @stored(
@@ -22,33 +23,38 @@ SEEDS = (0, 1, 2)
     chapter=["Transformer", "WholeTransformer"],
 )  # fmt: skip
 def own_class(chapter, *, kind: str, large_rows: bool, seed: int) -> dict:
-    """One of the chapter's two classes in training, and beside it the package's with the same weights at the start.
+    """Losses of one of the chapter's two classes, and how far they are from the library's class.
+
+    Both begin with the same weights, and see the same batches.
 
     Args:
-        kind: the class.
-        large_rows: the embeddings begin as PyTorch draws them, without the chapter's two lines.
+        kind: the name of the class, "Transformer" or "WholeTransformer".
+        large_rows: whether the embeddings begin as PyTorch draws them, without the chapter's two lines.
         seed: of the weights and of the order of the sentences.
     """
     model = first_epochs.new_model(getattr(chapter, kind), seed)
     if large_rows:
-        first_epochs.with_large_rows(model)
-    package = first_epochs.beside(model)
-    rows, theirs = first_epochs.train(model, seed).rows, first_epochs.train(package, seed).rows
-    losses = "train_loss", "val_loss"
-    result = {name: rows[-1][name] for name in losses}
+        first_epochs.draw_large_rows(model)
+    package = first_epochs.in_package(model)
+    rows = first_epochs.train(model, seed).rows
+    rows_of_package = first_epochs.train(package, seed).rows
+    differences = [
+        abs(row[name] - other[name])
+        for row, other in zip(rows, rows_of_package, strict=True)
+        for name in LOSSES
+    ]
+    result = {name: rows[-1][name] for name in LOSSES}
     result["exact"] = first_epochs.exactly_right(model)
-    result["largest difference from the package"] = max(
-        abs(mine[name] - other[name]) for mine, other in zip(rows, theirs, strict=True) for name in losses
-    )  # fmt: skip
-    return {"result": result, "curves": curves_of(rows, *losses)}
+    result["largest difference from the package"] = max(differences)
+    return {"result": result, "curves": curves_of(rows, *LOSSES)}
 
 
 @stored(
     cases=[
         {"rows": rows, "positions": positions, "parts": parts, "rate": rate, "seed": seed}
         for rows, positions, parts, rates in (
-            ("small", 1, 1, (0.0035, 0.02)),  # 0.007 is above
-            ("large", 1, 1, (0.02, 0.05)),  # 0.007 is above
+            ("small", 1, 1, (0.0035, 0.02)),  # `own_class` has 0.007
+            ("large", 1, 1, (0.02, 0.05)),  # `own_class` has 0.007
             ("small", 0, 1, (0.007,)),
             ("large", 0, 1, (0.007,)),
             ("large", 8, 1, (0.007,)),
@@ -63,50 +69,55 @@ def own_class(chapter, *, kind: str, large_rows: bool, seed: int) -> dict:
 def rows_and_parts(
     chapter, *, rows: str, positions: float, parts: float, rate: float, seed: int
 ) -> dict:
-    """The chapter's class with small or large embeddings: does it miss the positions, or what its parts add?
+    """Losses of the chapter's class when embeddings, positions or the outputs of the sublayers have another size.
+
+    Large embeddings learn less. The run tells whether that is because they drown the positions, or the sublayers.
 
     Args:
-        rows: "small" as the chapter draws them, "large" as PyTorch does.
-        positions: so many times as large as they are; 0 takes them away.
-        parts: what each attention and network adds, so many times as large as it is.
+        rows: "small" for embeddings as the chapter draws them, "large" for PyTorch's.
+        positions: the factor of the positions; 0 takes them away.
+        parts: the factor of what each attention and network adds.
         rate: the learning rate.
         seed: of the weights and of the order of the sentences.
     """
     model = first_epochs.new_model(chapter.Transformer, seed)
     if rows == "large":
-        first_epochs.with_large_rows(model)
-    first_epochs.with_positions(model, positions)
-    bar = first_epochs.mean_bar(model)
-    first_epochs.with_parts(model, parts)
+        first_epochs.draw_large_rows(model)
+    first_epochs.scale_positions(model, positions)
+    bar = first_epochs.mean_relative_size(model)
+    first_epochs.scale_sublayers(model, parts)
     epochs = first_epochs.train(model, seed, rate=rate).rows
-    result = {name: epochs[-1][name] for name in ("train_loss", "val_loss")}
+    result = {name: epochs[-1][name] for name in LOSSES}
     if parts == 1:
         result["bar at the start"] = bar
     return {"result": result, "curves": curves_of(epochs, "val_loss")}
 
 
-@stored(
-    cases=[{"sentences": 200}],
-)
+@stored(cases=[{"sentences": 200}])
 def everyday_worth(*, sentences: int) -> dict:
-    """The course's larger translator: each part's bar, the share of sentences that change without it, the BLEU lost.
+    """Results of `machine.measure_parts` for the translator of everyday sentences, and the BLEU lost without networks.
 
     Args:
-        sentences: of the course's own, the first ones of 6 to 10 tokens. The translator has read them.
+        sentences: number of the course's own sentences of 6 to 10 tokens that are used. The translator was trained on
+            them.
     """
     model, pieces = everyday_translator()
     pairs = [p for p in load_sentences("fr") if 6 <= len(p.source) <= 10][:sentences]
     batch = pad([[*pieces.encode(" ".join(p.source)), EOS] for p in pairs])
     references = [" ".join(p.target) for p in pairs]
-    worth = machine.worth_of(model, *batch, references, pieces.decode, longest=2 * machine.LONGEST)
+    longest = 2 * machine.LONGEST  # pieces
+    worth = machine.measure_parts(model, *batch, references, pieces.decode, longest=longest)
+    result = {}
+    for column in worth:
+        for part, value in worth[column].dropna().items():
+            result[f"{column}, {part}"] = value
+
+    def translations_bleu() -> float:
+        ids = greedy(model, *batch, max_len=longest)
+        return bleu([pieces.decode(row) for row in ids], references)
+
+    whole = translations_bleu()
     with intervene(model) as acts:
         acts.ablate("feed_forward")
-        now = greedy(model, *batch, max_len=2 * machine.LONGEST)
-    before = greedy(model, *batch, max_len=2 * machine.LONGEST)
-    whole, rest = (bleu(list(map(pieces.decode, ids)), references) for ids in (before, now))
-    each = {
-        f"{column}, {part}": value
-        for column in worth
-        for part, value in worth[column].dropna().items()
-    }
-    return {"result": each | {"lost, all networks": whole - rest, "BLEU": whole}}
+        rest = translations_bleu()
+    return {"result": result | {"lost, all networks": whole - rest, "BLEU": whole}}
