@@ -1,4 +1,4 @@
-"""Shapes of expressions in a table, for the appendix *PyTorch in this course*."""
+"""Shapes of expressions in a table, for the appendix *PyTorch in an hour*."""
 
 import pandas as pd
 from torch import Tensor

@@ -1,4 +1,7 @@
-"""Strings copied through a vector of some numbers; and one feature of a GRU, step by step."""
+"""The two explorers of *Sequence to sequence*: one feature of a GRU, and strings copied through a vector of numbers.
+
+`beside_the_stored` draws a reader's training over the curves of the second.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,13 +17,15 @@ from course_utils.lessons.sequence_to_sequence.strings import COPIED, OPENING
 
 __all__ = ["gated_memory", "squeezed_context"]
 
-OLD = 0.9
+# One feature of a GRU -----------------------------------------------------------------------------
+
+INITIAL_STATE = 0.9
 """The state before the first word."""
-PUSHES = (-1.6, 0.4, -0.7, 1.2, -0.9, 0.8, -1.4, 0.5, -0.6, 1.0)
-"""What the embedding of each of the ten words, times W_n, gives."""
-BACK = 1.5
-"""U_n: how strongly an open reset gate lets the old state into the proposal."""
-STEPS = len(PUSHES)
+INPUTS = (-1.6, 0.4, -0.7, 1.2, -0.9, 0.8, -1.4, 0.5, -0.6, 1.0)
+"""x W_n of each of the ten words: what its embedding adds to the proposal."""
+U_N = 1.5
+"""How strongly an open reset gate lets the old state into the proposal."""
+STEPS = len(INPUTS)
 GATES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 SHUT, OPEN = "0: ignores it", "1: sees it"
 
@@ -74,13 +79,13 @@ class Memory:
 
     def draw(self, update: float, reset: str, step: int) -> str:
         """Run ten steps with these gates; the bars are of the state after `step`."""
-        states, proposals = [OLD], []
-        for push in PUSHES:
-            seen = BACK * states[-1] if reset == OPEN else 0.0
-            proposals.append(math.tanh(push + seen))
+        states, proposals = [INITIAL_STATE], []
+        for from_word in INPUTS:
+            from_state = U_N * states[-1] if reset == OPEN else 0.0
+            proposals.append(math.tanh(from_word + from_state))
             states.append((1 - update) * proposals[-1] + update * states[-1])
-        shares = [update**step, *((1 - update) * update ** (step - t) for t in range(1, step + 1))]
-        shares += [0.0] * (STEPS - step)
+        of_words = [(1 - update) * update ** (step - t) for t in range(1, step + 1)]
+        shares = [update**step, *of_words, *[0.0] * (STEPS - step)]
         self.state.set_ydata(states)
         self.proposals.set_ydata(proposals)
         self.here.set_xdata([step, step])
@@ -97,15 +102,32 @@ class Memory:
         )
 
 
+# Strings copied through a vector ----------------------------------------------------------------
+
+ROOM = 128
+"""How many numbers the vector of the first screen has."""
+PASSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+"""Those that the slider offers."""
+TICKS = (1, 2, 4, 8, 16, 32, 64)
+STYLES = {
+    0: {"color": COLORS["value"], "linestyle": "--"},
+    16: {"color": "0.7", "linewidth": 1},
+    ROOM: {"color": COLORS["key"]},
+}
+"""Lines of the curves, by how many numbers the vector has; 0 is the decoder that looks back."""
+LABELS = {0: "looks back", 16: "a vector of 16 numbers", ROOM: f"a vector of {ROOM} numbers"}
+COLUMNS = 13
+"""Letters of a copy that the picture has room for."""
+MISSING = "·"
+"""The sign for a letter that the string has and its copy lacks."""
+
+
 def squeezed_context() -> Explorer:
-    """The chapter's first string in two trainings, through a vector and with a look back; and both curves of shares."""
+    """Copies of the chapter's first string in two trainings, through a vector and by looking back, and both curves."""
     runs = _long_trainings()
-    vector, back = (
-        {example["passes"]: example["copies"] for run in runs[room] for example in run.examples}
-        for room in (ROOM, 0)
-    )
+    vector, back = _copies_by_passes(runs[ROOM]), _copies_by_passes(runs[0])
     controls = {
-        "passes": Slider([n for n in vector if n in SHOWN_PASSES], 4, label="Passes of training"),
+        "passes": Slider([n for n in vector if n in PASSES], 4, label="Passes of training"),
         "letters": Slider((6, 8, 10, 12), 12, label="Letters of the string"),
     }
     caption = "Train longer. Which of the two has learned to copy the string?"
@@ -123,7 +145,12 @@ class Copies:
         vector: Mapping[int, list[str]],
         back: Mapping[int, list[str]],
     ):
-        """Takes the runs by room, and for the vector and the look back passes → the copies of OPENING's beginnings."""
+        """Empty rows for a string and its copies, and empty axes for the curves.
+
+        Args:
+            runs: how many numbers the vector has, 0 for the look back → runs.
+            vector, back: passes → the copies of OPENING's beginnings, through a vector and by looking back.
+        """
         self.runs, self.vector, self.back = runs, vector, back
         self.picture, (left, right) = subplots(
             1, 2, alt="A string and its copies", width=7.9, height=3.4, width_ratios=[1.15, 1]
@@ -132,7 +159,7 @@ class Copies:
         self._set_curves(right)
 
     def _set_letters(self, ax: Axes) -> None:
-        ax.set(xlim=(-0.6, SHOWN - 0.4), ylim=(6.1, 0.9), xticks=[], yticks=[])
+        ax.set(xlim=(-0.6, COLUMNS - 0.4), ylim=(6.1, 0.9), xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         self.rows, self.heads = [], []
         for row in (0, 2, 4):
@@ -140,7 +167,7 @@ class Copies:
             self.rows.append(
                 [
                     ax.text(at, row + 0.8, "", ha="center", va="center", fontsize=15, family="monospace")
-                    for at in range(SHOWN)
+                    for at in range(COLUMNS)
                 ]
             )  # fmt: skip
 
@@ -160,7 +187,7 @@ class Copies:
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, borderaxespad=0.2)
 
     def draw(self, passes: int, letters: int) -> str:
-        """The string and its copies after so many passes, and the curves for strings of this length."""
+        """Show the string and its copies after `passes` passes, and the curves for strings of `letters` letters."""
         at = COPIED.index(letters)
         done = min(passes, max(self.back))  # the look back has been trained for less
         string, copy, looked = OPENING[:letters], self.vector[passes][at], self.back[done][at]
@@ -170,13 +197,12 @@ class Copies:
             f"{written}, from {ROOM} numbers",
             f"written after {done}, looking back" if done < passes else f"{written}, looking back",
         )
-        for head, text, row, cells in zip(
-            self.heads, heads, (string, copy, looked), self.rows, strict=True
-        ):
-            head.set_text(text)
-            for place, cell in enumerate(cells):
-                right = string[place : place + 1] == row[place : place + 1]
-                cell.set_text(row[place : place + 1] or ("" if right else MISSING))
+        for row, text in enumerate((string, copy, looked)):
+            self.heads[row].set_text(heads[row])
+            for place, cell in enumerate(self.rows[row]):
+                wanted, letter = string[place : place + 1], text[place : place + 1]
+                right = wanted == letter
+                cell.set_text(letter or ("" if right else MISSING))
                 cell.set_color("0.1" if right else COLORS["wrong"])
                 cell.set_fontweight("normal" if right else "bold")
         ends = {}
@@ -193,39 +219,34 @@ class Copies:
         )
 
 
-ROOM = 128
-"""Numbers in the vector of the first screen."""
-SHOWN_PASSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
-TICKS = (1, 2, 4, 8, 16, 32, 64)
-STYLES = {
-    0: {"color": COLORS["value"], "linestyle": "--"},
-    16: {"color": "0.7", "linewidth": 1},
-    ROOM: {"color": COLORS["key"]},
-}
-"""How the curves look, by the room of the vector; 0 looks back."""
-LABELS = {0: "looks back", 16: "a vector of 16 numbers", ROOM: f"a vector of {ROOM} numbers"}
-SHOWN = 13
-"""Letters of a copy that fit the picture."""
-MISSING = "·"
-"""In the place of a letter that a copy lacks."""
-
-
 def _long_trainings() -> dict[int, list[StoredRun]]:
     """The trainings of each room at its best rate, three seeds each."""
     runs = stored_runs("sequence_to_sequence", "learning_to_copy", lowest="val_loss")
     return {room: [run for run in runs if run.config["room"] == room] for room in STYLES}
 
 
+def _copies_by_passes(runs: Sequence[StoredRun]) -> dict[int, list[str]]:
+    """Passes → the copies then of OPENING's beginnings; one of the runs has them."""
+    examples = [example for run in runs for example in run.examples]
+    return {example["passes"]: example["copies"] for example in examples}
+
+
 def _mean_share(runs: Sequence[StoredRun], letters: int, passes: int) -> float:
-    """The share of strings copied whole after the last look up to so many passes, a mean over the seeds."""
-    curves = [run.curves[f"right, {letters}"] for run in runs]
-    return float(
-        np.mean([[share for done, share in curve if done <= passes][-1] for curve in curves])
-    )
+    """The share of strings copied whole after `passes` passes, as last measured: a mean over the seeds."""
+    shares = []
+    for run in runs:
+        so_far = [share for done, share in run.curves[f"right, {letters}"] if done <= passes]
+        shares.append(so_far[-1])
+    return float(np.mean(shares))
 
 
 def beside_the_stored(shares: Mapping[int, list[list[float]]], label: str) -> Picture:
-    """A reader's copier over the stored curves of 6 and of 12 letters."""
+    """The curves of a reader's copier over the stored ones, for strings of 6 and of 12 letters.
+
+    Args:
+        shares: length → points [passes, share of strings copied whole].
+        label: what the reader's copier is called.
+    """
     runs = _long_trainings()
     picture, axes = subplots(
         1, 2,
