@@ -24,7 +24,7 @@ from course_utils.data.prose import (
 )
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.decoding import next_token_probs, sample
-from course_utils.lessons.bert_and_transfer.tasks import Counts
+from course_utils.lessons.bert_and_transfer.trigrams import Trigrams
 from course_utils.lessons.real_weights.smollm import Block
 from course_utils.models.language import BERT, GPT, SentenceClassifier
 from course_utils.train.losses import language_model_loss
@@ -304,7 +304,7 @@ def test_a_count_fills_a_gap_as_it_rates_the_whole_row_with_each_token():
     rows = [
         [BOS, *torch.randint(MASK + 1, 20, (6,), generator=draws).tolist(), EOS] for _ in range(40)
     ]
-    counts = Counts(rows)
+    counts = Trigrams(rows)
     for history in ([BOS], [BOS, 7], [7, 8], [8, 400]):
         assert_close(counts.after(*history).sum(), torch.tensor(1.0))
     for place in (1, 3, 6):

@@ -703,7 +703,7 @@ with cu.guard("With three times as many steps it is still learning, and still be
     assert all(min(counted) < curve[-1][1] < curve[-2][1] for curve in later)
 
 with cu.guard("With pieces of words it is ahead of counting, in letters and in pieces."):
-    in_all = cu.stored_run("gpt", "counted_better").result
+    in_all = cu.stored_run("gpt", "kneser_ney").result
     assert max(piece_losses) + 0.05 < min(in_all.values()) * per_letter < min(counted)
 
 with cu.guard("On Shakespeare counting is at its best when it looks six characters back."):

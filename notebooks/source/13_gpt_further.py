@@ -282,7 +282,7 @@ cu.predict(
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-counted_all = cu.stored_run("gpt", "counted_better").result
+counted_all = cu.stored_run("gpt", "kneser_ney").result
 bigrams, best_counting = counted_all["2"], min(counted_all.values())
 by_rate = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "heads_by_rate"))
 ladder = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "ladder"))

@@ -27,7 +27,7 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.prose import TextBatch
 from course_utils.data.text import MASK
-from course_utils.lessons.bert_and_transfer import tasks, tuning
+from course_utils.lessons.bert_and_transfer import tasks, trigrams, tuning
 from course_utils.metrics import accuracy
 from course_utils.models.language import SentenceClassifier
 
@@ -303,7 +303,7 @@ steps = 200  # try 50 … 600
 cu.seed_everything(0)
 bert = BERT(len(subwords), **sizes)
 train(bert, steps)
-page_loss, counted = tasks.hidden_loss(bert), tasks.counted_losses()
+page_loss, counted = tasks.hidden_loss(bert), trigrams.hidden_losses()
 print(f"loss at the hidden tokens {page_loss:.2f}")
 
 # %% [markdown]
@@ -499,9 +499,9 @@ kinds = {
     "from scratch, new layer": ("transfer", {"beginning": "from scratch"}),
     "from scratch, 4 × the steps": ("longer", {}),
     "BERT, new layer": ("transfer", {"beginning": "BERT", "method": "all"}),
-    "GPT, asked as trained": ("asked", {"reader": "GPT"}),
-    "BERT, asked as trained": ("asked", {"reader": "BERT"}),
-    "counts, asked likewise": ("counted", {"side": "left"}),
+    "GPT, asked as trained": ("by_reader", {"reader": "GPT"}),
+    "BERT, asked as trained": ("by_reader", {"reader": "BERT"}),
+    "counts, asked likewise": ("by_counts", {"side": "left"}),
 }
 ways = {
     kind: {labels: right(name, labels, **config) for labels in (50, 1000)}
@@ -598,9 +598,9 @@ with cu.guard(
 ):
     alone = {
         name: [run.result["pairs"] for run in cu.stored_runs("bert_and_transfer", name, **config)]
-        for name, config in (("asked", {"reader": "GPT"}), ("counted", {"side": "left"}))
+        for name, config in (("by_reader", {"reader": "GPT"}), ("by_counts", {"side": "left"}))
     }
-    assert min(alone["asked"]) > 0.99 > max(alone["counted"]) > 0.98
+    assert min(alone["by_reader"]) > 0.99 > max(alone["by_counts"]) > 0.98
     assert pairs > 0.99
 
 with cu.guard("A network from scratch learns nothing from fifty labels."):

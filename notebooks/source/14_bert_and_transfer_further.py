@@ -195,10 +195,10 @@ pd.DataFrame(rows).T
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 by_variant = {}
-for run in cu.stored_runs("bert_and_transfer", "exchanged"):
+for run in cu.stored_runs("bert_and_transfer", "variants"):
     by_variant.setdefault(run.config["variant"], []).append(run)
 losses = {name: [run.result["loss"] for run in runs] for name, runs in by_variant.items()}
-counted = cu.stored_run("gpt", "counted_better").result
+counted = cu.stored_run("gpt", "kneser_ney").result
 best_count = min(loss for name, loss in counted.items() if name != "tokens")
 picture, ax = cu.subplots(
     width=6.4, height=3,

@@ -404,7 +404,7 @@ cu.live.memory()
 # The table compares such a model, and a hidden layer that sees all the pixels at once, with our player.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-played = cu.stored_runs("vision_transformers", "remembered", highest="validation")
+played = cu.stored_runs("vision_transformers", "memory_game", highest="validation")
 rows = pd.DataFrame([run.config | run.result for run in played])
 twins_found = rows.pivot_table(index=["kind", "rate"], columns="seed", values="test", sort=False)
 twins_found.add_prefix("test, seed ").round(3)

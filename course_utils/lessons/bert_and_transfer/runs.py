@@ -11,7 +11,7 @@ from course_utils.data.prose import IGNORE, Subwords
 from course_utils.data.text import BOS, EOS, MASK, PAD
 from course_utils.kit.runs import stored
 from course_utils.kit.stored_model import StoredModel, largest_logits, load_model
-from course_utils.lessons.bert_and_transfer import tasks
+from course_utils.lessons.bert_and_transfer import tasks, trigrams
 from course_utils.lessons.bert_and_transfer.tasks import (
     Labeled,
     few,
@@ -56,24 +56,24 @@ VARIANTS["together"] = {
 # Pretraining --------------------------------------------------------------------------------------
 
 
-def ask_next(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """What a GPT reads and is asked: each next token."""
+def next_token_task(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens that a GPT reads, and its targets, each next token: each (batch, length − 1), from ids (batch, length)."""
     return ids[:, :-1], ids[:, 1:].masked_fill(ids[:, 1:] == PAD, IGNORE)
 
 
-def ask_same(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """What an autoencoder reads and is asked: each token itself."""
+def same_token_task(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens that an autoencoder reads, and its targets, the same tokens: each (batch, length)."""
     return ids, ids.masked_fill(ids == PAD, IGNORE)
 
 
-ASKED = {"GPT": ask_next, "autoencoder": ask_same}
-"""What networks read and are asked if it is not hidden tokens."""
+RULES = {"GPT": next_token_task, "autoencoder": same_token_task}
+"""Name of a network → its rule for tokens and targets; the others get hidden tokens."""
 
 _pretrained: dict[tuple[str, int], tuple[LanguageModel, dict]] = {}
 
 
 def pretrained(chapter: SimpleNamespace, name: str, seed: int) -> tuple[LanguageModel, dict]:
-    """A network trained as the chapter does it, and its curves; once for all runs of a process."""
+    """A network trained as the chapter does it, and its curves; it is trained once for all runs of a process."""
     if (name, seed) not in _pretrained:
         torch.manual_seed(seed)
         kind = GPT if name == "GPT" else BERT
@@ -85,7 +85,7 @@ def pretrained(chapter: SimpleNamespace, name: str, seed: int) -> tuple[Language
                 hidden_losses.append([step, round(tasks.hidden_loss(model), 4)])
 
         steps = COPY_STEPS if name == "autoencoder" else STEPS
-        losses = chapter.train(model, steps, ASKED.get(name, chapter.hide), watch=watch)
+        losses = chapter.train(model, steps, RULES.get(name, chapter.hide), watch=watch)
         means = torch.tensor(losses).view(-1, WATCHED).mean(dim=1).tolist()
         training = [[WATCHED * (i + 1), round(mean, 4)] for i, mean in enumerate(means)]
         _pretrained[name, seed] = model.eval(), {"training": training, "hidden": hidden_losses}
@@ -94,9 +94,9 @@ def pretrained(chapter: SimpleNamespace, name: str, seed: int) -> tuple[Language
 
 @torch.no_grad()
 def strangest(model: LanguageModel, data: Labeled) -> Tensor:
-    """(sentences,) the largest loss of a token, of a GPT after those before it, of a BERT under a mask."""
+    """(sentences,): the largest loss of a token, given those before it for a GPT, or under a mask for a BERT."""
     if getattr(model, "is_causal", False):
-        read, targets = ask_next(data.ids)
+        read, targets = next_token_task(data.ids)
         losses = nn.functional.cross_entropy(
             model(read).mT, targets, ignore_index=IGNORE, reduction="none"
         )
@@ -117,10 +117,9 @@ def strangest(model: LanguageModel, data: Labeled) -> Tensor:
     chapter=["train", "hide", "best_threshold"],
 )
 def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
-    """A reader of both sides, and one of the left only; those of seed 0 are live.
+    """A reader of both sides, or one of the left only: its loss at hidden tokens, and `sorted_out` by one token.
 
-    Its loss at hidden tokens by step, and the share of sentences that it tells from exchanged ones by their strangest
-    token.
+    The strangest token of each sentence counts. Those of seed 0 are stored for pages.
     """
     model, curves = pretrained(chapter, reader, seed)
     models, cards = {}, {}
@@ -143,8 +142,8 @@ def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
 
 @torch.no_grad()
 def left_strangeness(model: GPT, data: Labeled) -> Tensor:
-    """(sentences,) −ln P of the sentence: the losses of all tokens and of the end, each after those before it."""
-    read, targets = ask_next(data.ids)
+    """(sentences,): −ln P of each sentence by a GPT, the sum of the losses of all tokens and of the end."""
+    read, targets = next_token_task(data.ids)
     losses = nn.functional.cross_entropy(
         model(read).mT, targets, ignore_index=IGNORE, reduction="none"
     )
@@ -154,9 +153,17 @@ def left_strangeness(model: GPT, data: Labeled) -> Tensor:
 def sorted_out(
     chapter: SimpleNamespace, measure: Callable[[Labeled], Tensor], data: Labeled, seed: int
 ) -> dict[str, float]:
-    """Shares: of pairs of `data` in which the exchanged order is the stranger one, and of sentences called rightly.
+    """Shares of sentences that a measure of their strangeness tells apart rightly, in order or exchanged.
 
-    A threshold that few labels have set calls a sentence exchanged, or not.
+    Args:
+        chapter: with `best_threshold`.
+        measure: sentences → strangeness, (sentences,).
+        data: each sentence in order, and after it exchanged.
+        seed: draws the labels.
+
+    Returns:
+        "pairs", the share in which the exchanged sentence is the stranger one; and "order <count>", the share of
+        sentences on the right side of a threshold that so many labels have set.
     """
     scores = measure(data)
     result = {"pairs": (scores[1::2] > scores[::2]).float().mean().item()}
@@ -172,8 +179,8 @@ def sorted_out(
     cases=[{"reader": name, "seed": seed} for name in ("BERT", "GPT") for seed in SEEDS],
     chapter=["strangeness", "best_threshold"],
 )
-def asked(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
-    """What the live readers know of order when they are asked as they were trained; the seed draws the labels."""
+def by_reader(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
+    """`sorted_out` by the losses of the stored readers, without fine-tuning; the seed draws the labels."""
     model = beginning_of(chapter, reader, seed).eval()
     measure = chapter.strangeness if reader == "BERT" else left_strangeness
     return sorted_out(chapter, partial(measure, model), order_task()[1], seed)
@@ -182,10 +189,11 @@ def asked(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
 @stored(
     cases=[{"side": side, "seed": seed} for seed in SEEDS for side in ("each", "left")],
     chapter=["best_threshold"],
-)  # fmt: skip
-def counted(chapter: SimpleNamespace, *, side: str, seed: int) -> dict:
-    """The same with counts: the gap after gap with two tokens on each side, or a sentence from the left."""
-    measure = tasks.counted_strangeness if side == "each" else tasks.counted_left
+)
+def by_counts(chapter: SimpleNamespace, *, side: str, seed: int) -> dict:
+    """`sorted_out` by the losses of trigrams: each token guessed from both sides, or from the left."""
+    of_both, of_left = trigrams.strangeness_by_both_sides, trigrams.strangeness_from_left
+    measure = of_both if side == "each" else of_left
     return sorted_out(chapter, measure, order_task()[1], seed)
 
 
@@ -193,15 +201,15 @@ def counted(chapter: SimpleNamespace, *, side: str, seed: int) -> dict:
 
 
 def beginning_of(chapter: SimpleNamespace, name: str, seed: int) -> LanguageModel:
-    """A stored reader, an autoencoder, or a network that has learned nothing."""
+    """The network that a fine-tuning begins with: a stored reader, an autoencoder, or an untrained network."""
     if name == "autoencoder":
         return pretrained(chapter, name, seed)[0]
-    torch.manual_seed(seed)
+    if name == "from scratch":
+        torch.manual_seed(seed)
+        return BERT(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0)
     kind, model = (GPT, "gpt_left") if name == "GPT" else (BERT, "bert")
-    body = kind(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0)
-    if name != "from scratch":
-        body.load_state_dict(load_model(model).state)
-    return body
+    network = load_model(model).network(kind, rotary=True, dropout=0.0)
+    return network.train().requires_grad_(True)
 
 
 FINE_TUNED = [
@@ -249,8 +257,8 @@ def longer(*, seed: int) -> dict:
 
 
 @stored(cases=[{"variant": name, "seed": seed} for seed in SEEDS for name in VARIANTS])
-def exchanged(*, variant: str, seed: int) -> dict:
-    """The GPT of the chapter before with one part exchanged, or all: its held-out loss, trained as there."""
+def variants(*, variant: str, seed: int) -> dict:
+    """Held-out loss of the GPT of the chapter before with one part exchanged, or all, trained as there."""
     stream, unread = streams()
     torch.manual_seed(seed)
     sizes = {"embed_dim": WIDTH, "num_heads": 4, "num_layers": 2, "max_len": LENGTH, "dropout": 0.0}

@@ -134,7 +134,7 @@ def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
 
 
 @stored(cases=[{}])
-def counted_better() -> dict:
+def kneser_ney() -> dict:
     """Held-out losses of n-grams, smoothed as Kneser and Ney do."""
     stream, unread = streams()
     losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)

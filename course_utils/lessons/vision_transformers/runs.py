@@ -208,7 +208,7 @@ class ByHiddenLayer(torch.nn.Sequential):
     seeds=SEEDS,
     chapter=["Memory", "train"],
 )
-def remembered(chapter, *, kind: str, rate: float, seed: int) -> dict:
+def memory_game(chapter, *, kind: str, rate: float, seed: int) -> dict:
     """Share of the cards whose twin is found after 1,500 boards of 32, and with the look at the twin forbidden."""
     images, validation, test = parts()
     torch.manual_seed(seed)
