@@ -94,6 +94,13 @@ def test_a_function_with_a_new_version_has_its_cases_missing(folder, monkeypatch
     assert runs.to_make("somewhere") == [(changed, {"seed": 0})]
 
 
+def test_a_case_whose_stored_model_is_missing_is_made_again(folder, monkeypatch):
+    declaration = stored(cases=[{"seed": 0}, {"seed": 1}], saves={"nowhere": {"seed": 1}})(training)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"training": declaration})
+    write("somewhere", declaration.make({"seed": 0}), declaration.make({"seed": 1}))
+    assert runs.to_make("somewhere") == [(declaration, {"seed": 1})]
+
+
 def store_thirty(seeds):
     for seed in seeds:
         write("somewhere", dataclasses.replace(RUN, config={"seed": seed}))
@@ -144,6 +151,14 @@ def test_a_run_function_is_found_in_whatever_module_of_its_lesson_it_is_written(
         assert written <= DECLARED.get(path.parent.name, {}).keys(), path
         for name in written:
             assert DECLARED[path.parent.name][name].function.__module__.endswith(path.stem)
+
+
+def test_each_stored_model_is_made_by_one_case_of_a_run_function():
+    makers: dict[str, int] = {}
+    for function in (each for slug in DECLARED for each in runs.declared(slug).values()):
+        for name in (name for case in function.cases for name in function.models_of(case)):
+            makers[name] = makers.get(name, 0) + 1
+    assert makers == {path.stem: 1 for path in live.MODELS.glob("*.npz")}
 
 
 def test_data_and_stored_models_are_what_the_checksums_say():

@@ -120,6 +120,7 @@ class RunFunction:
         minutes: how long a call takes on a GPU, for a function of `make gpu`; 0 for one of `make runs`.
         quick: arguments that make such a call small, so that the tests can try it on a CPU.
         digits: to which the numbers of the result are rounded.
+        saves: name of each stored model → values in the configuration of the one case whose call returns it.
     """
 
     function: Callable[..., Mapping]
@@ -130,6 +131,7 @@ class RunFunction:
     minutes: float = 0
     quick: Mapping = field(default_factory=dict)
     digits: int = 4
+    saves: Mapping[str, Mapping] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -140,6 +142,10 @@ class RunFunction:
     def slug(self) -> str:
         """The chapter that declares it."""
         return self.function.__module__.split(".")[-2]
+
+    def models_of(self, case: Mapping) -> list[str]:
+        """The names of the stored models that the call for a case returns."""
+        return [name for name, values in self.saves.items() if values.items() <= case.items()]
 
     def make(
         self, case: Mapping, *, checkpoint: Path | None = None, publish: bool = False
@@ -246,14 +252,22 @@ def source(slug: str, root: Path = ROOT) -> Path:
 
 
 def to_make(slug: str, *, gpu: bool = False) -> list[tuple[RunFunction, dict]]:
-    """The declared cases of a lesson that are not stored in this version; either those for a GPU, or all others."""
+    """The declared cases of a lesson that are not stored in this version, or whose stored model is missing.
+
+    Either those for a GPU, or all others.
+    """
     there = {(*run.key, run.version) for run in read(slug)}
+
+    def is_missing(function: RunFunction, case: Mapping) -> bool:
+        files = [ROOT / "data" / "models" / f"{name}.npz" for name in function.models_of(case)]
+        key = function.name, config_key(case), function.version
+        return key not in there or not all(file.is_file() for file in files)
+
     return [
         (function, case)
         for function in declared(slug).values()
         for case in function.cases
-        if bool(function.minutes) is gpu
-        and (function.name, config_key(case), function.version) not in there
+        if bool(function.minutes) is gpu and is_missing(function, case)
     ]
 
 

@@ -183,7 +183,7 @@ RECIPE = {"rate": 0.009, "warmup": 50, "passes": 9}
 """As in the chapter."""
 
 
-@stored(cases=[{"seed": 0}])
+@stored(cases=[{"seed": 0}], saves={"bahdanau_fr": {}, "bahdanau_fr_0": {}, "bahdanau_fr_100": {}})
 def live_translator(*, seed: int) -> dict[str, dict]:
     """The translator with attention beside the Transformer in the live alignments."""
     world = larger_world()

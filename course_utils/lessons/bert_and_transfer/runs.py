@@ -115,6 +115,7 @@ def strangest(model: LanguageModel, data: Labeled) -> Tensor:
 @stored(
     cases=[{"reader": name, "seed": seed} for seed in (0, 2) for name in ("BERT", "GPT")],
     chapter=["train", "hide", "best_threshold"],
+    saves={"bert": {"reader": "BERT", "seed": 0}, "gpt_left": {"reader": "GPT", "seed": 0}},
 )
 def readers(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
     """A reader of both sides, or one of the left only: its loss at hidden tokens, and `sorted_out` by one token.

@@ -32,7 +32,7 @@ def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
     return (network(diffusion().add_noise(images, t, noise), t, labels) - noise).square().mean()
 
 
-@stored(cases=[{"steps": 1500, "seed": 0}])
+@stored(cases=[{"steps": 1500, "seed": 0}], saves={"clothes_unet": {}})
 def garments(*, steps: int, seed: int) -> dict:
     """The held-out loss, with and without class, of the chapter's network at 14 × 14, trained ten times as long."""
     config = {"widths": [16, 32], "attention": [False, True], "num_classes": 11}
@@ -59,9 +59,7 @@ def rates_for_words(*, rate: float, steps: int, seed: int) -> dict:
     return {"result": {"loss": words.held_out_word_loss(network)}}
 
 
-@stored(
-    cases=[{"lr": 8e-3, "steps": 6_400, "seed": 0}],
-)
+@stored(cases=[{"lr": 8e-3, "steps": 6_400, "seed": 0}], saves={"words_unet": {}})
 def garments_for_words(*, lr: float, steps: int, seed: int) -> dict:
     """The network of the first screen, trained on pairs from the 60,000, and what the page shows of it."""
     torch.manual_seed(seed)
@@ -120,6 +118,7 @@ def without_words(*, count: int, scale: float, seed: int) -> dict:
         for seed in SEEDS
         for kind in ("both", "norm", "deep", "alone", "aligned")
     ],
+    saves={"copier_unet": {"kind": "both", "steps": 400, "seed": 0}},
 )
 def copying(*, kind: str, steps: int, seed: int) -> dict:
     """A network that finds in noise on the right the garment that stands clean on the left: losses, drawn garments."""

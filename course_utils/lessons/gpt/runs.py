@@ -159,7 +159,7 @@ def longer(*, steps: int, seed: int) -> dict:
     return {"result": {"loss": curve[-1][1]}, "curves": {"held_out": curve}}
 
 
-@stored(cases=[{"steps": 3 * STEPS, "seed": 0}])
+@stored(cases=[{"steps": 3 * STEPS, "seed": 0}], saves={"gpt": {}, "gpt_0": {}, "gpt_100": {}})
 def writer(*, steps: int, seed: int) -> dict:
     """The chapter's GPT after three times as many steps: the live model, with its subwords; and what it was earlier."""
     stream, unread = streams()
@@ -208,7 +208,8 @@ def answers_of(model: GPT, subwords: Subwords) -> list[dict]:
 
 
 @stored(
-    cases=[{"layers": layers, "steps": 500, "seed": seed} for layers in (2, 1) for seed in SEEDS]
+    cases=[{"layers": layers, "steps": 500, "seed": seed} for layers in (2, 1) for seed in SEEDS],
+    saves={"gpt_copier": {"layers": 2, "seed": 0}},
 )
 def copying(*, layers: int, steps: int, seed: int) -> dict:
     """Repeated blocks of letters: losses, and those without each head; the first one is the live model."""

@@ -241,7 +241,7 @@ OWN_RATES = {
 }
 
 
-@stored(cases=[{"steps": 2500, "seed": 0}])
+@stored(cases=[{"steps": 2500, "seed": 0}], saves={READER: {}})
 def reader(*, steps: int, seed: int) -> dict:
     """A GPT of the chapter's size that has read Shakespeare's plays in pieces of words, stored for other texts."""
     plays = fetch("tinyshakespeare").read_text(encoding="utf-8")

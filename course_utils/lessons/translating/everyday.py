@@ -289,7 +289,7 @@ def examples_of(translations: Sequence[str], data: Split) -> list[dict]:
     return [*good[:2], *bad[:1]]
 
 
-@stored(cases=[{"seed": 0}], times=("training_seconds",))
+@stored(cases=[{"seed": 0}], times=("training_seconds",), saves={NAME: {}})
 def everyday(*, seed: int, checkpoint: Path | None = None) -> dict:
     """Training of the translator of everyday sentences, which is saved as the live model: curves and scores."""
     data = everyday_split(HELD_OUT, seed=seed)

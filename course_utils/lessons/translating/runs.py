@@ -175,7 +175,7 @@ STORED = "translator_fr"
 STORED_SHAPE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 64, "num_layers": 2, "norm_first": True}
 
 
-@stored(cases=[{"seed": 0}])
+@stored(cases=[{"seed": 0}], saves={STORED: {}, f"{STORED}_0": {}, f"{STORED}_100": {}})
 def translator_checkpoints(*, seed: int) -> dict:
     """Held-out losses of the stored translator in training; the model, its card, and what it was early.
 

@@ -55,6 +55,10 @@ def rates(*, name: str, lr: float, seed: int) -> dict:
 
 @stored(
     cases=[{"kind": kind, "epochs": LONGER, "seed": seed} for kind in KINDS for seed in SEEDS],
+    saves={
+        name: {"kind": "class token", "seed": seed}
+        for name, seed in zip(("vit", "vit_1", "vit_2"), SEEDS, strict=True)
+    },
 )
 def longer(*, kind: str, epochs: int, seed: int) -> dict:
     """More passes, for the chapter's model and with one change; the first kind is stored as live models.
@@ -96,7 +100,10 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     }
 
 
-@stored(cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)])
+@stored(
+    cases=[{"patch_size": size, "epochs": LONGER, "seed": 0} for size in (14, 4)],
+    saves={f"vit_patch{size}": {"patch_size": size} for size in (14, 4)},
+)
 def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     """The same training with larger and with smaller patches, once; stored for the explorer."""
     images, _, test = parts()
@@ -207,6 +214,7 @@ class ByHiddenLayer(torch.nn.Sequential):
     rates=TRIED[:3],
     seeds=SEEDS,
     chapter=["Memory", "train"],
+    saves={"memory": {"kind": "attention", "rate": 3e-3, "seed": 0}},
 )
 def memory_game(chapter, *, kind: str, rate: float, seed: int) -> dict:
     """Share of the cards whose twin is found after 1,500 boards of 32, and with the look at the twin forbidden."""
