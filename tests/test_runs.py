@@ -39,6 +39,16 @@ def test_a_stored_run_says_its_result_machine_time_and_date(folder):
     assert repr(RUN) == "train: accuracy 0.9346 (Some GPU, 61 s, 2026-11-21)"
 
 
+def test_a_name_of_several_parts_is_quoted():
+    run = dataclasses.replace(RUN, result={"aer, head": 0.25, "bleu": 0.5})
+    assert repr(run).startswith("train: 'aer, head' 0.25, bleu 0.5 (")
+
+
+def test_a_run_function_without_a_result_is_refused(folder):
+    with pytest.raises(ValueError, match="<lambda> returned score; `result` has to be there"):
+        stored()(lambda: {"score": 1.0}).make({})
+
+
 def test_a_run_that_is_not_there_is_said(folder):
     write("somewhere", RUN)
     with pytest.raises(ValueError, match="seed=3 fits no stored run"):

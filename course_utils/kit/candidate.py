@@ -4,6 +4,7 @@ The *candidate* is the function, class or value that a learner hands to a check.
 """
 
 import dis
+import linecache
 import signal
 import sys
 import threading
@@ -120,13 +121,13 @@ def _without(forbids: frozenset[str]) -> Iterator[None]:
 
 def _is_on_purpose(error: NotImplementedError) -> bool:
     """Whether a learner's line says `raise NotImplementedError`. PyTorch raises it, too."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    raises = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RAISE_VARARGS"
-    return raises and not frame.f_globals.get("__name__", "").startswith("torch")
+    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
+    line = linecache.getline(frame.f_code.co_filename, number)
+    return "raise " in line and not frame.f_globals.get("__name__", "").startswith("torch")
 
 
 def _is_empty(function: Callable) -> bool:
-    """Whether the body holds at most a docstring, `...`, `pass` and `return`."""
+    """Whether the body holds at most a docstring, `...`, `pass` and `return`; a grader may have no source of it."""
     if not hasattr(function, "__code__"):
         return False
     nothing = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}

@@ -164,21 +164,23 @@ class RunFunction:
         options = {"checkpoint": checkpoint} if takes else {}
         began = time.perf_counter()
         outcome = self.function(*first, **case, **options)
-        outcome = outcome if "result" in outcome else {"result": outcome}
+        if "result" not in outcome:
+            raise ValueError(f"{self.name} returned {', '.join(outcome)}; `result` has to be there")
         if publish and is_first_process():
             _publish(outcome.get("models", {}), outcome.get("cards", {}))
+        scores = outcome["result"].items()
         return StoredRun(
-            self.name,
-            dict(case),
-            {name: round(float(value), self.digits) for name, value in outcome["result"].items()},
-            dict(outcome.get("curves", {})),
-            datetime.date.today().isoformat(),
-            torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
-            torch.get_num_threads(),
-            max(0.1, round(time.perf_counter() - began, 1)),
-            self.version,
-            list(outcome.get("examples", [])),
-            torch.backends.cpu.get_cpu_capability(),
+            name=self.name,
+            config=dict(case),
+            result={name: round(float(value), self.digits) for name, value in scores},
+            curves=dict(outcome.get("curves", {})),
+            date=datetime.date.today().isoformat(),
+            machine=torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
+            threads=torch.get_num_threads(),
+            seconds=max(0.1, round(time.perf_counter() - began, 1)),
+            version=self.version,
+            examples=list(outcome.get("examples", [])),
+            instructions=torch.backends.cpu.get_cpu_capability(),
         )
 
 

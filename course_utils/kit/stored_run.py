@@ -15,7 +15,7 @@ class StoredRun:
     Attributes:
         name: of the function that ran.
         config: its arguments, the seed among them.
-        result: its scores by name.
+        result: its scores by name; `", "` joins the parts of a name, as in "aer, head".
         curves: points [step, value] by name: "loss", "bleu", …; may be empty.
         examples: things to look at, such as sentences with their maps, as JSON has them; may be empty.
         date: when it ended, as YYYY-MM-DD; empty if no such run is stored.
@@ -62,7 +62,10 @@ class StoredRun:
             for name, points in self.curves.items()
         }
         values = curves | {name: f"{value:.4g}" for name, value in self.result.items()}
-        result = ", ".join(f"{name} {value}" for name, value in values.items())
+        # a name of several parts, "aer, head", is quoted, so that a comma outside of quotes ends a value
+        result = ", ".join(
+            f"{repr(name) if ',' in name else name} {value}" for name, value in values.items()
+        )
         return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
 
 

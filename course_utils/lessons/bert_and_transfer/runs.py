@@ -184,7 +184,7 @@ def by_reader(chapter: SimpleNamespace, *, reader: str, seed: int) -> dict:
     """`sorted_out` by the losses of the stored readers, without fine-tuning; the seed draws the labels."""
     model = beginning_of(chapter, reader, seed).eval()
     measure = chapter.strangeness if reader == "BERT" else left_strangeness
-    return sorted_out(chapter, partial(measure, model), order_task()[1], seed)
+    return {"result": sorted_out(chapter, partial(measure, model), order_task()[1], seed)}
 
 
 @stored(
@@ -195,7 +195,7 @@ def by_counts(chapter: SimpleNamespace, *, side: str, seed: int) -> dict:
     """`sorted_out` by the losses of trigrams: each token guessed from both sides, or from the left."""
     of_both, of_left = trigrams.strangeness_by_both_sides, trigrams.strangeness_from_left
     measure = of_both if side == "each" else of_left
-    return sorted_out(chapter, measure, order_task()[1], seed)
+    return {"result": sorted_out(chapter, measure, order_task()[1], seed)}
 
 
 # Fine-tuning --------------------------------------------------------------------------------------

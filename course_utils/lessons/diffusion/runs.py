@@ -99,7 +99,8 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
 def asking_late(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding`, but each word may be asked only from several steps on."""
     painter = words.painter()
-    return forbidden_words.measure_asking_late(painter, count=count, scale=scale, seed=seed)
+    late = forbidden_words.measure_asking_late(painter, count=count, scale=scale, seed=seed)
+    return {"result": late}
 
 
 @stored(
@@ -108,7 +109,8 @@ def asking_late(*, count: int, scale: float, seed: int) -> dict:
 def without_words(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding` and `asking_late`, but both words are forbidden together."""
     painter = words.painter()
-    return forbidden_words.measure_without_words(painter, count=count, scale=scale, seed=seed)
+    without = forbidden_words.measure_without_words(painter, count=count, scale=scale, seed=seed)
+    return {"result": without}
 
 
 @stored(

@@ -69,7 +69,7 @@ def several_layers(*, layers: str) -> dict[str, Any]:
         if whole.argmax() == wanted:
             right += int(cut.argmax() == wanted)
             p.append(cut[wanted].item())
-    return {"right": right, "countries": len(p), "p": sum(p) / len(p)}
+    return {"result": {"right": right, "countries": len(p), "p": sum(p) / len(p)}}
 
 
 REAL = ("well known", "another city is larger", "little known")
@@ -138,11 +138,12 @@ def other_sentences(*, sentence: str) -> dict[str, Any]:
         p = probs[:, lm.encode(" " + word)[0, 0]]
         lowest += int(p[1:].argmin() == 23)
         kept.append((p[24] / p[0]).item())
-    return {"lowest_23": lowest, "kept": sum(kept) / len(kept), "countries": len(kept)}
+    result = {"lowest_23": lowest, "kept": sum(kept) / len(kept), "countries": len(kept)}
+    return {"result": result}
 
 
 @stored(cases=[{"front": front} for front in ("<|endoftext|>", "")])
-def thirty_capitals(*, front: str) -> dict[str, float]:
+def thirty_capitals(*, front: str) -> dict[str, dict]:
     """Right answers after “The capital of X is” with something in front, by the first token of the capital."""
     lm, right = reference(), 0
     asked = COUNTRIES["well known"] | COUNTRIES["another city is larger"]
@@ -151,7 +152,7 @@ def thirty_capitals(*, front: str) -> dict[str, float]:
         wanted = lm.encode(" " + capital)[0, 0]
         with torch.inference_mode():
             right += int(lm.model(ids)[0, -1].argmax() == wanted)
-    return {"right": right, "asked": len(asked)}
+    return {"result": {"right": right, "asked": len(asked)}}
 
 
 @stored()

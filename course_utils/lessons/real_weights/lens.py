@@ -112,11 +112,11 @@ def logit_lens(*, prompt: str, other: str) -> dict[str, Any]:
 
 
 @stored()
-def bare_rows() -> dict[str, float]:
+def bare_rows() -> dict[str, dict]:
     """What the centered lens `read`s in the countries' rows of the embedding, before any layer."""
     lm = reference()
     with torch.inference_mode():
-        return read(lm, lm.model.embedding(countries(lm)), centered=True)
+        return {"result": read(lm, lm.model.embedding(countries(lm)), centered=True)}
 
 
 # Longer copies ------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ TOKENS = {"all": (17, 49_152), "frequent": (300, 3_000), "rare": (40_000, 42_700
         *({"tokens": "rare", "block": block, "times": 2} for block in (40, 200)),
     ]
 )
-def longer_copies(*, tokens: str, block: int, times: int) -> dict[str, float]:
+def longer_copies(*, tokens: str, block: int, times: int) -> dict[str, dict]:
     """The share of a block's tokens that are copied rightly when it comes for the second, and for the third time.
 
     The block's first token, which nothing announces, doesn't count. Mean, least and most over the texts.
@@ -157,7 +157,7 @@ def longer_copies(*, tokens: str, block: int, times: int) -> dict[str, float]:
             f"{name}_least": share.min().item(),
             f"{name}_most": share.max().item(),
         }
-    return result
+    return {"result": result}
 
 
 # Mistakes that raise no error ---------------------------------------------------------------------

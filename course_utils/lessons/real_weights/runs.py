@@ -96,14 +96,14 @@ def answers_without(
 
 
 @stored(cases=[{"block": block} for block in ("first", "second", "both")])
-def look_before(*, block: str) -> dict[str, float]:
+def look_before(*, block: str) -> dict[str, dict]:
     """The share that is copied rightly if head 16.0 may not look at the token before, in one block or in both."""
     lm = reference()
     places = {"first": range(1, 41), "second": range(41, 80), "both": range(1, 80)}[block]
     with torch.inference_mode(), intervene(lm.model) as acts:
         for place in places:
             acts.knock_out(layers=16, heads=0, queries=place, keys=place - 1)
-        return {"copied": experiments.copied(lm)}
+        return {"result": {"copied": experiments.copied(lm)}}
 
 
 # What the page itself computes --------------------------------------------------------------------
@@ -190,7 +190,7 @@ def ranked_heads() -> experiments.Heads:
 
 
 @stored(cases=COPYING)
-def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
+def copying(*, take: str, count: int, seed: int = 0) -> dict[str, dict]:
     """What is copied rightly, and the loss on our story, without some heads.
 
     Args:
@@ -200,7 +200,8 @@ def copying(*, take: str, count: int, seed: int = 0) -> dict[str, float]:
         seed: draws the others; with "alone" it is the head, 9 · layer + head.
     """
     with torch.inference_mode():
-        return experiments.without_heads(reference(), heads_to_remove(take, count, seed))
+        heads = heads_to_remove(take, count, seed)
+        return {"result": experiments.without_heads(reference(), heads)}
 
 
 def heads_to_remove(take: str, count: int, seed: int) -> experiments.Heads:

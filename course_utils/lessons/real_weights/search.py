@@ -215,7 +215,7 @@ SIZES = (0, 150, 70, 35)  # words of a piece
         {"asks": asks, "size": size} for asks in ("quiz", "glossary", "own words") for size in SIZES
     ]
 )
-def search(*, asks: str, size: int) -> dict[str, float]:
+def search(*, asks: str, size: int) -> dict[str, dict]:
     """The share of questions for which a right section comes first, or is among the first three.
 
     Both sides read pieces of the same size, and a section has the score of its best one.
@@ -240,4 +240,4 @@ def search(*, asks: str, size: int) -> dict[str, float]:
         rank = ranks(scores, right)
         result[name] = (rank == 1).float().mean().item()
         result[f"{name}, first three"] = (rank <= 3).float().mean().item()
-    return result
+    return {"result": result}

@@ -113,7 +113,8 @@ def other_english(chapter: SimpleNamespace, *, warmup: int, seed: int) -> dict:
     chapter.train(model, batches, lambda step: RATE * rate(step, warmup))
     right = world.whole(world.val)
     another = chapter.with_another_english(right)
-    return {"right": chapter.loss_on(model, right), "another": chapter.loss_on(model, another)}
+    losses = {"right": chapter.loss_on(model, right), "another": chapter.loss_on(model, another)}
+    return {"result": losses}
 
 
 @stored(
@@ -125,4 +126,4 @@ def one_batch(chapter: SimpleNamespace, *, warmup: int, seed: int) -> dict:
     model = chapter.new_model(False, seed)
     (batch,) = chapter.world.batches(1, seed=seed)
     losses = chapter.train(model, [batch] * 56, lambda step: RATE * rate(step, warmup))
-    return {"loss": losses[-1]}
+    return {"result": {"loss": losses[-1]}}
