@@ -42,7 +42,7 @@ def learning_to_align() -> Explorer:
         "sentence": Choice(titles, titles[0], label="Test sentence"),
         "order": Choice(ORDERS, ORDERS[0], label="Order of the French words"),
     }
-    return Explorer("learning_to_align", lambda: Aligning(learned, titles), controls)
+    return Explorer("learning_to_align", lambda: AlignmentOverPasses(learned, titles), controls)
 
 
 def _maps_by_passes(order: str) -> dict[int, dict]:
@@ -62,7 +62,7 @@ def diagonal_rate(order: Order) -> float:
     return alignment_error_rate(guesses, [pair.alignment or frozenset() for pair in test])
 
 
-class Aligning:
+class AlignmentOverPasses:
     """A map with the gold links framed, and the error rate over the passes beside the diagonal's."""
 
     def __init__(self, learned: dict[Order, dict[int, dict]], titles: tuple[str, ...]):
@@ -156,6 +156,6 @@ def show_learned(rule: Rule, rates: Sequence[float], maps: Sequence[Tensor]) -> 
     }
     learned = {passes: {"maps": [shown], "rate": rate} for passes, rate in enumerate(rates)}
     sentence = " ".join(pair.source)
-    drawing = Aligning({rule: learned}, (sentence,))
+    drawing = AlignmentOverPasses({rule: learned}, (sentence,))
     drawing.picture.alt = drawing.draw(len(rates) - 1, sentence, rule)
     return drawing.picture

@@ -92,25 +92,27 @@ def recurrent_translator(*, kind: str, order: str, rate: float, seed: int) -> di
 
 @stored(
     cases=[
-        {"order": order, "half": half, "word": word, "rate": rate, "seed": seed}
-        for order, half, word, rate in (
-            ("French", "ne", "pas", 0.008),
-            ("backwards", "pas", "ne", 0.004),
-        )
-        for seed in range(3)
+        *grid([{"order": "French", "half": "ne", "word": "pas"}], (0.008,), range(3)),
+        *grid([{"order": "backwards", "half": "pas", "word": "ne"}], (0.004,), range(3)),
     ],
 )
 def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict[str, dict]:
-    """How probable the second half of a negation is where the first half was said, and where it was left out.
+    """How probable one half of a negation is after the other half was said, and where that was left out.
 
-    The result has both probabilities, "chosen", and those with the plain average of the memory at this step.
+    The result has both probabilities, "chosen", and those with the plain average of the memory at this step, "plain".
+
+    Args:
+        order: of the French words.
+        half: the half that comes first in this order, "ne" or "pas".
+        word: the other half, whose probability is measured.
+        rate, seed: of the training.
     """
     world = world_in(order)
     model, _ = train_recurrent(world, "attention", PASSES["attention"], rate, seed)
-    said = [pair for pair in world.test if {"ne", "pas"} <= set(pair.target)]
-    unsaid = [replace(pair, target=_without(half, pair.target)) for pair in said]
-    result: dict[str, float] = {"sentences": len(said)}
-    for name, pairs in (("said", said), ("unsaid", unsaid)):
+    negations = [pair for pair in world.test if {"ne", "pas"} <= set(pair.target)]
+    cut = [replace(pair, target=_without(half, pair.target)) for pair in negations]
+    result: dict[str, float] = {"sentences": len(negations)}
+    for name, pairs in (("said", negations), ("unsaid", cut)):
         batch = batch_of(pairs, (world.source_vocab, world.target_vocab))
         chosen, plain = _mean_probabilities(word_by_word(model, pairs, batch), word)
         result |= {f"chosen, {name}": chosen, f"plain, {name}": plain}
@@ -118,6 +120,7 @@ def unsaid(*, order: str, half: str, word: str, rate: float, seed: int) -> dict[
 
 
 def _without(word: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """The tokens that are not this word."""
     return tuple(token for token in tokens if token != word)
 
 
@@ -210,14 +213,13 @@ def scores(model: nn.Module, world: SmallWorld, last: Mapping[str, float]) -> di
     """
     translations, right = world.say(model, world.test), target_sentences(world.test)
     exact = list(map(eq, translations, right))
-    four = translate(model, FOUR, world.source_vocab, world.target_vocab)
     result = {
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "train_loss": last["train_loss"],
         "val_loss": last["val_loss"],
         "bleu": bleu(translations, right),
         "exact": sum(exact) / len(exact),
-        "four": sum(a in world.references[line] for line, a in zip(FOUR, four, strict=True)),
+        "four": world.right_of_four(model),
     }
     lengths = [len(pair.source) for pair in world.test]
     for name, (low, high) in GROUPS.items():
@@ -228,9 +230,8 @@ def scores(model: nn.Module, world: SmallWorld, last: Mapping[str, float]) -> di
 
 def _error_rate(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> float:
     """Alignment error rate of the largest weights of some maps."""
-    return alignment_error_rate(
-        [links_of(weights) for weights in maps], [pair.alignment or frozenset() for pair in pairs]
-    )
+    links = [links_of(weights) for weights in maps]
+    return alignment_error_rate(links, [pair.alignment or frozenset() for pair in pairs])
 
 
 def _maps(model: nn.Module, world: SmallWorld) -> list[Tensor]:

@@ -79,17 +79,17 @@ class ScoresAndWeights:
     def draw(self, mask: str, valid_len: int, how: str) -> str:
         """Replace what the mask forbids, in the scores or in the weights."""
         places = np.arange(SIZE)
-        real, past = places[None, :] < valid_len, places[None, :] <= places[:, None]
+        words, past = places[None, :] < valid_len, places[None, :] <= places[:, None]
         allowed = np.broadcast_to(
-            {"padding": real, "causal": past, "both": real & past}[mask], (SIZE, SIZE)
+            {"padding": words, "causal": past, "both": words & past}[mask], (SIZE, SIZE)
         )
-        seen = np.where(allowed, self.score, {BEFORE: -np.inf, ZERO: 0.0, AFTER: self.score}[how])
-        weight = _softmax(seen) * (allowed if how == AFTER else 1.0)
-        self._write(seen, weight)
+        masked = np.where(allowed, self.score, {BEFORE: -np.inf, ZERO: 0.0, AFTER: self.score}[how])
+        weight = _softmax(masked) * (allowed if how == AFTER else 1.0)
+        self._write(masked, weight)
         for frames in self.frames.values():
             for pair, frame in frames.items():
                 frame.set_visible(not allowed[pair])
-        self.scores.set_data(np.ma.masked_invalid(seen))
+        self.scores.set_data(np.ma.masked_invalid(masked))
         self.weights.set_data(np.ma.masked_invalid(weight))
         finite = np.nan_to_num(weight)
         permitted, forbidden = (finite * allowed).sum(axis=1), (finite * ~allowed).sum(axis=1)
@@ -105,11 +105,11 @@ class ScoresAndWeights:
             ax.set_yticks(places, keys)
         return _sentence(mask, valid_len, how, allowed, permitted, forbidden)
 
-    def _write(self, seen: np.ndarray, weight: np.ndarray) -> None:
+    def _write(self, masked: np.ndarray, weight: np.ndarray) -> None:
         """The number in each cell of both maps."""
         for pair, text in self.score_texts.items():
-            text.set_text("−∞" if np.isinf(seen[pair]) else short(seen[pair]))
-            dark = np.isfinite(seen[pair]) and abs(seen[pair]) > 2.0
+            text.set_text("−∞" if np.isinf(masked[pair]) else short(masked[pair]))
+            dark = np.isfinite(masked[pair]) and abs(masked[pair]) > 2.0
             text.set_color("white" if dark else "black")
         for pair, text in self.weight_texts.items():
             text.set_text("NaN" if np.isnan(weight[pair]) else f"{weight[pair]:.2f}")
@@ -126,10 +126,10 @@ def _cell_frames(ax: Axes) -> dict[tuple[int, ...], Rectangle]:
     return frames
 
 
-def _softmax(seen: np.ndarray) -> np.ndarray:
+def _softmax(masked: np.ndarray) -> np.ndarray:
     """Softmax of each row; NaN where all of it is −∞."""
     with np.errstate(invalid="ignore"):
-        shares = np.exp(seen - seen.max(axis=1, keepdims=True))
+        shares = np.exp(masked - masked.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 
 

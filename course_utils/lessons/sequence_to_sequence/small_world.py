@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from course_utils.data.text import Vocabulary, tokenize
 from course_utils.data.translation import (
@@ -21,7 +20,7 @@ from course_utils.data.translation import (
     load_sentences,
     split_by_source,
 )
-from course_utils.decoding import translate
+from course_utils.decoding import Translator, translate
 from course_utils.metrics import bleu
 
 Vocabularies = tuple[Vocabulary, Vocabulary]
@@ -94,14 +93,20 @@ class SmallWorld:
         """These pairs as one batch, sorted by length."""
         return next(iter(self.loader(pairs, batch_size=len(pairs), shuffle=False)))
 
-    def say(self, model: Any, pairs: Sequence[Pair]) -> list[str]:
+    def say(self, model: Translator, pairs: Sequence[Pair]) -> list[str]:
         """Greedy translations of the pairs' sources."""
         sources, words = source_sentences(pairs), (self.source_vocab, self.target_vocab)
         return translate(model, sources, *words, max_len=self.max_len)
 
-    def bleu(self, model: Any, pairs: Sequence[Pair]) -> float:
+    def bleu(self, model: Translator, pairs: Sequence[Pair]) -> float:
         """Corpus BLEU of greedy translations."""
         return bleu(self.say(model, pairs), target_sentences(pairs))
+
+    def right_of_four(self, model: Translator) -> int:
+        """How many sentences of `FOUR` a model translates as one of the references."""
+        translations = translate(model, FOUR, self.source_vocab, self.target_vocab)
+        pairs = zip(FOUR, translations, strict=True)
+        return sum(translation in self.references[sentence] for sentence, translation in pairs)
 
 
 def references_of(pairs: Iterable[Pair]) -> dict[str, list[str]]:
