@@ -6,7 +6,7 @@ they still improved: a small training. Their seconds are no comparison: other wo
 unequally. *Sequence to sequence* and *Bahdanau attention* show the runs on their *Going further* pages.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,20 +136,16 @@ def real_run(*, attention: bool) -> StoredRun:
 
 
 def show_real_curves() -> Picture:
-    """Loss and BLEU of both translators by epoch."""
-    return show_by_epoch(
-        {"fixed context": real_run(attention=False), "attention": real_run(attention=True)}
+    """Loss and BLEU of both translators by epoch; training dashed, held-out sentences solid."""
+    translators = (
+        ("fixed context", real_run(attention=False), "wrong", "s"),
+        ("attention", real_run(attention=True), "key", "o"),
     )
-
-
-def show_by_epoch(runs: Mapping[str, StoredRun]) -> Picture:
-    """Loss and BLEU of two translators by epoch, their names → runs; training dashed, held-out sentences solid."""
     picture, (left, right) = subplots(
         1, 2, width=8, height=3,
         alt="Training and validation loss, and BLEU, of two translators by epoch",
     )  # fmt: skip
-    looks = (("wrong", "s"), ("key", "o"))
-    for (label, run), (color, marker) in zip(runs.items(), looks, strict=True):
+    for label, run, color, marker in translators:
         look = {"color": COLORS[color], "marker": marker, "markersize": 4, "label": label}
         left.plot(*zip(*run.curves["train_loss"], strict=True), "--", color=COLORS[color])
         left.plot(*zip(*run.curves["val_loss"], strict=True), **look)

@@ -45,8 +45,8 @@ def train_translator(
 
     Args:
         model: the translator.
-        train, held_out: pairs to learn from, and those of the validation loss.
-        vocabularies: English, and the other language.
+        train, held_out: the pairs of the training, and those of the validation loss.
+        vocabularies: of the source, and of the target.
         batch: pairs in a training step.
         schedule: number of steps of an epoch → schedule of the learning rate.
         seed, checkpoint, options: as in `Trainer`.
@@ -86,10 +86,12 @@ def train_on_tatoeba(
     Args:
         language: "fr" or "es".
         new_model: sizes of both vocabularies → the translator.
-        pairs, max_tokens: at most so many pairs, both sides of at most so many tokens.
+        pairs: the most pairs for training.
+        seed: of the weights, and as in `train_translator`.
+        max_tokens: the most tokens of a sentence, in both languages.
         words_only: whether punctuation is dropped before the tokens are counted.
         at_least: the fewest pairs for training.
-        batch, seed, options: as `train_translator` has them.
+        batch, options: as in `train_translator`.
 
     Raises:
         ValueError: fewer than `at_least` pairs are left for training.
@@ -134,7 +136,7 @@ def pairs_of_words(language: str, *, max_tokens: int) -> list[Pair]:
 
 
 def without_punctuation(pair: Pair) -> Pair:
-    """The pair with its words only."""
+    """The pair without the tokens that are punctuation."""
     return Pair(_words(pair.source), _words(pair.target))
 
 
