@@ -69,6 +69,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 def is_observed(module: nn.Module) -> bool:
     """Whether a module is looked into: by `record_attention`, or by hooks, such as those of `interventions`."""
     return any(
-        part._forward_hooks or part._forward_pre_hooks or getattr(part, "is_recorded", False)
+        part._forward_hooks
+        or part._forward_pre_hooks
+        or (isinstance(part, Attention) and part.is_recorded)
         for part in module.modules()
     )

