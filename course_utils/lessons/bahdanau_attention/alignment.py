@@ -197,7 +197,8 @@ def word_by_word(model: nn.Module, pairs: Sequence[Pair], batch: Batch) -> pd.Da
     Returns:
         A row for each target word: "word", "attention" and "plain average".
     """
-    with_attention, with_average = [], []  # probabilities (batch,) of each step
+    with_attention: list[list[float]] = []  # for each step, the probabilities of the batch
+    with_average: list[list[float]] = []
     with evaluating(model):
         state = model.start(batch.source, batch.source_lens)
         for tokens, right in zip(batch.target_in.T, batch.target_out.T, strict=True):

@@ -119,7 +119,8 @@ def model_card(model: nn.Module) -> dict[str, list]:
     world = larger_world()
     sentences, right = source_sentences(world.test), target_sentences(world.test)
     translations = translate(model, sentences, world.source_vocab, world.target_vocab)
-    good, bad = [], []
+    good: list[dict[str, str]] = []
+    bad: list[dict[str, str]] = []
     for sentence, said, wanted in zip(sentences, translations, right, strict=True):
         if len(sentence.split()) >= LONG:
             example = {"sentence": sentence, "said": said, "right": wanted}
@@ -146,7 +147,7 @@ def answers_of(
         of the token after the translation, [id, logit] each.
     """
     vocabulary = words or larger_world().source_vocab
-    answers = []
+    answers: list[dict[str, list]] = []
     for line in lines:
         ids = [*vocabulary.encode(tokenize(line)), EOS]
         source, lens = torch.tensor([ids]), torch.tensor([len(ids)])

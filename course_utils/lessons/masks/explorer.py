@@ -35,7 +35,7 @@ def masked_scores() -> Explorer:
 class ScoresAndWeights:
     """Maps of the scores that the softmax sees and of the weights, and the sum of each row of weights."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """The scores are drawn once; `draw` masks them."""
         self.score = 1.4 * np.random.default_rng(4).standard_normal((SIZE, SIZE))
         self.picture, ((top, legend), (bottom, right)) = subplots(
@@ -118,11 +118,12 @@ class ScoresAndWeights:
 
 def _cell_frames(ax: Axes) -> dict[tuple[int, ...], Rectangle]:
     """A frame around each cell of a map, by row and column."""
-    frames = {}
+    frames: dict[tuple[int, ...], Rectangle] = {}
     for row, column in np.ndindex(SIZE, SIZE):
-        corner, style = (column - 0.44, row - 0.44), {"fill": False, "linewidth": 1}
-        frame = Rectangle(corner, 0.88, 0.88, edgecolor=COLORS["query"], **style)
-        frames[row, column] = ax.add_patch(frame)
+        corner, color = (column - 0.44, row - 0.44), COLORS["query"]
+        frame = Rectangle(corner, 0.88, 0.88, fill=False, linewidth=1, edgecolor=color)
+        ax.add_patch(frame)
+        frames[row, column] = frame
     return frames
 
 

@@ -98,8 +98,8 @@ def _weights() -> Canvas:
     sheet.ring(left, top + SING * height, 4 * width, height)
     y = 318
     sheet.text("mask after the softmax: too late", left, y - 20, anchor="start", color="muted")
-    for j, weight in enumerate(late):
-        sheet.cell(weight, left + j * width, y, width, 40, "line", 0.16, size=17)
+    for j, number in enumerate(late):
+        sheet.cell(number, left + j * width, y, width, 40, "line", 0.16, size=17)
     sheet.text("sing", 12, y + 20, anchor="start", color="query", bold=True, size=17)
     sheet.text(f"{TOO_LATE[SING].sum():g}", 424, y + 20, bold=True, size=18)
     return sheet

@@ -106,7 +106,7 @@ def dot_products() -> Explorer:
 class DotProducts:
     """A map of scores, a map of weights, and the entropy of each row."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """Draws queries and keys."""
         generator = torch.Generator().manual_seed(395)
         self.queries = torch.randn(NUM_QUERIES, max(DIMENSIONS), generator=generator)

@@ -44,7 +44,7 @@ def gated_memory() -> Explorer:
 class Memory:
     """The state over the steps with its proposals, and the shares of the state after one of them."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """Empty axes for ten steps, and a bar for the old state and for each word."""
         self.picture, (left, right) = subplots(
             1, 2, alt="State and shares", width=8.2, height=3.2, width_ratios=[1.5, 1]

@@ -22,7 +22,7 @@ def first_slider() -> Explorer:
 class Scores:
     """Bars of the four scores, and bars of their weights."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """Bars whose heights `draw` sets."""
         self.picture, (left, right) = subplots(
             1, 2, alt="Four scores and their weights", width=7.5, height=2.7
