@@ -23,7 +23,7 @@ def _as_for_a_reader(monkeypatch):
 
 def test_a_report_is_lines_in_a_terminal_and_a_table_without_foreign_markup_in_a_notebook():
     text = r"GPU <b>*Big*</b> `x` | [a](b) C:\d_e_f"
-    report = doctor.Report(
+    report = doctor.Findings(
         Python=doctor.Finding("✓", "3.11"), PyTorch=doctor.Finding("✗", text, "`install` it")
     )
     assert repr(report) == (

@@ -1,4 +1,6 @@
-"""The engines that lessons are made with; none of them knows a chapter. `.importlinter` holds their order.
+"""The engines that lessons are made with. `.importlinter` holds their order.
+
+They find a lesson by the name of its folder. Some of `live.widgets` and a line of `doctor` belong to one chapter.
 
 An exercise: a notebook calls `cu.checks.my_mask(my_mask)`.
 

@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-class Report(dict[str, Finding]):
+class Findings(dict[str, Finding]):
     """Findings by subject: a table in a notebook, lines in a terminal."""
 
     @property
@@ -58,14 +58,14 @@ class Report(dict[str, Finding]):
         return "\n".join([*rows, "", self.verdict])
 
 
-def doctor() -> Report:
+def doctor() -> Findings:
     """A report on the machine and the installation; never raises, and takes well under a second.
 
     With COURSE_STRICT=1, as `make notebooks` sets it, a page shows nothing of its author's machine.
     """
     if strict():
-        return Report(dict.fromkeys(FINDERS, Finding("·", "run this cell to see yours")))
-    return Report({name: _find(finder) for name, finder in FINDERS.items()})
+        return Findings(dict.fromkeys(FINDERS, Finding("·", "run this cell to see yours")))
+    return Findings({name: _find(finder) for name, finder in FINDERS.items()})
 
 
 def _find(finder: Callable[[], Finding]) -> Finding:

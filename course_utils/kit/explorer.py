@@ -16,20 +16,22 @@ no widgets; the book asks for a page of frames (`page`). `draw` is pure: the sam
 whatever was drawn before.
 """
 
+import html
 import io
 import itertools
 import math
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from PIL import Image
 
 from course_utils.figures import Picture, image_tag
+from course_utils.files import ROOT
 from course_utils.kit.controls import Control
 from course_utils.kit.mime import MADE_BY, widget_view
 from course_utils.kit.page import Form, frames_page, shared_colors
 from course_utils.kit.painting import Layers
-from course_utils.kit.release import note_without_widgets
 
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
@@ -190,9 +192,18 @@ class Explorer:
         try:
             view, metadata = widget_view(self.panel)
         except (ImportError, AttributeError):
-            note = note_without_widgets("This picture")
-            return data | {"text/html": note + data["text/html"]}, {}
+            return data | {"text/html": _note_without_widgets() + data["text/html"]}, {}
         return data | view, metadata
+
+
+def _note_without_widgets() -> str:
+    """A note in HTML: the picture stands still because the notebook has no widgets, and it moves in the book."""
+    book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["course"].get("url", "")
+    name = f'<a href="{html.escape(book)}">book</a>' if book else "book"
+    return (
+        f'<p class="cu-live-note">This picture stands still: it needs the packages <code>anywidget</code> and '
+        f"<code>ipywidgets</code> 8 in JupyterLab, and it moves in the {name}, with no installation.</p>"
+    )
 
 
 def _draw(scene: Scene, values: dict) -> str:

@@ -41,7 +41,7 @@ class Panel(anywidget.AnyWidget):
         frame: Frame,
         move: Callable[[list[int]], None],
     ):
-        """Nothing is shown before a cell displays the widget."""
+        """A cell displays the widget; until then it shows nothing."""
         super().__init__(form=form)
         self._move = move
         self.show(positions, frame)

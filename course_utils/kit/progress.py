@@ -16,7 +16,7 @@ EXPORTED = "my_progress.json"
 
 
 @dataclass(frozen=True, repr=False)
-class Progress:
+class ProgressTable:
     """A table of the exercises.
 
     Attributes:
@@ -58,14 +58,14 @@ def _html(name: str, day: str) -> str:
     return f"✓ <strong>{text}</strong> ({html.escape(day)})" if day else f"· {text}"
 
 
-def progress(*, export: bool = False) -> Progress:
+def progress(*, export: bool = False) -> ProgressTable:
     """The table of the exercises that the reader has passed.
 
     Args:
         export: write `my_progress.json` into the current folder, too: names and days of what has
             passed, and nothing of the code. A reader may send it to somebody; the course sends nothing.
     """
-    table = Progress(_chapters())
+    table = ProgressTable(_chapters())
     if export and not strict():
         _export(table)
     return table
@@ -88,7 +88,7 @@ def _chapters() -> dict[str, dict[str, str]]:
     }
 
 
-def _export(table: Progress) -> None:
+def _export(table: ProgressTable) -> None:
     passed = {
         title: {name: day for name, day in days.items() if day}
         for title, days in table.chapters.items()

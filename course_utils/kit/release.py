@@ -1,7 +1,6 @@
-"""The release of the package and of a notebook, and what a notebook says where it lacks widgets."""
+"""The release of the package, and a warning where a notebook is of another one."""
 
 import contextlib
-import html
 import tomllib
 from functools import cache
 
@@ -33,17 +32,3 @@ def start_notebook(made_with: str) -> None:
 
 
 meet = start_notebook  # its name in the handouts of release 3.0.0
-
-
-def note_without_widgets(what: str) -> str:
-    """A note in HTML: this stands still because the notebook has no widgets, and it moves in the book.
-
-    Args:
-        what: the subject of the sentence, such as "This picture".
-    """
-    book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["course"].get("url", "")
-    name = f'<a href="{html.escape(book)}">book</a>' if book else "book"
-    return (
-        f'<p class="cu-live-note">{what} stands still: it needs the packages <code>anywidget</code> and '
-        f"<code>ipywidgets</code> 8 in JupyterLab, and it moves in the {name}, with no installation.</p>"
-    )

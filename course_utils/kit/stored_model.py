@@ -107,11 +107,11 @@ class StoredModel:
     @cached_property
     def state(self) -> dict[str, Tensor]:
         """Its state_dict, in single precision."""
+        tensors = {name: torch.from_numpy(array) for name, array in self.arrays.items()}
         state = {}
-        for name, array in self.arrays.items():
-            tensor = torch.from_numpy(array)
-            if f"{name}{SCALES}" in self.arrays:
-                state[name] = tensor.float() * torch.from_numpy(self.arrays[f"{name}{SCALES}"])[:, None]  # fmt: skip
+        for name, tensor in tensors.items():
+            if f"{name}{SCALES}" in tensors:
+                state[name] = tensor.float() * tensors[f"{name}{SCALES}"][:, None]
             elif not name.endswith(SCALES):
                 state[name] = tensor.float() if tensor.is_floating_point() else tensor
         return state | {name: state[first] for name, first in self.same.items()}

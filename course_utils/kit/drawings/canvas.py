@@ -35,18 +35,37 @@ class Canvas:
         self._elements: list[str] = []
 
     def text(
-        self, words: str, x: float, y: float, *, color: str = "ink", size: float = 16,
-        anchor: str = "middle", bold: bool = False, name: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        words: str,
+        x: float,
+        y: float,
+        *,
+        color: str = "ink",
+        size: float = 16,
+        anchor: str = "middle",
+        bold: bool = False,
+        name: str = "",
+    ) -> None:
         """One line with its middle at height `y`; `W_Q` and `K^T` have scripts."""
         look = [f'fill="{_paint(color)}"'] * (color != "ink") + ['font-weight="650"'] * bold
         line = draw_text(words, x, y, size, anchor)
         self._add(f"<g {' '.join(look)}>{line}</g>" if look else line, name, (x, y))
 
     def cell(
-        self, words: str, x: float, y: float, width: float, height: float, color: str, strength: float,
-        *, size: float = 16, bold: bool = False, faint: bool = False, name: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        words: str,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        color: str,
+        strength: float,
+        *,
+        size: float = 16,
+        bold: bool = False,
+        faint: bool = False,
+        name: str = "",
+    ) -> None:
         """A cell and its text; `strength` from 0 to 1 is how much of its color covers the ground."""
         strength, ink = legible(color, strength)
         ink = "muted" if faint and ink == "ink" else ink
@@ -59,10 +78,21 @@ class Canvas:
         self._add(box, name, (x, y, width, height))
 
     def table(
-        self, values: Any, x: float, y: float, cell: tuple[float, float], color: str, *,
-        decimals: int = 0, most: float = 4, shades: tuple[float, float] = (0.1, 0.6),
-        step: float | None = None, size: float = 16, bold: int | None = None, name: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        values: Any,
+        x: float,
+        y: float,
+        cell: tuple[float, float],
+        color: str,
+        *,
+        decimals: int = 0,
+        most: float = 4,
+        shades: tuple[float, float] = (0.1, 0.6),
+        step: float | None = None,
+        size: float = 16,
+        bold: int | None = None,
+        name: str = "",
+    ) -> None:
         """A table of numbers in cells, the larger the darker.
 
         Args:
@@ -90,22 +120,43 @@ class Canvas:
                 )  # fmt: skip
 
     def ring(
-        self, x: float, y: float, width: float, height: float, color: str = "query", *, pad: float = 2
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        color: str = "query",
+        *,
+        pad: float = 2,
+    ) -> None:
         """A frame that points out a rectangle."""
         box = _box(x - pad, y - pad, width + 2 * pad, height + 2 * pad)
         self._add(f'<rect {box} rx="4" fill="none" stroke="{_paint(color)}" stroke-width="2.5"/>')
 
     def bar(
-        self, x: float, y: float, width: float, height: float, color: str, *, strength: float = 0.75, name: str = ""
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        color: str,
+        *,
+        strength: float = 0.75,
+        name: str = "",
+    ) -> None:
         """A filled bar."""
         look = f'rx="2" fill="{_paint(color)}" fill-opacity="{strength:g}"'
         self._add(f"<rect {_box(x, y, width, height)} {look}/>", name, (x, y, width, height))
 
     def line(
-        self, path: str, color: str = "muted", *, width: float = 1.4, dash: str = "", strength: float = 1.0
-    ) -> None:  # fmt: skip
+        self,
+        path: str,
+        color: str = "muted",
+        *,
+        width: float = 1.4,
+        dash: str = "",
+        strength: float = 1.0,
+    ) -> None:
         """A line along an SVG path."""
         look = f'fill="none" stroke="{_paint(color)}" stroke-width="{number(width)}" stroke-linecap="round"'
         look += f' stroke-dasharray="{dash}"' * bool(dash)
@@ -125,9 +176,16 @@ class Canvas:
         self._add(f'<path d="{head}" fill="{_paint(color)}"/>')
 
     def column(
-        self, words: Iterable[str], x: float, ys: Iterable[float], *, asking: int | None = None,
-        size: float = 16, anchor: str = "start", name: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        words: Iterable[str],
+        x: float,
+        ys: Iterable[float],
+        *,
+        asking: int | None = None,
+        size: float = 16,
+        anchor: str = "start",
+        name: str = "",
+    ) -> None:
         """Words below one another; the one that asks has the color of a query."""
         for i, (word, y) in enumerate(zip(words, ys, strict=True)):
             color = "query" if i == asking else "ink"

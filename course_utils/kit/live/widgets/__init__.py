@@ -135,7 +135,8 @@ def kernel_regression(noise: float = 1.0) -> Live:
         ValueError: what `noisy_sine` says about `noise`.
     """
     data = noisy_sine(40, noise=noise)
-    points = [[round(x, 3), round(y, 3)] for x, y in zip(data.x.tolist(), data.y.tolist(), strict=True)]  # fmt: skip
+    pairs = zip(data.x.tolist(), data.y.tolist(), strict=True)
+    points = [[round(x, 3), round(y, 3)] for x, y in pairs]
     truth = data.truth(torch.linspace(0, 5, 101, dtype=torch.float64)).tolist()
     options = {"points": points, "truth": truth}
     return Live("kernel_regression", {"noise": float(noise)}, options=options)
