@@ -1,4 +1,7 @@
-"""Layers as functions of their weights, so that `cu.equal` can compare the gradients of the weights as well."""
+"""Layers as functions of their weights, so that `cu.equal` compares the gradients of the weights as well.
+
+*Multi-head attention* holds its loop, its class and PyTorch's layer against each other with them.
+"""
 
 from collections.abc import Callable
 
@@ -12,7 +15,7 @@ ROLES = ("query", "key", "value", "out")
 def as_functions(
     loop: Callable, mine: nn.Module, torchs: nn.MultiheadAttention
 ) -> tuple[Callable, Callable, Callable]:
-    """The chapter's loop, its class and PyTorch's layer as functions of the same arguments.
+    """Three functions of the same arguments: the chapter's loop, its class, and PyTorch's layer.
 
     Args:
         loop: called as `loop(q, k, v, W_Q, W_K, W_V, W_O, mask)`, with lists of (embed_dim, head_dim).
@@ -20,8 +23,9 @@ def as_functions(
         torchs: of the same sizes, with `batch_first=True`.
 
     Returns:
-        Three functions of queries, keys, values, W (4, embed_dim, embed_dim) and a mask, True where a query
-        may look; the last two of biases b (4, embed_dim), too. W holds W_Q, W_K, W_V and W_O, for rows.
+        Functions of queries, keys and values, (batch, n, embed_dim), of W, (4, embed_dim, embed_dim), and of a mask,
+        True where a query may attend; the last two also of biases b, (4, embed_dim). W holds W_Q, W_K, W_V and W_O,
+        which rows are multiplied by.
     """
     num_heads, embed_dim = torchs.num_heads, torchs.embed_dim
 

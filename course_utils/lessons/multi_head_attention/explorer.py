@@ -1,4 +1,4 @@
-"""Heads of a translator: what each attends to, and what is lost without it."""
+"""The explorer of *Multi-head attention*: what each head of a translator attends to, and what is lost without it."""
 
 from collections.abc import Mapping
 from textwrap import fill
@@ -13,19 +13,23 @@ __all__ = ["dissection"]
 
 MIXED = "mixed"
 NAMES = tuple(f"{layer}.{head}" for layer in range(LAYERS) for head in range(HEADS))
-"""Layer and head."""
+"""Names of the heads: layer and number."""
 BYS = ("zero", "mean")
+"""What stands in the place of a head that is taken away."""
 
 
-def named(result: Mapping[str, float], head: str) -> tuple[str, float]:
-    """The kind of token on which a head has most weight beyond an even head, and this weight; "mixed" below 0.1."""
-    over = {kind: result[f"{head}, {kind}"] - result[f"even, {kind}"] for kind in KINDS}
-    kind = max(over, key=lambda kind: over[kind])
-    return kind if over[kind] > 0.1 else MIXED, result[f"{head}, {kind}"]
+def favorite_kind(result: Mapping[str, float], head: str) -> tuple[str, float]:
+    """Kind of token that a head prefers, and its mean weight on it.
+
+    It is the kind on which the head has most weight beyond a head with even weights; `MIXED` if that is less than 0.1.
+    """
+    beyond_even = {kind: result[f"{head}, {kind}"] - result[f"even, {kind}"] for kind in KINDS}
+    kind = max(beyond_even, key=lambda kind: beyond_even[kind])
+    return kind if beyond_even[kind] > 0.1 else MIXED, result[f"{head}, {kind}"]
 
 
 def dissection() -> Explorer:
-    """One head of the stored translator at a time: what it attends to, and what is said without it."""
+    """Explorer of the stored translator's heads: what one attends to, and the translation without it."""
     run = stored_run("multi_head_attention", "translator_heads")
     sources = tuple(example["source"] for example in run.examples)
     controls = {
@@ -34,14 +38,14 @@ def dissection() -> Explorer:
         "sentence": Choice(sources, sources[0], label="Sentence"),
     }
     caption = "Remove one head after the other: without which does the translator stumble?"
-    return Explorer("dissection", lambda: Dissected(run), controls, caption=caption)
+    return Explorer("dissection", lambda: HeadRemoved(run), controls, caption=caption)
 
 
-class Dissected:
+class HeadRemoved:
     """Lines from each word to those that a head attends to, the translation without it, and the loss without each."""
 
     def __init__(self, run: StoredRun):
-        """Lines, words and bars for any head; `draw` sets them."""
+        """Draw lines, words and bars for any head; `draw` sets them."""
         self.run, result = run, run.result
         self.examples = {example["source"]: example for example in run.examples}
         self.picture, (lines, bars) = subplots(
@@ -76,7 +80,8 @@ class Dissected:
         bars.margins(x=0.2)
 
     def _favorite(self, head: str) -> tuple[str, ...]:
-        kind, weight = named(self.run.result, head)
+        """The head's favorite kind of token and its weight as texts; of a head without one only `MIXED`."""
+        kind, weight = favorite_kind(self.run.result, head)
         return (kind,) if kind == MIXED else (kind, f"{weight:.2f}")
 
     def draw(self, head: str, by: str, sentence: str) -> str:

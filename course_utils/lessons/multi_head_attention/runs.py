@@ -22,11 +22,11 @@ from course_utils.lessons.multi_head_attention.translator import (
     HEADS,
     LAYERS,
     PLACE,
-    Read,
+    PairsInPieces,
+    batch_of_one,
     everyday_translator,
     example_of,
-    question,
-    translation,
+    translate,
 )
 from course_utils.lessons.multi_head_attention.verbs import (
     RATES,
@@ -143,22 +143,22 @@ def translator_heads(*, sentences: int) -> dict:
     """
     model, pieces = everyday_translator()
     pairs = [p for p in load_sentences("fr") if SHORTEST <= len(p.source) <= LONGEST]
-    read = Read.of(pairs[:sentences], pieces)
-    weights, answers = read.weights_and_answers(model)
-    result = {"loss": read.loss(model)}
-    for kind, shares in read.shares_by_kind(read.even_weights()).items():
+    batch = PairsInPieces.of(pairs[:sentences], pieces)
+    weights, answers = batch.weights_and_answers(model)
+    result = {"loss": batch.loss(model)}
+    for kind, shares in batch.shares_by_kind(batch.even_weights()).items():
         result[f"even, {kind}"] = shares.item()
-    for kind, shares in read.shares_by_kind(weights).items():
+    for kind, shares in batch.shares_by_kind(weights).items():
         for index, share in enumerate(shares.tolist()):
             result[f"{index // HEADS}.{index % HEADS}, {kind}"] = share
-    questions = [question(pieces, line) for line in SHOWN]
-    examples = [example_of(model, pieces, *asked) for asked in questions]
+    sources = [batch_of_one(pieces, line) for line in SHOWN]
+    examples = [example_of(model, pieces, *source) for source in sources]
     for layer, head in itertools.product(range(LAYERS), range(HEADS)):
         for by, run in (("zero", None), ("mean", answers)):
             name = f"{layer}.{head}, {by}"
             with intervene(model) as acts:
                 acts.ablate(PLACE, heads=head, layers=layer, by=by, run=run)
-                result[name] = read.loss(model)
-                for example, asked in zip(examples, questions, strict=True):
-                    example[name] = translation(model, pieces, *asked)
+                result[name] = batch.loss(model)
+                for example, source in zip(examples, sources, strict=True):
+                    example[name] = translate(model, pieces, *source)
     return {"result": result, "examples": examples}

@@ -1,7 +1,7 @@
 """The explorers of *Positions*: a turning pair of columns, and the mean scores of rotary positions over the offset.
 
-A pair is chosen by its frequency ω, not by its number, so that it means the same at each dimension. All waves and all
-sums stand still; what moves are the marks on them, so that a page stays small.
+A pair of columns is chosen by its frequency ω, so that a choice means the same in each dimension. Only the marks on the
+curves move, so that a page stays small.
 
 The mean of all scores at the offset −i is the product of the mean query, turned by i, and the mean key. Both are
 stored; nothing is trained here.
@@ -38,7 +38,7 @@ DRAWN = {16: ("0.7", "-", 1.0), 64: (COLORS["value"], "--", 1.4), 512: (COLORS["
 
 
 def positions() -> Explorer:
-    """Positions 0 and k on one pair's circle, on its waves, and in the dot product of all pairs."""
+    """Explorer of positions 0 and k: on the circle of one pair of columns, on its waves, and in their dot product."""
     controls = {
         "dim": Slider(DIMENSIONS, 64, label="Dimension d"),
         "step": FrequencySlider(STEPS, 2, label="Frequency ω"),
@@ -48,18 +48,18 @@ def positions() -> Explorer:
 
 
 class FrequencySlider(Slider):
-    """Half powers of ten, written as the frequency they stand for."""
+    """A slider of steps that shows the frequency of each."""
 
-    def text(self, value) -> str:
-        """The frequency."""
+    def text(self, value: int) -> str:
+        """The frequency of a step, as it is shown."""
         return f"{_frequency(value):.2g}"
 
 
 class Turns:
     """A circle with both positions as hands, the waves, and the dot products over the offset."""
 
-    def __init__(self):
-        """Computes the dot products of every dimension."""
+    def __init__(self) -> None:
+        """Draw what stays the same, the dot products of each dimension among it."""
         self.cosines = {dim: _mean_cosine(dim) for dim in DIMENSIONS}
         self.picture, (left, middle, right) = subplots(
             1, 3, alt="One pair of columns, its waves, and the dot product of all pairs",
@@ -130,6 +130,7 @@ class Turns:
 
 
 def _frequency(step: int) -> float:
+    """The frequency of a step of the slider."""
     return 10 ** (-step / 2)
 
 
@@ -140,12 +141,13 @@ def _columns(dim: int, step: int) -> str:
 
 
 def _mean_cosine(dim: int) -> np.ndarray:
-    """p₀ · pₖ / (dim / 2) for each offset k: the mean of cos(k ω) over all pairs."""
+    """Mean of cos(k ω) over all pairs for each offset k, which is p₀ · pₖ / (dim / 2): (FARTHEST,)."""
     table = sinusoidal_table(FARTHEST, dim).double()
     return (table @ table[0] / (dim / 2)).numpy()
 
 
 def _turned(angle: float) -> str:
+    """An angle in radians as full turns and degrees."""
     turns, rest = divmod(angle, 2 * math.pi)
     degrees = f"{math.degrees(rest):.0f}°"
     if not turns:
@@ -155,25 +157,27 @@ def _turned(angle: float) -> str:
 
 # The mean score over the offset -------------------------------------------------------------------
 
-ASKED = 3  # tokens back
+ASKED = 3
+"""How many tokens back the answer stands."""
 DIM = 64
+"""The size of queries and keys."""
 CURES = {
     "none": "trained",
     "untrained offsets get the mean": "levelled",
     "positions / 64": "interpolated",
     "slow pairs / 64": "slow pairs",
 }
-"""What is chosen → its name in the stored results."""
+"""Name of a change in the control → its name in the stored results."""
 
 
 def offsets() -> Explorer:
-    """Mean score over the offset, and what is right, among 16 to 1,024 tokens."""
+    """Explorer of the trained model: its mean score over the offset, and its share of right answers, by the length."""
     scene = partial(Offsets, ahead=False)
     return Explorer("offsets", scene, {"tokens": Slider(LENGTHS, 16, label="Tokens")})
 
 
 def cures() -> Explorer:
-    """The same after a change to the trained frequencies or scores, made for 1,024 tokens."""
+    """Explorer of the trained model after a change to its frequencies or scores that is made for 1,024 tokens."""
     controls = {
         "cure": Choice(list(CURES), "none", label="Change"),
         "tokens": Slider(LENGTHS, 1024, label="Tokens"),
@@ -182,10 +186,17 @@ def cures() -> Explorer:
 
 
 class Offsets:
-    """A curve over the offsets, those of training shaded, and a bar for each length; `ahead`: for longer ones, too."""
+    """A curve of the mean score over the offsets, and a bar of the share right for each length.
 
-    def __init__(self, ahead: bool = True):
-        """Reads the seed that is the median among 1,024 tokens, at the middle rate."""
+    The offsets of the training are shaded. The model is the median of the seeds at the middle rate.
+    """
+
+    def __init__(self, ahead: bool = True) -> None:
+        """Read the stored model's numbers, and draw what stays the same.
+
+        Args:
+            ahead: whether bars of longer texts than the chosen one are shown, too.
+        """
         self.ahead = ahead
         self.run = _median(stored_runs("positions", "cured", rate=0.005))
         self.means = [torch.tensor(self.run.curves[name])[:, 1] for name in ("query", "key")]
@@ -248,7 +259,7 @@ class Offsets:
         )
 
     def _scores(self, name: str) -> torch.Tensor:
-        """The mean score at each offset 0, −1, …: (1024,)."""
+        """Mean score of a change at each offset 0, −1, …: (1024,)."""
         query, key = self.means
         trained = 10_000.0 ** (-torch.arange(0, DIM, 2) / DIM)
         frequency = RETUNED.get(name, RETUNED["trained"])(trained)
@@ -259,5 +270,5 @@ class Offsets:
 
 
 def _median(runs: list[StoredRun]) -> StoredRun:
-    """The run whose share among the most tokens lies in the middle."""
+    """The run with the median share among the most tokens."""
     return sorted(runs, key=lambda run: run.result[f"trained {LENGTHS[-1]}"])[len(runs) // 2]

@@ -1,7 +1,12 @@
-"""The trainings of *Positions* that are made beforehand: `make runs CHAPTER=09`. Some seconds each."""
+"""The stored runs of *Positions*: models with each kind of position, and rotary ones changed after their training.
+
+Each takes some seconds.
+"""
 
 import math
+from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 
 import torch
 from torch import Tensor
@@ -23,6 +28,12 @@ LATEST_SIDES = [
     {"kind": "rotary", "setting": 0},
 ]
 MODELS = ("train", "tested", "OneLayer", "WithOffsets")
+"""The names of the page that the runs need."""
+ASKED = 3
+"""How many tokens back the answer of `three_before` and `cured` stands."""
+
+Scores = Callable[[Tensor], Tensor]
+"""(batch, n, dim) → (batch, n, n), the scores of a model."""
 
 
 @stored(
@@ -32,26 +43,45 @@ MODELS = ("train", "tested", "OneLayer", "WithOffsets")
     chapter=[*MODELS, "before"],
     digits=5,
 )
-def three_before(chapter, *, kind, setting, rate, seed) -> dict:
-    """Name the token three before, trained on 16 tokens: the loss on others, and what is right at four lengths."""
-    return _scores(chapter, chapter.before, kind, setting, rate, seed)
+def three_before(
+    chapter: SimpleNamespace, *, kind: str, setting: float, rate: float, seed: int
+) -> dict:
+    """Loss on unseen tokens and shares right at four lengths, of models that name the token three before.
+
+    Args:
+        chapter: the page's functions and classes.
+        kind: of the positions.
+        setting: its number, such as the slope of ALiBi; 0 for a kind without one.
+        rate: the learning rate.
+        seed: of the weights and the tokens.
+    """
+    return _loss_and_shares(chapter, chapter.before, kind, setting, rate, seed)
 
 
 @stored(cases=LATEST_SIDES, rates=RATES, seeds=range(3), chapter=MODELS, digits=5)
-def latest(chapter, *, kind, setting, rate, seed) -> dict:
+def latest(chapter: SimpleNamespace, *, kind: str, setting: float, rate: float, seed: int) -> dict:
     """As `three_before`, for the task of `latest_capital`."""
-    return _scores(chapter, latest_capital, kind, setting, rate, seed)
+    return _loss_and_shares(chapter, latest_capital, kind, setting, rate, seed)
 
 
 def latest_capital(tokens: Tensor) -> Tensor:
-    """(batch, n) → the latest token below 16, at each place or before it; −100 where there is none yet."""
+    """The latest token below 16 at each place or before it, −100 where there is none yet: (batch, n) → (batch, n)."""
     places = torch.arange(tokens.shape[-1]).expand_as(tokens)
     places = places.masked_fill(tokens >= 16, -1).cummax(dim=-1).values
     return tokens.gather(-1, places.clamp(min=0)).masked_fill(places < 0, -100)
 
 
-def _scores(chapter, answers, kind, setting, rate, seed) -> dict:
-    def new_model():
+def _loss_and_shares(
+    chapter: SimpleNamespace,
+    answers: Callable[[Tensor], Tensor],
+    kind: str,
+    setting: float,
+    rate: float,
+    seed: int,
+) -> dict:
+    """Result of a model that learns to give `answers` to tokens, (batch, n) → (batch, n)."""
+
+    def new_model() -> torch.nn.Module:
         return chapter.WithOffsets(kind, setting) if setting else chapter.OneLayer(kind)
 
     model = chapter.train(new_model, answers, rate, seed)
@@ -61,18 +91,22 @@ def _scores(chapter, answers, kind, setting, rate, seed) -> dict:
 
 
 @stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"], digits=5)
-def cured(chapter, *, rate, seed) -> dict:
-    """Trained with rotary positions on 16 tokens, then changed without training: what is right at four lengths.
+def cured(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
+    """Shares right at four lengths, of a model trained with rotary positions on 16 tokens and then changed.
 
-    The curves are the mean query and the mean key: turned by an offset, their product is the mean score there.
+    Nothing is trained after a change. The results "<change> <length>" are of changed frequencies (`RETUNED`), of
+    changed scores, or of both. The curves are the mean query and the mean key: turned by an offset, their product is
+    the mean score there.
     """
     model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
     _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
     trained, scores = model.frequency, model.scores
     sharper = partial(_sharper, scores)
-    by_parts = list(RETUNED.values())[-1](trained)
-    cures = {name: (retuned(trained), scores) for name, retuned in RETUNED.items()} | {
-        "yarn": (by_parts, sharper),
+    cures: dict[str, tuple[Tensor, Scores]] = {
+        name: (retuned(trained), scores) for name, retuned in RETUNED.items()
+    }
+    cures |= {
+        "yarn": (RETUNED["by parts"](trained), sharper),
         "slow pairs, sharper": (RETUNED["slow pairs"](trained), sharper),
         "sharper": (trained, sharper),
         "levelled": (trained, partial(_levelled, scores)),
@@ -83,15 +117,11 @@ def cured(chapter, *, rate, seed) -> dict:
         model.frequency, model.scores = frequency, scores_of
         for n in LENGTHS:
             right[f"{name} {n}"] = round(chapter.tested(model, chapter.before, n)[0], 4)
-    with torch.no_grad():
-        means = {
-            name: layer(model.embedding.weight).mean(dim=0)
-            for name, layer in (("query", model.W_Q), ("key", model.W_K))
-        }
-    curves = {
-        name: [[column, round(x, 5)] for column, x in enumerate(mean.tolist())]
-        for name, mean in means.items()
-    }
+    curves = {}
+    for name, layer in (("query", model.W_Q), ("key", model.W_K)):
+        with torch.no_grad():
+            mean = layer(model.embedding.weight).mean(dim=0)
+        curves[name] = [[column, round(x, 5)] for column, x in enumerate(mean.tolist())]
     return {"result": {"val_loss": loss} | right, "curves": curves}
 
 
@@ -99,8 +129,8 @@ def cured(chapter, *, rate, seed) -> dict:
     cases=[{"slope": 1 / 2, "rate": 0.005, "seed": seed} for seed in range(3)],
     chapter=[*MODELS, "before"],
 )
-def named_by_alibi(chapter, *, slope, rate, seed) -> dict:
-    """Asked for the token three before, which one does ALiBi name? Shares of answers, and mean weights, by offset."""
+def named_by_alibi(chapter: SimpleNamespace, *, slope: float, rate: float, seed: int) -> dict:
+    """Shares of the tokens that a model with ALiBi names when asked for that three before, and weights, by offset."""
     model = chapter.train(lambda: chapter.WithOffsets("ALiBi", slope), chapter.before, rate, seed)
     tokens = torch.randint(64, (256, SEEN), generator=torch.Generator().manual_seed(123))
     with torch.no_grad():
@@ -114,11 +144,11 @@ def named_by_alibi(chapter, *, slope, rate, seed) -> dict:
 
 
 @stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"], digits=5)
-def level(chapter, *, rate, seed) -> dict:
-    """As `cured`, with one score for each key farther to the left than training went: what is right among 1,024 tokens.
+def level(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
+    """Shares right among 1,024 tokens, of the model of `cured` with one score for all keys at untrained offsets.
 
-    The score is a query's mean over the trained offsets, or its best but for that of −3. "above" is how much higher
-    the score of −3 is, on average.
+    This score is a query's mean over the trained offsets ("mean"), or the best of them but for that of −3 ("best
+    other"). The results "above the …" say how much higher the score of −3 is, on average.
     """
     model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
     _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
@@ -136,59 +166,74 @@ def level(chapter, *, rate, seed) -> dict:
     chapter=[*MODELS, "before"],
     digits=5,
 )
-def cured_afresh(chapter, *, rate, seed) -> dict:
-    """`cured` on models that had no part in choosing the ramp of NTK-by-parts."""
+def cured_afresh(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
+    """Results of `cured` for models with other seeds than those by which the ramp of NTK-by-parts was chosen."""
     return {"result": cured.function(chapter, rate=rate, seed=seed)["result"]}
 
 
-def _sharper(scores, x):
-    """Each query's scores times the factor of YaRN's temperature."""
+# Changed scores -----------------------------------------------------------------------------------
+
+
+def _sharper(scores: Scores, x: Tensor) -> Tensor:
+    """Scores times the factor of YaRN's temperature: (…, n, dim) → (…, n, n)."""
     return SHARPER * scores(x)
 
 
-def _levelled(scores, x):
-    """Each query's scores; a key farther to the left than training went gets the mean of those that are not."""
+def _levelled(scores: Scores, x: Tensor) -> Tensor:
+    """Scores in which a key at an untrained offset has the query's mean over the trained ones: (…, n, n)."""
     scores_of = scores(x)
-    position = torch.arange(x.shape[-2])
-    back = position[:, None] - position
-    near = scores_of.masked_fill((back < 0) | (back >= SEEN), math.nan)
-    return torch.where(back < SEEN, scores_of, near.nanmean(dim=-1, keepdim=True))
+    back = _back(x.shape[-2])
+    return torch.where(back < SEEN, scores_of, _mean(scores_of, back))
 
 
-def _at_level(scores, level_of, above, x):
-    """Each query's scores; a key farther to the left than training went gets a level of those that are not.
+def _at_level(
+    scores: Scores,
+    level_of: Callable[[Tensor, Tensor], Tensor],
+    above: list[Tensor],
+    x: Tensor,
+) -> Tensor:
+    """Scores in which a key at an untrained offset has a level of its query: (…, n, dim) → (…, n, n).
 
-    How far the score of −3 lies above the level goes into the list `above`.
+    Args:
+        scores: of the trained model.
+        level_of: `_mean` or `_best_other`.
+        above: gets how far the scores of −3 lie above the level, for all queries that have untrained offsets.
+        x: the embedded tokens.
     """
     scores_of = scores(x)
-    position = torch.arange(x.shape[-2])
-    back = position[:, None] - position
-    level_of_row = level_of(scores_of, back)
-    above.append(
-        (scores_of.diagonal(-3, -2, -1)[..., SEEN:] - level_of_row[..., SEEN + 3 :, 0]).flatten()
-    )
-    return torch.where(back < SEEN, scores_of, level_of_row)
+    back = _back(x.shape[-2])
+    level = level_of(scores_of, back)
+    of_asked = scores_of.diagonal(-ASKED, -2, -1)  # from the query at place 3 on
+    above.append((of_asked[..., SEEN:] - level[..., SEEN + ASKED :, 0]).flatten())
+    return torch.where(back < SEEN, scores_of, level)
 
 
-def _mean(scores_of, back):
-    """(…, n, n) → (…, n, 1): the mean over the trained offsets."""
-    near = scores_of.masked_fill((back < 0) | (back >= SEEN), math.nan)
-    return near.nanmean(dim=-1, keepdim=True)
+def _few(scores: Scores, x: Tensor) -> Tensor:
+    """Scores with −∞ but for the key at −3 and about 15 at untrained offsets: (…, n, dim) → (…, n, n).
 
-
-def _best_other(scores_of, back):
-    """(…, n, n) → (…, n, 1): the best of the trained offsets but for −3."""
-    other = (back >= 0) & (back < SEEN) & (back != 3)
-    return scores_of.masked_fill(~other, -math.inf).amax(dim=-1, keepdim=True)
-
-
-def _few(scores, x):
-    """Each query's scores, of −3 and about 15 keys farther to the left than training went; all where there are none."""
-    masked = scores(x)
-    position = torch.arange(x.shape[-2])
-    back = position[:, None] - position
+    A query without untrained offsets keeps all its scores.
+    """
+    back = _back(x.shape[-2])
     far = back >= SEEN
     share = (SEEN - 1) / far.sum(dim=-1, keepdim=True)
     drawn = torch.rand(far.shape, generator=torch.Generator().manual_seed(0)) < share
-    mask = (back == 3) | (far & drawn) | ~far.any(dim=-1, keepdim=True)
-    return masked.masked_fill(~mask, -math.inf)
+    mask = (back == ASKED) | (far & drawn) | ~far.any(dim=-1, keepdim=True)
+    return scores(x).masked_fill(~mask, -math.inf)
+
+
+def _back(n: int) -> Tensor:
+    """How many places a key stands before a query: (n, n), negative for keys after it."""
+    place = torch.arange(n)
+    return place[:, None] - place
+
+
+def _mean(scores: Tensor, back: Tensor) -> Tensor:
+    """Mean of each query's scores over the trained offsets: (…, n, n) → (…, n, 1)."""
+    near = scores.masked_fill((back < 0) | (back >= SEEN), math.nan)
+    return near.nanmean(dim=-1, keepdim=True)
+
+
+def _best_other(scores: Tensor, back: Tensor) -> Tensor:
+    """Best of each query's scores over the trained offsets but −3: (…, n, n) → (…, n, 1)."""
+    other = (back >= 0) & (back < SEEN) & (back != ASKED)
+    return scores.masked_fill(~other, -math.inf).amax(dim=-1, keepdim=True)
