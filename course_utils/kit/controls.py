@@ -79,7 +79,7 @@ class Toggle(Control):
     kind = "toggle"
 
     def __init__(self, value: bool, label: str):
-        """`value` is the one to start from."""
+        """A toggle that starts as `value`, with a label."""
         super().__init__({"off": False, "on": True}, value, label)
 
 

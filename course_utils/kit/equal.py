@@ -170,9 +170,14 @@ def _difference(theirs: Results, mine: Results, tolerance: float) -> str:
         largest = torch.cat([sizes, torch.ones(1)]).max().item()
         try:
             torch.testing.assert_close(
-                found, expected, rtol=0, atol=tolerance * largest, equal_nan=True,
-                check_dtype=False, check_device=False,
-            )  # fmt: skip
+                found,
+                expected,
+                rtol=0,
+                atol=tolerance * largest,
+                equal_nan=True,
+                check_dtype=False,
+                check_device=False,
+            )
         except AssertionError as error:
             lines = [line.rstrip(".") for line in str(error).splitlines()[1:] if line]
             return f"{key} is off. {'. '.join(lines[:2])}"  # without the relative difference
