@@ -56,17 +56,21 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=gone)
         left = set(items) - set(gone)
         items[:] = [item for item in items if item in left]
-    items.sort(key=_turn)
+    items.sort(key=_start)
 
 
-def _turn(item) -> tuple:
-    """The book is made first, and the notebooks run beside it, the later the longer; what waits for it comes last."""
+def _start(item) -> tuple[int, int]:
+    """A test's place in the run, in which workers take up module after module: what takes minutes starts first.
+
+    That is the test that builds the book, then notebooks, of late chapters before those of early ones. Tests that
+    only need the book come last, when it is there.
+    """
     if item.path.name == "test_book_browser.py":
-        return (0,)
+        return 0, 0
     if item.path.suffix == ".ipynb":
-        number, _, rest = item.path.stem.partition("_")
-        return 1, "_further" in rest, -int(number) if number.isdigit() else 0, item.path.name
-    return (3 if "book" in item.fixturenames else 2,)
+        number = item.path.name.partition("_")[0]
+        return 1, -int(number) if number.isdigit() else 0
+    return 3 if "book" in item.fixturenames else 2, 0
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """The stored models that a page sees, as PyTorch's: what its answers are compared with."""
 
+import base64
 import json
 from functools import cache
 
@@ -23,13 +24,16 @@ KINDS = {
     "vit": ViT,
 }
 
+HEADER = 54 + 4 * 256
+"""Bytes of a bitmap before its pixels: its sizes, and a palette of 256 grays."""
+
 ANSWERED = """(bundle, kind) => {
     const model = new (inside(kind))(bundle);
     const far = (found, right) => Math.max(...right.map(([id, logit]) => Math.abs(found[id] - logit)));
     return bundle.answers.map((answer, i) => {
         const { source, said, ids, place = -1, logits } = answer;
         if (bundle.boards) {
-            const picture = atob(bundle.boards[i].picture.split(",")[1]).slice(1078);
+            const picture = atob(bundle.boards[i].picture.split(",")[1]).slice(HEADER);
             const values = Array.from(picture, letter => letter.charCodeAt(0) / 127.5 - 1);
             const rows = Array.from({ length: 56 }, (_, row) => values.slice(56 * row, 56 * (row + 1)));
             const found = model.linear("output", model.tokens([rows]))[bundle.first + 1];
@@ -54,6 +58,7 @@ scripts of live widgets, and `inside`, which gives what a name stands for in the
 NAMES = json.dumps({name: kind.__name__ for name, kind in KINDS.items()})
 ALL_ANSWERED = f"""(() => {{
     {source()}
+    const HEADER = {HEADER};
     const inside = (name) => eval(name);
     const answered = Object.entries(live_bundles).filter(([, bundle]) => bundle.answers);
     return answered.map(([name, bundle]) => [name, ({ANSWERED})(bundle, {NAMES}[name.split("_")[0]])]);
@@ -66,6 +71,11 @@ def network(name: str) -> nn.Module:
     """With the weights of the bundle."""
     model = load_model(name).for_page()
     return model.network(KINDS[name.split("_")[0]], **bundle(name)["config"])
+
+
+def pixels_of(picture: str) -> bytes:
+    """The grays of a bitmap, from its data URI."""
+    return base64.b64decode(picture.split(",")[1])[HEADER:]
 
 
 @cache

@@ -216,7 +216,7 @@ def test_a_link_leads_to_a_page_of_the_book_or_to_the_repository(text, wanted, i
     }
     wanted = wanted or text
     assert transforms.relink(text, own, linked, "") == wanted
-    assert transforms.relink(text, own, linked, "R") == in_repository or wanted
+    assert transforms.relink(text, own, linked, "R") == (in_repository or wanted)
 
 
 def test_outputs_lead_to_pages_and_their_pictures_and_tables_fit_the_page():

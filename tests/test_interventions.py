@@ -282,6 +282,7 @@ def test_the_mean_of_a_run_stands_in_the_place_of_a_part():
 def test_its_own_activations_change_nothing(kind):
     model, call = made(kind)
     logits, run = call(model), record_all(model, call)
+    assert run
     for name in run:
         with intervene(model) as acts:
             heads = range(4) if name.endswith(".heads") else None

@@ -1,6 +1,5 @@
 """What a page forbids is forbidden as in PyTorch, with the same answers: patches of a garment, looks of cards."""
 
-import base64
 from itertools import combinations
 
 import pytest
@@ -8,7 +7,7 @@ import torch
 from browsing import live_page, part, write_page
 from playwright.sync_api import expect
 from scripts import CLOSE, ask, load
-from stored_models import network
+from stored_models import network, pixels_of
 
 import course_utils as cu
 from course_utils.data.images import FASHION, load_fashion_mnist, scaled
@@ -42,7 +41,7 @@ def test_without_patches_the_page_says_what_pytorch_says(garment):
     shown = cu.live.patches().options["garments"][garment]
     row, _ = GARMENTS[shown["name"]]
     image = load_fashion_mnist("test").images[row]
-    assert base64.b64decode(shown["picture"].split(",")[1])[1078:] == image.numpy().tobytes()
+    assert pixels_of(shown["picture"]) == image.numpy().tobytes()
     dice = torch.Generator().manual_seed(row)
     gone = [torch.randperm(16, generator=dice)[:count].tolist() for count in range(17)]
     cases = [(patches, is_black) for patches in gone for is_black in (False, True)]
@@ -155,9 +154,7 @@ ANSWERS = """(picture, bans) => {
 def twins_of(picture: str, ban: dict | None) -> torch.Tensor:
     """(16, 16) probabilities of the places of each card's twin."""
     model = network("memory")
-    pixels = torch.frombuffer(
-        bytearray(base64.b64decode(picture.split(",")[1])[1078:]), dtype=torch.uint8
-    )
+    pixels = torch.frombuffer(bytearray(pixels_of(picture)), dtype=torch.uint8)
     with intervene(model) as acts:
         if ban:
             acts.knock_out(queries=[ban["card"] + 1], keys=[ban["twin"] + 1])

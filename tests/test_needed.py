@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from course_utils.kit.needed import _bound, needed
+from course_utils.kit.needed import bound_names, needed
 
 CHAPTER = '''
 import torch
@@ -59,4 +59,4 @@ def test_only_what_a_name_needs_is_chosen(tmp_path):
 
 def test_the_variables_of_a_comprehension_bind_nothing_in_every_python():
     loops = "pairs = [(row, 1) for row in rows]\nrow = [row for row in rows]\nthird = row\n"
-    assert [sorted(_bound(line)) for line in ast.parse(loops).body] == [["pairs"], ["row"], ["third"]]  # fmt: skip
+    assert [sorted(bound_names(line)) for line in ast.parse(loops).body] == [["pairs"], ["row"], ["third"]]  # fmt: skip

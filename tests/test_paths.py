@@ -1,12 +1,13 @@
 """On each path through the course, nothing is used before it is taught there."""
 
+import ast
 import re
-import symtable
 from collections.abc import Iterator
 
 import pytest
 
 from course_utils.kit.exercises import HEADING, prose_lines
+from course_utils.kit.needed import bound_names, read_names
 from course_utils.studio import paths
 from course_utils.studio.content import UNCOUNTED, Content
 from course_utils.studio.manifest import load
@@ -57,34 +58,23 @@ def test_a_chapter_tags_its_goals_and_what_comes_next(chapter):
         assert f"]({after.ipynb.name})" in leads_on[0], "it links the next chapter"
 
 
-def read_names(cell) -> set[str]:
-    """The names that a cell reads and does not bind."""
-    read, todo = set(), [symtable.symtable(cell.source, "cell", "exec")]
-    while todo:
-        table = todo.pop()
-        top = table.get_type() == "module"
-        read |= {
-            s.get_name()
-            for s in table.get_symbols()
-            if s.is_referenced() and (top or s.is_global())
-        }
-        todo += table.get_children()
-    return read - bound_names([cell])
-
-
-def bound_names(cells) -> set[str]:
-    """The names that cells bind at the top level."""
-    tables = [symtable.symtable(cell.source, "cell", "exec") for cell in cells]
-    found = (symbol for table in tables for symbol in table.get_symbols())
-    return {s.get_name() for s in found if s.is_assigned() or s.is_imported() or s.is_namespace()}
+def read_and_bound(cells) -> tuple[set[str], set[str]]:
+    """The names that cells of code read, each but for those that it binds, and the names that they bind."""
+    read, bound = set[str](), set[str]()
+    for cell in cells:
+        statements = ast.parse(cell.source).body
+        own = {name for statement in statements for name in bound_names(statement)}
+        read |= {name for statement in statements for name in read_names(statement)} - own
+        bound |= own
+    return read, bound
 
 
 @pytest.mark.parametrize(("path", "stop"), STOPS)
 def test_no_section_on_a_path_needs_a_name_of_a_section_left_out(path, stop):
     whole = CHAPTER[stop.chapter].content
     taken = whole.with_sections(stop.sections) if stop.sections else whole
-    elsewhere = bound_names(whole.code) - bound_names(taken.code)
-    lacking = {name for cell in taken.code for name in read_names(cell)} & elsewhere
+    (_, everywhere), (read, taken_along) = read_and_bound(whole.code), read_and_bound(taken.code)
+    lacking = read & (everywhere - taken_along)
     assert not lacking, (
         f"{path.title!r} leaves out the sections of {stop.chapter} that bind {lacking}"
     )

@@ -22,6 +22,11 @@ def test_the_chapters_are_those_of_the_manifest():
 
 
 CHAPTERS = manifest.load(files=False).whole.chapters
+IN_WORDS = {18: "Eighteen", 19: "Nineteen", 20: "Twenty", 21: "Twenty-one", 22: "Twenty-two"}
+
+
+def test_it_counts_the_chapters_in_its_first_lines():
+    assert f"{IN_WORDS[len(CHAPTERS)]} chapters lead from" in README
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.notebook)

@@ -176,9 +176,11 @@ def test_a_reader_goes_through_the_stages_and_comes_back_by_the_address(page: Pa
 
 @pytest.mark.smoke
 def test_no_word_of_a_stage_leaves_its_sheet_or_lies_on_another(page: Page):
-    for figures in page.locator(".cu-stages").all():
-        figures.get_by_role("button", name="All stages").click()
-    for figure in page.locator("figure").all():
+    for stages in page.locator(".cu-stages").all():
+        stages.get_by_role("button", name="All stages").click()
+    figures = page.locator("figure").all()
+    assert figures
+    for figure in figures:
         boxes = figure.evaluate(
             """figure => {
               const sheet = figure.querySelector("svg").getBoundingClientRect();

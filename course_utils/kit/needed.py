@@ -13,7 +13,7 @@ def needed(path: Path, names: Sequence[str]) -> ast.Module:
         ValueError: the file does not bind one of these names.
     """
     statements = ast.parse(path.read_text(encoding="utf-8")).body
-    bound = {name for statement in statements for name in _bound(statement)}
+    bound = {name for statement in statements for name in bound_names(statement)}
     if missing := [name for name in names if name not in bound]:
         raise ValueError(f"{path.name} does not define {missing[0]}")
     return ast.Module([statements[index] for index in dependencies(statements, names)], [])
@@ -26,7 +26,7 @@ def dependencies(statements: Sequence[ast.stmt], names: Iterable[str]) -> list[i
     while pending:
         for index in set(binding.get(pending.pop(), ())) - chosen:
             chosen.add(index)
-            pending += _read(statements[index])
+            pending += read_names(statements[index])
     return sorted(chosen)
 
 
@@ -35,7 +35,7 @@ def _binding(statements: Sequence[ast.stmt]) -> dict[str, list[int]]:
     binding: dict[str, list[int]] = {}
     imported = {name for statement in statements for name in _imported(statement)}
     for index, statement in enumerate(statements):
-        for name in _bound(statement):
+        for name in bound_names(statement):
             binding.setdefault(name, []).append(index)
     for index, statement in enumerate(statements):
         for name in _changed(statement) & binding.keys() - imported:
@@ -43,7 +43,7 @@ def _binding(statements: Sequence[ast.stmt]) -> dict[str, list[int]]:
     return binding
 
 
-def _read(statement: ast.stmt) -> set[str]:
+def read_names(statement: ast.stmt) -> set[str]:
     """The global names that a statement reads, inside the functions that it defines, too."""
 
     def read(table: symtable.SymbolTable) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _read(statement: ast.stmt) -> set[str]:
     return set(read(_table(statement)))
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def bound_names(statement: ast.stmt) -> set[str]:
     """The names that a top-level statement binds in its module."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return _imported(statement)
