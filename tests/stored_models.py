@@ -33,8 +33,7 @@ ANSWERED = """(bundle, kind) => {
     return bundle.answers.map((answer, i) => {
         const { source, said, ids, place = -1, logits } = answer;
         if (bundle.boards) {
-            const picture = atob(bundle.boards[i].picture.split(",")[1]).slice(HEADER);
-            const values = Array.from(picture, letter => letter.charCodeAt(0) / 127.5 - 1);
+            const values = pixelsOf(bundle.boards[i].picture).map((level) => level / 127.5 - 1);
             const rows = Array.from({ length: 56 }, (_, row) => values.slice(56 * row, 56 * (row + 1)));
             const found = model.linear("output", model.tokens([rows]))[bundle.first + 1];
             return [argmax(found) === argmax(answer), far(found, [...answer.entries()])];
@@ -58,7 +57,6 @@ scripts of live widgets, and `inside`, which gives what a name stands for in the
 NAMES = json.dumps({name: kind.__name__ for name, kind in KINDS.items()})
 ALL_ANSWERED = f"""(() => {{
     {source()}
-    const HEADER = {HEADER};
     const inside = (name) => eval(name);
     const answered = Object.entries(live_bundles).filter(([, bundle]) => bundle.answers);
     return answered.map(([name, bundle]) => [name, ({ANSWERED})(bundle, {NAMES}[name.split("_")[0]])]);
