@@ -1,13 +1,18 @@
-"""The course's own parts for *Translating*: what the page goes on with where the reader's have not passed yet."""
+"""Beams, attention maps and forbidden links for *Translating* and its further page.
+
+The pages call `grow`, `needs` and `newest` where a reader's own have not passed. The file also has a language in which
+beams can be followed by hand, two kinds of map between a sentence and its translation, and the runs that tell how a
+French article learns the gender of its noun.
+"""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from course_utils.data.text import BOS, EOS, PAD, SPECIALS, Vocabulary
+from course_utils.data.text import EOS, SPECIALS, Vocabulary
 from course_utils.data.translation import Batch, Pair
-from course_utils.decoding import translate
+from course_utils.decoding import NEVER_NEXT, translate
 from course_utils.interventions import intervene
 from course_utils.lessons.bahdanau_attention.alignment import alignment_error_rate, links_of
 from course_utils.lessons.sequence_to_sequence import small_world
@@ -18,7 +23,7 @@ from course_utils.recording import record_attention
 
 
 def grow(scores: Tensor, log_p: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The `size` best continuations of all beams.
+    """One step of a beam search: the `size` best continuations of all beams.
 
     Args:
         scores: (beams,) log-probabilities of the beams so far.
@@ -26,7 +31,8 @@ def grow(scores: Tensor, log_p: Tensor, size: int) -> tuple[Tensor, Tensor, Tens
         size: how many are kept.
 
     Returns:
-        Their scores, the best first; the beam that each goes on from; the word that it adds: (size,) each.
+        Their scores, from the best down; the number of the beam that each continues; the word that it adds. All three
+        are (size,).
     """
     total = scores[:, None] + log_p
     best, picked = total.flatten().topk(size)
@@ -38,38 +44,40 @@ stored_translator = translator
 
 
 def asked(line: str, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
-    """A sentence as a model reads it: ids (1, tokens), `<eos>` last, and their number (1,)."""
+    """A sentence as a batch of one: ids (1, tokens), `<eos>` at the end, and their number (1,)."""
     ids = [*vocabulary.encode(line.split()), EOS]
     return torch.tensor([ids]), torch.tensor([len(ids)])
 
 
 def speakable(logits: Tensor) -> Tensor:
-    """Log-probabilities (…, words); `<pad>` and `<bos>` are never a next word."""
-    ruled_out = torch.zeros_like(logits, dtype=torch.bool)
-    ruled_out[..., [PAD, BOS]] = True
-    return logits.masked_fill(ruled_out, -torch.inf).log_softmax(dim=-1)
+    """Log-probabilities of the next word without `<pad>` and `<bos>`, which never are one: (…, words) → (…, words)."""
+    never_next = torch.tensor(NEVER_NEXT)
+    return logits.index_fill(-1, never_next, -torch.inf).log_softmax(dim=-1)
 
 
 def newest(model: Transformer, prefixes: Tensor) -> Tensor:
-    """Ids (beams, t) of all words so far → the newest one's embedding at its place, (beams, 1, embed_dim)."""
+    """Embedding of the newest word at its position: ids (beams, t) of all words so far → (beams, 1, embed_dim)."""
     return model.embed(model.target_embedding, prefixes[:, -1:], prefixes.shape[1] - 1)
 
 
 class Tree:
-    """A language given by a table: word → the probability of each next word. It speaks as a model does.
+    """A language given by a table of the probabilities of each next word, which is called as a decoder is.
 
-    A sentence begins with `<bos>` and ends with `<eos>`; these have the ids that they have everywhere, and the other
-    words follow them.
+    A sentence begins with `<bos>` and ends with `<eos>`. The special tokens have their usual ids, and the words follow.
+
+    Args:
+        follows: word → the probability of each next word; after a word without a row the sentence ends.
 
     Attributes:
-        tokens: all words, by id.
+        tokens: all tokens, by id.
+        table: (tokens, tokens), the probability of each token after each.
     """
 
     def __init__(self, follows: dict[str, dict[str, float]]):
         named = dict.fromkeys(word for row in follows.values() for word in row)
         self.tokens = [*SPECIALS, *(word for word in named if word not in SPECIALS)]
         self.table = torch.zeros(len(self.tokens), len(self.tokens))
-        self.table[:, EOS] = 1.0  # of a word that the table does not have
+        self.table[:, EOS] = 1.0
         for word, row in follows.items():
             index = self.tokens.index(word)
             self.table[index] = 0.0
@@ -77,16 +85,19 @@ class Tree:
                 self.table[index, self.tokens.index(following)] = probability
 
     def __call__(self, prefixes: Tensor) -> Tensor:
-        """Prefixes (beams, t) → log-probabilities (beams, words) of the word after each."""
+        """Log-probabilities of the token after each prefix: (beams, t) → (beams, tokens)."""
         return self.table[prefixes[:, -1]].log()
 
     def sentence(self, ids: list[int]) -> str:
-        """The words of these ids."""
+        """A sentence of ids as text."""
         return " ".join(self.tokens[index] for index in ids)
 
 
 def undecided(first_a: float) -> Tree:
-    """A language of A, B, C and D: after A it wavers, after B it is nearly sure."""
+    """A language of A, B, C and D in which A has several likely continuations and B has one.
+
+    With a `first_a` above 0.4, greedy decoding begins with A, though the most probable sentence begins with B.
+    """
     return Tree(
         {
             "<bos>": {"A": first_a, "B": 0.4, "<eos>": 0.6 - first_a},
@@ -104,14 +115,25 @@ def batch_of(
     vocabularies: Vocabularies,
     translations: Sequence[Sequence[str]] | None = None,
 ) -> Batch:
-    """The pairs as ids, padded; with these translations instead of their own, if there are any."""
+    """The pairs as ids, padded, in their order.
+
+    Args:
+        pairs: of sentences.
+        vocabularies: English and French.
+        translations: words that stand in the place of the pairs' own French, one list for each pair.
+    """
     if translations is not None:
-        pairs = [Pair(p.source, tuple(t)) for p, t in zip(pairs, translations, strict=True)]
+        pairs = [
+            Pair(pair.source, tuple(words)) for pair, words in zip(pairs, translations, strict=True)
+        ]
     return small_world.batch_of(pairs, vocabularies)
 
 
 def cut(maps: Tensor, pairs: Sequence[Pair]) -> list[Tensor]:
-    """Maps (pairs, …, longest target, longest source) → for each pair its (…, target, source), without `<eos>`."""
+    """The map of each pair, (…, target, source), cut out of padded ones, (pairs, …, longest target, longest source).
+
+    `<eos>` is cut off, too.
+    """
     return [
         words[..., : len(pair.target), : len(pair.source)]
         for words, pair in zip(maps, pairs, strict=True)
@@ -122,9 +144,9 @@ def cut(maps: Tensor, pairs: Sequence[Pair]) -> list[Tensor]:
 def attention_maps(
     model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
 ) -> list[Tensor]:
-    """Cross-attention under teacher forcing: for each pair (layers, heads, target, source).
+    """Weights of the cross-attention under teacher forcing: (layers, heads, target, source) for each pair.
 
-    Row t is the step that *says* target word t. The source's `<eos>` is cut off, and rows sum to 1 without it.
+    Row t belongs to the step that predicts target word t. The source's `<eos>` is cut off, and rows sum to 1 without.
     """
     batch = batch_of(pairs, vocabularies)
     with record_attention(model.eval()) as maps:
@@ -137,9 +159,9 @@ def attention_maps(
 def shares_of_each_word(
     model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
 ) -> list[Tensor]:
-    """The mean of all cross-attention maps, read by column: for each pair (target, source).
+    """Mean of all cross-attention maps with columns that sum to 1: (target, source) for each pair.
 
-    What each source word gets is divided by its sum over the target words, so that all source words count the same.
+    A column says how the attention to a source word is shared among the target words.
     """
     batch = batch_of(pairs, vocabularies)
     with record_attention(model.eval()) as maps:
@@ -149,21 +171,21 @@ def shares_of_each_word(
 
 
 def error_rate(maps: Sequence[Tensor], pairs: Sequence[Pair]) -> float:
-    """Alignment error rate of a map (target, source) for each pair: each target word's largest number is its link."""
+    """Alignment error rate of maps, (target, source) for each pair; a target word is linked to its largest number."""
     gold = [pair.alignment or frozenset() for pair in pairs]
     return alignment_error_rate(list(map(links_of, maps)), gold)
 
 
 def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:
-    """Fall of each probability if the cross-attention may not look at one of the source words.
+    """How far the probability of each target word falls when no cross-attention may attend to a source word.
 
     Args:
-        model: its cross-attentions, of all layers, may not look.
-        p: gives the probabilities (…, n) of the target words.
-        m: so many source words are forbidden, one at a time.
+        model: the translator, all of whose cross-attentions are kept from one word at a time.
+        p: computes the probabilities of the target words, (…, n), with this model.
+        m: number of source words, from the first on.
 
     Returns:
-        (…, n, m).
+        (…, n, m), a column for each source word.
     """
     before, falls = p(), []
     for j in range(m):
@@ -176,7 +198,7 @@ def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:
 def needs_maps(
     model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
 ) -> list[Tensor]:
-    """`needs` of the pairs' own translations: for each pair (target, source)."""
+    """`needs` of the words of the pairs' own translations: (target, source) for each pair."""
     batch = batch_of(pairs, vocabularies)
 
     @torch.no_grad()
@@ -188,17 +210,23 @@ def needs_maps(
 
 
 def pair_of(line: str, model: Transformer, world: SmallWorld) -> Pair:
-    """A sentence and its greedy translation, with gold links if the test part of `world` has just this pair."""
+    """A sentence and its greedy translation, with gold links if the test part of `world` has this very pair."""
     french = translate(model, [line], world.source_vocab, world.target_vocab, max_len=20)[0]
-    pair = Pair(tuple(line.split()), tuple(french.split()))
-    known = (p for p in world.test if (p.source, p.target) == (pair.source, pair.target))
-    return next(known, pair)
+    source, target = tuple(line.split()), tuple(french.split())
+    for pair in world.test:
+        if (pair.source, pair.target) == (source, target):
+            return pair
+    return Pair(source, target)
+
+
+# The gender of an article -------------------------------------------------------------------------
 
 
 OTHER_GENDER = {"le": "la", "un": "une", "mon": "ma", "ton": "ta", "son": "sa"}
 OTHER_GENDER |= {feminine: masculine for masculine, feminine in OTHER_GENDER.items()}
+"""Article or possessive → the same with the other gender."""
 ADJECTIVES = {"old", "new", "small", "big", "pretty", "young", "good"}
-"""Adjectives that stand before a noun in French, too."""
+"""English adjectives whose French ones stand before the noun, too."""
 ROADS = {
     "nothing": (False, "none"),
     "head 0.1": (False, "head"),
@@ -211,7 +239,11 @@ ROADS = {
 
 
 def articles(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
-    """(pair, target place, source place) of singular articles and possessives right before their noun."""
+    """Places of singular articles and possessives that stand right before their noun in both languages.
+
+    Returns:
+        (number of the pair, place in the target, place in the source) of each; the noun stands at the next place.
+    """
     places = []
     for i, pair in enumerate(pairs):
         linked_to = {t: s for s, t in sorted(pair.alignment or ())}
@@ -229,9 +261,10 @@ def articles(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
 def article_roads(
     model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
 ) -> dict[str, float]:
-    """The share of articles whose right gender is likelier than the other, by what is forbidden (`ROADS`).
+    """Shares of articles whose right gender is more probable than the other, by what is forbidden (`ROADS`).
 
-    "head 0.1" is, whatever its number, the encoder head that looks most from an article to its noun.
+    "head 0.1" stands for the encoder head with most weight from an article on its noun, which has this number in the
+    stored translator.
     """
     batch, french = batch_of(pairs, vocabularies), vocabularies[1]
     rows, target, source = (torch.tensor(column) for column in zip(*articles(pairs), strict=True))
@@ -250,7 +283,7 @@ def article_roads(
     }
 
     def is_right(heads: str, noun: int | None = None) -> Tensor:
-        """(articles,): with some heads ablated, and no French word allowed to look at one place."""
+        """Mask of the right articles, (articles,), with some heads ablated and the source's place `noun` hidden."""
         with intervene(model) as acts:
             if noun is not None:
                 acts.knock_out("cross_attention", keys=noun)
@@ -260,10 +293,11 @@ def article_roads(
         return (logits.gather(1, right) > logits.gather(1, wrong))[:, 0]
 
     def share(without_noun: bool, heads: str) -> float:
+        """Share of right articles; `without_noun` hides from each the place of its own noun."""
         if not without_noun:
             return is_right(heads).float().mean().item()
         by_place = torch.stack([is_right(heads, place) for place in range(int(source.max()) + 2)])
-        own = by_place[source + 1, torch.arange(len(source))]  # without a look at its own noun
-        return own.float().mean().item()
+        of_own_noun = by_place[source + 1, torch.arange(len(source))]
+        return of_own_noun.float().mean().item()
 
     return {name: share(*forbidden) for name, forbidden in ROADS.items()}

@@ -1,8 +1,9 @@
-"""The translator of everyday sentences: all short pairs of Tatoeba, read as visitors type.
+"""The translator of everyday sentences, the stored model `everyday_fr`: its data, its training and its card.
 
-English–French pairs from the archive at manythings.org/anki (CC BY 2.0 FR), as in `real`, and the course's own
-everyday sentences. Both languages share one table of pieces, which also is the output layer. A visitor leaves marks
-out and writes other names than Tom and Mary: so do the training sentences, drawn anew in each pass.
+It is trained on all short English–French pairs of the archive at manythings.org/anki (CC BY 2.0 FR), as in
+`real_sentences`, and on the course's own everyday sentences. Both languages share one table of pieces of words, which
+is the output layer, too. Visitors of a page leave marks out and write other names than Tom and Mary, so the training
+sentences are changed in this way, anew in each pass.
 """
 
 import random
@@ -40,17 +41,25 @@ from course_utils.train.losses import translation_loss
 from course_utils.train.schedules import warmup_hold_decay
 from course_utils.train.trainer import Trainer
 
-MAX_TOKENS = 10  # of either side, punctuation included
-PIECES = 4000  # of both languages together
-HELD_OUT = 1000  # sources for validation, and as many for the test
+MAX_TOKENS = 10
+"""The largest number of tokens on either side, punctuation included."""
+PIECES = 4000
+"""Number of pieces of words, of both languages together."""
+HELD_OUT = 1000
+"""Number of source sentences for validation, and for the test."""
 SHAPE = {"embed_dim": 256, "ffn_dim": 512, "num_heads": 4, "num_layers": 2, "dropout": 0.0}
-NAME, BITS = "everyday_fr", 6  # of a stored number
-NO_MARK, NO_APOSTROPHE, OTHER_NAME = 1 / 6, 1 / 20, 1 / 2  # how often visitors write so
+NAME = "everyday_fr"
+"""The name of the stored model."""
+BITS = 6
+"""Bits of a number in its large matrices."""
+NO_MARK, NO_APOSTROPHE, OTHER_NAME = 1 / 6, 1 / 20, 1 / 2
+"""Probabilities that a training sentence is changed in each of these ways."""
 FINAL_MARKS = (".", "!", "?", "…")
 BATCH, RATE, WARMUP, LABEL_SMOOTHING = 80, 2e-3, 300, 0.1
-STEPS = 250  # of an epoch
+STEPS = 250
+"""Number of steps in an epoch."""
 ROUNDS = ((12, 0.4), (14, 0.7), (40, 0.6))
-"""Epochs, and in which share of them, the last ones, the rate falls."""
+"""Rounds of the learning rate: number of epochs, and in which share of them, the last ones, the rate falls."""
 
 NAMES = {
     "tom": """
@@ -64,7 +73,7 @@ NAMES = {
         marie maya mei mia monica nadia nina nora olga olivia paula rachel rita rosa ruth sally sandra sara
         sarah sofia sophie susan tina vera yasmin zoe""",
 }
-"""Names for the two that the archive knows, he and she."""
+"""Name in the archive → names that take its place in training."""
 
 CONTRACTIONS = [
     (r"\bwon't\b", "will not"), (r"\bcan't\b|\bcannot\b", "can not"), (r"n't\b", " not"), (r"'m\b", " am"),
@@ -73,7 +82,7 @@ CONTRACTIONS = [
 
 
 def without_marks(source: Sequence[str]) -> str:
-    """The text of a sentence without final marks and contractions, the same for sentences that say the same."""
+    """Text of a sentence without final marks and contractions: the same for sentences that differ in nothing else."""
     words = list(source)
     while len(words) > 1 and words[-1] in FINAL_MARKS:
         words.pop()
@@ -84,10 +93,10 @@ def without_marks(source: Sequence[str]) -> str:
 
 
 def everyday_split(num_held_out: int, *, seed: int) -> Split:
-    """Tatoeba's short pairs, with `num_held_out` sources for validation and as many for the test.
+    """Split of Tatoeba's short pairs, with `num_held_out` sources for validation and as many for the test.
 
-    The rest and the course's own pairs are to train on, except for those that differ from a held-out sentence only by a
-    final mark or a contraction.
+    The other pairs and the course's own are for training, except for those that differ from a held-out sentence only by
+    a final mark or a contraction.
     """
     data = split(load_tatoeba("fr", max_tokens=MAX_TOKENS), num_held_out=num_held_out, seed=seed)
     ours = [p for p in load_sentences("fr") if max(map(len, (p.source, p.target))) <= MAX_TOKENS]
@@ -97,7 +106,7 @@ def everyday_split(num_held_out: int, *, seed: int) -> Split:
 
 
 def as_typed(pair: Pair, chance: random.Random) -> Pair:
-    """A pair as somebody might type its source: perhaps with other names, without final mark or apostrophes."""
+    """A pair with its source as somebody might type it: perhaps with another name, no final mark, no apostrophes."""
     for name, others in NAMES.items():
         if name in pair.source and name in pair.target and chance.random() < OTHER_NAME:
             pair = renamed(pair, name, chance.choice(others.split()))
@@ -187,7 +196,7 @@ def new_model(pieces: Pieces, seed: int) -> Transformer:
 
 
 def rate(step: int) -> float:
-    """The schedule's factor at a step: in each of ROUNDS it rises, stays and falls to 0."""
+    """Factor of the learning rate at a step, from 1 on: in each of `ROUNDS` it rises, stays and falls to 0."""
     for epochs, falling in ROUNDS:
         steps = epochs * STEPS
         if step <= steps:
@@ -225,7 +234,7 @@ def fit(
 
 
 def scores(lines: Sequence[str], pairs: Sequence[Pair], data: Split) -> dict[str, float]:
-    """BLEU against all translations, and the share that is one of them to the letter."""
+    """BLEU of translations against all references, and the share of them that is a reference to the letter."""
     every = [data.references[pair.source] for pair in pairs]
     exact = sum(a in b for a, b in zip(lines, every, strict=True)) / len(lines)
     return {"bleu": bleu(lines, every), "exact": exact}
@@ -264,7 +273,7 @@ def published(
 
 
 def asked_by_visitors(model: nn.Module, data: Split, pieces: Pieces) -> list[dict]:
-    """Visitors' sentences, with the model's translation and whether the sentence was trained on."""
+    """Sentences of visitors, each with its translation ("said") and whether it was trained on ("read")."""
     lines = data_path("translation/visitors.txt").read_text(encoding="utf-8").splitlines()
     sources = {without_marks(pair.source) for pair in data.train}
     return [

@@ -1,4 +1,7 @@
-"""Two maps of one sentence, without their names: what each French word looks at, and what it needs."""
+"""The explorer of *Translating*: two unnamed maps of one sentence, what each French word attends to and what it needs.
+
+The page draws such maps under their names with `show_maps`.
+"""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,7 +28,7 @@ SENTENCES = {
 
 
 def which_map() -> Explorer:
-    """The forbidding map (A) and the mean attention map (B) of the stored translator, unnamed."""
+    """Explorer of two unnamed maps of the stored translator: A is what a word needs, B what it attends to."""
     sentences = tuple(SENTENCES)
     return Explorer(
         "which_map", TwoMaps, {"sentence": Choice(sentences, sentences[0], label="Sentence")}
@@ -33,7 +36,7 @@ def which_map() -> Explorer:
 
 
 def both_maps(pairs: list[Pair]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each pair what the stored translator needs, and its mean attention, both (target, source)."""
+    """`needs_maps` and mean attention of the stored translator, both (target, source), for each pair."""
     model, world = stored_translator(), larger_world()
     words = world.source_vocab, world.target_vocab
     looks = [maps.mean(dim=(0, 1)) for maps in attention_maps(model, pairs, words)]
@@ -44,13 +47,13 @@ def both_maps(pairs: list[Pair]) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def label_above(ax: Axes) -> None:
-    """Words above the map, slanted, so that they stay near its rows however few these are."""
+    """Put the words of the columns above a map, slanted."""
     ax.tick_params(labelsize=9, length=0, labeltop=True, labelbottom=False)
     ax.tick_params(axis="x", rotation=45)
 
 
 def show_maps(pair: Pair, maps: dict[str, Tensor]) -> Picture:
-    """Two maps (target, source) of a pair under their names; its gold links, if it has any, are framed."""
+    """Picture of two maps of a pair, (target, source), by name; its gold links are framed, if it has any."""
     picture, axes = subplots(
         1, 2, width=8.6, height=0.36 * len(pair.target) + 1.3,
         alt=f"Two maps of “{' '.join(pair.source)}” over “{' '.join(pair.target)}”: {' and '.join(maps)}.",
@@ -72,6 +75,7 @@ class TwoMaps:
     """Maps A and B of a sentence."""
 
     def __init__(self) -> None:
+        """Compute both maps of each sentence, and draw empty ones."""
         self.pairs = {
             source: Pair(tuple(source.split()), tuple(target.split()))
             for source, target in SENTENCES.items()

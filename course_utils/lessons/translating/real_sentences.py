@@ -1,8 +1,8 @@
-"""Transformers on real sentences, trained beforehand: English to French, in whole words and in subwords.
+"""Transformers on real sentences, in whole words and in subwords: two stored runs, and their curves.
 
-English–French pairs of Tatoeba, from the archive at manythings.org/anki (CC BY 2.0 FR); `data.registry` says how it
-is found. Both runs have the same pairs, the same network and the same number of steps; they differ in what a token
-is. One seed each.
+The further page of *Translating* shows them. The English–French pairs are Tatoeba's, from the archive at
+manythings.org/anki (CC BY 2.0 FR); `data.registry` says how it is found. Both runs have the same pairs, the same
+network, the same number of steps and one seed; they differ in what a token is.
 """
 
 import random
@@ -32,19 +32,31 @@ from course_utils.models.transformer import Transformer
 from course_utils.runtime import seed_everything
 from course_utils.train.schedules import warmup_decay
 
-MAX_TOKENS = 10  # of either side, punctuation included
-TRAIN = 40_000  # pairs
-HELD_OUT = 500  # source sentences for validation, and as many for the test
+MAX_TOKENS = 10
+"""The largest number of tokens on either side, punctuation included."""
+TRAIN = 40_000
+"""Number of training pairs."""
+HELD_OUT = 500
+"""Number of source sentences for validation, and for the test."""
 SHAPE = {"embed_dim": 192, "ffn_dim": 384, "num_heads": 4, "num_layers": 2, "dropout": 0.2}
 EPOCHS, BATCH, RATE, LABEL_SMOOTHING = 8, 128, 2e-3, 0.1
-MIN_FREQ = 2  # rarer words become <unk>
-PIECES = 4000  # subwords of each language
-SHOWN = 12  # sentences of the test whose translations are kept
+MIN_FREQ = 2
+"""Number of times that a word has to be in the training pairs; rarer ones become `<unk>`."""
+PIECES = 4000
+"""Number of subwords of each language."""
+SHOWN = 12
+"""Number of test sentences whose translations are stored."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Training pairs, and for each held-out source one pair; `references` has all its translations."""
+    """Pairs for training, validation and test, which have no source sentence in common.
+
+    Attributes:
+        train: the training pairs.
+        validation, test: one pair for each held-out source.
+        references: held-out source → all its translations.
+    """
 
     train: list[Pair]
     validation: list[Pair]
@@ -55,9 +67,13 @@ class Split:
 def split(
     pairs: Sequence[Pair], *, num_train: int | None = None, num_held_out: int, seed: int
 ) -> Split:
-    """Disjoint by source sentence; duplicates, which differ in case or spaces alone, count once.
+    """Split of pairs by source sentence, after pairs that come twice were dropped.
 
-    Without `num_train` all that is not held out is for training.
+    Args:
+        pairs: all pairs.
+        num_train: how many of the pairs that are not held out are drawn for training; all by default.
+        num_held_out: number of source sentences for validation, and for the test.
+        seed: of the choice.
 
     Raises:
         ValueError: there are fewer pairs than are asked for.
@@ -75,7 +91,15 @@ def split(
 
 
 class Pieces(Vocabulary):
-    """Subwords with the methods of a vocabulary, so that loaders and decoders take them for one."""
+    """A vocabulary of subwords, with the methods that loaders and decoders call.
+
+    Args:
+        subwords: the subwords.
+
+    Attributes:
+        tokens: all subwords, by id.
+        merges: the pairs that were merged, in their order.
+    """
 
     def __init__(self, subwords: Subwords):
         self._subwords, self.tokens = subwords, subwords.tokens
@@ -84,7 +108,7 @@ class Pieces(Vocabulary):
 
     @classmethod
     def learned(cls, sentences: Iterable[Sequence[str]], *, size: int) -> "Pieces":
-        """The subwords of tokenized sentences."""
+        """The vocabulary of `size` subwords learned from tokenized sentences."""
         return cls(Subwords((" ".join(sentence) for sentence in sentences), size=size))
 
     def __contains__(self, token: str) -> bool:
@@ -94,20 +118,20 @@ class Pieces(Vocabulary):
         return f"Pieces({len(self)} tokens)"
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Ids of the pieces of all words."""
+        """The ids of the subwords of all words."""
         return [index for token in tokens for index in self._of_word(token)]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Whole words."""
+        """The whole words that ids spell."""
         return self._subwords.decode(ids).split()
 
     def pieces(self, text: str) -> list[str]:
-        """A text's pieces in letters."""
+        """The subwords of a text, as texts."""
         return self._subwords.pieces(text)
 
 
 def vocabularies_of(train: Sequence[Pair], tokens: str) -> Vocabularies:
-    """English and French: words that the training pairs have often enough, or subwords."""
+    """English and French vocabulary of the training pairs; `tokens` is "words" or "subwords"."""
     if tokens == "words":
         return known_words(train, min_freq=MIN_FREQ)
     sides = [pair.source for pair in train], [pair.target for pair in train]
@@ -123,7 +147,7 @@ def new_transformer(vocabularies: Vocabularies, seed: int) -> Transformer:
 
 
 def forbid_unknown(model: Transformer) -> None:
-    """Take `<unk>` from what the model may say: a translation with a hole in it helps nobody."""
+    """Set the bias of `<unk>` to −∞, so that no translation has it."""
     with torch.no_grad():
         model.output.bias[UNK] = -torch.inf
 
@@ -133,7 +157,7 @@ def forbid_unknown(model: Transformer) -> None:
     times=("training_seconds",),
 )
 def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) -> dict:
-    """English to French: losses and BLEU by epoch, scores of the best epoch, and sentences to look at.
+    """Losses and BLEU of a Transformer by epoch, the scores of its best epoch, and some translations.
 
     The epoch is chosen by the validation loss. The test is scored once, greedily and with a beam: against the
     first translation of each sentence in the archive, and against all of them.
@@ -154,7 +178,7 @@ def real_transformer(*, tokens: str, seed: int, checkpoint: Path | None = None) 
         schedule=lambda steps: warmup_decay(EPOCHS * steps // 8, EPOCHS * steps),
         keep_best=True,
         label_smoothing=LABEL_SMOOTHING,
-        measure=lambda model: {"bleu": bleu(*_said(model, data.validation, vocabularies))},
+        measure=lambda model: {"bleu": bleu(*_translations(model, data.validation, vocabularies))},
         seed=seed,
         checkpoint=checkpoint,
         quiet=True,
@@ -182,8 +206,8 @@ def _scores(
     model: nn.Module, data: Split, vocabularies: Vocabularies
 ) -> tuple[dict[str, float], list[dict]]:
     """Scores of the test, greedily and with a beam, against one translation and against all; sentences."""
-    translations, right = _said(model, data.test, vocabularies)
-    with_beam, _ = _said(model, data.test, vocabularies, beam_size=4)
+    translations, right = _translations(model, data.test, vocabularies)
+    with_beam, _ = _translations(model, data.test, vocabularies, beam_size=4)
     every = [data.references[pair.source] for pair in data.test]
     scores = {
         "test_bleu": bleu(translations, right),
@@ -199,10 +223,10 @@ def _scores(
     ]
 
 
-def _said(
+def _translations(
     model: nn.Module, pairs: Sequence[Pair], vocabularies: Vocabularies, *, beam_size: int = 1
 ) -> tuple[list[str], list[str]]:
-    """Translations, and what the pairs say."""
+    """Translations of the pairs' sources, and the pairs' own; a source without a known word gives an empty text."""
     lines = [" ".join(pair.source) for pair in pairs]
     rows = [i for i, p in enumerate(pairs) if any(word in vocabularies[0] for word in p.source)]
     translations = [""] * len(pairs)
@@ -216,7 +240,7 @@ def _said(
 
 @stored(cases=[{"seed": 0}])
 def translation_memory(*, seed: int) -> dict:
-    """The dullest translator: it looks the nearest sentence up."""
+    """Scores of a translator that copies the translation of the nearest training sentence."""
     pairs = load_tatoeba("fr", max_tokens=MAX_TOKENS)
     data = split(pairs, num_train=TRAIN, num_held_out=HELD_OUT, seed=seed)
     lines = nearest_translations(data.train, data.test)
@@ -236,12 +260,12 @@ def translation_memory(*, seed: int) -> dict:
 
 
 def real_run(tokens: str) -> StoredRun:
-    """The stored run in words or in subwords."""
+    """The stored run of `real_transformer` in "words" or in "subwords"."""
     return stored_run("translating", "real_transformer", tokens=tokens)
 
 
 def show_real_curves() -> Picture:
-    """Loss and BLEU of both translators by epoch."""
+    """Picture of the loss and the BLEU of both translators over the epochs."""
     picture, (left, right) = subplots(
         1, 2, width=8, height=3,
         alt="Training and validation loss of the translator in words, and BLEU on validation sentences of both "

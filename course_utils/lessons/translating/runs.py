@@ -1,10 +1,14 @@
-"""The trainings of *Translating* that are made beforehand: `make runs CHAPTER=11`."""
+"""The stored runs of *Translating*: its Transformer and what it is compared with, and the translator of the book.
+
+`real_sentences.py` and `everyday.py` have the runs on real sentences.
+"""
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from course_utils.data.translation import PairLoader, load_tatoeba
+from course_utils.data.translation import Pair, PairLoader, load_tatoeba
 from course_utils.decoding import translate
 from course_utils.kit.runs import stored
 from course_utils.kit.stored_model import StoredModel, checkpoints_of
@@ -13,6 +17,7 @@ from course_utils.lessons.bahdanau_attention.alignment import diagonal
 from course_utils.lessons.bahdanau_attention.runs import scores, scores_on_unread, train_recurrent
 from course_utils.lessons.sequence_to_sequence.small_world import (
     FOUR,
+    Vocabularies,
     larger_world,
     small_world,
     vocabularies_of,
@@ -35,11 +40,15 @@ from course_utils.train.schedules import inverse_sqrt
 from course_utils.train.trainer import Trainer
 
 PARTS = ["new_model", "train", "score", "world", "vocabularies"]
+"""The names of the page that the runs need."""
 
 
 @stored(rates=(0.0035, 0.007, 0.014), seeds=range(3), chapter=PARTS)
 def transformer(chapter, *, rate: float, seed: int) -> dict:
-    """The chapter's Transformer: losses, greedy translations, alignment error rates, and the articles' two roads."""
+    """Results of the chapter's Transformer: losses, scores, alignment error rates, and the gender of articles.
+
+    "gender, <road>" are those of `article_roads`. "four" counts the sentences of `FOUR` that are right.
+    """
     model = chapter.new_model(seed)
     rows = chapter.train(model, seed, lr=rate).rows
     test, words = chapter.world.test, chapter.vocabularies
@@ -58,14 +67,14 @@ def transformer(chapter, *, rate: float, seed: int) -> dict:
         ),
     }
     result |= _alignments(model, chapter.world.val, test, words)
-    roads = article_roads(model, test, words)
-    result |= {f"gender, {taken}": share for taken, share in roads.items()}
+    for road, share in article_roads(model, test, words).items():
+        result[f"gender, {road}"] = share
     return {"result": result, "curves": curves_of(rows, "val_loss")}
 
 
 @stored(cases=[{"epochs": 18, "rate": 0.007}], seeds=range(3), chapter=PARTS)
 def transformer_for_longer(chapter, *, epochs: int, rate: float, seed: int) -> dict:
-    """The chapter's Transformer with more epochs: losses, and the shares of exact translations."""
+    """Losses and shares of exact translations of the chapter's Transformer after more epochs."""
     model = chapter.new_model(seed)
     rows = chapter.train(model, seed, lr=rate, epochs=epochs).rows
     test = chapter.world.test
@@ -75,8 +84,14 @@ def transformer_for_longer(chapter, *, epochs: int, rate: float, seed: int) -> d
     return {"result": result}
 
 
-def _alignments(model, val, test, words) -> dict[str, float]:
-    """Alignment error rates: of a guess, the head that is best on validation, the mean read in two ways, forbidding."""
+def _alignments(
+    model: Transformer, val: Sequence[Pair], test: Sequence[Pair], words: Vocabularies
+) -> dict[str, float]:
+    """Alignment error rates ("aer, …") of several maps of the test pairs.
+
+    "diagonal" is a guess that looks at no model, "head" the head that is best on the validation pairs, whose place is
+    given, too; "mean" and "columns" read the mean of all heads by rows and by columns; "forbidding" is `needs_maps`.
+    """
     on_val, on_test = (attention_maps(model, pairs, words) for pairs in (val, test))
     places = [(layer, head) for layer in range(2) for head in range(4)]
     best = min(places, key=lambda place: error_rate([maps[place] for maps in on_val], val))
@@ -99,7 +114,10 @@ def _alignments(model, val, test, words) -> dict[str, float]:
 def transformer_on_all_pairs(
     *, width: int, layers: int, checkpoint: Path | None = None, **options
 ) -> dict:
-    """All English–French pairs of at most ten tokens; norm after, warm-up and rate as in the paper."""
+    """Results of a large Transformer on all English–French pairs of at most ten tokens.
+
+    The norms stand after the sublayers, and warm-up and rate are those of Vaswani et al. (2017), section 5.3.
+    """
     warmup = 4000
     sizes = {"embed_dim": width, "num_heads": 8, "ffn_dim": 4 * width, "num_layers": layers}
     return train_on_tatoeba(
@@ -119,7 +137,7 @@ SCORES = ("parameters", "train_loss", "val_loss", "bleu", "exact", "exact_5", "e
 
 @stored(cases=[{"epochs": 9}], rates=(0.0045, 0.009, 0.018), seeds=range(3))
 def recurrent(*, epochs: int, rate: float, seed: int) -> dict:
-    """The recurrent translator with attention, for as many epochs as the chapter's: losses and scores of the test."""
+    """Losses and test scores of the recurrent translator with attention, after as many epochs as the chapter's."""
     world = small_world("fr")
     model, rows = train_recurrent(world, "attention", epochs, rate, seed)
     every = scores(model, world, rows[-1])
@@ -132,7 +150,7 @@ READ, BATCH, PASSES = 512, 128, 30
 
 @stored(seeds=range(3))
 def lecture(*, seed: int) -> dict:
-    """A lecture's Transformer: what it says to `FOUR`, and how many unread sentences of known words are right.
+    """Translations of `FOUR` by a lecture's Transformer, and its score on unread sentences of known words.
 
     Zhang et al. (2023), "Dive into deep learning", section 11.7, whose formula of BLEU scores each of the four.
     """
@@ -156,17 +174,26 @@ def lecture(*, seed: int) -> dict:
 WANTED = "va !", "j'ai perdu .", "il est calme .", "je suis chez moi ."
 
 
-def lecture_bleu(translation: str, right: str, most: int = 2) -> float:
-    """The lecture's BLEU of a sentence: a brevity penalty, times the precisions of n-grams to the power of 1/2ⁿ."""
-    said, wanted = translation.split(), right.split()
+def lecture_bleu(translation: str, reference: str, most: int = 2) -> float:
+    """The lecture's BLEU of one sentence: a brevity penalty, times the precision of n-grams to the power of 1/2ⁿ.
+
+    Args:
+        translation: tokens separated by spaces.
+        reference: the right translation, in the same way.
+        most: the largest n.
+    """
+    said, wanted = translation.split(), reference.split()
     score = math.exp(min(0, 1 - len(wanted) / max(len(said), 1)))
     for n in range(1, min(most, len(said)) + 1):
-        grams, left = (
-            Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
-            for words in (said, wanted)
-        )
-        score *= ((grams & left).total() / grams.total()) ** 0.5**n
+        grams = _ngrams(said, n)
+        matches = grams & _ngrams(wanted, n)
+        score *= (matches.total() / grams.total()) ** 0.5**n
     return score
+
+
+def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    """Numbers of all n-grams of some words."""
+    return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
 # The stored translator ----------------------------------------------------------------------------
