@@ -1,4 +1,4 @@
-"""Where one pixel of a noisy picture looks, with the keys of three filters."""
+"""The explorer of *Attention between pixels*: where one pixel of a noisy picture looks, with three filters."""
 
 import functools
 
@@ -88,7 +88,7 @@ def _filtered() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
 
 
 def _keys(picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Those of `FILTERS`, with the widths that the chapter finds."""
+    """Keys of the pixels, (pixels, features), for each of FILTERS, with the widths that the chapter finds."""
     steps = torch.arange(float(SIDE))
     places = torch.cartesian_prod(steps, steps)
     values = picture.flatten()[:, None]

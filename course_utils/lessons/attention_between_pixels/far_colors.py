@@ -3,21 +3,28 @@
 A picture has 8 × 8 pixels. In it are two, four or eight colored dots and as many holes, one of each symbol, and a hole
 is at least four rows or four columns away from its dot. The colors are drawn independently of all places, so that a
 network that sees no farther than three pixels can do no better than guess one of four.
+
+Both pages of *Attention between pixels* use the pictures; `runs` stores trainings on them.
 """
 
 from dataclasses import dataclass
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.figures import COLORS
 from course_utils.models.diffusion import PixelAttention
 
-SIDE, PAINTS = 8, 4
+SIDE = 8
+"""Pixels along each side of a picture."""
+PAINTS = 4
+"""Colors."""
 FAR = 4
 """Rows or columns between a hole and its dot, at least."""
-IGNORED = -100  # what `cross_entropy` leaves out
+IGNORED = -100
+"""The answer at a pixel that is no hole: `cross_entropy` leaves it out."""
 
 
 # The task ---------------------------------------------------------------------------------------
@@ -39,7 +46,7 @@ class FarPictures:
 
     @property
     def symbols(self) -> int:
-        """Number of different colors, each once as a dot and once as a hole."""
+        """Number of different symbols, each once as a dot and once as a hole."""
         return self.places.shape[1] // 2
 
     def __len__(self) -> int:
@@ -79,13 +86,14 @@ def far_pictures(count: int, seed: int, symbols: int = 4) -> FarPictures:
 
 
 def counting(symbols: int) -> float:
-    """The share of right colors if one always names a most frequent color of the picture, over all pictures."""
+    """The expected share of right colors of always naming a most frequent color, in pictures with so many symbols."""
     draws = torch.cartesian_prod(*[torch.arange(PAINTS)] * symbols).view(-1, symbols)
     counts = F.one_hot(draws, PAINTS).sum(dim=1)
     return (counts.max(dim=1).values / symbols).mean().item()
 
 
 def _distance(first: Tensor, second: Tensor) -> Tensor:
+    """Distance of pixels, given by their numbers: the larger of the differences of their rows and columns."""
     rows, columns = first // SIDE - second // SIDE, first % SIDE - second % SIDE
     return torch.maximum(rows.abs(), columns.abs())
 
@@ -98,15 +106,15 @@ def share_right(model: nn.Module, pictures: FarPictures) -> float:
     return right[asked].float().mean().item()
 
 
-# What stands in the middle ----------------------------------------------------------------------
+# The block in the middle of a network -----------------------------------------------------------
 
 
 class PixelNorm(nn.LayerNorm):
-    """Layer norm over the channels of each pixel: pixels hear nothing of one another."""
+    """Layer norm over the channels of each pixel, so that no statistics join pixels."""
 
     @property
     def num_channels(self) -> int:
-        """As a group norm calls them."""
+        """Number of channels, under the name that `nn.GroupNorm` has for it."""
         return self.normalized_shape[0]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -131,11 +139,14 @@ class Pixelwise(nn.Module):
 
 
 KINDS = ("attention", "group norm, 8 groups", "group norm, 32 groups")
-"""What can stand in the middle. Attention has a layer norm of each pixel, so it is the only way between far pixels."""
+"""Names of the blocks in the middle.
+
+Attention comes with a layer norm of each pixel, so that it is the only path between far pixels.
+"""
 
 
 def middle(kind: str, channels: int = 32) -> nn.Module:
-    """What stands in the middle of the network, by its name in KINDS."""
+    """The block in the middle of a network, by its name in KINDS."""
     if kind == "attention":
         block = PixelAttention(channels)
         block.norm = PixelNorm(channels)
@@ -143,12 +154,12 @@ def middle(kind: str, channels: int = 32) -> nn.Module:
     return Pixelwise(channels, nn.GroupNorm(int(kind.split()[2]), channels))
 
 
-# What a network names -------------------------------------------------------------------------------
+# The colors that a network names --------------------------------------------------------------------
 
 
 @torch.no_grad()
 def named_colors(model: nn.Module, pictures: FarPictures) -> Tensor:
-    """(count, symbols): the color that the model gives to each hole."""
+    """Colors that the model names for the holes, (count, symbols)."""
     holes = pictures.places[:, pictures.symbols :]
     return model(pictures.inputs).argmax(dim=1).flatten(1).gather(1, holes)
 
@@ -165,14 +176,18 @@ def recolored(pictures: FarPictures, symbol: int) -> FarPictures:
 
 
 def answers_changed(model: nn.Module, pictures: FarPictures) -> Tensor:
-    """After each dot was recolored, which answers change: boolean, (count, recolored symbols, holes)."""
+    """Whether the answer at each hole changes if one dot is recolored: boolean, (count, recolored symbols, holes)."""
     before = named_colors(model, pictures)
     after = [named_colors(model, recolored(pictures, symbol)) for symbol in range(pictures.symbols)]
     return torch.stack([each != before for each in after], dim=1)
 
 
 class Counter(nn.Module):
-    """Names a most frequent color, of several the first: of the picture, or at each pixel of what is `far` from it."""
+    """A stand-in for a network that names a most frequent color, of several the first.
+
+    Args:
+        far: whether only what is far from a pixel counts there; else the whole picture does.
+    """
 
     def __init__(self, far: bool = False):
         super().__init__()
@@ -195,8 +210,15 @@ INKS = [COLORS[name] for name in ("key", "query", "value", "plum")]
 MARKS = ("o", "s", "^", "D", "P", "*", "v", "X")
 
 
-def draw_pixels(ax, pictures: FarPictures, which: int, named: Tensor | None = None) -> None:
-    """One picture: filled symbols are dots, empty ones holes, in the colors that are `named` if they are."""
+def draw_pixels(ax: Axes, pictures: FarPictures, which: int, named: Tensor | None = None) -> None:
+    """Draw one picture: filled symbols are dots, empty ones holes.
+
+    Args:
+        ax: where to draw.
+        pictures: of which one is drawn.
+        which: its number.
+        named: colors of its holes, (symbols,); gray without them.
+    """
     dots, holes = pictures.places[which].view(2, -1).tolist()
     colors = pictures.answers[which].flatten()
     for symbol, (dot, hole) in enumerate(zip(dots, holes, strict=True)):

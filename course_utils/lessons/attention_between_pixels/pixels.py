@@ -1,4 +1,4 @@
-"""What the exercises ask for, and the pictures that are cleaned."""
+"""The filters and the heads that the exercises of *Attention between pixels* build, and the pictures that it cleans."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ def clothes(split: str, count: int) -> Tensor:
 
 
 def non_local_means(pictures: Tensor, width: float) -> Tensor:
-    """Each pixel becomes the average of all pixels of its picture whose 3 × 3 patches look like its own.
+    """Pictures in which each pixel is the average of all, weighted by how much their 3 × 3 patches look like its own.
 
     Buades, Coll and Morel (2005), in its plainest form: one Gaussian kernel, and no search window.
 
@@ -28,7 +28,13 @@ def non_local_means(pictures: Tensor, width: float) -> Tensor:
 
 
 def patches_and_places(pictures: Tensor, reach: float, width: float) -> Tensor:
-    """As `non_local_means`, but the place of a pixel, divided by `reach`, is part of its key: far pixels count less."""
+    """Pictures as `non_local_means` gives them, but far pixels count less.
+
+    Args:
+        pictures: (pictures, height, width).
+        reach: by which the place of a pixel is divided to be part of its key.
+        width: by which the difference of two patches is divided.
+    """
     patches = F.unfold(F.pad(pictures[:, None], [1] * 4, mode="replicate"), 3).mT / width
     rows, columns = (torch.arange(float(side)) for side in pictures.shape[1:])
     places = torch.cartesian_prod(rows, columns).expand(len(pictures), -1, -1) / reach
@@ -38,6 +44,11 @@ def patches_and_places(pictures: Tensor, reach: float, width: float) -> Tensor:
 
 
 def attend(qkv: Tensor, num_heads: int) -> Tensor:
-    """Joined heads of (batch, 3 · channels, pixels): queries, keys, values, in each the heads side by side."""
+    """The joined heads of an attention, (batch, channels, pixels).
+
+    Args:
+        qkv: (batch, 3 · channels, pixels), queries, keys and values, in each the heads side by side.
+        num_heads: divides the channels.
+    """
     q, k, v = (split_heads(part.mT, num_heads) for part in qkv.chunk(3, dim=1))
     return merge_heads(scaled_dot_product_attention(q, k, v)).mT

@@ -1,6 +1,9 @@
-"""The attention maps of trained vision transformers, rollout, and how well two maps agree."""
+"""The attention maps of trained vision transformers, rollout, and how well two maps agree.
 
-from collections.abc import Sequence
+Both pages of *Vision transformers* use it.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
@@ -18,17 +21,23 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 def maps_of(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """The weights of each layer, (batch, heads, tokens, tokens)."""
+    """The attention weights of each layer, each (batch, heads, tokens, tokens), for images as the model reads them."""
     with evaluating(model), torch.no_grad(), record_attention(model) as maps:
         model(images)
     return list(maps.values())
 
 
-def trained(kind: type[Network]) -> list[Network]:
-    """The stored vision transformers of three trainings, in the reader's own class."""
-    models = [kind().eval() for _ in range(3)]
-    for model, name in zip(models, ("vit", "vit_1", "vit_2"), strict=True):
+def trained(new_model: Callable[[], Network]) -> list[Network]:
+    """The stored vision transformers of three trainings, in eval mode.
+
+    Args:
+        new_model: makes an untrained one of the reader's or the library's class.
+    """
+    models = []
+    for name in ("vit", "vit_1", "vit_2"):
+        model = new_model().eval()
         model.load_state_dict(load_model(name).state)
+        models.append(model)
     return models
 
 
@@ -64,7 +73,11 @@ def agreement(maps: Tensor, others: Tensor) -> float:
 
 
 def agreements(maps: Sequence[Tensor]) -> dict[str, float]:
-    """Agreement of every two trainings, and of the one's map with the other's of the next picture."""
+    """The `agreement` of every two trainings on the same picture, and on a picture and the one after it.
+
+    Args:
+        maps: of each training, (pictures, patches).
+    """
     pairs = [(i, j) for i in range(len(maps)) for j in range(i)]
     same = [agreement(maps[i], maps[j]) for i, j in pairs]
     other = [agreement(maps[i], maps[j].roll(1, dims=0)) for i, j in pairs]

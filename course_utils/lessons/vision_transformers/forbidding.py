@@ -1,4 +1,7 @@
-"""What a vision transformer says when some of its patches are forbidden, and how few are enough to change it."""
+"""The classes that a vision transformer names when some patches are forbidden, and how few change its answer.
+
+For the stored run `fewest` of *Vision transformers*.
+"""
 
 from itertools import combinations
 
@@ -25,13 +28,18 @@ def logits_without(model: ViT, images: Tensor, gone: Tensor) -> Tensor:
 
 
 def choices(patches: int, size: int) -> Tensor:
-    """All ways to take `size` of them, (ways, patches), True = taken."""
+    """All ways to take `size` of so many patches, (ways, patches), True = taken."""
     rows = torch.tensor(list(combinations(range(patches), size)))
     return torch.zeros(len(rows), patches, dtype=torch.bool).scatter(1, rows, True)
 
 
 def fewest(model: ViT, image: Tensor, target: int) -> tuple[int, int, list[int]]:
-    """The fewest patches without which the model says `target`: how many, in how many ways, and the surest way.
+    """The fewest patches without which the model names another class: how many, in how many ways, and the surest way.
+
+    Args:
+        model: in eval mode.
+        image: (1, channels, height, width).
+        target: the other class.
 
     Raises:
         ValueError: it never does.

@@ -1,4 +1,7 @@
-"""Memory: sixteen cards, eight pairs of garments of one class each. Where does the twin of each card lie?"""
+"""Boards of the game memory: sixteen cards, eight pairs of garments of one class each.
+
+The page of *Vision transformers* and its stored run train networks that say where the twin of each card lies.
+"""
 
 from collections.abc import Iterator
 
@@ -40,7 +43,7 @@ def deals(garments: ImageSet, count: int, seed: int = 0) -> Iterator[Boards]:
             step = torch.randint(1, len(garment), (number,), generator=generator)
             second = (first + step) % len(garment)
             pairs[here] = torch.stack([garment[first], garment[second]], dim=1)
-        # Of each place its card, and of each card its place.
+        # order: the card at each place; place: the place of each card.
         order = torch.rand(count, CARDS, generator=generator).argsort(dim=1)
         place = order.argsort(dim=1)
         twins = place.gather(1, order ^ 1)  # cards 2k and 2k + 1 are a pair

@@ -1,7 +1,8 @@
-"""The trainings of *Vision transformers* that are made beforehand: `make runs CHAPTER=15`."""
+"""Stored trainings of *Vision transformers*, `make runs CHAPTER=15`, and the cards of its live models."""
 
 import base64
 import math
+from types import SimpleNamespace
 
 import torch
 from torch.nn import functional as F
@@ -16,9 +17,9 @@ from course_utils.lessons.vision_transformers.training import (
     BATCH,
     SIZE,
     SmallCNN,
-    alike,
     distances,
     parts,
+    position_cosines,
     share_right,
     train,
     variant,
@@ -26,11 +27,16 @@ from course_utils.lessons.vision_transformers.training import (
 from course_utils.models.vision import ViT
 
 SEEDS = (0, 1, 2)
-EPOCHS, LONGER, STEPS = 3, 5, 400  # on the page; of the comparisons
+EPOCHS = 3
+"""Passes over the pictures on the page."""
+LONGER, STEPS = 5, 400
+"""Passes, or steps, of the comparisons."""
 KINDS = ("class token", "mean of the patches", "no positions")
 IMAGES = (500, 1000, 2500, 9000)
 TRIED = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-RATES = {"ViT": 3e-3, "CNN": 3e-2}  # the best of `rates`
+"""Learning rates that are compared."""
+RATES = {"ViT": 3e-3, "CNN": 3e-2}
+"""Network → its best rate in the runs of `rates`."""
 MEMORY = SIZE | {"image_size": 56, "patch_size": 14, "num_classes": 16, "num_layers": 1}
 
 
@@ -46,7 +52,7 @@ def network(name: str, seed: int) -> torch.nn.Module:
     cases=[{"name": name, "lr": lr, "seed": 0} for name in RATES for lr in TRIED],
 )
 def rates(*, name: str, lr: float, seed: int) -> dict:
-    """Share of the validation pictures that are right after a short training at this rate."""
+    """Share of the validation pictures that are named right after a short training at this rate."""
     images, validation, _ = parts()
     model = network(name, seed)
     train(model, images, epochs=EPOCHS, lr=lr, seed=seed)
@@ -79,7 +85,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     result, examples = {"test": share_right(model, test)}, []
     models, cards = {}, {}
     if kind == "class token":
-        cosines, apart = alike(model), distances(*model.grid)
+        cosines, apart = position_cosines(model), distances(*model.grid)
         for steps in (1, 2, 3):
             result[f"alike {steps}"] = cosines[apart == steps].mean().item()
         moved = F.cosine_similarity(model.positions.table.detach()[1:], start[1:])
@@ -105,7 +111,7 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
     saves={f"vit_patch{size}": {"patch_size": size} for size in (14, 4)},
 )
 def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
-    """The same training with larger and with smaller patches, once; stored for the explorer."""
+    """Test accuracy of the training of `longer` with other patches; the models are stored for pages."""
     images, _, test = parts()
     model = variant("class token", seed, patch_size=patch_size)
     train(model, images, epochs=epochs, seed=seed)
@@ -137,8 +143,8 @@ def amount(*, name: str, images: int, budget: str, seed: int) -> dict:
     return {"result": {"test": share_right(model, test), "steps": steps}}
 
 
-class Silent(torch.nn.Module):
-    """In the place of a sublayer: it adds nothing."""
+class ZeroOutput(torch.nn.Module):
+    """A stand-in for a sublayer that adds nothing to the residual stream."""
 
     def forward(self, x: torch.Tensor, *rest, **options) -> torch.Tensor:
         """(…, d) → zeros of the same shape."""
@@ -146,14 +152,14 @@ class Silent(torch.nn.Module):
 
 
 def without_attention(model: torch.nn.Module) -> torch.nn.Module:
-    """The model, its attention sublayers taken out."""
+    """The same model, with its attention sublayers taken out in place."""
     for layer in model.layers:
-        layer.attention = Silent()
+        layer.attention = ZeroOutput()
     return model
 
 
-def rival(name: str, seed: int) -> torch.nn.Module:
-    """What a ViT has to beat: a linear classifier, one hidden layer, and itself without attention."""
+def baseline(name: str, seed: int) -> torch.nn.Module:
+    """An untrained network that a ViT has to beat: "linear", with one "hidden layer", or a ViT without attention."""
     torch.manual_seed(seed)
     if name == "linear":
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
@@ -169,9 +175,9 @@ def rival(name: str, seed: int) -> torch.nn.Module:
     seeds=SEEDS,
     chapter=["ViT", "passes", "train"],
 )
-def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
+def rivals(chapter: SimpleNamespace, *, name: str, rate: float, seed: int) -> dict:
     """Five epochs at four rates, for the chapter's ViT and for networks without attention."""
-    return _trained_rival(chapter, name, epochs=LONGER, rate=rate, seed=seed)
+    return _train_and_score(chapter, name, epochs=LONGER, rate=rate, seed=seed)
 
 
 @stored(
@@ -180,16 +186,20 @@ def rivals(chapter, *, name: str, rate: float, seed: int) -> dict:
     seeds=SEEDS,
     chapter=["ViT", "passes", "train"],
 )
-def rivals_later(chapter, *, name: str, epochs: int, rate: float, seed: int) -> dict:
+def rivals_later(
+    chapter: SimpleNamespace, *, name: str, epochs: int, rate: float, seed: int
+) -> dict:
     """Fifteen epochs at three rates, for the chapter's ViT with and without attention."""
-    return _trained_rival(chapter, name, epochs=epochs, rate=rate, seed=seed)
+    return _train_and_score(chapter, name, epochs=epochs, rate=rate, seed=seed)
 
 
-def _trained_rival(chapter, name: str, *, epochs: int, rate: float, seed: int) -> dict:
-    """Shares of right pictures of the chapter's ViT, or of a `rival`, after some epochs of the chapter's training."""
+def _train_and_score(
+    chapter: SimpleNamespace, name: str, *, epochs: int, rate: float, seed: int
+) -> dict:
+    """Shares of right pictures of the chapter's ViT, or of a `baseline`, after some epochs of its training."""
     images, validation, test = parts()
     torch.manual_seed(seed)
-    model = chapter.ViT() if name == "ViT" else rival(name, seed)
+    model = chapter.ViT() if name == "ViT" else baseline(name, seed)
     steps = epochs * math.ceil(len(images) / BATCH)
     chapter.train(model, chapter.passes(images, seed), steps, rate)
     return {
@@ -198,14 +208,14 @@ def _trained_rival(chapter, name: str, *, epochs: int, rate: float, seed: int) -
 
 
 class ByHiddenLayer(torch.nn.Sequential):
-    """A board as one row of pixels → each card's scores for where its twin lies, as `Memory` gives them."""
+    """A network with one hidden layer that reads a board as one row of pixels, and scores the places of each twin."""
 
     def __init__(self):
         layers = torch.nn.Linear(3136, 64), torch.nn.ReLU(), torch.nn.Linear(64, 256)
         super().__init__(torch.nn.Flatten(), *layers, torch.nn.Unflatten(1, (16, 16)))
 
-    def forward(self, boards):
-        """(batch, 1, 56, 56) → (batch, 16, 16)."""
+    def forward(self, boards: torch.Tensor) -> torch.Tensor:
+        """(batch, 1, 56, 56) → (batch, 16, 16), cards and places of their twins."""
         return super().forward(boards).masked_fill(torch.eye(16, dtype=torch.bool), -torch.inf)
 
 
@@ -216,8 +226,8 @@ class ByHiddenLayer(torch.nn.Sequential):
     chapter=["Memory", "train"],
     saves={"memory": {"kind": "attention", "rate": 3e-3, "seed": 0}},
 )
-def memory_game(chapter, *, kind: str, rate: float, seed: int) -> dict:
-    """Share of the cards whose twin is found after 1,500 boards of 32, and with the look at the twin forbidden."""
+def memory_game(chapter: SimpleNamespace, *, kind: str, rate: float, seed: int) -> dict:
+    """Share of the cards whose twin is found after 1,500 steps of 32 boards, also if it may not be looked at."""
     images, validation, test = parts()
     torch.manual_seed(seed)
     model = ByHiddenLayer() if kind == "hidden layer" else chapter.Memory()
@@ -241,14 +251,14 @@ def memory_game(chapter, *, kind: str, rate: float, seed: int) -> dict:
 
 
 class RowsAndColumns(torch.nn.Module):
-    """Positions in two dimensions: a place has the vector of its row plus that of its column."""
+    """Learned positions in two dimensions: a place has the vector of its row plus that of its column."""
 
     def __init__(self, rows: int, columns: int, embed_dim: int):
         super().__init__()
         self.rows = torch.nn.Parameter(0.3 * torch.randn(rows, 1, embed_dim))
         self.columns = torch.nn.Parameter(0.3 * torch.randn(1, columns, embed_dim))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, 1 + rows · columns, embed_dim) → the same shape; the class token has no place."""
         places = (self.rows + self.columns).flatten(0, 1)
         return x + torch.nn.functional.pad(places, (0, 0, 1, 0))
@@ -290,7 +300,7 @@ def rivals_by_amount(*, name: str, images: int, lr: float, seed: int) -> dict:
     """Test accuracy after 400 steps with so many pictures, for networks that know nothing of neighbors."""
     learned, _, test = parts()
     some = learned if images == len(learned) else learned.take(images, seed=seed)
-    model = rival(name, seed)
+    model = baseline(name, seed)
     train(model, some, steps=STEPS, lr=lr, seed=seed)
     return {"result": {"test": share_right(model, test)}}
 
@@ -298,7 +308,7 @@ def rivals_by_amount(*, name: str, images: int, lr: float, seed: int) -> dict:
 # What a page tells of a stored vision transformer -------------------------------------------------
 
 RIGHT, WRONG = ("Ankle boot", "Trouser"), "Shirt"
-"""Kinds of the examples."""
+"""Classes of which an example that the model names right is shown, and one that it does not."""
 
 
 @torch.no_grad()

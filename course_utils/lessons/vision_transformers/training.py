@@ -1,4 +1,7 @@
-"""The training of *Vision transformers*, with the numbers of the loop that the chapter writes, for stored runs."""
+"""The training of *Vision transformers* for its stored runs, as the chapter's own loop, and the models it compares.
+
+Both pages use its pictures, sizes and scores.
+"""
 
 import functools
 import itertools
@@ -18,7 +21,12 @@ from course_utils.runtime import evaluating
 SIZE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 2, "dropout": 0.0}
 """Sizes of the chapter's ViT; patches of 7 × 7 and images of 28 × 28 are `ViT`'s own defaults."""
 
-BATCH, RATE, DECAY, WARMUP = 64, 3e-3, 0.05, 0.1
+BATCH = 64
+RATE = 3e-3
+DECAY = 0.05
+"""Weight decay."""
+WARMUP = 0.1
+"""Share of the steps in which the rate rises."""
 
 
 @functools.cache
@@ -38,7 +46,7 @@ def train(
     seed: int = 0,
     after_epoch: Callable[[int, float], None] | None = None,
 ) -> int:
-    """Fit a classifier with AdamW; the rate rises over a tenth of the steps and falls on half a cosine.
+    """The number of steps of a training with AdamW, whose rate rises over a tenth of them and falls on half a cosine.
 
     Args:
         model: (batch, channels, height, width) from -1 to 1 → logits (batch, classes).
@@ -47,9 +55,6 @@ def train(
         lr: the largest rate.
         seed: of the order of the images.
         after_epoch: called with the number of the epoch, from 1 on, and its mean loss.
-
-    Returns:
-        How many steps were made.
     """
     loader = ImageLoader(images, batch_size=BATCH, seed=seed)
     batches = itertools.chain.from_iterable(itertools.repeat(loader))
@@ -112,14 +117,14 @@ def variant(kind: str, seed: int, **changes) -> ViT:
 
 
 def distances(rows: int, columns: int) -> Tensor:
-    """(places, places): steps along rows and columns from one place of a grid to another."""
+    """Distances of the places of a grid, (places, places), in steps along rows and columns."""
     patch = torch.arange(rows * columns)
     row, column = patch // columns, patch % columns
     return (row[:, None] - row).abs() + (column[:, None] - column).abs()
 
 
-def alike(model: ViT) -> Tensor:
-    """(patches, patches): the cosines of the position vectors."""
+def position_cosines(model: ViT) -> Tensor:
+    """Cosines of the position vectors of every two patches, (patches, patches)."""
     table = model.positions.table.detach()[1:]
     return F.cosine_similarity(table[:, None], table[None], dim=-1)
 
