@@ -10,7 +10,7 @@ from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import load_grammar
 from course_utils.files import LESSONS
 from course_utils.kit import runs
-from course_utils.lessons.gpt import text_runs as gpt
+from course_utils.lessons.gpt import own_texts as gpt
 from course_utils.lessons.sequence_to_sequence import translator_training as translators
 from course_utils.lessons.training_transformers.variants import FirstGeneration
 from course_utils.lessons.vision_transformers import real_images as vision

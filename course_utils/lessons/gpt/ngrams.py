@@ -1,4 +1,4 @@
-"""Counted n-grams with modified Kneser–Ney smoothing, and their losses in bits per character."""
+"""N-grams with modified Kneser–Ney smoothing, the number to beat in *GPT*, and their losses in bits per character."""
 
 import math
 from collections import Counter
@@ -27,13 +27,20 @@ def kneser_ney_probs(
     they stand there, but after how many different tokens. Chen and Goodman (1999), "An empirical study of smoothing
     techniques for language modeling", section 3 (modified Kneser–Ney).
     """
-    grams = [Counter(zip(*(train[i:] for i in range(n)), strict=False)) for n in range(order + 1)]
-    kinds = [Counter(gram[1:] for gram in longer) for longer in grams[1:]]  # of tokens before
+    grams = [_ngrams(train, n) for n in range(order + 1)]
+    # For each n-gram, how many different tokens stand before it.
+    kinds = [Counter(gram[1:] for gram in longer) for longer in grams[1:]]
     lower, rows = [1 / vocab_size] * len(test), []
     for n in range(1, order + 1):
-        rows.append(_leaning(grams[n], n, test, lower))
-        lower = _leaning(kinds[n], n, test, lower) if n < order else lower
+        rows.append(_interpolated(grams[n], n, test, lower))
+        lower = _interpolated(kinds[n], n, test, lower) if n < order else lower
     return rows
+
+
+def _ngrams(tokens: Sequence[int], n: int) -> Counter[tuple]:
+    """How often each n-gram of so many tokens occurs."""
+    shifted = [tokens[start:] for start in range(n)]
+    return Counter(zip(*shifted, strict=False))
 
 
 def discounts(counts: Counter[tuple]) -> tuple[float, float, float]:
@@ -55,10 +62,17 @@ def discounts(counts: Counter[tuple]) -> tuple[float, float, float]:
     return 0.5, 1.0, 1.5
 
 
-def _leaning(
+def _interpolated(
     counts: Counter[tuple], n: int, test: Sequence[int], lower: list[float]
 ) -> list[float]:
-    """The probability of each token of `test`, where the n-grams lean on those of n − 1 tokens."""
+    """The probability of each token of `test` by n-grams that are interpolated with shorter ones.
+
+    Args:
+        counts: of the n-grams.
+        n: their length.
+        test: the tokens.
+        lower: the probability of each token by n-grams of n − 1 tokens.
+    """
     discount = discounts(counts)
     total: Counter[tuple] = Counter()
     given: Counter[tuple] = Counter()
@@ -77,8 +91,10 @@ def _leaning(
 
 # Losses with different tokens, brought to bits per character of the text --------------------------
 
-ORDER = 8  # of the longest n-grams
-HELD_OUT = 10  # every tenth sentence
+ORDER = 8
+"""Tokens of the longest n-grams."""
+HELD_OUT = 10
+"""Every tenth sentence is held out."""
 
 
 def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
@@ -99,7 +115,9 @@ def compare(sentences: Sequence[str], sizes: Sequence[int]) -> Any:
     rows = {}
     for size in (0, *sizes):
         name, encode, vocab_size = _tokens(read, size)
-        streams = [[i for text in texts for i in [*encode(text), EOS]] for texts in (read, unread)]
+        streams = []
+        for texts in (read, unread):
+            streams.append([i for text in texts for i in [*encode(text), EOS]])
         losses = kneser_ney_losses(*streams, ORDER, vocab_size)
         best = min(losses)
         rows[name] = {

@@ -1,4 +1,4 @@
-"""A text of one's own: from any file, in letters or in pieces of words, with what counting knows about it."""
+"""The reader's own text in *GPT*: from any file, in letters or in pieces of words, with the loss of n-grams on it."""
 
 import codecs
 import math
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,29 +16,32 @@ from course_utils.data.prose import Subwords
 from course_utils.kit.stored_model import load_model
 from course_utils.lessons.gpt.ngrams import kneser_ney_probs
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 LARGEST = 5_000_000
-"""Letters that are taken of a file."""
+"""The most letters that are taken of a file."""
 
 WINDOWS = 100
-"""Windows, evenly spread, at which a training looks on: so many of any text, however long it is."""
+"""The most windows on which a loss is measured; they are spread evenly over the text, however long it is."""
 
 COUNTED = 300_000
-"""Letters before the unread tenth in which n-grams are counted; in a short training fewer."""
+"""The most letters in which n-grams are counted, just before the unread tenth; in a short training fewer."""
 
 ORDERS = 7
 """Letters of the longest n-grams."""
 
 PART = 100_000
-"""Letters that are cut into pieces at a time, which keeps the memory small."""
+"""Letters that are cut into pieces at a time, so that little memory is used."""
 
 READER = "gpt_plays"
 """The stored GPT that has read Shakespeare's plays."""
 
 BEGINNINGS = "nothing", "Shakespeare"
-"""What a GPT may have read before a text of one's own."""
+"""Texts that a GPT may have read before the reader's own."""
 
 RICH = b"{\\rtf"
-"""First bytes of a file of rich text, which is written in plain letters, too."""
+"""First bytes of a file of rich text (RTF), which could be taken for plain text."""
 
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -46,14 +50,14 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""First bytes of a file that says its encoding; longer marks before those that they begin with."""
+"""Byte-order mark at the start of a file → its encoding; a mark comes before those that it begins with."""
 
 
 # Reading a file -----------------------------------------------------------------------------------
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file: of one that says its encoding, or in UTF-8, or as Windows writes western languages.
+    """The text of a file in the encoding that its first bytes say, in UTF-8, or in Windows' one of western languages.
 
     Line ends become those of Unix, and of a very long file the first `LARGEST` letters are taken.
 
@@ -86,7 +90,7 @@ def read_text(path: str | Path) -> str:
 
 
 def _western(raw: bytes) -> str | None:
-    """In the encoding of Windows for western languages, if that makes a text that is mostly plain letters."""
+    """The text of these bytes in Windows' encoding of western languages; None if few letters would be plain ones."""
     try:
         text = raw.decode("cp1252")
     except UnicodeDecodeError:
@@ -159,7 +163,8 @@ class Pieces:
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
 
-def _by_bytes(tokenizer):
+def _by_bytes(tokenizer: "Tokenizer") -> "Tokenizer":
+    """The same tokenizer, set to cut a text into bytes."""
     from tokenizers import decoders, pre_tokenizers
 
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -174,7 +179,7 @@ def pieces_of_reader() -> Pieces:
 
 
 def has_read_plays(begin: str) -> bool:
-    """Whether a training begins with the stored GPT, which has read Shakespeare; `begin` is one of `BEGINNINGS`.
+    """Whether `begin`, one of `BEGINNINGS`, names Shakespeare, so that a training begins with the stored GPT.
 
     Raises:
         ValueError: it is another word.
@@ -186,7 +191,7 @@ def has_read_plays(begin: str) -> bool:
 
 
 def until(minutes: float) -> Callable[[int], float]:
-    """The share of these minutes that is over, from now on; a training asks for it before each step.
+    """A function, step → share of these minutes that is over, counted from now on.
 
     Raises:
         ValueError: there are none to train for.
@@ -250,20 +255,21 @@ class OwnText:
 
     @cached_property
     def asked(self) -> list[tuple[str, str]]:
-        """The text before what is asked, and what is asked, for each unread window."""
+        """For each unread window its first half, in letters, and its second half, whose loss is measured."""
         middle = self.length // 2 + 1
         rows = self.unread.tolist()
         return [(self.decode(row[:middle]), self.decode(row[middle:])) for row in rows]
 
     @cached_property
     def looked_at(self) -> list[tuple[Tensor, float]]:
-        """The windows at which a training looks on, the unread first, and how many tokens make a letter of each.
+        """The windows on which a loss is measured, the unread first, and the tokens per letter of each.
 
-        A loss a token times this is one a letter.
+        A loss per token times this is the loss per letter.
         """
         return [(windows, self._per_letter(windows)) for windows in (self.unread, self.again)]
 
     def _per_letter(self, windows: Tensor) -> float:
+        """Tokens per letter of the second halves of windows."""
         asked = windows[:, self.length // 2 + 1 :]
         return asked.numel() / sum(len(self.decode(row)) for row in asked.tolist())
 
@@ -272,9 +278,10 @@ class OwnText:
         return self.tokens.decode(ids)
 
     def counted(self, minutes: float) -> float:
-        """The least loss a letter of counting on what is asked, with modified Kneser–Ney and up to `ORDERS` letters.
+        """The least loss per letter of n-grams of up to `ORDERS` letters, on the halves whose loss is measured.
 
-        It counts in the last letters that are read, `COUNTED` at most, and in a training of less than a minute fewer.
+        With modified Kneser–Ney smoothing, from the last letters that are read: `COUNTED` at most, and in a training
+        of less than a minute fewer.
         """
         cut, most = int(0.9 * len(self.text)), int(COUNTED * min(1.0, minutes))
         counts, asked = self.text[max(0, cut - most) : cut], "".join(map("".join, self.asked))
@@ -290,7 +297,7 @@ class OwnText:
 
 
 def pieces_per_letter(texts: Sequence[str]) -> float:
-    """How many pieces of the live GPT a letter of some sentences is, each with its end."""
+    """Pieces of the live GPT per letter of some sentences, each with its end."""
     vocabularies = load_model("gpt").vocabularies
     merges = [tuple(merge.split(" ")) for merge in vocabularies["merges"]]
     subwords = Subwords.from_merges(vocabularies["tokens"], merges)
@@ -298,7 +305,7 @@ def pieces_per_letter(texts: Sequence[str]) -> float:
 
 
 def spread(ids: Tensor, length: int) -> Tensor:
-    """(windows, length + 1) of a text: those that overlap by half, or `WINDOWS` of them, evenly spread."""
+    """Windows of a text that overlap by half, (windows, length + 1): all, or `WINDOWS` of them, evenly spread."""
     every = ids.unfold(0, length + 1, length // 2)
     if len(every) <= WINDOWS:
         return every

@@ -1,4 +1,7 @@
-"""A task that only a look back can solve: a block of random letters, again and again."""
+"""A task that only a look back can solve: texts that repeat a block of random letters.
+
+The further page of *GPT*, its stored runs and *One formula* use it.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +12,10 @@ from course_utils.models.language import GPT
 from course_utils.runtime import evaluating
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SHORTEST, LONGEST = 5, 8  # letters of a block
-LENGTH = 24  # letters that a model reads
+SHORTEST, LONGEST = 5, 8
+"""Letters of a block."""
+LENGTH = 24
+"""Letters that a model reads."""
 
 
 def repeated(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -29,7 +34,7 @@ def repeated(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def tokens_and_targets(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """`count` texts, and the letters that stand one place later."""
+    """`count` texts, and the letters one place later as targets, each (count, LENGTH)."""
     texts, _ = repeated(count, generator)
     return texts[:, :-1], texts[:, 1:]
 
@@ -49,7 +54,7 @@ def losses(model: nn.Module, count: int = 500, seed: int = 1) -> tuple[float, fl
 
 
 def losses_without(model: GPT) -> list[list[float]]:
-    """What `losses` gives for the repetitions if one head is taken out: a row per layer, a column per head."""
+    """Mean losses of the repetitions, as in `losses`, if one head is taken out: a row per layer, a column per head."""
     losses_by_layer = []
     for number, layer in enumerate(model.layers):
         row = []

@@ -1,4 +1,7 @@
-"""The trainings of *GPT* that are made beforehand: `make runs CHAPTER=13`."""
+"""Stored trainings of *GPT* on sentences and on repeated letters: `make runs CHAPTER=13`.
+
+Those on whole texts are in `text_runs` and `own_texts`.
+"""
 
 import random
 from functools import cache, partial
@@ -20,8 +23,10 @@ from course_utils.models.language import GPT
 
 SEEDS = (0, 1, 2)
 VOCAB, WIDTH, LENGTH, BATCH, STEPS, RATE = 512, 64, 32, 32, 400, 1e-2
-RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)  # of the comparison of heads
-EARLIER = (0, 100)  # steps after which the writer is stored, too
+RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+"""Rates at which one head is compared with four."""
+EARLIER = (0, 100)
+"""Steps after which `writer` is stored, too."""
 COPIER = {"embed_dim": 64, "num_heads": 4, "max_len": repeats.LENGTH}
 
 
@@ -35,11 +40,15 @@ def sentences() -> tuple[list[str], list[str]]:
 
 @cache
 def streams() -> tuple[Tensor, Tensor]:
-    """The sentences as the chapter reads them: training, and held out."""
+    """The ids of the sentences, one behind the other, as the chapter reads them: training, and held out."""
     subwords = Subwords(sentences()[0], size=VOCAB)
-    rows = ([i for text in texts for i in [*subwords.encode(text), EOS]] for texts in sentences())
-    training, unread = map(torch.tensor, rows)
+    training, unread = (_joined(texts, subwords) for texts in sentences())
     return training, unread
+
+
+def _joined(texts: list[str], subwords: Subwords) -> Tensor:
+    """The ids of some texts, each with its end, one behind the other: (tokens,)."""
+    return torch.tensor([i for text in texts for i in [*subwords.encode(text), EOS]])
 
 
 # From one head to a GPT, a part at a time ---------------------------------------------------------
@@ -52,10 +61,10 @@ PARTS: dict[str, dict] = {
     "+ norm": {"heads": 4, "blocks": 1},
     "+ second block": {"heads": 4, "blocks": 2},
 }
-"""The rungs from the bottom up, and what each one has: those with `blocks` are whole GPTs."""
+"""Name → parts of a model, from the simplest to a GPT; those with `blocks` are whole GPTs."""
 
 
-class Rung(nn.Module):
+class PartOfGPT(nn.Module):
     """A GPT of one block, without norms, and with parts left out.
 
     Args:
@@ -91,20 +100,20 @@ class Rung(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """(batch, length) ids → logits (batch, length, vocab_size)."""
         x = self.embedding(tokens) + self.positions(torch.arange(tokens.shape[1]))
-        heard = self.attention(x, x, x, is_causal=True)
-        x = x + heard if self.residual else heard
+        attended = self.attention(x, x, x, is_causal=True)
+        x = x + attended if self.residual else attended
         if self.network is not None:
             x = x + self.network(x) if self.residual else self.network(x)
         return self.output(x)
 
 
-def rung(name: str, vocab_size: int, embed_dim: int, max_len: int) -> nn.Module:
-    """The model of this name, untrained."""
-    parts, sizes = PARTS[name], {"embed_dim": embed_dim, "max_len": max_len}
+def model_with(parts_name: str, vocab_size: int, embed_dim: int, max_len: int) -> nn.Module:
+    """An untrained model with the parts of this name in PARTS."""
+    parts, sizes = PARTS[parts_name], {"embed_dim": embed_dim, "max_len": max_len}
     if "blocks" in parts:
         numbers = {"num_heads": parts["heads"], "num_layers": parts["blocks"]}
         return GPT(vocab_size, **sizes, **numbers, dropout=0.0)
-    return Rung(vocab_size, **sizes, **parts)
+    return PartOfGPT(vocab_size, **sizes, **parts)
 
 
 @stored(
@@ -118,7 +127,7 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     """Held-out loss of a model that has some of a GPT's parts, trained as the chapter trains its GPT."""
     stream, unread = streams()
     torch.manual_seed(seed)
-    model = rung(parts, VOCAB, WIDTH, LENGTH)
+    model = model_with(parts, VOCAB, WIDTH, LENGTH)
     train(model, partial(windows, stream, LENGTH, BATCH), steps=steps, lr=lr, seed=seed)
     return {"result": {"loss": evaluate(model, unread, LENGTH, read=LENGTH // 2)}}
 
@@ -129,13 +138,13 @@ def ladder(*, parts: str, steps: int, lr: float, seed: int) -> dict:
     seeds=SEEDS,
 )
 def heads_by_rate(*, parts: str, steps: int, rate: float, seed: int) -> dict:
-    """One head and four after the short training, at several rates."""
+    """Held-out loss of a model with one head or four after the short training, at several rates."""
     return ladder.function(parts=parts, steps=steps, lr=rate, seed=seed)
 
 
 @stored(cases=[{}])
 def kneser_ney() -> dict:
-    """Held-out losses of n-grams, smoothed as Kneser and Ney do."""
+    """Held-out losses of n-grams with modified Kneser–Ney smoothing, by their length."""
     stream, unread = streams()
     losses = kneser_ney_losses(stream.tolist(), unread.tolist(), 6, VOCAB)
     return {"result": {str(n): loss for n, loss in enumerate(losses, start=1)}}
@@ -143,7 +152,7 @@ def kneser_ney() -> dict:
 
 @stored(cases=[{"steps": 1500, "seed": seed} for seed in SEEDS[:2]])
 def longer(*, steps: int, seed: int) -> dict:
-    """The chapter's training of its GPT on the characters of the sentences, with three times as many steps."""
+    """Held-out loss of the chapter's GPT on the characters of the sentences, after three times as many steps."""
     texts = ["".join(text + "\n" for text in part) for part in sentences()]
     alphabet = "".join(sorted(set("".join(texts))))
     stream, unread = (ids(text, alphabet) for text in texts)
@@ -161,7 +170,7 @@ def longer(*, steps: int, seed: int) -> dict:
 
 @stored(cases=[{"steps": 3 * STEPS, "seed": 0}], saves={"gpt": {}, "gpt_0": {}, "gpt_100": {}})
 def writer(*, steps: int, seed: int) -> dict:
-    """The chapter's GPT after three times as many steps: the live model, with its subwords; and what it was earlier."""
+    """Held-out loss of the chapter's GPT after three times as many steps; it is stored, also as it was earlier."""
     stream, unread = streams()
     texts = sentences()[0]
     subwords = Subwords(texts, size=VOCAB)
@@ -212,7 +221,7 @@ def answers_of(model: GPT, subwords: Subwords) -> list[dict]:
     saves={"gpt_copier": {"layers": 2, "seed": 0}},
 )
 def copying(*, layers: int, steps: int, seed: int) -> dict:
-    """Repeated blocks of letters: losses, and those without each head; the first one is the live model."""
+    """Losses of a GPT that reads repeated blocks of letters, also without each head; the first one is stored."""
     torch.manual_seed(seed)
     model = GPT(len(repeats.LETTERS), num_layers=layers, dropout=0.0, **COPIER)
     curve: list[list[float]] = []
@@ -236,7 +245,7 @@ def copying(*, layers: int, steps: int, seed: int) -> dict:
 
 @stored(cases=[{"lr": 0.003, "seed": seed} for seed in SEEDS])
 def copying_slower(*, lr: float, seed: int) -> dict:
-    """The copier at a third of the rate: its repetitions, blocks longer than it has read, and what one match adds."""
+    """Losses of the copier at a third of the rate, on repetitions and on longer blocks, and how much one match adds."""
     torch.manual_seed(seed)
     model = GPT(len(repeats.LETTERS), num_layers=2, dropout=0.0, **COPIER)
     train(model, partial(repeats.tokens_and_targets, 64), steps=500, lr=lr, seed=seed)

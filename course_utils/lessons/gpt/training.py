@@ -1,4 +1,7 @@
-"""The training of *GPT*, with the numbers of the loop that the chapter writes, and what its exercises build."""
+"""The training of *GPT* for its stored runs, as the chapter's own loop, and what its exercises build.
+
+The page compares with these functions, and goes on with them where an exercise is not solved.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,7 +33,7 @@ def windows(
 
 
 def rate(step: int, steps: int, warmup: int) -> float:
-    """Rises over the first steps, then falls to 0 on half a cosine; step counts from 0."""
+    """The share of the largest rate at a step, from 0 on: it rises over `warmup` steps, and falls on half a cosine."""
     return min((step + 1) / warmup, 1.0) * (1 + math.cos(math.pi * step / steps)) / 2
 
 
@@ -44,7 +47,7 @@ def train(
     seed: int = 0,
     watch: Callable[[int, float], None] | None = None,
 ) -> None:
-    """Fit a language model to batches of tokens and targets, with AdamW.
+    """Fit a language model in place to batches of tokens and targets, with AdamW.
 
     Args:
         model: tokens (batch, length) → logits (batch, length, vocabulary).
