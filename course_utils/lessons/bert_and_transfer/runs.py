@@ -1,4 +1,4 @@
-"""The trainings of *BERT and transfer* that are made beforehand: `make runs CHAPTER=14`."""
+"""Stored trainings of *BERT and transfer*, `make runs CHAPTER=14`, and the cards of its two stored readers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,8 @@ from course_utils.models.language import BERT, GPT, LanguageModel
 SEEDS = (0, 1, 2)
 STEPS, COPY_STEPS = 3600, 1200
 """Steps of pretraining; an autoencoder needs fewer until its loss is 0."""
-WATCHED = 100  # steps from one measurement to the next
+WATCHED = 100
+"""Steps from one measurement to the next."""
 TUNING_STEPS = {50: 120, 1000: 400}
 """Number of labels → steps of fine-tuning."""
 LORA_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -37,7 +38,7 @@ TUNING_RATES = {
     **dict.fromkeys(LORA_AT, LORA_RATES),
     "output": (3e-2, 1e-1, 3e-1, 1.0, 3.0),
 }
-"""For each method; `stored_runs(…, highest="val")` takes the rate that is best on the validation part."""
+"""Method → rates; `stored_runs(…, highest="val")` takes the one that is best on the validation part."""
 
 VARIANTS: dict[str, dict] = {
     "GPT": {},
@@ -249,7 +250,7 @@ def transfer(
 
 @stored(cases=[{"seed": seed} for seed in SEEDS])
 def longer(*, seed: int) -> dict:
-    """Accuracy from scratch with four times the steps of the others."""
+    """Accuracy of a BERT from scratch with four times the steps of the others."""
     data, (val, test) = few(1000, seed), order_task()
     torch.manual_seed(seed)
     model = classifier(BERT(tasks.VOCAB, **tasks.SIZES, rotary=True, dropout=0.0))
@@ -324,6 +325,7 @@ def left_card(stored_model: StoredModel) -> dict:
 
 
 def _ids(subwords: Subwords, sentence: str) -> list[int]:
+    """Ids of a sentence whose gap, "___", is hidden, with its marks."""
     left, right = sentence.split("___")
     return [BOS, *subwords.encode(left), MASK, *subwords.encode(right), EOS]
 

@@ -1,4 +1,4 @@
-"""Fine-tuning as *BERT and transfer* does it: all weights, LoRA, or only the output layer."""
+"""Fine-tuning as *BERT and transfer* does it, on its page and in its stored runs: all weights, LoRA, or the output."""
 
 import copy
 import math
@@ -18,7 +18,7 @@ BATCH = 32
 
 
 class LoRA(nn.Module):
-    """A linear layer that stays as it is, and a change of low rank that is learned.
+    """A linear layer whose weight is frozen, plus a change of low rank that is learned.
 
     x ↦ linear(x) + alpha / rank · x A Bᵀ with A (inputs, rank) random and B (outputs, rank) zero at the start.
     Hu et al. (2022), "LoRA: low-rank adaptation of large language models", section 4.1. The paper draws A from a normal
@@ -64,11 +64,16 @@ LORA_AT = {
     "LoRA": ("feed_forward.0", "feed_forward.3"),
     "LoRA, attention": ("attention.query_proj", "attention.value_proj"),
 }
-"""The linear layers of a block that get a change: both of the feed-forward network, or those that the paper takes."""
+"""Method → the linear layers of a block that get a change; those of the attention are the paper's."""
 
 
 def classifier(body: LanguageModel, method: str = "all") -> SentenceClassifier:
-    """A copy of the body with a new output layer, and only what `method` says trainable: all, LoRA or output."""
+    """A copy of the body with a new output layer for two classes.
+
+    Args:
+        body: the pretrained network.
+        method: what is trainable: "all", "output", or a key of LORA_AT.
+    """
     model = SentenceClassifier(copy.deepcopy(body), 2)
     if method != "all":
         model.body.requires_grad_(False)
@@ -81,14 +86,10 @@ def classifier(body: LanguageModel, method: str = "all") -> SentenceClassifier:
 @torch.no_grad()
 def accuracy(model: nn.Module, data: Labeled) -> float:
     """Share of the sentences whose class is right."""
+    parts = zip(data.ids.split(500), data.lengths.split(500), strict=True)
     with evaluating(model):
-        right = [
-            model(ids, lengths).argmax(dim=-1) == labels
-            for ids, lengths, labels in zip(
-                data.ids.split(500), data.lengths.split(500), data.labels.split(500), strict=True
-            )
-        ]
-    return torch.cat(right).float().mean().item()
+        classes = [model(ids, lengths).argmax(dim=-1) for ids, lengths in parts]
+    return (torch.cat(classes) == data.labels).float().mean().item()
 
 
 def fine_tune(
@@ -100,7 +101,15 @@ def fine_tune(
     seed: int,
     watch: Labeled | None = None,
 ) -> list[list[float]]:
-    """Train what is trainable; points [step, accuracy on `watch`], eight of them."""
+    """Points [step, accuracy on `watch`], eight of them, of a training of the model's trainable parameters.
+
+    Args:
+        model: a classifier, trained in place.
+        data: labeled sentences to learn from.
+        steps, lr: how many steps, and the largest rate.
+        seed: of the batches.
+        watch: labeled sentences on which it is measured; no points without them.
+    """
     generator = torch.Generator().manual_seed(seed)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, betas=(0.9, 0.99), weight_decay=0.01, fused=True)

@@ -1,4 +1,4 @@
-"""What the further page adds about SmolLM2: the logit lens, longer copies, and mistakes that raise no error."""
+"""Stored runs of the further page of *Real weights*: the logit lens, longer copies, mistakes that raise no error."""
 
 import contextlib
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ PROMPTS = (
 
 
 def _capitals(lm: SmolLM, prompt: str) -> tuple[Tensor, Tensor]:
-    """Ids (countries, n), and the first token of each capital."""
+    """Ids of a prompt for each country, (countries, n), and the first token of each capital, (countries,)."""
     first = torch.cat([lm.encode(" " + capital)[:, 0] for capital in CAPITALS.values()])
     return lm.encode(*(prompt.format(country) for country in CAPITALS)), first
 
 
 def rank(scores: Tensor, wanted: Tensor) -> Tensor:
-    """The place of a token in each row of scores (rows, vocabulary), from 1; wanted (rows,)."""
+    """Ranks, from 1, of the wanted tokens (rows,) in rows of scores (rows, vocabulary): (rows,)."""
     return (scores > scores.gather(1, wanted[:, None])).sum(1) + 1
 
 
@@ -68,15 +68,15 @@ def matched(x: Tensor, y: Tensor) -> int:
 
 
 def preferred(logits: Tensor, wanted: Tensor) -> int:
-    """In how many rows the wanted token (rows,) has the largest logit of all the tokens that some row wants."""
+    """Number of rows whose wanted token has the largest logit of all the tokens that some row wants; wanted (rows,)."""
     names = wanted.unique()
     return int((names[logits[:, names].argmax(-1)] == wanted).sum())
 
 
 def read(lm: SmolLM, x: Tensor, *, centered: bool) -> dict[str, float]:
-    """What a lens reads in streams (countries, embed_dim): the capital, and the country itself.
+    """Scores of what a lens reads in streams (countries, embed_dim), of the capital and of the country itself.
 
-    Of both the median rank, and for how many countries the right one is `preferred`.
+    For each its median rank, and for how many countries the right one is `preferred`.
     """
     logits = lens(lm, x, centered=centered)
     _, capital = _capitals(lm, PROMPTS[0])
@@ -86,15 +86,15 @@ def read(lm: SmolLM, x: Tensor, *, centered: bool) -> dict[str, float]:
 
 
 def countries(lm: SmolLM) -> Tensor:
-    """The token of each country."""
+    """The first token of each country, (countries,)."""
     return lm.encode(*(" " + country for country in CAPITALS))[:, 0]
 
 
 @stored(cases=[{"prompt": prompt, "other": PROMPTS[prompt == PROMPTS[0]]} for prompt in PROMPTS])
 def logit_lens(*, prompt: str, other: str) -> dict[str, Any]:
-    """What both lenses `read` after each layer at the last token, and how many countries another prompt tells.
+    """What both lenses `read` after each layer at the last token of a prompt.
 
-    "matched": countries whose vector is nearest to that of the same country in the other prompt.
+    "matched" is the number of countries whose vector is nearest to that of the same country in the other prompt.
     """
     lm = reference()
     ids, wanted = _capitals(lm, prompt)
@@ -122,9 +122,9 @@ def bare_rows() -> dict[str, dict]:
 # Longer copies ------------------------------------------------------------------------------------
 
 TEXTS = {5: 40, 9: 40, 20: 24, 40: 16, 100: 8, 200: 8, 400: 4}
-"""Tokens of a block → texts that are drawn."""
+"""Tokens of a block → number of texts."""
 TOKENS = {"all": (17, 49_152), "frequent": (300, 3_000), "rare": (40_000, 42_700)}
-"""Ids that are drawn; byte-pair encoding gives small ids to frequent pieces."""
+"""Kind of tokens → range of their ids; byte-pair encoding gives small ids to frequent pieces."""
 
 
 @stored(
@@ -167,7 +167,7 @@ MISTAKES = ("none", "base", "halves", "epsilon")
 
 @contextlib.contextmanager
 def mistaken(lm: SmolLM, mistake: str) -> Iterator[None]:
-    """Inside the block the model has a mistake of loading.
+    """A block in which the model has a mistake of loading.
 
     Args:
         lm: the model, which is whole again afterwards.
@@ -198,7 +198,7 @@ def mistaken(lm: SmolLM, mistake: str) -> Iterator[None]:
 
 @stored(cases=[{"mistake": mistake} for mistake in MISTAKES])
 def silent(*, mistake: str) -> dict[str, Any]:
-    """What a mistake does to Paris, to thirty capitals, to the loss on our story, and to the logits there.
+    """Scores of the model with a mistake: P(Paris), thirty capitals, the loss on our story, and its logits there.
 
     "asked": the first line of the answer to a question in the chat template.
     """

@@ -1,5 +1,6 @@
 """all-MiniLM-L6-v2 in the course's own encoder layers, and what was recorded with it: opposites, roles, analogies.
 
+The further page of *Real weights* compares sentences with it, and `search` finds sections.
 Reimers and Gurevych (2019), "Sentence-BERT"; Wang et al. (2020), "MiniLM". `cu.fetch("minilm")` and
 `cu.fetch("minilm-tokenizer")` bring the two files.
 """
@@ -46,7 +47,11 @@ NAMES = {
 
 
 class SentenceEncoder(nn.Module):
-    """The page's class: token, position and segment embeddings, encoder layers, and the mean over the tokens."""
+    """Token, position and segment embeddings, encoder layers, and the mean over the tokens, as the page's class has it.
+
+    Args:
+        vocab_size, embed_dim, num_heads, num_layers, ffn_dim, max_len: sizes, as in `models.language.BERT`.
+    """
 
     def __init__(
         self, vocab_size: int, embed_dim: int, num_heads: int, num_layers: int, ffn_dim: int, max_len: int
@@ -263,7 +268,7 @@ The bank owes me money. | I owe the bank money. | I am owed money by the bank.
 
 
 def listed(text: str) -> list[list[str]]:
-    """The sentences of each line; an indented line belongs to the one above it."""
+    """Lists of the sentences of each line; an indented line belongs to the one above it."""
     return [line.split(" | ") for line in text.strip().replace("|\n    ", "| ").splitlines()]
 
 
@@ -278,7 +283,8 @@ def shared(first: str, second: str) -> float:
     return len(a & b) / len(a | b)
 
 
-def _compared(rows: list[list[str]]) -> list[dict[str, Any]]:
+def _cosines_of(rows: list[list[str]]) -> list[dict[str, Any]]:
+    """The first sentence of each row, and its cosines with the others of the row."""
     vectors = iter(encoder().embed([text for row in rows for text in row]))
     found = []
     for row in rows:
@@ -288,31 +294,35 @@ def _compared(rows: list[list[str]]) -> list[dict[str, Any]]:
     return found
 
 
-def _opposite_wins(rows: list[list[str]], near: Callable[[str, str], float], other: int) -> int:
-    return sum(near(row[0], row[1]) > near(row[0], row[other]) for row in rows)
+def _count_nearer_opposites(
+    rows: list[list[str]], nearness: Callable[[str, str], float], other: int
+) -> int:
+    """Number of rows whose sentence is nearer to its opposite, at place 1, than to the sentence at place `other`."""
+    return sum(nearness(row[0], row[1]) > nearness(row[0], row[other]) for row in rows)
 
 
 @stored()
 def opposites() -> dict[str, Any]:
-    """In how many triples the opposite is nearer than a paraphrase, free or close; by cosine, and by shared words."""
+    """Number of triples in which the opposite is nearer than a paraphrase, free or close; by cosine and by words."""
     rows = listed(OPPOSITES)
-    examples = _compared(rows)
+    examples = _cosines_of(rows)
     known = {(e["sentence"], other): x for e in examples for other, x in e["cosines"].items()}
     result = {"triples": len(rows)}
     for name, other in (("free", 2), ("close", 3)):
-        result[name] = _opposite_wins(rows, lambda a, b: known[a, b], other)
-        result[f"{name}_by_words"] = _opposite_wins(rows, shared, other)
+        result[name] = _count_nearer_opposites(rows, lambda a, b: known[a, b], other)
+        result[f"{name}_by_words"] = _count_nearer_opposites(rows, shared, other)
     return {"result": result, "examples": examples}
 
 
 @stored()
 def roles() -> dict[str, Any]:
-    """In how many sentences swapped roles are nearer than the passive, which says the same."""
+    """Number of sentences for which swapped roles are nearer than the passive, which says the same."""
     rows = listed(ROLES)
-    examples = _compared(rows)
+    examples = _cosines_of(rows)
     pairs = [tuple(e["cosines"].values()) for e in examples]
     result = {"nearer": sum(a > b for a, b in pairs), "sentences": len(rows)}
-    result |= {"least": min(a for a, _ in pairs), "median": sorted(a for a, _ in pairs)[len(rows) // 2]}  # fmt: skip
+    swapped = sorted(a for a, _ in pairs)
+    result |= {"least": swapped[0], "median": swapped[len(rows) // 2]}
     return {"result": result, "examples": examples}
 
 

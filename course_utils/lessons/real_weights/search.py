@@ -1,4 +1,4 @@
-"""Search in the course's own pages: by counted words, by MiniLM's vectors, and by both.
+"""Search in the course's own pages by shared words, by MiniLM's vectors, and by both: stored runs of *Real weights*.
 
 What was recorded depends on the pages as they were on that day, so it isn't made again when they change.
 """
@@ -48,16 +48,21 @@ OWN_WORDS = """
 09 | sine waves that mark places
 00 | what I need to install and how the course works
 """
-"""Chapters, and a question about them in the words of somebody who doesn't know the book's."""
+"""Numbers of chapters, and a question about them in the words of somebody who doesn't know the book's."""
 
 Section = tuple[str, str, str]
 """The page, the section's title, and its text or a piece of it."""
 
 
 class BM25:
-    """A score by shared words, of which rare ones count more: what MiniLM has to beat.
+    """Scores of texts for a query, by the words that they share; rare words count more.
 
     Robertson and Zaragoza (2009), "The probabilistic relevance framework: BM25 and beyond".
+
+    Args:
+        texts: that are searched.
+        k: how much a word counts that a text has several times.
+        b: how much long texts are held back, from 0 to 1.
     """
 
     def __init__(self, texts: Sequence[str], k: float = 1.5, b: float = 0.75):
@@ -70,19 +75,20 @@ class BM25:
         self.k = k
 
     def __call__(self, query: str) -> Tensor:
-        """(texts,): the score of each."""
-        asked = set(words(query))
-        return torch.tensor(
-            [
-                sum(self.rare[w] * bag[w] * (self.k + 1) / (bag[w] + shift) for w in asked & bag.keys())
-                for bag, shift in zip(self.bags, self.shift, strict=True)
-            ],
-            dtype=torch.float32,
-        )  # fmt: skip
+        """The score of each text, (texts,)."""
+        query_words = set(words(query))
+        scores = []
+        for bag, shift in zip(self.bags, self.shift, strict=True):
+            shared = query_words & bag.keys()
+            scores.append(
+                sum(self.rare[w] * bag[w] * (self.k + 1) / (bag[w] + shift) for w in shared)
+            )
+        return torch.tensor(scores, dtype=torch.float32)
 
 
 SOURCES = ROOT / "notebooks" / "source"
 UNTAUGHT = ("References", "Quiz", "Take-aways")
+"""Titles of sections that teach nothing."""
 
 
 def sections() -> list[Section]:

@@ -117,7 +117,7 @@ class SmolLM:
     tokenizer: Tokenizer
 
     def encode(self, *texts: str) -> Tensor:
-        """(texts, n) ids; texts of different lengths are refused, since nothing is padded."""
+        """Ids of texts with equally many tokens, (texts, n); others are refused, since nothing is padded."""
         rows = [self.tokenizer.encode(text).ids for text in texts]
         if len({len(row) for row in rows}) > 1:
             raise ValueError(
@@ -210,7 +210,7 @@ def reference() -> SmolLM:
 
 
 def known(experiment: Callable[..., Any], lm: SmolLM | None, **case: Any) -> Any:
-    """What an experiment gives: computed where the weights are, else as it was recorded with them.
+    """The result of an experiment: computed where the weights are, else as it was recorded with them.
 
     Args:
         experiment: a function of `lm` and of the case, which returns what JSON can hold.

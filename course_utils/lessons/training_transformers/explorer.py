@@ -1,6 +1,6 @@
-"""A training that breaks, with four ways on; and peak rate and warm-up steps for both orders of norm.
+"""The explorers of *Training transformers*: a training that breaks, and peak rate and warm-up for both orders of norm.
 
-Every training was done beforehand, by `runs` of this lesson.
+They show stored runs, of `breaking` and of `runs`.
 """
 
 import itertools
@@ -21,7 +21,7 @@ __all__ = ["broken", "warmup"]
 
 RATES = (1.5e-3, 3e-3, 6e-3, 1.2e-2)
 WARMUPS = (0, 10, 50, 100)
-DRAWN = {False: ("norm after", "-", "o", "key"), True: ("norm before", "--", "s", "query")}
+ORDERS = {False: ("norm after", "-", "o", "key"), True: ("norm before", "--", "s", "query")}
 
 WAYS = {
     "keep it as planned": "keep",
@@ -29,7 +29,7 @@ WAYS = {
     "0.03 for 56 steps, then as planned": "lower",
     "the same, but back to the file of step 168": "file",
 }
-"""What may be done with the rate from step 168 on, and what the stored run calls it."""
+"""What may be done with the rate from step 168 on → the name of that branch in the stored run."""
 SEEDS = {"0": 0, "1": 1, "2": 2}
 SENTENCES = (0, 1, 2, 6)
 """Places of the stored translations that are shown."""
@@ -110,7 +110,7 @@ def warmup() -> Explorer:
     runs = load_training_runs()
     trainings = {
         (order, lr, steps): found(runs, norm_first=order, lr=lr, warmup=steps)[0]
-        for order, lr, steps in itertools.product(DRAWN, RATES, WARMUPS)
+        for order, lr, steps in itertools.product(ORDERS, RATES, WARMUPS)
     }
     controls = {
         "lr": Slider(RATES, 6e-3, label="Peak rate", format="{:g}"),
@@ -140,7 +140,7 @@ class Curves:
     def _set_results(self, left: Axes, right: Axes) -> None:
         self.losses, self.scores = {}, {}
         middles = PER_LOSS * (np.arange(STEPS // PER_LOSS) + 0.5)
-        for order, (label, dash, marker, color) in DRAWN.items():
+        for order, (label, dash, marker, color) in ORDERS.items():
             style = {"color": COLORS[color], "label": label, "markersize": 4}
             (self.losses[order],) = left.plot(middles, middles, dash, **style)
             (self.scores[order],) = right.plot(range(6), range(6), dash + marker, **style)
@@ -152,7 +152,7 @@ class Curves:
         """Show the trainings with this peak rate and so many steps of warm-up."""
         self.rate.set_ydata([1000 * lr * rate(step, warmup) for step in self.steps])
         results = []
-        for order, (label, *_) in DRAWN.items():
+        for order, (label, *_) in ORDERS.items():
             run = self.runs[order, lr, warmup]
             bleu = [0.0, *(value for _, value in run["curves"]["bleu"])]
             self.losses[order].set_ydata([value for _, value in run["curves"]["loss"]])

@@ -38,7 +38,7 @@ from course_utils.train.schedules import warmup_decay
 
 
 class SlicedHeads(nn.Module):
-    """Each head reads its slice of the embedding; nothing mixes what the heads say.
+    """Attention whose heads read slices of the embedding, and whose outputs no matrix mixes.
 
     Args:
         embed_dim, num_heads: a slice has `embed_dim / num_heads` features.
@@ -53,20 +53,18 @@ class SlicedHeads(nn.Module):
             nn.ModuleList(nn.Linear(long, long) for _ in range(num_heads)) for _ in range(3)
         )
 
-    def project(self, maps: nn.ModuleList, x: Tensor) -> Tensor:
-        """(batch, tokens, embed_dim) → (batch, heads, tokens, size)."""
-        slices = x.split(self.size, dim=-1)
-        if self.length > 1:
-            heads = [
-                layer(features.flatten(1)).view_as(features)
-                for layer, features in zip(maps, slices, strict=True)
-            ]
-        else:
-            heads = [layer(features) for layer, features in zip(maps, slices, strict=True)]
+    def project(self, layers: nn.ModuleList, x: Tensor) -> Tensor:
+        """The projection of each head's slice of x: (batch, tokens, embed_dim) → (batch, heads, tokens, size)."""
+        heads = []
+        for layer, features in zip(layers, x.split(self.size, dim=-1), strict=True):
+            if self.length > 1:  # all tokens as one long vector
+                heads.append(layer(features.flatten(1)).view_as(features))
+            else:
+                heads.append(layer(features))
         return torch.stack(heads, dim=1)
 
     def forward(self, queries: Tensor, memory: Tensor) -> Tensor:
-        """(batch, tokens, embed_dim), the same of what is looked at → like the queries."""
+        """Outputs like the queries, (batch, tokens, embed_dim), from a memory (batch, tokens, embed_dim)."""
         q = self.project(self.query_proj, queries)
         k, v = self.project(self.key_proj, memory), self.project(self.value_proj, memory)
         weights = (q @ k.transpose(-2, -1)).softmax(dim=-1)
@@ -85,7 +83,13 @@ class FlatFeedForward(nn.Sequential):
 
 
 class FirstEncoderLayer(nn.Module):
-    """norm(attention(x)), without a residual; then norm(x + network(x))."""
+    """Encoder layer: norm(attention(x)), without a residual, and then norm(x + network(x)).
+
+    Args:
+        embed_dim, num_heads: as in `SlicedHeads`.
+        length: tokens of every sentence.
+        flat_attention: whether the heads read the whole sentence as one vector.
+    """
 
     def __init__(self, embed_dim: int, num_heads: int, length: int, *, flat_attention: bool):
         super().__init__()
@@ -101,7 +105,7 @@ class FirstEncoderLayer(nn.Module):
 
 
 class FirstDecoderLayer(nn.Module):
-    """Self-attention with a residual, cross-attention without one, the network with one.
+    """Decoder layer: self-attention with a residual, cross-attention without one, and the network with one.
 
     Of an input in which `known` words are known, the first `known` *features* of all tokens are kept, as the printed
     layer does.
@@ -125,18 +129,23 @@ class FirstDecoderLayer(nn.Module):
 
 @dataclass
 class WordsSoFar:
-    """A translation under way: the encoded source, and the words said."""
+    """The state of a translation.
+
+    Attributes:
+        memory: the encoded source, (batch, length, embed_dim).
+        words: ids so far, (batch, words).
+    """
 
     memory: Tensor
     words: Tensor
 
 
 class FirstGeneration(nn.Module):
-    """The whole model; its `features`, `start` and `step` are those of `Transformer`.
+    """The first generation of the Transformer; its `features`, `start` and `step` are called like `Transformer`'s.
 
     Args:
         source_size, target_size: numbers of tokens in the two vocabularies.
-        embed_dim, num_heads, num_layers: as there.
+        embed_dim, num_heads, num_layers: as in `Transformer`.
         length: tokens of every sentence: shorter ones are filled with padding, and longer ones cannot be read.
         flat_attention: whether the heads of self-attention read the whole sentence as one vector, too, as in the
             lecture; those of the cross-attention always do.
@@ -181,7 +190,7 @@ class FirstGeneration(nn.Module):
         return x
 
     def decode(self, target: Tensor, memory: Tensor, known: Tensor) -> Tensor:
-        """One pass for one word: words (batch, tokens), of which `known` (batch,) are known → (batch, embed_dim)."""
+        """The features of the next word, (batch, embed_dim): words (batch, tokens), of which `known` (batch,) count."""
         x = self.embed(self.target_embedding, target)
         places = torch.arange(self.length, device=x.device)
         x = x * (places < known[:, None])[..., None]  # zeroed, not masked
@@ -190,7 +199,7 @@ class FirstGeneration(nn.Module):
         return x[torch.arange(len(x), device=x.device), known]
 
     def features(self, source: Tensor, source_lens: Tensor, target: Tensor) -> Tensor:
-        """What `output` turns into logits, (batch, target length, embed_dim): a pass for each word."""
+        """The features that `output` turns into logits, (batch, target length, embed_dim): a pass for each word."""
         batch, words = target.shape
         known = torch.arange(1, words + 1, device=target.device).repeat(batch)
         memory = self.encode(source).repeat_interleave(words, dim=0)
@@ -202,7 +211,7 @@ class FirstGeneration(nn.Module):
         return self.output(self.features(source, source_lens, target))
 
     def start(self, source: Tensor, source_lens: Tensor) -> WordsSoFar:
-        """Encode the source once, before the first `step`."""
+        """The state before the first `step`, with the source (batch, tokens) encoded."""
         return WordsSoFar(self.encode(source), source[:, :0])
 
     def step(self, tokens: Tensor, state: WordsSoFar) -> Tensor:
@@ -219,9 +228,12 @@ class FirstGeneration(nn.Module):
 
 # Both orders of norm on real sentences ------------------------------------------------------------
 
-MAX_TOKENS = 8  # of either side, punctuation included
-TRAIN = 20_000  # pairs
-HELD_OUT = 500  # source sentences for validation, and as many for the test
+MAX_TOKENS = 8
+"""Tokens of either side, punctuation included."""
+TRAIN = 20_000
+"""Pairs for training."""
+HELD_OUT = 500
+"""Source sentences for validation, and as many for the test."""
 SHAPE = {"embed_dim": 256, "num_heads": 4, "ffn_dim": 512, "num_layers": 4, "dropout": 0.1}
 EPOCHS, BATCH, RATE, WARMUP = 6, 128, 1e-3, 200
 
@@ -276,9 +288,6 @@ def real_spanish(*, norm_first: bool, seed: int, checkpoint: Path | None = None)
         "result": result,
         "curves": curves_of(rows, "train_loss", "val_loss", "bleu"),
     }
-
-
-# What the chapter shows -------------------------------------------------------------------------
 
 
 def real_run(*, norm_first: bool) -> StoredRun:
