@@ -10,7 +10,8 @@ from course_utils.data.registry import DataUnavailable
 from course_utils.data.translation import load_grammar
 from course_utils.files import LESSONS
 from course_utils.kit import runs
-from course_utils.lessons.gpt import own_texts as gpt
+from course_utils.lessons.gpt import own_texts
+from course_utils.lessons.gpt import text_runs as gpt
 from course_utils.lessons.sequence_to_sequence import translator_training as translators
 from course_utils.lessons.training_transformers.variants import FirstGeneration
 from course_utils.lessons.vision_transformers import real_images as vision
@@ -87,8 +88,8 @@ def test_the_lectures_first_generation_has_its_two_numbers_of_parameters():
     assert (encoder, decoder + output) == (124_583_936, 149_886_015)
 
 
-@pytest.mark.parametrize("text", gpt.SHA256)
+@pytest.mark.parametrize("text", own_texts.SHA256)
 def test_another_edition_of_a_text_of_pythons_is_refused(text, monkeypatch):
-    monkeypatch.setitem(gpt.OWN, text, 1_000)
-    with pytest.raises(DataUnavailable, match=f"'{text}' of Python {gpt.EDITION}"):
-        gpt.own_text(text)
+    monkeypatch.setitem(own_texts.OWN, text, 1_000)
+    with pytest.raises(DataUnavailable, match=f"'{text}' of Python {own_texts.EDITION}"):
+        own_texts.own_text(text)
