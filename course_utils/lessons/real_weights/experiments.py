@@ -84,7 +84,7 @@ NEWS = (
 
 
 def goes_on(lm: SmolLM) -> dict[str, str]:
-    """What the model writes, up to 24 tokens: without its template, with it, and at three temperatures."""
+    """Texts that the model writes, up to 24 tokens: without its template, with it, and at three temperatures."""
     question, poem = "What is the capital of Japan?", "Write two lines of a poem about rain."
     beginning = "The capital of Japan is"
     texts = {
@@ -100,17 +100,17 @@ def goes_on(lm: SmolLM) -> dict[str, str]:
 
 
 def answer(lm: SmolLM, question: str) -> str:
-    """What the model answers in its chat template, up to 40 tokens; "…" if it had not ended by then."""
+    """The model's answer in its chat template, up to 40 tokens; "…" is added if it had not ended by then."""
     return lm.write(chat(question), max_new=40, mark="…")
 
 
 def capital_prompts(lm: SmolLM, countries: Iterable[str]) -> Tensor:
-    """(countries, 6) ids of “The capital of X is”, for countries of one token."""
+    """Ids of “The capital of X is”, for countries of one token: (countries, 6)."""
     return lm.encode(*(f"<|endoftext|>The capital of {country} is" for country in countries))
 
 
 def capital_tokens(lm: SmolLM, countries: Iterable[str]) -> Tensor:
-    """(countries,): the first token of each country's capital."""
+    """The first token of each country's capital, (countries,)."""
     return torch.cat([lm.encode(" " + CAPITALS[country])[:, 0] for country in countries])
 
 
@@ -140,7 +140,7 @@ def simple_questions(lm: SmolLM) -> dict[str, list]:
 
 
 def without_look(model: nn.Module, ids: Tensor, places: Sequence[int], layer: int) -> Tensor:
-    """(vocabulary,) probabilities after (1, n) ids, if the last token may not look at some places in one layer."""
+    """Probabilities (vocabulary,) after ids (1, n), if the last token may not look at some places in one layer."""
     with intervene(model) as acts:
         acts.knock_out(queries=ids.shape[1] - 1, keys=places, layers=layer)
         return model(ids)[0, -1].softmax(-1)
@@ -168,7 +168,7 @@ def heads_of_23(lm: SmolLM) -> dict[str, Any]:
 
 
 def repeated(seed: int, texts: int = 4, block: int = 40) -> Tensor:
-    """<|endoftext|>, a block of random tokens, and the same block again: (texts, 1, 1 + 2 · block) ids."""
+    """Ids of <|endoftext|>, a block of random tokens, and the same block again: (texts, 1, 1 + 2 · block)."""
     draws = torch.Generator().manual_seed(seed)
     ids = torch.randint(17, 49_152, (texts, 1, block), generator=draws)
     return torch.cat([torch.zeros(texts, 1, 1, dtype=torch.long), ids, ids], dim=2)
@@ -224,7 +224,7 @@ def without_heads(lm: SmolLM, heads: Heads) -> dict[str, float]:
 
 
 def others(best: Heads, seed: int, count: int = 8) -> Heads:
-    """A head of the same layer, drawn at random, for each of the `count` best; none of the 24 best."""
+    """Random heads of the same layers as the `count` best, one for each; none of the 24 best."""
     draws, found = torch.Generator().manual_seed(seed), []
     taken = [tuple(head) for head in best[:24]]
     for layer, _ in best[:count]:
@@ -244,7 +244,7 @@ def first_words(lm: SmolLM) -> dict[str, float]:
 
 
 def capitals(lm: SmolLM, kind: str) -> dict[str, list]:
-    """Country → what the model says is the capital, in its chat template, and the probability of the first token."""
+    """Country → the capital that the model names in its chat template, and the probability of its first token."""
     gave = {}
     for country in COUNTRIES[kind]:
         text = chat(f"What is the capital of {country}?") + f"The capital of {country} is"
@@ -255,7 +255,7 @@ def capitals(lm: SmolLM, kind: str) -> dict[str, list]:
 # Asked with some tokens forbidden -----------------------------------------------------------------
 
 MAX_ANSWER = 16
-"""Tokens of an answer at most."""
+"""The most tokens of an answer."""
 
 
 def answers(

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 KINDS = ("B", "b", "H", "h", "I", "i", "f", "?", "string", "array", "Q", "q", "d")
-"""What a value of metadata is, by its number; a single letter is one of `struct`'s."""
+"""Kinds of metadata values, in the order of their numbers; a single letter is one of `struct`'s."""
 
 
 def float16(raw: Tensor) -> Tensor:
-    """(blocks, 2) bytes → (blocks, 1) float32."""
+    """The float16 of each two bytes, as float32: (blocks, 2) bytes → (blocks, 1)."""
     return raw.contiguous().view(torch.float16).float()
 
 
@@ -43,12 +43,12 @@ def q8_0(raw: Tensor) -> Tensor:
 
 
 def float32(raw: Tensor) -> Tensor:
-    """(numbers, 4) bytes → (numbers, 1) float32."""
+    """The float32 of each four bytes: (numbers, 4) bytes → (numbers, 1)."""
     return raw.contiguous().view(torch.float32)
 
 
 TYPES = {0: (1, 4), 1: (1, 2), 3: (32, 20), 8: (32, 34)}
-"""Numbers in a block and bytes of a block: float32, float16, Q4_1, Q8_0."""
+"""Number of a type → numbers in a block, and bytes of a block: float32, float16, Q4_1, Q8_0."""
 
 
 class GGUF:

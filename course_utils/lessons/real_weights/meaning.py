@@ -43,7 +43,7 @@ NAMES = {
     "intermediate.dense": "feed_forward.0", "output.dense": "feed_forward.3",
     "output.LayerNorm": "feed_forward_norm",
 }  # fmt: skip
-"""What a part is called in the file, and in our class; the longer names come first."""
+"""A part's name in the file → its name in our class; the longer names come first."""
 
 
 class SentenceEncoder(nn.Module):

@@ -42,7 +42,7 @@ NAMES = {
     "attn_v": "attention.value_proj", "attn_output": "attention.out_proj", "ffn_gate": "feed_forward.gate",
     "ffn_up": "feed_forward.up", "ffn_down": "feed_forward.down",
 }  # fmt: skip
-"""What a part is called in the file, and in our classes."""
+"""A part's name in the file → its name in our classes."""
 
 
 def our_name(name: str) -> str:
@@ -155,7 +155,7 @@ class SmolLM:
         seed: int = 0,
         mark: str = "",
     ) -> str:
-        """What the model goes on with, until it ends its turn; greedily by default.
+        """The text with which the model goes on, until it ends its turn; greedily by default.
 
         `mark` is put behind a text that had not ended after `max_new` tokens.
         """
@@ -172,7 +172,7 @@ class SmolLM:
 
     @torch.inference_mode()
     def write_surely(self, text: str, max_new: int = 7) -> tuple[str, float]:
-        """What the model goes on with, greedily, and the probability of the first token."""
+        """The text with which the model goes on, greedily, and the probability of the first token."""
         state, new, said, first = self.model.start(), self.encode(text), [], 0.0
         for _ in range(max_new):
             probs, best = self.model.step(new, state)[0].softmax(-1).max(-1)
