@@ -1454,7 +1454,7 @@ def of_all_tokens(model, ids, places, layer):
     return _looks(model, ids, lambda z: z[0].softmax(-1), queries=6, keys=places, layers=layer)
 
 
-@mistake("my_without_look", caught_by="hides the places from the last token", hint="Who may")
+@mistake("my_without_look", caught_by="hides the places from the last token", hint="Whose row")
 def of_the_first_token(model, ids, places, layer):
     """Reads the first token's row."""
     return _looks(model, ids, lambda z: z[0, 0].softmax(-1), queries=6, keys=places, layers=layer)

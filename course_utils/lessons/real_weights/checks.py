@@ -703,8 +703,10 @@ def hides_places_from_last_token_in_this_layer_only(candidate):
         last = LENGTH - 1
         right = _probs_without(model, ids, queries=last, keys=places, layers=layer)
         with torch.no_grad():
-            whole = model(ids)[0, -1].softmax(-1)
+            first, whole = model(ids)[0, [0, -1]].softmax(-1)
         slips = (
+            (first,
+             "Whose row of the logits do you read? The last token says what comes next, not the first one."),
             (whole,
              "Is anything forbidden? The model has to run inside the block, and the last token is the query that asks; "
              "the places are the keys."),
