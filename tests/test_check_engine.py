@@ -296,6 +296,21 @@ def test_what_a_task_forbids_is_refused_by_name_however_it_is_called(borrowed, n
     assert check(borrowed).reason.startswith(f"it calls {name}")
 
 
+def test_what_a_task_forbids_is_refused_in_a_class_that_inherits_it():
+    check = Check(forbids=["MultiHeadAttention.__init__"])
+    check.must("it can be made", hint="Can it?")(lambda candidate: candidate(8, 2))
+
+    class Borrowed(cu.MultiHeadAttention):
+        pass
+
+    class Own:
+        def __init__(self, embed_dim, num_heads):
+            self.sizes = embed_dim, num_heads
+
+    assert check(Own).passed
+    assert check(Borrowed).reason.startswith("it calls MultiHeadAttention.__init__")
+
+
 def test_a_lesson_asks_in_a_line_for_unchanged_inputs_and_for_gradients():
     check = Check()
     check.must_keep_inputs(lambda: [torch.ones(3)], "Is it in place?")

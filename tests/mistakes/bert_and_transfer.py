@@ -172,6 +172,16 @@ def the_course_s_own(linear, rank=4, alpha=8.0):
 @mistake(
     "my_lora",
     caught_by="gives at the start what the linear",
+    reason="it calls LoRA.__init__",
+    hint="step by step",
+)
+class Inherited(tuning.LoRA):
+    """Inherits what is to be written."""
+
+
+@mistake(
+    "my_lora",
+    caught_by="gives at the start what the linear",
     hint="Which of the two matrices may be",
 )
 def both_random(linear, rank=4, alpha=8.0):
