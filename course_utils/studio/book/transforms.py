@@ -59,10 +59,14 @@ def to_page(
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = relink(cell.source, path, pages, files)
-    cells = settle_outputs(describe_pictures(notebook.cells, chapter))
-    cells = drop_missing_runs(cut_at_headings(cells))
-    cells = state_claims(exercise_cards(cells))
-    cells = hide_code(chapter_head(cells, chapter))
+    cells = describe_pictures(notebook.cells, chapter)
+    cells = settle_outputs(cells)
+    cells = cut_at_headings(cells)
+    cells = drop_missing_runs(cells)
+    cells = exercise_cards(cells)
+    cells = state_claims(cells)
+    cells = chapter_head(cells, chapter)
+    cells = hide_code(cells)
     notebook.cells = chapter_foot(cells, chapter, following)
     for place, cell in enumerate(notebook.cells):
         cell["id"] = str(place)  # a page that has not changed is written as before
