@@ -1,4 +1,4 @@
-"""What PyTorch has of ours: the same weights in its modules, and whether gradients are the same."""
+"""PyTorch's modules with the weights of ours, and a comparison of their gradients."""
 
 import torch
 from torch import Tensor, nn

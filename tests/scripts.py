@@ -13,7 +13,7 @@ from course_utils.kit.live.widget import KINDS, source
 from course_utils.studio import v8
 
 CLOSE = 1e-4
-"""So far may a number of a page be from PyTorch's."""
+"""Largest difference that a number of a page may have from PyTorch's."""
 
 BEGIN = """
 globalThis.ask = (given, answer) => JSON.stringify(answer(...given), (_, x) => {
@@ -21,7 +21,7 @@ globalThis.ask = (given, answer) => JSON.stringify(answer(...given), (_, x) => {
     return typeof x === "number" && !Number.isFinite(x) ? `@${x}` : x;
 }).replace(/"@([^"]*)"/g, "$1");
 """
-"""As JSON with the NaN and Infinity of Python."""
+"""The function `ask`, whose answers are JSON with Python's NaN and Infinity."""
 
 # Begun when the tests are collected: in the main thread, and before a browser's event loop runs there.
 init_mini_racer(flags=v8.FLAGS, ignore_duplicate_init=True)

@@ -1,4 +1,4 @@
-"""The drawn data: what they are, that a seed fixes them, and the words of their errors."""
+"""The regression data: their values, their seed, and the errors for wrong arguments."""
 
 import pytest
 import torch

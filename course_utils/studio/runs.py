@@ -26,7 +26,9 @@ from course_utils.studio import StudioError, manifest
 from course_utils.studio.manifest import Chapter
 
 SHOWS = ("course_utils.kit.", "course_utils.figures.")
-"""Modules that store and show results, and compute none."""
+"""Packages that store and show results, and compute none, but for `COMPUTES`."""
+COMPUTES = ("course_utils.kit.stored_model",)
+"""Modules of these packages on which a number may depend: stored weights are rounded."""
 DATA = ("data/fashion_mnist/", "data/models/", "data/prose/", "data/translation/")
 
 
@@ -100,7 +102,7 @@ def touched(chapters: Sequence[Chapter], files: Sequence[str]) -> list[str]:
         for declaration in runs.declared(chapter.slug).values():
             module = declaration.function.__module__
             found = {module, *graph.find_upstream_modules(module)} & modules
-            reached = sorted(name for name in found if not name.startswith(SHOWS))
+            reached = sorted(n for n in found if n in COMPUTES or not n.startswith(SHOWS))
             if declaration.chapter and f"notebooks/source/{chapter.notebook}.py" in files:
                 reached.append(f"notebooks/source/{chapter.notebook}.py")
             if reached:

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.arguments import check_positive
-from course_utils.kit.training_loop import take_steps
 from course_utils.lessons.bert_and_transfer.tasks import Labeled
 from course_utils.lessons.gpt.training import rate
 from course_utils.models.language import LanguageModel, SentenceClassifier
 from course_utils.runtime import evaluating
+from course_utils.train.steps import take_steps
 
 BATCH = 32
 

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.data.images import load_fashion_mnist
-from course_utils.kit.training_loop import take_steps
 from course_utils.models.noise import Diffusion, cosine_schedule
 from course_utils.train.schedules import warmup_decay
+from course_utils.train.steps import take_steps
 
 STEPS = 200
 """Steps of the diffusion, from a picture, 0, to almost only noise."""

@@ -15,7 +15,6 @@ from torch.optim.swa_utils import AveragedModel
 
 from course_utils.data.images import load_fashion_mnist
 from course_utils.kit.stored_model import load_model
-from course_utils.kit.training_loop import take_steps
 from course_utils.lessons.diffusion.training import STEPS, diffusion, random_noise, train
 from course_utils.models.diffusion import UNet
 from course_utils.models.noise import step_back
@@ -23,6 +22,7 @@ from course_utils.models.vision import ViT
 from course_utils.recording import record_attention
 from course_utils.runtime import evaluating
 from course_utils.train.schedules import warmup_hold_decay
+from course_utils.train.steps import take_steps
 
 NAMES = ("T-shirt", "trousers", "pullover", "dress", "coat",
          "sandal", "shirt", "sneaker", "bag", "ankle boot")  # fmt: skip

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.decoding import next_token_probs
-from course_utils.kit.training_loop import take_steps
 from course_utils.runtime import evaluating
+from course_utils.train.steps import take_steps
 
 
 def windows(

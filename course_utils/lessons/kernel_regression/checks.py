@@ -268,7 +268,7 @@ def loss_lets_gradient_reach_width(candidate):
 
 own_points = Check()
 WIDTH = 0.43
-"""Of the bell that the chapter's network finds."""
+"""Width of the bell that the chapter's network finds."""
 
 
 _A_PAIR = (

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.kit.training_loop import take_steps
 from course_utils.lessons.masks.weights import Attend, Weigh, attention
 from course_utils.runtime import own_random_numbers
+from course_utils.train.steps import take_steps
 
 PAD = 10
 """The token of padding; the digits are tokens 0 to 9."""

@@ -24,7 +24,7 @@ TOO_LATE = SCORES.softmax(dim=-1) * MASK
 """The weights if the mask is multiplied in after the softmax."""
 
 WIDTH, HEIGHT = 46, 50
-"""Of a cell of the two tables of a sheet."""
+"""Size of a cell in both tables of a sheet, in the drawing's units."""
 TOP = 104
 """Upper edge of both tables."""
 LEFT, RIGHT = 68, 290

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.attention import MultiHeadAttention
-from course_utils.kit.training_loop import take_steps
+from course_utils.train.steps import take_steps
 
 # The task ---------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from course_utils.figures import COLORS, Picture, subplots
 from course_utils.kit.runs import StoredRun
-from course_utils.kit.training_loop import take_steps
+from course_utils.train.steps import take_steps
 
 # The sentences ------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.kit.training_loop import take_steps
 from course_utils.runtime import seed_everything
+from course_utils.train.steps import take_steps
 
 # The sentences ------------------------------------------------------------------------------------
 

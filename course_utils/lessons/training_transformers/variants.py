@@ -64,7 +64,7 @@ class SlicedHeads(nn.Module):
         return torch.stack(heads, dim=1)
 
     def forward(self, queries: Tensor, memory: Tensor) -> Tensor:
-        """(batch, tokens, embed_dim), the same of what is looked at → like the queries."""
+        """Outputs like the queries, (batch, tokens, embed_dim), from a memory (batch, tokens, embed_dim)."""
         q = self.project(self.query_proj, queries)
         k, v = self.project(self.key_proj, memory), self.project(self.value_proj, memory)
         weights = (q @ k.transpose(-2, -1)).softmax(dim=-1)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.data.images import ImageLoader, ImageSet, load_fashion_mnist
-from course_utils.kit.training_loop import take_steps
 from course_utils.metrics import accuracy
 from course_utils.models.vision import ViT
 from course_utils.runtime import evaluating
+from course_utils.train.steps import take_steps
 
 SIZE = {"embed_dim": 64, "num_heads": 4, "ffn_dim": 128, "num_layers": 2, "dropout": 0.0}
 """Sizes of the chapter's ViT; patches of 7 × 7 and images of 28 × 28 are `ViT`'s own defaults."""

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_utils.kit.training_loop import take_steps
+from course_utils.train.steps import take_steps
 
 
 def linear_fit(**options) -> tuple[nn.Linear, list[tuple[int, float]]]:
