@@ -1244,7 +1244,7 @@ def rows_for_bytes(raw):
 
 
 @mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many bytes does a float16"
 )
 def straight_to_float32(raw):
     """Views two bytes as 32 bits."""
@@ -1252,7 +1252,7 @@ def straight_to_float32(raw):
 
 
 @mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many bytes does a float16"
 )
 def one_byte_as_float16(raw):
     """Views one byte as 16 bits."""
@@ -1260,16 +1260,14 @@ def one_byte_as_float16(raw):
 
 
 @mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many bytes does a float16"
 )
 def next_byte(raw):
     """Looks for m one byte too early."""
     return raw[:, 0:2].view(torch.float16) * _numbers(raw) + raw[:, 1:3].view(torch.float16)
 
 
-@mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
-)
+@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="What can `&` and `>>` take")
 def floats_first(raw):
     """Takes the halves of floats."""
     scale, least = _ends(raw)
@@ -1281,7 +1279,7 @@ def floats_first(raw):
     "my_q4_1",
     caught_by="gives 32 numbers for each block",
     reason="values to unpack",
-    hint="How many numbers does a byte",
+    hint="Which shapes meet in this line",
 )
 def unpacked(raw):
     """Unpacks along the blocks."""
@@ -1289,9 +1287,7 @@ def unpacked(raw):
     return scale * _numbers(raw) + least
 
 
-@mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
-)
+@mistake("my_q4_1", caught_by="gives 32 numbers for each block", hint="What does `torch.cat` take")
 def cat_without_a_list(raw):
     """Gives cat two tensors."""
     scale, least = _ends(raw)
@@ -1374,7 +1370,7 @@ def by_fifteen(raw):
     "my_q4_1",
     caught_by="gives 32 numbers for each block",
     reason="Dimension out of range",
-    hint="How many numbers does a byte",
+    hint="What does `torch.cat` take",
 )
 def third_axis(raw):
     """Counts the axes from 1."""
@@ -1383,7 +1379,7 @@ def third_axis(raw):
 
 
 @mistake(
-    "my_q4_1", caught_by="gives 32 numbers for each block", hint="How many numbers does a byte"
+    "my_q4_1", caught_by="gives 32 numbers for each block", hint="Which shapes meet in this line"
 )
 def number_by_number(raw):
     """Fills 32 numbers, though there are several blocks."""

@@ -49,7 +49,14 @@ BITS = {
     r"only one element tensors|converted to Scalar":
         "How many blocks does `raw` have here? Three, and `float(…)` and `.item()` need exactly one number: keep d and "
         "m as columns, (blocks, 1).",
-    r"must match the size of tensor|Expected size|except in dimension":
+    r"to view Byte as":
+        "How many bytes does a float16 have? Two, so d is `raw[:, 0:2]` and m `raw[:, 2:4]`, each viewed as "
+        "`torch.float16`, and only then made a float32.",
+    r"not implemented for 'Float'":
+        "What can `&` and `>>` take? Whole numbers, so take the halves of the bytes before anything becomes a float.",
+    r"cat\(\)|Dimension out of range":
+        "What does `torch.cat` take? A list of tensors, `[low, high]`, and the axis that grows.",
+    r"must match the size of tensor|Expected size|except in dimension|values to unpack|number of sizes provided":
         COLUMNS,
 }  # fmt: skip
 """Pattern of the message → hint, for errors of `my_q4_1`."""
