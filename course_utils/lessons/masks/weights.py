@@ -18,10 +18,15 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 """(queries (batch, n, d), keys (batch, m, d), values (batch, m, d), words (batch, m)) → answers (batch, n, d)."""
 
 
-def right(scores: Tensor, words: Tensor) -> Tensor:
-    """The right weights: padding mask and causal mask, of which the newest n queries have the last n rows."""
+def permitted(scores: Tensor, words: Tensor) -> Tensor:
+    """The right mask, (batch, n, m): words up to the query's own place; the queries are the last n of m places."""
     n, m = scores.shape[-2:]
-    return masked_softmax(scores, words[:, None] & causal_mask(m)[-n:])
+    return words[:, None] & causal_mask(m, queries=n)
+
+
+def right(scores: Tensor, words: Tensor) -> Tensor:
+    """The right weights: the softmax over what is permitted."""
+    return masked_softmax(scores, permitted(scores, words))
 
 
 def off_by_one(scores: Tensor, words: Tensor) -> Tensor:
@@ -32,20 +37,17 @@ def off_by_one(scores: Tensor, words: Tensor) -> Tensor:
 
 def polarity(scores: Tensor, words: Tensor) -> Tensor:
     """The mask is the wrong way round: True is taken for forbidden."""
-    n, m = scores.shape[-2:]
-    return masked_softmax(scores, ~(words[:, None] & causal_mask(m)[-n:]))
+    return masked_softmax(scores, ~permitted(scores, words))
 
 
 def zeros_and_ones(scores: Tensor, words: Tensor) -> Tensor:
     """The mask is added as a number, 0 for a forbidden score and 1 for a permitted one."""
-    n, m = scores.shape[-2:]
-    return (scores + (words[:, None] & causal_mask(m)[-n:])).softmax(dim=-1)
+    return (scores + permitted(scores, words)).softmax(dim=-1)
 
 
 def zero_the_scores(scores: Tensor, words: Tensor) -> Tensor:
     """A forbidden score is multiplied by 0 before the softmax; but 0 is a score like any other."""
-    n, m = scores.shape[-2:]
-    return (scores * (words[:, None] & causal_mask(m)[-n:])).softmax(dim=-1)
+    return (scores * permitted(scores, words)).softmax(dim=-1)
 
 
 def no_axis(scores: Tensor, words: Tensor) -> Tensor:
@@ -59,8 +61,7 @@ def no_axis(scores: Tensor, words: Tensor) -> Tensor:
 
 def over_queries(scores: Tensor, words: Tensor) -> Tensor:
     """The softmax runs over the queries instead of the keys."""
-    n, m = scores.shape[-2:]
-    return masked_softmax(scores.mT, (words[:, None] & causal_mask(m)[-n:]).mT).mT
+    return masked_softmax(scores.mT, permitted(scores, words).mT).mT
 
 
 def upper_left(scores: Tensor, words: Tensor) -> Tensor:
