@@ -74,11 +74,8 @@ def garments_for_words(*, lr: float, steps: int, seed: int) -> dict:
 
 
 @stored(
-    cases=[
-        {"count": 24, "scale": scale, "seed": seed}
-        for scale in (1.0, words.SCALE)
-        for seed in SEEDS
-    ],
+    cases=[{"count": 24, "scale": scale} for scale in (1.0, words.SCALE)],
+    seeds=SEEDS,
 )
 def forbidding(*, count: int, scale: float, seed: int) -> dict:
     """Random captions, each word forbidden from several steps on: what becomes of its half, and where pixels look."""
@@ -90,11 +87,8 @@ def forbidding(*, count: int, scale: float, seed: int) -> dict:
 
 
 @stored(
-    cases=[
-        {"count": 24, "scale": scale, "seed": seed}
-        for scale in (words.SCALE, 1.0)
-        for seed in SEEDS
-    ],
+    cases=[{"count": 24, "scale": scale} for scale in (words.SCALE, 1.0)],
+    seeds=SEEDS,
 )
 def asking_late(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding`, but each word may be asked only from several steps on."""
@@ -104,7 +98,8 @@ def asking_late(*, count: int, scale: float, seed: int) -> dict:
 
 
 @stored(
-    cases=[{"count": 24, "scale": words.SCALE, "seed": seed} for seed in SEEDS],
+    cases=[{"count": 24, "scale": words.SCALE}],
+    seeds=SEEDS,
 )
 def without_words(*, count: int, scale: float, seed: int) -> dict:
     """As `forbidding` and `asking_late`, but both words are forbidden together."""
