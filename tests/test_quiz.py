@@ -20,14 +20,16 @@ from browsing import (
 from playwright.sync_api import Page, expect
 from tiny_book import book
 
-from course_utils.kit.quiz import QuizError, quiz, recall
+from course_utils.kit.quiz import QuizError, all_questions, quiz, recall
 from course_utils.studio import manifest
 
-CHAPTERS = manifest.load(files=False).whole.chapters
+COURSE = manifest.load(files=False).whole
+CHAPTERS = COURSE.chapters
 
 GOOD = """
 [[question]]
 id = "sums"
+section = "Masked softmax"
 text = "What do the *rows* of `softmax(S)` sum to?"
 [[question.answer]]
 text = "To 1, if S < ∞"
@@ -39,6 +41,7 @@ correct = false
 why = "Weights are not negative; [they](x) cost $1 each, $2 for both."
 
 [[question]]
+section = "Masked softmax"
 text = "What leaves the softmax unchanged?"
 [[question.answer]]
 text = "Adding a constant"
@@ -73,12 +76,14 @@ def written(tmp_path):
         ("correct = true", "correct = false", "question 1: write correct = true for one answer or more"),
         ("correct = false", "correct = true", "question 1: write correct = true for one answer or more"),
         ("correct = true", 'correct = "yes"', "question 1: write correct = true for one answer or more"),
-        ('why = "It cancels."', "", "question 2: a question has text, [[question.answer]] tables"),
+        ('why = "It cancels."', "", "question 2: a question has text, section, [[question.answer]]"),
         ('why = "It cancels."', 'why = " "', "question 2: write question, answers and reasons as texts"),
         ('why = "It', 'because = "It', "question 2: a question has text"),
         ("[[question]]", "[[question", "not valid TOML"),
         ('id = "sums"', 'id = "The sums"', "question 1: id is 'The sums'. Write a short name"),
-        ('id = "sums"', 'section = "yes"', "question 1: write section = true, or leave it out"),
+        ('section = "Masked softmax"', "", 'question 1: write section = "…", the title of the section'),
+        ('section = "Masked softmax"', "section = true", 'question 1: write section = "…", the title'),
+        ('id = "sums"', 'asked = "before"', 'question 1: write asked = "end" or "within" or "later"'),
         ('text = "What leaves', 'id = "sums"\ntext = "What', "question 2: id 'sums' is taken. Write"),
         (GOOD, "question = []", "it has no [[question]]"),
         (GOOD, "question = [1]", "question 1: a question has text"),
@@ -97,7 +102,7 @@ def test_a_quiz_that_does_not_exist_lists_those_that_do(written, tmp_path):
 
 
 def test_a_section_question_is_shown_by_its_name_and_not_again_at_the_end(written, tmp_path):
-    end = written(GOOD.replace('id = "sums"', 'id = "sums"\nsection = true'))
+    end = written(GOOD.replace('id = "sums"', 'id = "sums"\nasked = "within"'))
     assert [question.text for question in end.questions] == ["What leaves the softmax unchanged?"]
     assert repr(end) == "Quiz masks: 1 questions"
     named = quiz("masks", "sums", folder=tmp_path)
@@ -127,7 +132,7 @@ def test_a_recall_draws_from_as_many_chapters_as_can_be_always_the_same(slugs):
     drawn = {question.slug for question in shown.questions}
     assert drawn <= set(slugs) and len(drawn) == min(2, len(slugs))
     assert len(shown.questions) == 2
-    everything = {question.key for slug in slugs for question in _all(slug)}
+    everything = {question.key for slug in slugs for question in all_questions(slug)}
     assert {question.key for question in (*shown.questions, *shown.spare)} == everything
     assert repr(shown) == f"Recall {', '.join(slugs)}: 2 questions"
 
@@ -175,7 +180,9 @@ def test_each_question_of_a_recall_says_its_chapter_and_leads_there():
     page = _html(recall("scoring_functions", "kernel_regression"))
     by_slug = {chapter.slug: chapter for chapter in CHAPTERS}
     pieces = page.split('<fieldset data-key="')[1:]
-    assert len(pieces) == len(_all("scoring_functions")) + len(_all("kernel_regression"))
+    assert len(pieces) == sum(
+        len(all_questions(slug)) for slug in ("scoring_functions", "kernel_regression")
+    )
     for piece in pieces:
         chapter = by_slug[piece.partition("/")[0]]
         assert f'From</span> <a href="{chapter.notebook}.ipynb">{chapter.title}</a>.' in piece
@@ -190,11 +197,6 @@ def test_a_recall_from_a_chapter_outside_the_course_has_no_link(written, tmp_pat
 
 def _html(shown) -> str:
     return shown._repr_mimebundle_()["text/html"]
-
-
-def _all(slug: str) -> tuple:
-    shown = recall(slug)
-    return (*shown.questions, *shown.spare)
 
 
 def test_a_quiz_shows_the_same_each_time_and_neither_answers_nor_reasons_before_it_is_asked(
@@ -223,11 +225,21 @@ def test_answers_differ_and_each_question_of_a_section_is_shown_by_a_cell_of_its
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "cu.quiz":
             slug, *names = (argument.value for argument in call.args)
             shown |= {f"{slug}/{name}" for name in names}
-    for question in _all(chapter.slug):
+    for question in all_questions(chapter.slug):
         texts = [answer.text for answer in question.answers]
         assert len(set(texts)) == len(texts)
         assert not re.search(r"\$|\\[a-zA-Z]+", question.text), "write Unicode, not TeX"
-        assert question.key in shown or not question.section
+        assert question.key in shown or question.asked != "within"
+
+
+ASKING = [*CHAPTERS, *(chapter for chapter in COURSE.appendices if chapter.slug == "pytorch")]
+
+
+@pytest.mark.parametrize("chapter", ASKING, ids=lambda chapter: chapter.slug)
+def test_each_question_names_the_section_that_teaches_its_answer(chapter):
+    unknown = {question.id: question.section for question in all_questions(chapter.slug)
+               if question.section not in chapter.content.sections}  # fmt: skip
+    assert not unknown, f"its sections are {chapter.content.sections}"
 
 
 # In a browser ---------------------------------------------------------------------------------------------------------
@@ -430,7 +442,7 @@ def test_in_lab_too_what_was_missed_comes_first_and_its_chapter_opens_in_a_tab(b
         tmp_path / "later.ipynb", "import course_utils as cu", *cells, "print('all', 'run')"
     )
     write_notebook(tmp_path / "03_scoring_functions.ipynb", "1")
-    spare = [q for q in recall(*OLD).spare if q.slug == "scoring_functions" and not q.section]
+    spare = [q for q in recall(*OLD).spare if q.slug == "scoring_functions" and q.asked == "end"]
     with jupyterlab(tmp_path) as address:
         page = open_notebook(browser, address, "later.ipynb")
         page.get_by_text("all run").wait_for(timeout=WAIT)

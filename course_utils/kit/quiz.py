@@ -24,6 +24,8 @@ from course_utils.kit.rich_text import json_attribute, quiz_file, to_html
 
 RECALLED = 2
 """Number of questions in a recall."""
+ASKED = ("end", "within", "later")
+"""Where a question is asked: at its chapter's end, after a section, or only in the recalls of later chapters."""
 
 
 class QuizError(ValueError):
@@ -48,14 +50,16 @@ class Question:
         text: the question itself.
         answers: two or more.
         id: its name in a notebook's call; empty if it has none.
-        section: whether it is asked after a section, and not again at the end.
+        section: the title of the section that teaches its answer.
+        asked: one of `ASKED`.
     """
 
     slug: str
     text: str
     answers: tuple[Answer, ...]
     id: str = ""
-    section: bool = False
+    section: str = ""
+    asked: str = "end"
 
     @property
     def key(self) -> str:
@@ -91,7 +95,7 @@ class Quiz:
 def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book.toml") -> Quiz:
     """Show the quiz at the end of a chapter, or within it the questions of these names.
 
-        cu.quiz("kernel_regression")            # all but the section questions
+        cu.quiz("kernel_regression")            # those of its end
         cu.quiz("kernel_regression", "window")  # this one
 
     Args:
@@ -105,7 +109,7 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book
     """
     questions = all_questions(slug, folder)
     if not ids:
-        end = tuple(question for question in questions if not question.section)
+        end = tuple(question for question in questions if question.asked == "end")
         title = f"Quiz {slug}: {len(end)} questions"
         return Quiz(title, "quiz", end, next_chapter=following(slug, book))
     named = {question.id: question for question in questions if question.id}
@@ -152,7 +156,10 @@ def recall(*slugs: str, folder: Path = LESSONS) -> Quiz:
 
 # Reading ----------------------------------------------------------------------------------------
 
-FORM = "a question has text, [[question.answer]] tables and perhaps id and section; an answer has text, correct and why"
+FORM = (
+    "a question has text, section, [[question.answer]] tables and perhaps id and asked; "
+    "an answer has text, correct and why"
+)
 
 
 def all_questions(slug: str, folder: Path = LESSONS) -> tuple[Question, ...]:
@@ -196,7 +203,10 @@ def _remedy(question: Question) -> str:
         return "write correct = true for one answer or more, and correct = false for another"
     if question.id and not re.fullmatch("[a-z][a-z0-9_]*", question.id):
         return f'id is {question.id!r}. Write a short name, such as "window" or "three_heads"'
-    return "" if isinstance(question.section, bool) else "write section = true, or leave it out"
+    if not (isinstance(question.section, str) and question.section):
+        return 'write section = "…", the title of the section that teaches its answer'
+    known = " or ".join(f'"{place}"' for place in ASKED)
+    return "" if question.asked in ASKED else f"write asked = {known}"
 
 
 # Showing ----------------------------------------------------------------------------------------

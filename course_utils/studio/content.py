@@ -163,4 +163,4 @@ def _count_end_questions(slug: str) -> int:
         table = tomllib.loads(quiz_file(slug))
     except FileNotFoundError:
         return 0
-    return sum(not question.get("section") for question in table.get("question", ()))
+    return sum("asked" not in question for question in table.get("question", ()))
