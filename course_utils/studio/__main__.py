@@ -84,11 +84,13 @@ def _sync(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from course_utils.studio import notebooks
+    from course_utils.studio import giveaways, notebooks
 
-    pages = manifest.load(options.book).notebooks
+    course = manifest.load(options.book)
+    pages = course.notebooks
     lines = [f"{page.notebook}: {fault}" for page in pages for fault in notebooks.check(page)]
     print("\n".join(lines) or f"{len(pages)} notebooks agree with their sources and the rules.")
+    print(giveaways.summary(course))
     return 1 if lines else 0
 
 

@@ -15,8 +15,21 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WORDS_A_MINUTE = 90  # of a beginner
-MINUTES = {"line": 0.15, "question": 1, "prediction": 2, "widget": 3, "exercise": 1.5}
-"""Minutes for a line of code, a question, a prediction and a widget; the factor on the minutes of an exercise."""
+MINUTES = {
+    "line": 0.15,
+    "formula": 0.3,
+    "figure": 3,
+    "question": 1,
+    "prediction": 2,
+    "widget": 3,
+    "exercise": 1.5,
+}
+"""Minutes for one of each; for an exercise, the factor on its own minutes. CONTRIBUTING says how they were fitted."""
+FIGURE = r"\balt=|\.(?:show|draw|plot)\w*\("
+"""Pattern of the code that draws a picture: it hands over an alt text, or a lesson or a history draws for it."""
+FORMULA = r"\$\$.+?\$\$|\$[^$]+\$"
+TO_OPEN = re.compile("open the cell", re.IGNORECASE)
+"""What a text says that sends the reader to the folded cell below it."""
 UNCOUNTED = ("Take-aways", "Quiz", "References")  # headings that are no sections
 COURSE_CALLS = {
     "quiz",
@@ -115,12 +128,23 @@ class Content:
 
     @property
     def _reading(self) -> float:
-        visible = (cell for cell in self.code if not cell.jupyter.get("source_hidden"))
-        lines = sum(bool(line.strip()) for cell in visible for line in cell.source.splitlines())
+        read = (cell.source for cell in self.code if self._is_read(cell))
         code = "\n".join(cell.source for cell in self.code)
-        widgets = len(re.findall(r"\bcu\.(?:(?:live|explore)\.\w+|stages)\(", code))
-        reading = self.words / WORDS_A_MINUTE + MINUTES["line"] * lines
-        return reading + MINUTES["widget"] * widgets
+        texts = "\n".join(c.source for c in self.notebook.cells if c.cell_type == "markdown")
+        counted = {
+            "line": sum(bool(line.strip()) for source in read for line in source.splitlines()),
+            "formula": len(re.findall(FORMULA, texts, re.DOTALL)),
+            "figure": sum(bool(re.search(FIGURE, cell.source)) for cell in self.code),
+            "widget": len(re.findall(r"\bcu\.(?:(?:live|explore)\.\w+|stages)\(", code)),
+        }
+        minutes = sum(MINUTES[what] * number for what, number in counted.items())
+        return self.words / WORDS_A_MINUTE + minutes
+
+    def _is_read(self, cell: CodeCell) -> bool:
+        """Whether a reader sees the code of a cell: it is not folded, or the text above sends her there."""
+        above = self.notebook.cells[cell.place - 1] if cell.place else None
+        sent = above is not None and above.cell_type == "markdown" and TO_OPEN.search(above.source)
+        return not cell.jupyter.get("source_hidden") or bool(sent)
 
 
 def _to_five(minutes: float) -> int:
