@@ -17,7 +17,7 @@ those before it.
     attention    scaled dot-product, additive and multi-head attention
     places       the names of activations inside a model
     hooks        reading and changing what stands at a place
-    interventions  attention knockout, ablation, activation patching
+    interventions  forbid links, ablate parts, patch activations
     layers       the blocks of Transformers: feed-forward, residual, encoder and decoder layers
     models       recurrent, transformer, language, vision, diffusion, noise
     data         data sets: generated, read from the folder data/, or downloaded; weights of real models

@@ -14,9 +14,9 @@ from course_utils.attention import merge_heads, split_heads
 from course_utils.places import (
     Numbers,
     find_attentions,
+    find_bypassable,
     find_places,
     find_shortcuts,
-    find_skippable,
     matching,
 )
 
@@ -131,10 +131,10 @@ class Hooks:
                 self.handles.append(dropout.register_forward_hook(subtract))
                 streams[dropout] = None
 
-    def skip(self, place: str = "norm", *, layers: Numbers = None) -> None:
+    def bypass(self, place: str, layers: Numbers) -> None:
         """Let norms or positions return their input.
 
-        A norm is skipped, not set to zero, because the sublayer that reads it would then get zeros.
+        A norm is bypassed, not set to zero, because the sublayer that reads it would then get zeros.
 
         Args:
             place: "norm" for all norms, "decoder.norm" or the name of one, "positions" or, of one side,
@@ -144,13 +144,13 @@ class Hooks:
         Raises:
             ValueError: there is no such place or layer.
         """
-        skippable = find_skippable(self.model)
-        names = {name.replace("_norm", ".norm"): name for name in skippable}
+        bypassable = find_bypassable(self.model)
+        names = {name.replace("_norm", ".norm"): name for name in bypassable}
         for name in matching(names, place.replace("_norm", ".norm"), layers):
-            module, embedding = skippable[names[name]]
+            module, embedding = bypassable[names[name]]
             handle = module.register_forward_hook(partial(self._return_input, embedding))
             self.handles.append(handle)
-        for embedding in {embedding for _, embedding in skippable.values() if embedding}:
+        for embedding in {embedding for _, embedding in bypassable.values() if embedding}:
             self.handles.append(embedding.register_forward_hook(self._remember))
 
     def _remember(self, embedding: nn.Module, args: tuple, output: Tensor) -> None:

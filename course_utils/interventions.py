@@ -1,8 +1,8 @@
-"""Interventions: attention knockout, ablation and activation patching, while a block runs.
+"""Interventions in a model while a block runs: forbid a link, ablate a part, patch an activation.
 
 An attention weight shows where a model looks, not what it needs. Each intervention changes one thing and leaves the
-rest as it is, gradients and decoding on a cache included. Taught in *Self-attention* (knockout) and *Multi-head
-attention* (heads).
+rest as it is, gradients and decoding on a cache included. Taught in *Self-attention* (forbid) and *Multi-head
+attention* (ablate).
 
 A place is the name of a module, such as "decoder.0.cross_attention". A layer has its attentions, its "feed_forward",
 and its "residual", which is the layer's output. An attention is every module whose `forward` takes an `attn_mask`
@@ -42,7 +42,7 @@ class Interventions(Hooks):
     also on a cache; pixels are counted row by row.
     """
 
-    def knock_out(
+    def forbid(
         self,
         place: str | None = None,
         *,
@@ -51,9 +51,10 @@ class Interventions(Hooks):
         heads: Numbers = None,
         layers: Numbers = None,
     ) -> None:
-        """Forbid queries to attend to keys (attention knockout); a query without any key left gets zeros.
+        """Forbid queries to attend to keys. A query that may attend to no key at all gets zeros.
 
-        Geva et al. (2023), "Dissecting recall of factual associations in auto-regressive language models".
+        The literature calls this attention knockout: Geva et al. (2023), "Dissecting recall of factual associations in
+        auto-regressive language models".
 
         Args:
             queries, keys: their positions; all by default.
@@ -64,10 +65,10 @@ class Interventions(Hooks):
             num_heads = getattr(module, "num_heads", 1)
             chosen_heads = _among("heads", listed("heads", heads), num_heads, name)
             self.follow(self.places[name].caller)
-            forbid = partial(self._forbid, name, chosen_heads, query_numbers, key_numbers)
-            self.change_arguments(module, forbid)
+            write = partial(self._write_mask, name, chosen_heads, query_numbers, key_numbers)
+            self.change_arguments(module, write)
 
-    def _forbid(
+    def _write_mask(
         self,
         name: str,
         heads: Tensor,
@@ -115,14 +116,17 @@ class Interventions(Hooks):
             by: "zero", or "mean" over all sequences and positions of a `run`.
             run: what `record_activations` has collected.
 
-        A "shortcut" can only be ablated at all positions and by zero, in layers with the norm before the sublayer.
+        Three kinds of places are ablated as a whole, so that only `layers` can be chosen: a "shortcut" adds zero to
+        its sublayer's output (in layers with the norm before the sublayer), and norms ("norm", "decoder.norm") and
+        positions ("positions", "source_embedding.positions") return their input.
         """
-        if place is not None and place.split(".")[-1] == "shortcut":
+        kind = None if place is None else place.replace("_norm", ".norm").split(".")[-1]
+        if place is not None and kind in ("shortcut", "norm", "positions"):
             if (heads, positions, by, run) != (None, None, "zero", None):
                 raise ValueError(
-                    f"place={place!r} is taken away whole and by zero; give layers only"
+                    f"place={place!r} is ablated as a whole and at all positions; only layers can be chosen"
                 )
-            return self.cut(place, layers)
+            return self.cut(place, layers) if kind == "shortcut" else self.bypass(place, layers)
         if by not in ("zero", "mean"):
             raise ValueError(f"by={by!r} is unknown; there are 'zero', 'mean'")
         if (by == "mean") != (run is not None):
@@ -193,7 +197,7 @@ def intervene(model: nn.Module) -> Iterator[Interventions]:
     """Interventions inside `model` while the block runs; afterwards the model is as it was.
 
         with intervene(model) as acts:
-            acts.knock_out("cross_attention", queries=3, keys=[0, 1], layers=1)
+            acts.forbid("cross_attention", queries=3, keys=[0, 1], layers=1)
             acts.ablate(heads=2, layers=0)
             logits = model(source, source_lens, target)
 

@@ -68,24 +68,24 @@ def find_places(model: nn.Module, attentions: Mapping[str, Any]) -> dict[str, Pl
     return places
 
 
-def find_skippable(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Module | None]]:
+def find_bypassable(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Module | None]]:
     """Norms by name, and positions, each with the embedding whose output they are added to."""
-    skippable: dict[str, tuple[nn.Module, nn.Module | None]] = {}
+    bypassable: dict[str, tuple[nn.Module, nn.Module | None]] = {}
     embeddings = [name for name in ("source_embedding", "target_embedding") if hasattr(model, name)]
     for name, module in model.named_modules():
         if isinstance(module, nn.LayerNorm | nn.RMSNorm):
-            skippable[name] = module, None
+            bypassable[name] = module, None
         elif isinstance(module, SinusoidalPositions):
-            skippable |= {
+            bypassable |= {
                 f"{each}.{name}": (module, getattr(model, each)) for each in embeddings
             } or {name: (module, None)}
-    return skippable
+    return bypassable
 
 
 def find_shortcuts(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Module]]:
     """Shortcuts by name: the norm that reads the stream, and the dropout of what is added to it."""
     shortcuts = {}
-    for name, (norm, _) in find_skippable(model).items():
+    for name, (norm, _) in find_bypassable(model).items():
         parent, _, norm_name = name.rpartition(".")
         layer, sublayer = model.get_submodule(parent), norm_name.removesuffix("_norm")
         if (

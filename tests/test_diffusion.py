@@ -100,14 +100,14 @@ def test_what_a_network_is_told_it_needs_and_it_matters():
     assert torch.equal(UNet()(x, t, labels), UNet()(x, t))
 
 
-def test_a_token_that_is_masked_changes_nothing_as_if_every_look_at_it_were_knocked_out():
+def test_a_token_that_is_masked_changes_nothing_as_if_every_look_at_it_were_forbidden():
     x, t, words = torch.randn(2, 1, 4, 4), torch.tensor([3, 9]), torch.randn(2, 3, 6)
     network, mask = awake(UNet(token_dim=6)), torch.tensor([[True, False, True]]).expand(2, 3)
     masked = network(x, t, tokens=words, token_mask=mask)
     assert_close(masked, network(x, t, tokens=words[:, [0, 2]]))
     assert not torch.allclose(masked, network(x, t, tokens=words))
     with cu.intervene(network) as acts:
-        acts.knock_out("cross", keys=1)
+        acts.forbid("cross", keys=1)
         assert_close(masked, network(x, t, tokens=words))
     nothing = network(x, t, tokens=words, token_mask=torch.zeros_like(mask))
     assert_close(nothing, network(x, t, tokens=2 * words, token_mask=torch.zeros_like(mask)))

@@ -191,9 +191,9 @@ def test_without_some_looks_the_softmax_is_over_the_others(kind, empty):
 
     model, call = made(kind)
     with intervene(model) as acts:
-        acts.knock_out(queries=1, keys=[0, 2])
+        acts.forbid(queries=1, keys=[0, 2])
         if empty:
-            acts.knock_out(queries=[3])
+            acts.forbid(queries=[3])
         mine = answers_and_gradients(model, call)
     assert_same(mine, answers_and_gradients(by_hand(model, forbid), call))
 
@@ -212,7 +212,7 @@ def test_a_look_is_forbidden_to_some_heads_of_some_layers(kind, place, name):
     with cu.record_attention(model) as before:
         call(model)
     with intervene(model) as acts, cu.record_attention(model) as after:
-        acts.knock_out(place, keys=[0, 1], heads=[1, 3], layers=0)
+        acts.forbid(place, keys=[0, 1], heads=[1, 3], layers=0)
         call(model)
     expected = before[name].clone()
     expected[:, [1, 3], :, :2] = 0
@@ -320,7 +320,7 @@ def test_decoding_on_a_cache_is_changed_as_one_pass_is(kind, grad):
     model, call = made(kind)
     with torch.set_grad_enabled(grad), intervene(model) as acts:
         run = {name: x.flip(0) for name, x in record_all(model, call).items()}
-        acts.knock_out(queries=[2, 3], keys=[0, 1])
+        acts.forbid(queries=[2, 3], keys=[0, 1])
         if kind == "recurrent":
             acts.patch("attention", run, positions=[1, 4])
         else:
@@ -338,7 +338,7 @@ def test_decoding_on_a_cache_is_changed_as_one_pass_is(kind, grad):
 def test_a_translator_that_looks_back_shows_the_map_that_it_used():
     model, _ = made("recurrent")
     with cu.record_attention(model) as maps, intervene(model) as acts:
-        acts.knock_out(queries=[1, 2], keys=[3])
+        acts.forbid(queries=[1, 2], keys=[3])
         translated(model)
     assert maps["attention"].shape == (2, 6, 7)
     hidden = (maps["attention"][:, :, 3] == 0).all(dim=0)
@@ -359,7 +359,7 @@ def test_nothing_is_left_behind_also_after_an_exception(kind):
     before, logits = traces(model), call(model)
     mine = pytest.raises(KeyError, match="mine")
     with mine, intervene(model) as acts, record_activations(model):
-        acts.knock_out(keys=0)
+        acts.forbid(keys=0)
         acts.ablate()
         with intervene(model) as inner:
             inner.ablate(layers=None)
@@ -373,11 +373,11 @@ def test_nothing_is_left_behind_also_after_an_exception(kind):
 def test_blocks_may_stand_in_each_other():
     model, _ = made("gpt")
     with intervene(model) as both:
-        both.knock_out(queries=3, keys=1)
+        both.forbid(queries=3, keys=1)
         both.ablate(heads=1, layers=1)
         expected = model(TEXT)
     with intervene(model) as outer:
-        outer.knock_out(queries=3, keys=1)
+        outer.forbid(queries=3, keys=1)
         with intervene(model) as inner:
             inner.ablate(heads=1, layers=1)
             assert torch.equal(model(TEXT), expected)
@@ -390,12 +390,12 @@ RUN = {"layers.0.residual": torch.zeros(1, 5, 8)}
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda acts: acts.knock_out("attentoin"), r"place='attentoin' is unknown; .*layers.0.attention"),
-        (lambda acts: acts.knock_out(layers=2), "layers=2; .*layers.1.attention"),
-        (lambda acts: acts.knock_out(heads=[0, 4]), r"heads=\[0, 4\]; layers.0.attention has 4"),
-        (lambda acts: acts.knock_out(keys=-1), "keys=-1; numbers counted from 0"),
-        (lambda acts: acts.knock_out(queries=[]), r"queries=\[\]; numbers"),
-        (lambda acts: acts.knock_out(queries=6), r"queries=\[6\]; layers.0.attention has 6"),
+        (lambda acts: acts.forbid("attentoin"), r"place='attentoin' is unknown; .*layers.0.attention"),
+        (lambda acts: acts.forbid(layers=2), "layers=2; .*layers.1.attention"),
+        (lambda acts: acts.forbid(heads=[0, 4]), r"heads=\[0, 4\]; layers.0.attention has 4"),
+        (lambda acts: acts.forbid(keys=-1), "keys=-1; numbers counted from 0"),
+        (lambda acts: acts.forbid(queries=[]), r"queries=\[\]; numbers"),
+        (lambda acts: acts.forbid(queries=6), r"queries=\[6\]; layers.0.attention has 6"),
         (lambda acts: acts.ablate("feed_forward", positions=9), r"positions=\[9\]; layers.0.feed"),
         (lambda acts: acts.ablate("feed_forward", heads=0), "heads=0; layers.0.feed_forward has none"),
         (lambda acts: acts.ablate(heads=4), r"heads=\[4\]; layers.0.attention.heads has 4"),
@@ -436,7 +436,7 @@ def test_a_module_on_its_own_is_called_attention():
         answer = module(x, x, x)
     assert set(run) == {"attention", "attention.heads"} and torch.equal(run["attention"], answer)
     with intervene(module) as acts, cu.record_attention(module) as maps:
-        acts.knock_out("attention", keys=1)
+        acts.forbid("attention", keys=1)
         module(x, x, x)
     assert not maps["attention"][..., 1].any()
 
@@ -492,10 +492,10 @@ def without_positions(side, model):
 @pytest.mark.parametrize(
     ("verb", "place", "by_hand"),
     [
-        ("skip", "norm", without_norms),
+        ("ablate", "norm", without_norms),
         ("ablate", "shortcut", without_sums),
-        ("skip", "source_embedding.positions", partial(without_positions, "source_embedding")),
-        ("skip", "target_embedding.positions", partial(without_positions, "target_embedding")),
+        ("ablate", "source_embedding.positions", partial(without_positions, "source_embedding")),
+        ("ablate", "target_embedding.positions", partial(without_positions, "target_embedding")),
     ],
 )
 def test_without_norms_shortcuts_or_positions_it_is_the_model_written_without_them(
@@ -527,11 +527,11 @@ def test_one_shortcut_is_cut_whatever_else_is_off():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda acts: acts.skip("memory"), "place='memory' is unknown; there are"),
-        (lambda acts: acts.ablate("shortcut", by="mean", run={}), "taken away whole and by zero"),
+        (lambda acts: acts.ablate("memory"), "place='memory' is unknown; there are"),
+        (lambda acts: acts.ablate("shortcut", by="mean", run={}), "ablated as a whole"),
     ],
 )
-def test_what_cannot_be_skipped_or_cut_is_refused(act, message):
+def test_what_cannot_be_ablated_is_refused(act, message):
     with (
         intervene(cu.Transformer(12, 13, **SHAPE)) as acts,
         pytest.raises(ValueError, match=message),

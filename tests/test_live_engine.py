@@ -503,7 +503,7 @@ FORBID = """(kind, packed, bans, source, parts) => {
     [("Transformer", [4]), ("Transformer", [1] * 4), ("GPT", [4]), ("GPT", [3, 1]), ("BERT", [4])],
 )
 @torch.no_grad()
-def test_what_a_page_forbids_to_look_at_is_what_pytorch_knocks_out_until_it_ends(kind, parts):
+def test_what_a_page_forbids_to_look_at_is_what_pytorch_forbids_until_it_ends(kind, parts):
     sizes = (20, 20) if kind == "Transformer" else (20,)
     model = getattr(cu, kind)(*sizes, **CONFIGS[kind]).eval()
     for parameter in model.parameters():
@@ -516,9 +516,9 @@ def test_what_a_page_forbids_to_look_at_is_what_pytorch_knocks_out_until_it_ends
     given = [torch.tensor([ids]) for ids in (SOURCE, TARGET)]
     given = (given[0], torch.tensor([5]), given[1]) if kind == "Transformer" else given[1:]
     with intervene(model) as acts:
-        acts.knock_out(queries=[1, 2], keys=[0, 1])
+        acts.forbid(queries=[1, 2], keys=[0, 1])
         if kind == "Transformer":
-            acts.knock_out("cross_attention", keys=[2, 4])
+            acts.forbid("cross_attention", keys=[2, 4])
         right = model(*given)[0]
     load()
     pieces = [part.tolist() for part in torch.tensor(TARGET).split(parts)]

@@ -369,7 +369,7 @@ def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_wid
         expect(part(page, "before")).to_have_text(before)
         expect(part(page, "status")).to_have_text(anew)
         with torch.no_grad(), intervene(model) as acts:
-            acts.knock_out("attention", queries=[3, 4], keys=2)
+            acts.forbid("attention", queries=[3, 4], keys=2)
             logits = model(torch.tensor([[*BEGUN, *ids_of(page)]]))[0, 3]
         slider(page, "Token").fill("4")  # counted from 1
         most = 100 * float(next_token_probs(logits, temperature=0.7).max())

@@ -11,7 +11,7 @@ import course_utils as cu
 from course_utils.interventions import intervene
 from course_utils.kit.live import bundle
 from course_utils.kit.live.widgets import PARTS
-from course_utils.lessons.transformer.machine import switch_off
+from course_utils.lessons.transformer.machine import ablate
 
 BOS, EOS, PAD, LONGEST = 2, 3, 0, 20
 SENTENCES = (
@@ -30,7 +30,7 @@ def translated(ids: list[int], off: list[str]) -> tuple[list[int], torch.Tensor]
     """What PyTorch says, each time from the beginning, and its last logits."""
     said: list[int] = []
     with intervene(network("translator_fr")) as acts:
-        switch_off(acts, *off)
+        ablate(acts, *off)
         while True:
             read = torch.tensor([[BOS, *said]])
             logits = network("translator_fr")(torch.tensor([ids]), torch.tensor([len(ids)]), read)[

@@ -454,12 +454,12 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
         given = source, torch.tensor([source.shape[1]]), torch.tensor([[BOS, *said]])
         with intervene(model) as acts:
             if case["words"]:
-                acts.knock_out("cross_attention", keys=case["words"])
+                acts.forbid("cross_attention", keys=case["words"])
             if case["words"] and case["deeper"]:
-                acts.knock_out("encoder.attention", keys=case["words"])
+                acts.forbid("encoder.attention", keys=case["words"])
             for query, key in case["looks"]:
                 if query <= len(said):
-                    acts.knock_out("cross_attention", queries=query, keys=key)
+                    acts.forbid("cross_attention", queries=query, keys=key)
             right = model(*given)[0]
         assert apart(found["logits"], right[:, case["watched"]]) < CLOSE
         free += float((model(*given)[0] - right).abs().max()) / len(cases)

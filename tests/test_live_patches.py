@@ -31,7 +31,7 @@ def logits(image: torch.Tensor, gone: list[int], is_black: bool) -> torch.Tensor
         return network("vit")(join_patches(patches, 1, 28, 28))[0]
     with intervene(network("vit")) as acts:
         if gone:
-            acts.knock_out(keys=[patch + 1 for patch in gone])
+            acts.forbid(keys=[patch + 1 for patch in gone])
         return network("vit")(scaled(image[None]))[0]
 
 
@@ -110,7 +110,7 @@ def test_patches_are_taken_and_given_back_by_keys_and_the_focus_stays(browser, f
         for key in ("End", "ArrowDown", "Enter"):
             page.keyboard.press(key)
         expect(page.get_by_role("button", name="Row 2, column 4, taken away")).to_be_focused()
-        expect(page.locator("[data-part=python]")).to_contain_text("knock_out(keys=[8])")
+        expect(page.locator("[data-part=python]")).to_contain_text("forbid(keys=[8])")
 
 
 @pytest.mark.browser
@@ -157,7 +157,7 @@ def twins_of(picture: str, ban: dict | None) -> torch.Tensor:
     pixels = torch.frombuffer(bytearray(pixels_of(picture)), dtype=torch.uint8)
     with intervene(model) as acts:
         if ban:
-            acts.knock_out(queries=[ban["card"] + 1], keys=[ban["twin"] + 1])
+            acts.forbid(queries=[ban["card"] + 1], keys=[ban["twin"] + 1])
         scores = model.output(model.tokens(scaled(pixels.view(1, 1, 56, 56)))[0, 1:])
     return scores.masked_fill(torch.eye(16, dtype=torch.bool), -torch.inf).softmax(dim=-1)
 

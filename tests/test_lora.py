@@ -128,7 +128,7 @@ def test_its_weights_are_recorded_and_looks_forbidden_as_without_it():
             model(ids)
         maps.append(weights)
         with cu.intervene(model) as change:
-            change.knock_out(keys=[2])
+            change.forbid(keys=[2])
             forbidden = model(ids)
             state = model.start()
             steps = [model.step(token, state) for token in ids.T]

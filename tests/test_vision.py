@@ -90,7 +90,7 @@ def test_the_last_layer_computes_the_class_token_alone_unless_somebody_looks():
         assert_close(model(images), logits)
     assert maps["layers.1.attention"].shape == (3, 2, 5, 5)
     with intervene(model) as acts:
-        acts.knock_out(queries=2, layers=1)
+        acts.forbid(queries=2, layers=1)
         assert_close(model(images), logits)
     with record_attention(small()):  # of another model
         model(images)

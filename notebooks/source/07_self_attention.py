@@ -489,7 +489,7 @@ shown
 # In layer 1 the control is nearly as heavy, and costs nothing.
 # In layer 2 there is none, so we forbid at once all four that say nothing of the friend, and together they are still much lighter.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
-# In a model of your own this is `with cu.intervene(model) as acts: acts.knock_out(layers=0, queries=0, keys=5)`.
+# In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Our own reader finds the car that is asked for among twelve."):

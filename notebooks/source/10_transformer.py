@@ -644,15 +644,14 @@ cu.checks.fixed_block(fixed_block_solution)
 # A bar says how much a part adds, but what is the part good *for*?
 # Let's take it away and listen, as you did with a head in [Multi-head attention](08_multi_head_attention.ipynb).
 # In Python the machine's switches are the methods of `cu.intervene`.
-# If we `ablate` a sublayer, it adds zeros.
-# If we `skip` the positions, the vectors pass as they are.
+# An ablated sublayer adds zeros, and where positions are ablated the vectors pass as they are.
 
 # %%
 with cu.intervene(translator) as acts:
     acts.ablate("decoder.0.self_attention")
     print("no look back:   ", machine.translate(translator, "oscar was a doctor ."))
 with cu.intervene(translator) as acts:
-    acts.skip("source_embedding.positions")
+    acts.ablate("source_embedding.positions")
     print("a bag of words: ", machine.translate(translator, "tom doesn't know anna ."))
 print("each word alone:", machine.without("her bottle is full .", "encoder.attention"))
 

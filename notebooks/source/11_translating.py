@@ -400,7 +400,7 @@ cu.predict(
 # *build · 5 minutes*
 #
 # `p()` gives the probabilities of the French words, (…, n), as the model sees them at this moment.
-# Inside a block `with cu.intervene(model) as acts:` the call `acts.knock_out("cross_attention", keys=j)` forbids English word `j` in every layer.
+# Inside a block `with cu.intervene(model) as acts:` the call `acts.forbid("cross_attention", keys=j)` forbids English word `j` in every layer.
 # Write the map.
 
 
@@ -420,7 +420,7 @@ def my_needs_solution(model, p, m):
     before, falls = p(), []
     for j in range(m):
         with cu.intervene(model) as acts:
-            acts.knock_out("cross_attention", keys=j)
+            acts.forbid("cross_attention", keys=j)
             falls.append(before - p())
     return torch.stack(falls, dim=-1)
 
@@ -446,7 +446,7 @@ explorer.show_maps(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 with cu.intervene(translator) as acts:
-    acts.knock_out("cross_attention")
+    acts.forbid("cross_attention")
     blind = log_p(translator, words_of, [pair]).exp()[0]
 print("without any English:", *(f"{word} {p:.2f}" for word, p in zip(pair.target, blind, strict=False)))  # fmt: skip
 
@@ -523,7 +523,7 @@ for roads in ("nothing", "head", "noun", "head and noun"):
         if "head" in roads:
             acts.ablate("encoder.0.attention", heads=1)
         if "noun" in roads:  # where the fifth word is said, "house" may not be looked at
-            acts.knock_out("cross_attention", queries=5, keys=5)
+            acts.forbid("cross_attention", queries=5, keys=5)
         print(f"without {roads:14}", cu.translate(translator, [duck], *words_of)[0])
 
 # %% [markdown]

@@ -614,7 +614,7 @@ mine = scaled(test.images[row : row + 1])
 fall = needs(models[0], mine)[0]
 whole, patch = models[0](mine).argmax(), int(fall.argmax())
 with cu.intervene(models[0]) as acts:
-    acts.knock_out(keys=[patch + 1])  # key 0 is the class token
+    acts.forbid(keys=[patch + 1])  # key 0 is the class token
     print(
         test.classes[whole], "→", test.classes[models[0](mine).argmax()], f"without patch {patch}"
     )

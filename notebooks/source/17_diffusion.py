@@ -531,7 +531,7 @@ with cu.guard("The block is the one of the stored network."):
 #
 # The colors of the first screen show which word a pixel asks, but does it *need* the word, and when?
 # We forbid it, as [a patch](15_vision_transformers.ipynb) before, and see what comes out.
-# In Python `knock_out("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
+# In Python `forbid("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
 #
 # The function below draws with your `my_step_back`, and a word may be missing in any stretch of the way.
 # To save time it visits only every fifth step or so, from 200 down to 0, which a step from any $a$ to any $b$ allows.
@@ -549,7 +549,7 @@ def draw(captions, forbid, begin=200, end=0, seed=1):
     for (t, s), fresh in zip(itertools.pairwise(words.VISITED), noise[1:], strict=True):
         with cu.intervene(painter) as acts:
             if begin >= t > end:
-                acts.knock_out("cross", keys=forbid)
+                acts.forbid("cross", keys=forbid)
             predicted = words.guided_by_words(painter)(x, t.expand(len(x)), ids)
         x = step_back(x, predicted, alpha_bar[t], alpha_bar[s], fresh)
     return x

@@ -409,7 +409,7 @@ def without(lm, question, words):
     gave = {"": lm.write(text, max_new=20)}
     for word in words:
         with cu.intervene(lm.model) as acts:
-            acts.knock_out(keys=lm.places(text, word), queries=range(3, 100))
+            acts.forbid(keys=lm.places(text, word), queries=range(3, 100))
             gave[word] = lm.write(text, max_new=20)
     return gave
 
@@ -441,7 +441,7 @@ print("hidden from all tokens:     ", asked["for_everybody"][0][0])
 #
 # *build · 4 minutes*
 #
-# Inside a block `with cu.intervene(model) as acts:` the call `acts.knock_out(queries=…, keys=…, layers=…)` forbids these queries to look at these keys in these layers.
+# Inside a block `with cu.intervene(model) as acts:` the call `acts.forbid(queries=…, keys=…, layers=…)` forbids these queries to look at these keys in these layers.
 # Write `my_without_look`, which forbids the *last* token to look at some places in one layer, and gives the probabilities of the next token.
 # `model(ids)` gives the logits, (1, n, vocab_size), and positions count from 0.
 
@@ -460,7 +460,7 @@ cu.checks.my_without_look(my_without_look)
 def my_without_look_solution(model, ids, places, layer):
     """The last of n tokens stands at n − 1."""
     with cu.intervene(model) as acts:
-        acts.knock_out(queries=ids.shape[1] - 1, keys=places, layers=layer)
+        acts.forbid(queries=ids.shape[1] - 1, keys=places, layers=layer)
         return model(ids)[0, -1].softmax(-1)
 
 

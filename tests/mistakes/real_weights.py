@@ -1531,7 +1531,7 @@ def counted_back(model, ids, places, layer):
 def outside(model, ids, places, layer):
     """Runs the model after the block."""
     with course_utils.intervene(model) as acts:
-        acts.knock_out(queries=6, keys=places, layers=layer)
+        acts.forbid(queries=6, keys=places, layers=layer)
     return model(ids)[0, -1].softmax(-1)
 
 
@@ -1543,11 +1543,11 @@ def outside(model, ids, places, layer):
 def left_open(model, ids, places, layer):
     """Opens the block by hand and never closes it."""
     acts = course_utils.intervene(model).__enter__()
-    acts.knock_out(queries=6, keys=places, layers=layer)
+    acts.forbid(queries=6, keys=places, layers=layer)
     return model(ids)[0, -1].softmax(-1)
 
 
 def _looks(model, ids, read=lambda z: z[0, -1].softmax(-1), **forbidden):
     with course_utils.intervene(model) as acts:
-        acts.knock_out(**forbidden)
+        acts.forbid(**forbidden)
         return read(model(ids))

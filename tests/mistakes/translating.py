@@ -76,7 +76,7 @@ def _columns(model, p, m, place="cross_attention", sign=1):
     before, falls = p(), []
     for j in range(m):
         with cu.intervene(model) as acts:
-            acts.knock_out(place, keys=j)
+            acts.forbid(place, keys=j)
             falls.append(sign * (before - p()))
     return falls
 
@@ -133,7 +133,7 @@ def one_block_for_all(model, p, m):
     before, falls = p(), []
     with cu.intervene(model) as acts:
         for j in range(m):
-            acts.knock_out("cross_attention", keys=j)
+            acts.forbid("cross_attention", keys=j)
             falls.append(before - p())
     return torch.stack(falls, dim=-1)
 
@@ -172,7 +172,7 @@ def asks_before_inside_the_block(model, p, m):
     falls = []
     for j in range(m):
         with cu.intervene(model) as acts:
-            acts.knock_out("cross_attention", keys=j)
+            acts.forbid("cross_attention", keys=j)
             before = p()
             falls.append(before - p())
     return torch.stack(falls, dim=-1)
@@ -189,7 +189,7 @@ def asks_after_the_block(model, p, m):
     before, falls = p(), []
     for j in range(m):
         with cu.intervene(model) as acts:
-            acts.knock_out("cross_attention", keys=j)
+            acts.forbid("cross_attention", keys=j)
         falls.append(before - p())
     return torch.stack(falls, dim=-1)
 

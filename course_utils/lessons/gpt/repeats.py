@@ -54,7 +54,7 @@ def losses(model: nn.Module, count: int = 500, seed: int = 1) -> tuple[float, fl
 
 
 def losses_without(model: GPT) -> list[list[float]]:
-    """Mean losses of the repetitions, as in `losses`, if one head is taken out: a row per layer, a column per head."""
+    """Mean losses of the repetitions, as in `losses`, if one head is ablated: a row per layer, a column per head."""
     losses_by_layer = []
     for number, layer in enumerate(model.layers):
         row = []

@@ -15,7 +15,7 @@ MIXED = "mixed"
 NAMES = tuple(f"{layer}.{head}" for layer in range(LAYERS) for head in range(HEADS))
 """Names of the heads: layer and number."""
 BYS = ("zero", "mean")
-"""What stands in the place of a head that is taken away."""
+"""What takes the place of an ablated head's output."""
 
 
 def favorite_kind(result: Mapping[str, float], head: str) -> tuple[str, float]:

@@ -125,7 +125,7 @@ def translate(model: Transformer, pieces: Subwords, source: Tensor, source_lens:
 
 
 def example_of(model: Transformer, pieces: Subwords, source: Tensor, source_lens: Tensor) -> dict:
-    """What the explorer shows of a `batch_of_one`, with no head taken away.
+    """What the explorer shows of a `batch_of_one`, with no head ablated.
 
     Returns:
         "source", the sentence; "whole" and "pieces", its translation and the pieces of it that the decoder reads;

@@ -661,7 +661,7 @@ def _model_and_ids() -> tuple[GPT, Tensor]:
 
 def _probs_without(model: GPT, ids: Tensor, **forbidden) -> Tensor:
     with torch.no_grad(), intervene(model) as acts:
-        acts.knock_out(**forbidden)
+        acts.forbid(**forbidden)
         return model(ids)[0, -1].softmax(-1)
 
 
@@ -697,7 +697,7 @@ def gives_probability_for_each_token_of_vocabulary(candidate):
 
 @my_without_look.must("hides the places from the last token in this layer, and from nobody else")
 def hides_places_from_last_token_in_this_layer_only(candidate):
-    """Who may not look, at what, and in which layer? `acts.knock_out(queries=…, keys=…, layers=…)` counts from 0."""
+    """Who may not look, at what, and in which layer? `acts.forbid(queries=…, keys=…, layers=…)` counts from 0."""
     for places, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
         answer, model, ids = _call_without_look(candidate, places, layer)
         last = LENGTH - 1

@@ -142,7 +142,7 @@ def simple_questions(lm: SmolLM) -> dict[str, list]:
 def without_look(model: nn.Module, ids: Tensor, places: Sequence[int], layer: int) -> Tensor:
     """Probabilities (vocabulary,) after ids (1, n), if the last token may not look at some places in one layer."""
     with intervene(model) as acts:
-        acts.knock_out(queries=ids.shape[1] - 1, keys=places, layers=layer)
+        acts.forbid(queries=ids.shape[1] - 1, keys=places, layers=layer)
         return model(ids)[0, -1].softmax(-1)
 
 
@@ -161,7 +161,7 @@ def heads_of_23(lm: SmolLM) -> dict[str, Any]:
     for heads in ([], *ones, [4, 5], [1, 4, 5], [0, 1, 2, 3, 5, 6, 7, 8], list(range(9))):
         with intervene(lm.model) as acts:
             if heads:
-                acts.knock_out(queries=5, keys=4, layers=23, heads=heads)
+                acts.forbid(queries=5, keys=4, layers=23, heads=heads)
             probs = lm.model(ids)[:, -1].softmax(-1)
         gave[str(heads)] = round(probs[torch.arange(len(ids)), wanted].mean().item(), 4)
     return gave

@@ -102,7 +102,7 @@ def look_before(*, block: str) -> dict[str, dict]:
     places = {"first": range(1, 41), "second": range(41, 80), "both": range(1, 80)}[block]
     with torch.inference_mode(), intervene(lm.model) as acts:
         for place in places:
-            acts.knock_out(layers=16, heads=0, queries=place, keys=place - 1)
+            acts.forbid(layers=16, heads=0, queries=place, keys=place - 1)
         return {"result": {"copied": experiments.copied(lm)}}
 
 

@@ -48,7 +48,7 @@ LINKS = {
     ],
     "both links to the friend's car": [(0, LINK, CAR), (1, QUESTION, CAR)],
 }
-"""Name of what is knocked out → its links, each as (layer, place of the query, place of the key)."""
+"""Name of what is forbidden → its links, each as (layer, position of the query, position of the key)."""
 
 
 @stored(
@@ -128,7 +128,7 @@ def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> di
 
 @stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
 def forbidden(chapter, *, seed: int) -> dict:
-    """Weights of some links in two attentions, and shares of right answers with these links knocked out."""
+    """Weights of some links in two attentions, and the accuracy with these links forbidden."""
     seed_everything(seed)
     model = chapter.kinds["two attentions"]()
     chapter.train(model, friends, seed, steps=1500)
@@ -140,7 +140,7 @@ def forbidden(chapter, *, seed: int) -> dict:
         )
         with intervene(model) as acts:
             for layer, word, other in links:
-                acts.knock_out(layers=layer, queries=word, keys=other)
+                acts.forbid(layers=layer, queries=word, keys=other)
             result[f"right, {name}"] = chapter.share_right(model, friends)
     return {"result": result}
 

@@ -76,11 +76,11 @@ def translate(
     lens = torch.tensor([source.shape[1]])
     with intervene(model) as acts, record_attention(model) as maps:
         if keys := places_of(forbidden, tokens):
-            acts.knock_out("cross_attention", keys=keys)
+            acts.forbid("cross_attention", keys=keys)
             if encoder is True:
-                acts.knock_out("encoder.attention", keys=keys)
+                acts.forbid("encoder.attention", keys=keys)
             elif encoder:
-                acts.knock_out("encoder.attention", queries=places_of(encoder, tokens), keys=keys)
+                acts.forbid("encoder.attention", queries=places_of(encoder, tokens), keys=keys)
         ids = (
             french.encode(says) if says else [*greedy(model, source, lens, max_len=LONGEST)[0], EOS]
         )

@@ -1,4 +1,4 @@
-"""The stored translator with some of its parts switched off: its translations, and how much each part adds.
+"""The stored translator with some of its parts ablated: its translations, and how much each part adds.
 
 *The Transformer* uses it beside the live model `cu.live.machine`, and loads the weights into its own class.
 """
@@ -24,7 +24,7 @@ from course_utils.models.transformer import Transformer
 SUBLAYERS = tuple(
     part for part in PARTS if part.split(".")[-1] not in ("positions", "norms", "residuals")
 )
-"""The attentions and networks among the parts that the machine can switch off."""
+"""The attentions and networks among the parts that the machine can ablate."""
 LONGEST = 20
 """The largest number of tokens in a translation."""
 
@@ -103,23 +103,16 @@ def translate(model: nn.Module, sentence: str) -> str:
     return words_of(ids)
 
 
-def switch_off(acts: Interventions, *parts: str) -> None:
-    """Take parts away by the names of `cu.live.machine`, or by places of `intervene`."""
+def ablate(acts: Interventions, *parts: str) -> None:
+    """Ablate parts, which have their names in `cu.live.machine` or are places of `intervene`."""
     for part in parts:
-        if part == "norms":
-            acts.skip("norm")
-        elif part == "residuals":
-            acts.ablate("shortcut")
-        elif part.endswith(".positions"):
-            acts.skip(part)
-        else:
-            acts.ablate(part)
+        acts.ablate({"norms": "norm", "residuals": "shortcut"}.get(part, part))
 
 
 def says(sentences: Sequence[str], *parts: str) -> list[str]:
     """French of each sentence, as the stored translator gives it without some parts."""
     with intervene(translator()) as acts:
-        switch_off(acts, *parts)
+        ablate(acts, *parts)
         translations = greedy(translator(), *batch_of(sentences), max_len=LONGEST)
     return [words_of(ids) for ids in translations]
 
@@ -238,7 +231,7 @@ def measure_parts(
     rows = {}
     for part in PARTS:
         with intervene(model) as acts:
-            switch_off(acts, part)
+            ablate(acts, part)
             without_it = greedy(model, source, source_lens, max_len=longest)
         changed = sum(a != b for a, b in zip(without_it, whole, strict=True)) / len(whole)
         lost = bleu_of_whole - bleu([decode(ids) for ids in without_it], references)

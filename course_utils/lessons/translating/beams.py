@@ -190,7 +190,7 @@ def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:
     before, falls = p(), []
     for j in range(m):
         with intervene(model) as acts:
-            acts.knock_out("cross_attention", keys=j)
+            acts.forbid("cross_attention", keys=j)
             falls.append(before - p())
     return torch.stack(falls, dim=-1)
 
@@ -283,17 +283,17 @@ def article_roads(
     }
 
     def is_right(heads: str, noun: int | None = None) -> Tensor:
-        """Mask of the right articles, (articles,), with some heads ablated and the source's place `noun` hidden."""
+        """Mask of the right articles, (articles,), with some heads ablated and the source word `noun` forbidden."""
         with intervene(model) as acts:
             if noun is not None:
-                acts.knock_out("cross_attention", keys=noun)
+                acts.forbid("cross_attention", keys=noun)
             for name, number in ablated[heads]:
                 acts.ablate(name, heads=number)
             logits = model(batch.source, batch.source_lens, batch.target_in)[rows, target]
         return (logits.gather(1, right) > logits.gather(1, wrong))[:, 0]
 
     def share(without_noun: bool, heads: str) -> float:
-        """Share of right articles; `without_noun` hides from each the place of its own noun."""
+        """Share of right articles; `without_noun` forbids each its own noun's position."""
         if not without_noun:
             return is_right(heads).float().mean().item()
         by_place = torch.stack([is_right(heads, place) for place in range(int(source.max()) + 2)])

@@ -93,7 +93,7 @@ function pythonText({ gone, garment, says, black }) {
   const answer = (kind) => `vit(${garment.name}).argmax()  # ${kind}, ${bare(kind)}`;
   if (!gone.length || black) return answer(garment.kind);
   const keys = [...gone].sort((a, b) => a - b).map((patch) => patch + 1);
-  return `with cu.intervene(vit) as acts:\n    acts.knock_out(keys=[${keys.join(", ")}])  # key 0 is the class token\n    ${answer(says)}`;
+  return `with cu.intervene(vit) as acts:\n    acts.forbid(keys=[${keys.join(", ")}])  # key 0 is the class token\n    ${answer(says)}`;
 }
 
 // What is shown --------------------------------------------------------------------------------
