@@ -38,19 +38,19 @@ cu.live.translator("She has a red car.")
 # %% [markdown]
 # ## Ask a translator
 #
-# How does the translator find out what to write?
-# It is a small **[Transformer](C_glossary.ipynb#transformer)**, a network that is built around attention.
+# The translator is a **network**, a long formula with many numbers that *training* on pairs of sentences has found.
+# Its kind is called **[Transformer](C_glossary.ipynb#transformer)** and is built around attention.
+# One part of it, the **[encoder](C_glossary.ipynb#encoder-and-decoder)**, reads the English, and another part writes the French, each time the word that it finds most probable (*greedy*, says the box *Search*).
 # For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
 # It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each.
-# Each small picture is a head. We count from 0, so *layer 1, head 0* is the first head of the second layer.
-# (*end* marks the end of a sentence.)
+# Each small picture is a head, and *end* marks the end of a sentence.
+# We count from 0, so *layer 1, head 0* is the first head of the second layer.
 #
 # Write *She has a red car.* again, and choose the picture *layer 1, head 0* and the word *une*.
 # This head gives *car* 89 % of *une*'s weight.
 # That looks wise, because in French the noun decides between *un* and *une*.
-# But does *une* really need *car*?
-# To find out, you will press *car*, which **forbids attention** to it in all heads.
-# What do you expect?
+# To test what a word needs, we **forbid** attention to another one, which the literature calls *attention knockout*.
+# When you press *car*, no French word may attend to it any more, in any head.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -100,12 +100,12 @@ with cu.guard(
 # %% [markdown]
 # Why doesn't *une* need *car*?
 # Because French words are not the only ones that attend to it.
-# Before the French begins, the English words attend to each other in the first part of the network, the [encoder](C_glossary.ipynb#encoder-and-decoder), so *a* has already read *car*.
-# If you forbid that as well, with the box below the sentence, *un* and *une* become almost equally likely.
-# And if only *a* may read *car* in the encoder, *une* is back at 0.97, so the gender can come by way of *a*.
+# Before the French begins, the English words attend to each other in the encoder, so *a* has already read *car*.
+# If you forbid this as well, with the box below the sentence, *un* and *une* become almost equally likely.
+# And if only *a* may attend to *car* in the encoder, *une* is back at 0.97, so the gender can come by way of *a*.
 # In other sentences the other ways carry less: with *She has a small house.*, forbidding *house* lowers *une* from 0.89 to 0.74.
 # Couldn't we simply forbid *a*?
-# Then *une* falls as well, but it is *de* that rises, not *un*, so we lose more than the gender.
+# Then *une* falls as well, but *de* rises in its place, not *un*, so we lose more than the gender.
 #
 # Forbidding any word might do damage, so here is a **control**: forbid *has*.
 # Averaged over the eight heads, *une* gives *has* 35 % of its weight and *car* only 11 %, and yet hardly anything changes.
@@ -119,22 +119,22 @@ with cu.guard(
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "“The little girl eats the red apple.” The translator has never read “little”. What does it write in its place here?",
-    ["petite", "nothing", "another adjective"],
+    ["petite, small", "no word at all", "another adjective"],
     answer="another adjective",
     wrong={
-        "petite": "How could it know that “little” is not “old”? It reads the same sign, <unk>, for each unknown word.",
-        "nothing": "In some other sentences it does. But what do you often find between “the” and “girl”?",
+        "petite, small": "How could it know that “little” is not “old”? It reads the same sign, <unk>, for each unknown word.",
+        "no word at all": "In some other sentences it does. But what do you often find between “the” and “girl”?",
     },
     why="It reads <unk>. Between “the” and “girl” there is often an adjective, and here it writes one: “timide”, shy. In “My "
     "little house is red.” it writes none.",
 )
 
 # %% [markdown]
-# Its weights hardly show that it is often wrong, but its probabilities often do, and *timide* has only 0.28.
+# The translator's weights hardly show that it is often wrong about such a word, but its probabilities often do, and *timide* has only 0.28.
 #
 # ### Exercise 1 · Forbid one word
 #
-# *predict · 2 minutes*
+# *predict · 4 minutes*
 #
 # Which **one** English word do you have to forbid, if you want the French to change like this?
 #
@@ -173,7 +173,7 @@ cu.checks.one_word(one_word_solution)
 # A map of weights has a row for each query and a column for each key.
 #
 # Each query gets the average of the values, with the weights of its row.
-# Let's do the first one by hand: $0.6\cdot 5 + 0.2\cdot 20 + 0.2\cdot 0 = 7$.
+# By hand, the first query gets $0.6\cdot 5 + 0.2\cdot 20 + 0.2\cdot 0 = 7$.
 # For all queries at once, this is one product of matrices:
 
 # %%
@@ -199,8 +199,8 @@ cu.Drawing(
 )
 
 # %% [markdown]
-# In the translator the values are vectors.
-# (A comment `# try` marks what you may change, and every value of its range works.)
+# A comment `# try` marks what you may change, and every value of its range works.
+# In the translator the values aren't single numbers, but vectors.
 #
 # When we draw such a map, dark means much weight, and the color bar says how much.
 # Here are 36 weights near 1/6 with a little noise, drawn twice.
@@ -231,7 +231,7 @@ cu.quiz("start_here", "rows_of_map")
 # %% [markdown]
 # ### Exercise 2 · Forbid a key
 #
-# *build · 3 minutes*
+# *build · 5 minutes*
 #
 # What becomes of the answers if we forbid a key?
 # Its weight becomes 0, and then we divide each row by its sum, so it sums to 1 again.
@@ -306,7 +306,7 @@ course_map()
 #   The query gets the average of the values: `weights @ values`.
 # - A softmax turns scores into weights.
 # - A weight shows where a network looks.
-#   You learn more about what it needs when you forbid something, but one cut can miss another route.
+#   You learn more about what it needs when you forbid a word, but the word may act by another route.
 
 # %% [markdown] tags=["next"]
 # Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.

@@ -1,4 +1,4 @@
-"""Checks of *Start here*: words whose absence changes a translation, and a key that is forbidden."""
+"""Checks of *Start here*: forbidden words that change a translation, and a forbidden key."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ def _read_word(answer: Any) -> str:
 
 one_word = on_paper({
     "a": ("don't", "the word without which I like the house",
-         "Which word of the sentence says no? Cross it out in the translator and read what it writes."),
+         "Which word of the sentence says no? Forbid it in the translator, and read what it writes."),
     "b": ("my", "the word without which it is somebody else's book",
-         'Which word says whose book it is? Cross it out, and see whether the French still says "my".'),
+         'Which word says whose book it is? Forbid it, and see whether the French still says "my".'),
     "c": ("woman", "the word without which it is about a man",
-         "Two words are about her, so cross out one, then the other. When does the French speak of a man?"),
+         "Two words are about her, so forbid one, then the other. When does the French speak of a man?"),
 }, read=_read_word)  # fmt: skip
 
 # A key forbidden --------------------------------------------------------------------------------
