@@ -12,8 +12,8 @@
 # **How can a table be asked for something that is not in it?**
 #
 # Our table knows how long five animals live, but we want to know about a kitten.
-# Drag the cross, and watch how the answer follows, with the nearest animals counting most.
-# Then let's turn the question around: where would an animal live 20 years?
+# Drag the cross, and the answer follows, with the nearest animals counting most.
+# Then turn the question around: where would an animal live 20 years?
 # Press *Walk there*, choose *nearest* as the look-up, and press it again.
 
 # %%
@@ -40,18 +40,19 @@ animals = {  # name: (size, home, years); add some, and run all cells again
 kitten_size = 0.2  # try 0.0 … 1.0
 kitten_home = 0.9  # try 0.0 … 1.0
 T = 0.1  # try 0.001 … 100.0
-strangers = {"kitten": (kitten_size, kitten_home), "farmer": (0.6, 0.8)}
+askers = {"kitten": (kitten_size, kitten_home), "farmer": (0.6, 0.8)}
 
 names = list(animals)
 table = torch.tensor(list(animals.values()), dtype=torch.float32)  # (keys, 3)
 keys, values = table[:, :2], table[:, 2]  # (keys, features), (keys,)
 kitten = torch.tensor([[kitten_size, kitten_home]])  # one query: (1, features)
-cu.live.look_up(animals, strangers)
+cu.live.look_up(animals, askers)
 
 # %% [markdown]
-# With *softmax*, at the temperature of 0.1, the query finds its way, while with *nearest* it doesn't move at all.
-# A network learns by small steps like these, so it can learn only if the query moves.
-# But from the kitten at a temperature of 0.02, the query leaves the picture, and we will see [why](#Hard-and-soft-look-ups:-what-can-be-learned?).
+# With *softmax*, at the temperature of 0.1, the query finds its way.
+# With *nearest* it doesn't move at all, because after a small step the same animal is still the nearest.
+# A network learns by small steps like these, so it can learn where to look only if the query moves.
+# Even a softmax can go astray: from the kitten at a temperature of 0.02 the query leaves the picture, because a softmax that cold sees only the animals next to it ([Hard and soft look-ups](#Hard-and-soft-look-ups:-what-can-be-learned?) draws the way).
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -61,7 +62,7 @@ cu.live.look_up(animals, strangers)
 # - say which answers a weighted average can never give.
 
 # %% [markdown] tags=["needs"]
-# You will need [Start here](00_start_here.ipynb), and shapes and broadcasting as in [PyTorch in an hour](B_pytorch.ipynb).
+# You will need [Start here](00_start_here.ipynb), and shapes, broadcasting and gradients as in [PyTorch in an hour](B_pytorch.ipynb).
 
 # %% [markdown]
 # ## Query, key and value: ask for a kitten
@@ -86,7 +87,7 @@ cu.live.look_up(animals, strangers)
 #
 # To compute the weights we first need a number for *near*, the **score** $a$.
 # Ours is minus half of the squared distance, which is 0 for a perfect match and negative for all others.
-# Let's do kitten and dog by hand:
+# For the kitten and the dog it is
 #
 # $$a = -\tfrac12\lVert q-k\rVert^2 = -\tfrac12\big((0.2-0.4)^2+(0.9-1.0)^2\big) = -\tfrac12(0.04+0.01) = -0.025 .$$
 #
@@ -163,7 +164,7 @@ cu.Drawing(
 
 # %% [markdown]
 # Cat and dog have nearly all of the weight, so the answer lies between their 15 and 12 years.
-# Now let's write it for many queries at once, in four steps whose names we will meet again: *score, scale, normalize, mix*.
+# Here it is for many queries at once, in four steps whose names we will meet again: *score, scale, normalize, mix*.
 
 
 # %%
@@ -210,7 +211,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# Watch what happens to the kitten's weights if we add 5 to each $a/T$, store the cat a second time, or turn the table upside down.
+# Three changes put this to the test: we add 5 to each $a/T$, store the cat a second time, and turn the table upside down.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 raw = closeness(kitten, keys)[0]
@@ -267,13 +268,13 @@ cu.checks.predicted_weights(predicted_weights_solution)
 # ### Rows sum to 1, columns need not
 #
 # With several queries the weights become a matrix, with a row for each query and a column for each key.
-# Let's have the five animals ask, and two strangers.
+# Here the five animals ask, and then the kitten and a farmer.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-askers = torch.cat([keys, torch.tensor(list(strangers.values()))])  # (queries, 2)
-maps = torch.stack([(closeness(askers, keys) / t).softmax(dim=-1) for t in (0.001, 0.1, 10.0)])
+queries = torch.cat([keys, torch.tensor(list(askers.values()))])  # (queries, 2)
+maps = torch.stack([(closeness(queries, keys) / t).softmax(dim=-1) for t in (0.001, 0.1, 10.0)])
 cu.show_heatmaps(
-    maps, queries=[*names, *strangers], keys=names,
+    maps, queries=[*names, *askers], keys=names,
     annotate=len(names) < 9, titles=["T = 0.001", "T = 0.1", "T = 10"],
     alt="Three matrices of weights. At T = 0.001 the animals make an identity "
     "matrix; warmer, cat and dog share their weight; at T = 10 all cells are alike.",
@@ -282,8 +283,28 @@ cu.show_heatmaps(
 # %% [markdown]
 # At the coldest the animals make an **identity matrix**, because each finds exactly itself, as in a dictionary.
 # In the middle cat and dog share their weight, and on the right you hardly see a difference.
-# Each row sums to 1, but a column sums to whatever its key gets from all queries, here 1.95 for the cat and 0.97 for the elephant in the middle.
-#
+# Each row sums to 1, whoever asks, so a softmax always has an answer.
+# A column sums to whatever its key gets from all queries, here 1.95 for the cat and 0.97 for the elephant in the middle.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Each row of weights sums to 1 and depends only on differences of a/T, and copies of a pair count while its place doesn't."
+):
+    per_key = by_change[names].to_numpy(dtype=float)
+    assert abs(per_key[[1, 3]] - per_key[0]).max() < 1e-5
+    assert by_change["answer"].iloc[2] != by_change["answer"].iloc[0]
+    assert math.isclose(*by_change["answer"].iloc[[0, 3]], rel_tol=1e-4)
+    assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
+with cu.guard(
+    "The numbers in the text are those of the table that it begins with, at T = 0.1 and T = 0.01.",
+    given=(kitten_size, kitten_home, T) == (0.2, 0.9, 0.1),
+):
+    assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
+    assert 4.4 < ((raw[1] - raw[2]) / 0.01).exp() < 4.6
+    assert torch.allclose(maps[0][: len(names)], torch.eye(len(names)), atol=0.01)
+    assert (maps[1].sum(0)[[1, 4]] - torch.tensor([1.95, 0.97])).abs().max() < 0.01
+
+# %% [markdown]
 # ## Hard and soft look-ups: what can be learned?
 #
 # A softmax isn't the only way to choose weights.
@@ -308,8 +329,8 @@ def top(scores, k):
 
 # %% [markdown]
 # Which of these can a network learn?
-# It learns by small steps along gradients, the slopes of what it computes, so let's ask for two slopes.
-# How much does the answer change if we change a *value* a little, and how much if we change the *query*?
+# A network learns by small steps along a [gradient](C_glossary.ipynb#gradient), the slopes of what it computes.
+# We ask PyTorch for two of them (`grad`, in [PyTorch in an hour](B_pytorch.ipynb#Gradients)): how much does the answer change if we change a *value* a little, and how much if we change the *query*?
 
 
 # %%
@@ -346,7 +367,7 @@ cu.quiz("queries_keys_values", "which_slope")
 # %% [markdown]
 # ### Exercise 2 · One step of the walk
 #
-# *build · 5 minutes*
+# *build · 20 minutes*
 #
 # Now you can write the button *Walk there* yourself.
 # The loss is $\tfrac12(\text{answer}-\text{wanted})^2$, and each step goes against its slope:
@@ -354,7 +375,8 @@ cu.quiz("queries_keys_values", "which_slope")
 # $$\text{query} \leftarrow \text{query} - \text{rate}\cdot\frac{\partial\,\text{loss}}{\partial\,\text{query}} .$$
 #
 # Your function is given the look-up as a function `ask`, which turns queries into answers.
-# Don't call `slopes`, which knows only our table, but read in it how PyTorch follows a query and returns its slope.
+# Don't call `slopes`, which knows only our table.
+# Its first line shows how PyTorch follows a query, and its third how PyTorch returns a slope.
 
 
 # %% tags=["exercise", "build"]
@@ -379,8 +401,8 @@ def one_step_solution(ask, query, wanted, rate):
 cu.checks.one_step(one_step_solution)
 
 # %% [markdown]
-# Let's repeat your step 3,000 times from the kitten, at two temperatures.
-# On the left we draw what each look-up answers on the straight line from the kitten to the elephant, and then both paths, each on the map of its own temperature.
+# We repeat your step 3,000 times from the kitten, at two temperatures.
+# The left picture has the answers of each look-up on the straight line from the kitten to the elephant, and the other two have the paths, each on the map of its own temperature.
 
 # %%
 wanted = 20.0  # try 16.0 … 28.0
@@ -430,15 +452,52 @@ fig
 # On the left, *nearest* and *top-2* are staircases, and a flat step has no slope to the next one.
 # The softmax is a ramp, so the query can feel its way up, and at $T=0.1$ it arrives.
 #
-# At $T=0.02$, on the right, it has a slope as well, but a softmax that cold sees only the nearest animals, and the dog above and the mouse below both lower the cat's 15 years.
-# So the way up is a ridge between them that leads to the left, on and on, toward 15 years and never beyond.
+# At $T=0.02$, on the right, the query has a slope as well, but a softmax that cold sees only the nearest animals, and the dog above and the mouse below both lower the cat's 15 years.
+# So the way up is a ridge between dog and mouse that leads to the left, on and on, toward 15 years and never beyond.
 # "Can be learned" promises a slope, but not that the slope leads where we want to go.
-#
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "Every look-up has slopes for the values, but only the softmax has slopes for the query and for the keys."
+):
+    for name, weigh in look_ups.items():
+        _, to_query, to_values = slopes(weigh, kitten)
+        assert torch.allclose(to_values, weigh(raw), atol=1e-6)
+        moved, stored_years = keys.clone().requires_grad_(), values.clone().requires_grad_()
+        answer = (weigh(closeness(kitten, moved)) @ stored_years).sum()
+        (to_keys,) = grad(answer, moved, materialize_grads=True)
+        for slope in (to_query, to_keys):
+            assert slope.eq(0).all() == (not name.startswith("softmax"))
+with cu.guard(
+    "At T = 0.1 the query arrives at 20 years, and at T = 0.02 it goes away to the left and stays below 15.",
+    given=(kitten_size, kitten_home, rate, wanted) == (0.2, 0.9, 0.0003, 20),
+):
+    warm, cold_way = (look_up(ways[t], keys, values, t) for t in (0.1, 0.02))
+    assert abs(warm[-1] - 20) < 0.1 and cold_way.max() < 15
+    assert ways[0.02][-1, 0] < ways[0.02][100, 0] < kitten_size
+with cu.guard(
+    "The walk of the widget arrives from T = 0.05 to T = 1 and at no other temperature of its slider, and at T = 0.02 it is mouse and dog that lead it away.",
+    given=(kitten_size, kitten_home, len(names)) == (0.2, 0.9, 5),
+):
+    slider = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+    walked = {t: walks.walk(keys, values, kitten[0], t, 20.0)[1] for t in slider}
+    assert {t for t in slider if walked[t] == "arrived"} == {0.05, 0.1, 0.2, 0.5, 1.0}
+    few = {"without the mouse": [1, 2, 3, 4], "without the dog": [0, 1, 3, 4], "without others": [0, 1, 2]}  # fmt: skip
+    by_few = [walks.walk(keys[i], values[i], kitten[0], 0.02, 20.0)[1] for i in few.values()]
+    assert by_few == ["arrived", "arrived", "left"]
+    beginnings = torch.rand(30, 2, generator=torch.Generator().manual_seed(0))
+    arrived = {
+        t: sum(walks.walk(keys, values, at, t, 20.0)[1] == "arrived" for at in beginnings)
+        for t in (0.1, 0.02)
+    }
+    assert arrived[0.1] == 30 > arrived[0.02] > 20
+
+# %% [markdown]
 # ## A table of words: embeddings as keys
 #
 # Keys may have many features, and a value may be more than one number.
-# Let's take words as keys, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
-# It learned them from sentences and their French, and nobody told it what kind of word each is.
+# Our keys are now words, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
+# The translator learned these numbers from sentences and their French, and nobody told it what kind of word each is.
 # A value says what kind of word it is, by one number for each of three kinds.
 # Each word asks all the *others*, once for the nearest and once by a softmax.
 
@@ -502,69 +561,19 @@ right.axis("off")
 fig
 
 # %% [markdown]
-# On the left, words of one kind lie together, so even the nearest word is nearly always right.
-# Besides *son*, which the softmax misses as well, it is wrong about *run*, whose nearest word happens to be *ten*.
-# In the softmax about five words share the weight, so the verbs together outvote *ten*.
+# On the left, words of one kind lie together, so even the nearest word nearly always says the right kind.
+# Both look-ups miss *son*, and the nearest also misses *run*, whose neighbor happens to be *ten*.
+# In the softmax about five words share the weight, and the verbs together outvote *ten*.
 #
 # Where can an answer lie?
-# On the right, all of them are in the triangle of the three values, because no average with weights that aren't negative and sum to 1 can leave it.
-# It is called the *convex hull* of the values ([convex weights](C_glossary.ipynb#convex-weights)).
+# On the right, all answers are in the triangle of the three values, because no average with weights that aren't negative and sum to 1 can leave it.
+# This triangle is the *convex hull* of the values ([convex weights](C_glossary.ipynb#convex-weights)).
 # For single numbers the hull is an interval, so no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
 # A sum of $m$ values is $m$ times their average, and one look-up by itself only averages.
 # **Attention interpolates.
 # It cannot extrapolate, and it cannot add up.**
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "Each row of weights sums to 1 and depends only on differences of a/T, and copies of a pair count while its place doesn't."
-):
-    per_key = by_change[names].to_numpy(dtype=float)
-    assert abs(per_key[[1, 3]] - per_key[0]).max() < 1e-5
-    assert by_change["answer"].iloc[2] != by_change["answer"].iloc[0]
-    assert math.isclose(*by_change["answer"].iloc[[0, 3]], rel_tol=1e-4)
-    assert (maps[1].sum(1) - 1).abs().max() < 1e-5 < maps[1].sum(0).std()
-with cu.guard(
-    "The numbers in the text are those of the table that it begins with, at T = 0.1 and T = 0.01.",
-    given=(kitten_size, kitten_home, T) == (0.2, 0.9, 0.1),
-):
-    assert abs(steps.loc["sum", "α × years"] - 13.76) < 0.01
-    assert 4.4 < ((raw[1] - raw[2]) / 0.01).exp() < 4.6
-    assert torch.allclose(maps[0][: len(names)], torch.eye(len(names)), atol=0.01)
-    assert (maps[1].sum(0)[[1, 4]] - torch.tensor([1.95, 0.97])).abs().max() < 0.01
-with cu.guard(
-    "Every look-up has slopes for the values, but only the softmax has slopes for the query and for the keys."
-):
-    for name, weigh in look_ups.items():
-        _, to_query, to_values = slopes(weigh, kitten)
-        assert torch.allclose(to_values, weigh(raw), atol=1e-6)
-        moved, stored_years = keys.clone().requires_grad_(), values.clone().requires_grad_()
-        answer = (weigh(closeness(kitten, moved)) @ stored_years).sum()
-        (to_keys,) = grad(answer, moved, materialize_grads=True)
-        for slope in (to_query, to_keys):
-            assert slope.eq(0).all() == (not name.startswith("softmax"))
-with cu.guard(
-    "At T = 0.1 the query arrives at 20 years, and at T = 0.02 it goes away to the left and stays below 15.",
-    given=(kitten_size, kitten_home, rate, wanted) == (0.2, 0.9, 0.0003, 20),
-):
-    warm, cold_way = (look_up(ways[t], keys, values, t) for t in (0.1, 0.02))
-    assert abs(warm[-1] - 20) < 0.1 and cold_way.max() < 15
-    assert ways[0.02][-1, 0] < ways[0.02][100, 0] < kitten_size
-with cu.guard(
-    "The walk of the widget arrives from T = 0.05 to T = 1 and at no other temperature of its slider, and at T = 0.02 it is mouse and dog that lead it away.",
-    given=(kitten_size, kitten_home, len(names)) == (0.2, 0.9, 5),
-):
-    slider = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
-    walked = {t: walks.walk(keys, values, kitten[0], t, 20.0)[1] for t in slider}
-    assert {t for t in slider if walked[t] == "arrived"} == {0.05, 0.1, 0.2, 0.5, 1.0}
-    few = {"without the mouse": [1, 2, 3, 4], "without the dog": [0, 1, 3, 4], "without others": [0, 1, 2]}  # fmt: skip
-    by_few = [walks.walk(keys[i], values[i], kitten[0], 0.02, 20.0)[1] for i in few.values()]
-    assert by_few == ["arrived", "arrived", "left"]
-    beginnings = torch.rand(30, 2, generator=torch.Generator().manual_seed(0))
-    arrived = {
-        t: sum(walks.walk(keys, values, at, t, 20.0)[1] == "arrived" for at in beginnings)
-        for t in (0.1, 0.02)
-    }
-    assert arrived[0.1] == 30 > arrived[0.02] > 20
 with cu.guard(
     "For more than four words in five, the other words tell what kind of word it is, and the softmax is right about *run*.",
     given=T_words == 0.3,
@@ -589,8 +598,8 @@ with cu.guard("Convex weights never give an answer outside the values."):
 # %% [markdown]
 # ## There is always an answer
 #
-# What if we ask for something that isn't like any animal?
-# A *house*, of size 1 and home 1, has the score $-0.18$ with the dog, $-0.20$ with the horse, and less with all others.
+# A house isn't like any animal, and yet it can ask.
+# With size 1 and home 1 it has the score $-0.18$ with the dog, $-0.20$ with the horse, and less with all others.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -619,7 +628,7 @@ always.round(2)
 #
 # ### Exercise 3 · A table of your own
 #
-# *build · 5 minutes*
+# *build · 8 minutes*
 #
 # Make a table of something you know, such as dishes, cities or songs, with at least three entries.
 # Each has two features between 0 and 1, and a value.
@@ -675,8 +684,8 @@ with cu.guard(
 # ## Take-aways
 #
 # - Attention is a weighted average of values, with softmax weights, for which only differences of scores count.
-# - All look-ups of this kind can learn what to say, and the softmax can also learn where to look.
-# - The answer stays in the hull of the values, and there always is one.
+# - By small steps a softmax can learn where to look, and a look-up that takes only the nearest key can't.
+# - The answer stays in the hull of the values, and a softmax always gives one.
 #
 # <details><summary>How sure is this?</summary>
 #

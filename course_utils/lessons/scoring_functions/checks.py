@@ -181,7 +181,7 @@ def _inputs_of_head(candidate, asked: str) -> tuple[torch.Tensor, ...]:
         expect(
             torch.is_tensor(tensor),
             f"{name} is {kind_of(tensor)}, expected a tensor",
-            "A head computes with tensors of whole numbers. What makes a tensor of the places in a list? "
+            "A head computes with tensors of whole numbers. What makes a tensor of the numbers in a list? "
             "`torch.tensor([…])` does.",
         )
     return head.given
@@ -190,7 +190,7 @@ def _inputs_of_head(candidate, asked: str) -> tuple[torch.Tensor, ...]:
 @my_answer.must("returns the digit with the highest score")
 def returns_digit_with_highest_score(candidate):
     """Is it the head that answers, even where it is wrong? It gives ten scores, in the shape (1, 10); `argmax` says the
-    place of the largest, and `.item()` makes a number of it.
+    index of the largest, and `.item()` makes a number of it.
     """
     for digit in (3, 9):
         answer = candidate(_RecordingHead(digit), OWN, "cat")
@@ -217,23 +217,23 @@ def gives_head_one_list_of_shape_for_four_words(candidate):
     expect(shape == (1,), f"asked has the shape {shape}, expected (1,)", one_word)
 
 
-@my_answer.must("names each word by its place among the 64")
-def names_each_word_by_its_place_among_64(candidate):
-    """The head doesn't know the word *cat*, only its place. What does `WORDS.index("cat")` give? Use it for every
+@my_answer.must("names each word by its number among the 64")
+def names_each_word_by_its_number_among_64(candidate):
+    """The head doesn't know the word *cat*, only its number. What does `WORDS.index("cat")` give? Use it for every
     word of the list.
     """
     _, listed, _ = _inputs_of_head(candidate, "cat")
     expect_equal(listed.tolist(), [[WORDS.index(word) for word in OWN]], "the words on the list")
 
 
-@my_answer.must("asks for the word by its place among the 64")
-def asks_for_word_by_its_place_among_64(candidate):
-    """Is the word that is asked for counted like the words on the list? It should be its place among the 64, not on
+@my_answer.must("asks for the word by its number among the 64")
+def asks_for_word_by_its_number_among_64(candidate):
+    """Is the word that is asked for counted like the words on the list? It should be its number among the 64, not on
     your list.
     """
     for word in ("cat", "tree"):
         asked, _, _ = _inputs_of_head(candidate, word)
-        expect_equal(asked.tolist(), [WORDS.index(word)], f"the place of {word}")
+        expect_equal(asked.tolist(), [WORDS.index(word)], f"the number of {word}")
 
 
 @my_answer.must("gives the digits in the order of their words")

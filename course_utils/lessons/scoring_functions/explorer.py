@@ -36,7 +36,7 @@ def longer_lists() -> Explorer:
 
 
 class Lists:
-    """One list, and the share of right digits over the steps of two heads."""
+    """One list, and the accuracy over the steps of two heads."""
 
     def __init__(self) -> None:
         """Reads the curves of the stored runs; `draw` shows those of one length."""
@@ -62,7 +62,7 @@ class Lists:
             look = {"color": COLORS[color], "markersize": 4, "label": NAMES[divisor]}
             (self.lines[divisor],) = right.plot(steps, [0] * len(steps), line, **look)
         right.axhline(GUESS, color="0.6", linestyle=":", label="a guess")
-        right.set(xlabel="steps of training", ylabel="right digits on new lists", ylim=(0, 1.05))
+        right.set(xlabel="steps of training", ylabel="accuracy on new lists", ylim=(0, 1.05))
         right.legend(loc="center right", fontsize=8)
 
     def draw(self, words: int) -> str:
@@ -78,7 +78,7 @@ class Lists:
             line.set_ydata(curve)
             ends.append(f"{NAMES[divisor]} {curve[-1]:.2f}")
         return (
-            f"A list of {words} words with a digit each, beginning with {', '.join(pairs[:4])}. Share of right digits "
+            f"A list of {words} words with a digit each, beginning with {', '.join(pairs[:4])}. Accuracy "
             f"after {STEPS} steps of training: {', '.join(ends)}; a guess has {GUESS}."
         )
 

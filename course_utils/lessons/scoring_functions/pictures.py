@@ -19,7 +19,7 @@ LONGER_MARKERS = {2000: "D", 8000: "*"}
 
 
 def show_best(chosen: pd.DataFrame) -> Picture:
-    """Share of right digits over the length of the list, a panel for each d.
+    """Accuracy over the length of the list, a panel for each d.
 
     Args:
         chosen: one row for each kind of head, d, length of lists and number of steps, as `trainings.best` gives them.
@@ -31,7 +31,7 @@ def show_best(chosen: pd.DataFrame) -> Picture:
     )
     picture, axes = subplots(
         1, 3, width=9, height=3.2, sharey=True,
-        alt=f"Share of right digits over the words on the list. {summary}.",
+        alt=f"Accuracy over the words on the list. {summary}.",
     )  # fmt: skip
     for ax, (d, of_size) in zip(axes, chosen.groupby("d"), strict=True):
         for (divisor, steps), rows in of_size.groupby(["divided_by", "steps"]):
@@ -47,7 +47,7 @@ def show_best(chosen: pd.DataFrame) -> Picture:
         ax.set(title=f"d = {d}", xlabel="words on the list", ylim=(0, 1.08), xlim=(3, 85))
         ax.set_xticks([4, 16, 64], ["4", "16", "64"])
     axes[0].set_yticks([0, 0.5, 1])
-    axes[0].set_ylabel("right digits (dotted: a guess)")
+    axes[0].set_ylabel("accuracy (dotted: a guess)")
     axes[1].legend(loc="lower left", fontsize=7)
     small = [line for line in axes[2].lines if line.get_label() == NAMES[SMALL_START]]
     axes[2].legend(handles=small, loc="lower left", fontsize=7)
@@ -82,20 +82,20 @@ def show_ratio(times: pd.Series) -> Picture:
 
 
 def show_learning(learned: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
-    """Share of right digits over the steps, a line for each kind of head.
+    """Accuracy over the steps, a line for each kind of head.
 
     Args:
-        learned: `divided_by` → points (step, share).
+        learned: `divided_by` → points (step, accuracy).
     """
     ends = {name: curve[-1][1] for name, curve in learned.items()}
     ahead = " and ".join(NAMES[name] for name, end in ends.items() if end == max(ends.values()))
     picture, ax = subplots(
-        width=6, height=2.8, alt=f"Right digits over the steps; highest at the end: {ahead}."
+        width=6, height=2.8, alt=f"Accuracy over the steps; highest at the end: {ahead}."
     )
     for divisor, curve in learned.items():
         color, line = LINES[divisor]
         ax.plot(*zip(*curve, strict=True), line, color=COLORS[color], label=NAMES[divisor])
     ax.axhline(GUESS, color="0.6", linewidth=1, linestyle=":")
-    ax.set(xlabel="step", ylabel="right digits", ylim=(0, 1.05))
+    ax.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.05))
     label_lines(ax)
     return picture

@@ -36,7 +36,7 @@ def best(runs: Sequence[StoredRun]) -> pd.DataFrame:
 
 
 def best_curve(divided_by: str, keys: int, d: int = 256) -> list[float]:
-    """Share of right digits on validation lists, each 50 steps from 0 to 500: the mean over the seeds at the best rate.
+    """Accuracy on validation lists, each 50 steps from 0 to 500: the mean over the seeds at the best rate.
 
     The best rate is right most often at the end; among several that are equally good there, as with √d, it is the one
     that is right most often on the way. (`at_best_rate` would take the first of them.)
@@ -61,7 +61,7 @@ def _mean(curves: Sequence[Sequence[float]]) -> list[float]:
 
 
 def by_rate(keys: int = 64, d: int = 256) -> pd.DataFrame:
-    """Mean test share of right digits after 500 steps: a row for each kind of head, a column for each rate."""
+    """Mean test accuracy after 500 steps: a row for each kind of head, a column for each rate."""
     runs = stored_runs("scoring_functions", "recall_by_one_head", d=d, keys=keys, steps=STEPS)
     means = table(runs, "test").pivot(index="divided_by", columns="rate", values="test")
     means = means.loc[list(NAMES)].rename(index=NAMES, columns="rate {:g}".format)

@@ -14,7 +14,7 @@ _NOUNS = """
 WORDS = tuple(_NOUNS.split())
 """The 64 words; a head knows each by its index."""
 GUESS = 0.1
-"""The share of right digits of a guess among ten."""
+"""The accuracy of a guess among ten."""
 
 SMALL_START = "nothing, small start"
 LARGE_START = "√d, large start"
