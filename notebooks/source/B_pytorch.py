@@ -9,30 +9,577 @@
 # %% [markdown]
 # # PyTorch in an hour
 #
-# This page has everything that the chapters use of PyTorch, each part in a cell or two.
+# **How does a network learn where an island ends?**
+# It sees two hundred points of a map, and of each point it is told whether it is land or water.
+# Here you build the network that draws the coast, and on the way you meet the PyTorch and the words of training that most chapters use.
 # You need Python and the idea of a derivative.
-# Run the cells from the top and change the numbers in them, or answer the five questions first and skip what you know.
 
 # %%
-import tempfile
-
-import pandas as pd
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.autograd import grad
 
 import course_utils as cu
+from course_utils.lessons.pytorch.island import draw_map, survey
 from course_utils.lessons.pytorch.shapes import shapes
 
 cu.seed_everything(0)
 
+# %%
+points, land = survey(200)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+picture, ax = cu.subplots(
+    width=3.0,
+    height=3.0,
+    alt="A square map with 200 points. Circles of land lie within a disk in the middle, crosses of water around it.",
+)
+draw_map(ax, points, land, title="○ land, × water")
+picture
+
 # %% [markdown]
-# ## Five questions
+# ## Skip what you know
 #
-# If you can answer all of them, you need this page only to look something up.
+# If you can answer all five questions, use this page only to look something up.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("pytorch")
+
+# %% [markdown]
+# ## Tensors
+#
+# A **tensor** is a table of numbers with any number of axes.
+# Its **shape** says how long each axis is, and its **dtype** says which kind of numbers it holds.
+
+# %%
+points.shape, points.dtype, land.shape, land.dtype
+
+# %% [markdown]
+# Each of the 200 rows of `points` is a point with two coordinates.
+# In `land` there is a whole number for each point, 1 for land and 0 for water, because classes and tokens are always whole numbers.
+# The first axis is `dim=0`, and the last is `dim=-1`.
+#
+# A number as an index takes one entry and removes the axis.
+# A slice keeps the axis, and `None` adds an axis of length 1.
+# A sum, a mean or a maximum *along* an axis removes that axis, unless we write `keepdim=True`.
+
+# %%
+x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+shapes("x[0]", "x[:, 1]", "x[..., 1]", "x[:, None]", "x[x > 2]", "x[[1, 0, 1]]", "x.sum(dim=0)", "x.sum(dim=-1, keepdim=True)", x=x)  # fmt: skip
+
+# %% [markdown]
+# The three dots stand for all axes that are not named.
+# A test such as `x > 2` keeps the entries that pass it, and a list of whole numbers picks rows, as an embedding does.
+# To get back to Python, use `.item()` for a tensor with one number and `.tolist()` for a larger one.
+#
+# ### Exercise 1 · Nobody is preferred
+#
+# *build · 3 minutes*
+#
+# Attention gives each query a row of weights, with a column for each key.
+# Write a function that returns weights in which all keys count alike.
+# `torch.ones(2, 5)` makes a tensor of ones, with 2 rows and 5 columns.
+
+
+# %% tags=["exercise", "build"]
+def average_weights(num_queries, num_keys):
+    """A tensor of weights, (num_queries, num_keys), in which all keys count alike."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.average_weights(average_weights)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def average_weights_solution(num_queries, num_keys):
+    """Each of the keys gets the same part of 1."""
+    return torch.full((num_queries, num_keys), 1 / num_keys)
+
+
+cu.checks.average_weights(average_weights_solution)
+
+# %% [markdown]
+# ## Broadcasting
+#
+# How far is each point from each of two places?
+# We don't need a loop for this, because PyTorch repeats an axis of length 1 as often as it is needed.
+# Write the two shapes one below the other, flush right: in each place the lengths must be equal, or one of them must be 1 or missing.
+# This is **[broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html)**.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+three = torch.tensor([0, 1, 3])
+cu.Drawing(
+    "column minus row equals result",
+    nodes={
+        "column": cu.Cells(
+            3, 1, "column", shape="(3, 1)", values=three[:, None], color="query"
+        ),
+        "minus": cu.Note("−"),
+        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=three[None], color="key"),
+        "equals": cu.Note("="),
+        "result": cu.Cells(
+            3, 3, "each with each", shape="(3, 3)", color="wash",
+            values=three[:, None] - three[None, :],
+        ),
+    },
+    alt="A column 0, 1, 3 minus a row 0, 1, 3 is a table of 3 by 3 numbers: in row i "
+    "and column j stands entry i of the column minus entry j of the row.",
+    gap=(14, 20),
+)  # fmt: skip
+
+# %%
+places = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+apart = points[:, None] - places  # (200, 1, 2) meets (2, 2)
+distance = apart.square().sum(dim=-1).sqrt()
+apart.shape, distance.shape, land[distance[:, 0] < 1].float().mean()
+
+# %% [markdown]
+# The new axis makes each point meet both places, and the sum over the last axis turns two differences into one distance.
+# All points that are nearer than 1 to the first place, the middle of the map, are land.
+#
+# Shapes that don't fit are an error, and its last line says which lengths met.
+# Shapes that fit *by accident* are worse, because nothing warns you.
+# [Practice](#Practice:-shapes) has six shapes to predict.
+
+# %% [markdown]
+# ## Choosing entries: topk, gather, scatter
+#
+# With `topk` we find the largest entries of each row and their columns.
+# With `gather` we read from given columns, and with `scatter` we write into them.
+
+# %%
+scores = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
+best = scores.topk(2, dim=-1).indices
+best, scores.gather(-1, best), torch.zeros(2, 3).scatter(-1, best, 0.5)
+
+# %% [markdown]
+# In the first row the two largest entries stand in columns 1 and 2, so `gather` reads 0.7 and 0.2 there, and `scatter` writes 0.5 into both.
+# For the largest entry alone, `argmax` gives the column.
+# Two relatives are `masked_fill`, which writes a number wherever a mask is True, and `cumsum`, which adds up along an axis.
+
+# %%
+scores.argmax(dim=-1), scores.masked_fill(scores < 0.3, 0.0), scores.cumsum(dim=-1)
+
+# %% [markdown]
+# ## Other shapes: view, reshape, transpose
+#
+# With `reshape` or `view` we cut the same numbers, in the same order, into another shape, and −1 means "as many as are left".
+# With `transpose` we exchange two axes, and for the last two there is also `.mT` (for a matrix, `.T`).
+# Compare the first two rows, which have the same shape:
+
+# %%
+x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+shapes("x.reshape(3, 2)", "x.transpose(0, 1)", "x.flatten()", "x.flatten().unflatten(0, (3, 2))", "x[0].unfold(0, 2, 1)", "torch.cat([x, x])", "torch.stack([x, x])", x=x)  # fmt: skip
+
+# %% [markdown]
+# A `reshape` mixes rows, while a `transpose` turns columns into rows.
+# In `flatten` several axes become one, `unflatten` splits one axis, and `unfold` cuts windows, here each two neighbors.
+# With `permute` we put all axes into a new order.
+#
+# To join tensors, `cat` uses an axis that is there, and `stack` makes a new one.
+
+# %% [markdown]
+# ## Products of matrices
+#
+# `@` multiplies rows by columns: (n, d) times (d, m) gives (n, m).
+# Entry (i, j) is the dot product of row i of the left with column j of the right.
+# To compare each *row* of `q` with each *row* of `k`, we therefore transpose `k`.
+
+# %%
+q = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+k = torch.tensor([[2.0, 3.0], [0.0, 1.0], [4.0, 0.0]])
+q @ k.mT, (torch.randn(8, 5, 4) @ torch.randn(8, 4, 6)).shape
+
+# %% [markdown]
+# The last entry of the first row is [1, 0] · [4, 0] = 4.
+# In the second product the tensors have more than two axes.
+# Then `@` multiplies the last two, and the axes before them are a **batch**, so we get eight products at once.
+
+# %% [markdown]
+# ## Gradients
+#
+# A network learns by small steps, and the **gradient** tells it where to go: it is the slope of one number with respect to each entry of a tensor.
+# PyTorch follows a tensor if it has `requires_grad=True`.
+
+# %%
+w = torch.tensor([1.0, 3.0], requires_grad=True)
+grad((w**2).sum(), w)
+
+# %% [markdown]
+# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, which is (2, 6) at (1, 3).
+# If a number doesn't depend on the tensor, `grad` raises an error, and with `materialize_grads=True` it returns zeros.
+#
+# If we go *against* the gradient again and again, we come down.
+# This is **gradient descent**, and the size of its steps is the **learning rate**.
+# Try a few rates: which one is too small for twenty steps?
+
+# %%
+rate = 0.1  # try 0.01 … 0.9
+w = torch.tensor([1.0, 3.0])
+for _ in range(20):
+    w = w.requires_grad_()  # follow w
+    (slope,) = grad((w**2).sum(), w)
+    w = w.detach() - rate * slope  # detach: forget how w was computed
+w
+
+# %% [markdown]
+# Training loops call `loss.backward()` instead, which finds the gradients of *all* tensors that are followed and *adds* them to their `.grad`:
+
+# %%
+w = torch.tensor([1.0, 3.0], requires_grad=True)
+for _ in range(2):
+    (w**2).sum().backward()
+    print(w.grad)
+
+# %% [markdown]
+# For this reason training loops begin with `zero_grad()`.
+# Under `with torch.no_grad():` nothing is followed, which saves memory.
+# A last tool comes from Python: `partial(f, T=0.1)` is the function `f` with its argument `T` fixed, so it depends on the others only.
+
+# %% [markdown]
+# ## Softmax and the cross-entropy
+#
+# A **classifier** gives each class a number, its **logit**.
+# The **softmax** turns the logits into probabilities, which are positive and sum to 1.
+# How wrong are they?
+# A number that tells us this is called a **loss**.
+# The **cross-entropy** is −ln of the probability that was given to the right answer, averaged over the examples.
+# Here are two points, of which the first is water (class 0) and the second is land (class 1).
+
+# %%
+logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])  # (points, classes)
+right = torch.tensor([0, 1])
+probabilities = logits.softmax(dim=-1)
+by_hand = -probabilities[[0, 1], right].log()
+probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, right)
+
+# %% [markdown]
+# The first point has 0.88 for the right class and a loss of 0.13, and the second has ½ and a loss of ln 2 = 0.69.
+# PyTorch's `cross_entropy` takes the logits themselves, and returns the mean.
+# Whoever gives ten classes equal chances has a loss of ln 10 = 2.3, so a loss below that has learned something.
+# A **language model** is a classifier, too: its classes are the tokens that could come next.
+
+# %% [markdown]
+# ## Layers: linear, ReLU, hidden
+#
+# A **linear layer** computes weighted sums of its inputs: it multiplies by a matrix of weights and adds a **bias**.
+# `nn.Linear(2, 3)` turns two numbers into three.
+# It computes `x @ weight.T + bias`, and its weights and biases are **parameters**, the numbers that training changes.
+#
+# Two linear layers in a row are only another linear layer, so we put a **ReLU** between them, which turns negative numbers into 0 and keeps the others.
+# What lies between the two is a **hidden layer**, and each of its numbers is a *hidden unit*.
+# All of this together is a **network**.
+# Ours turns a point into two logits, one for water and one for land.
+
+# %%
+network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+network(points).shape, sum(p.numel() for p in network.parameters())
+
+# %% [markdown]
+# Its 17 parameters are random so far.
+# Each hidden unit has a straight line on the map: on one side of the line it is 0, and on the other side it grows.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "How many hidden units does a network need at least, so that its coast can close around the island?",
+    ["1", "2", "3", "8"],
+    answer="3",
+    wrong={
+        "1": "With one unit the logits change in one direction only. What shape does the coast have then?",
+        "2": "Two lines cross in one point, and make an angle. On which side is it open?",
+        "8": "Eight sides make a nice coast. With how few straight sides can you close a figure?",
+    },
+    why="The coast can bend only where a unit begins to count. A closed figure of straight sides has three at least.",
+)
+
+# %% [markdown]
+# ## A training loop
+#
+# To train is to make the loss smaller, in steps.
+# For each step we take a **batch** of 20 points and do four things: clear the gradients, compute the loss, ask for its gradients, and let the **optimizer** move the parameters.
+# When all points have had their turn, an **epoch** is over.
+
+
+# %%
+def one_epoch(network, optimizer, points, land):
+    """Train on all points once, in batches of 20."""
+    for batch in torch.randperm(len(points)).split(20):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(network(points[batch]), land[batch])
+        loss.backward()
+        optimizer.step()
+
+
+seed = 0  # try 0 … 9
+trained = {}
+for hidden in (1, 2, 3, 8):
+    cu.seed_everything(seed)
+    network = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, 2))
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+    for _ in range(100):
+        one_epoch(network, optimizer, points, land)
+    trained[hidden] = network
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+accuracies = {
+    hidden: (network(points).argmax(dim=-1) == land).float().mean().item()
+    for hidden, network in trained.items()
+}
+picture, axes = cu.subplots(
+    1,
+    4,
+    width=9.0,
+    height=2.6,
+    alt="Four maps. With one hidden unit the network sees no coast or a straight one, with two an open angle, with three "
+    "a triangle around the island, with eight a polygon that is nearly round.",
+)
+for ax, (hidden, network) in zip(axes, trained.items(), strict=True):
+    title = f"{hidden} hidden, accuracy {accuracies[hidden]:.2f}"
+    draw_map(ax, points, land, network, title=title)
+picture
+
+# %% [markdown]
+# Each map shows what a network takes for land.
+# With three hidden units the coast is a triangle, and with eight it is nearly round.
+# The **accuracy** is the share of points that get the right class.
+# We compare it with a **baseline**, a simple method that a model has to beat.
+# Ours always says *water*, which is right for 0.67 of the points, and the network with one unit is no better.
+#
+# Another seed begins elsewhere, and three units then sometimes stay at an open angle: a network *can* have a solution that its training doesn't find.
+#
+# Adam scales each parameter's steps by the gradients that it has seen, and AdamW also pulls the parameters toward 0 (`weight_decay`).
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "One hidden unit is no better than always saying water, and three surround the island.",
+    given=seed == 0,
+):
+    baseline = 1 - land.float().mean().item()
+    assert round(baseline, 2) == 0.67 and accuracies[1] < baseline + 0.02
+    assert accuracies[3] > 0.94 and accuracies[8] > 0.97
+
+# %% [markdown]
+# ## Overfitting: training and validation set
+#
+# Now the map has only 40 points, and one in ten was entered wrongly.
+# What we train on is the **training set**.
+# A thousand other points are the **validation set**, by which we see how the network does on what it was not trained on.
+# We take a network with 64 hidden units, and note both losses after each epoch.
+
+# %%
+few, entered = survey(40, wrong=0.1, seed=1)  # training set
+others, truth = survey(1000, wrong=0.1, seed=2)  # validation set
+large = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 2))
+optimizer = torch.optim.Adam(large.parameters(), lr=0.01)
+losses = []
+for _ in range(150):
+    one_epoch(large, optimizer, few, entered)
+    with torch.no_grad():
+        on_few = nn.functional.cross_entropy(large(few), entered).item()
+        on_others = nn.functional.cross_entropy(large(others), truth).item()
+    losses.append((on_few, on_others))
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+picture, (ax, island_map) = cu.subplots(
+    1,
+    2,
+    width=7.5,
+    height=2.9,
+    alt="Left: the training loss falls to nearly 0, the validation loss falls at first and then rises far above its "
+    "beginning. Right: a coast with dents and islets around single wrong points.",
+)
+for values, name, color in zip(
+    zip(*losses, strict=True), ("training", "validation"), ("key", "query"), strict=True
+):
+    ax.plot(range(1, 151), values, label=name, color=cu.COLORS[color])
+ax.set(xlabel="epoch", ylabel="cross-entropy")
+ax.legend()
+draw_map(island_map, few, entered, large, title="after 150 epochs")
+picture
+
+# %% [markdown]
+# The training loss goes on falling, while the validation loss turns up after about twenty epochs, because the network now learns the errors of its 40 points.
+# This is **overfitting**.
+# We can stop at the lowest validation loss, collect more data, or take a smaller network.
+#
+# What we choose ourselves, such as the hidden units, the learning rate and the number of epochs, is a **hyperparameter**.
+# We choose it by the validation set.
+# Because the choice then fits this set a little, an honest last number comes from a **test set** that nobody chose by.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("The validation loss turns up while the training loss goes on falling."):
+    lowest = min(range(150), key=lambda epoch: losses[epoch][1])
+    assert 5 < lowest < 40 and losses[-1][1] > 1.5 * losses[lowest][1]
+    assert losses[-1][0] < 0.5 * losses[lowest][0]
+
+# %% [markdown]
+# ## Modules and parameters
+#
+# Each layer and each network is a **module**: an object with parameters and a `forward`.
+# You call it like a function, `coast(points)`, and it runs its `forward`.
+# Look at which of its tensors each of the two lists finds.
+
+
+# %%
+class Coast(nn.Module):
+    """Points, (…, 2), to logits for water and land, (…, 2)."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, hidden), nn.Linear(hidden, 2)])
+        self.scale = nn.Parameter(torch.ones(1))
+        self.register_buffer("middle", torch.zeros(2))
+        self.plain = torch.zeros(2)
+
+    def forward(self, points):
+        first, second = self.layers
+        return self.scale * second(first(points - self.middle).relu())
+
+
+coast = Coast(3)
+[name for name, _ in coast.named_parameters()], list(coast.state_dict())
+
+# %% [markdown]
+# The first list holds the parameters, which an optimizer trains: those of the layers, because they stand in an `nn.ModuleList`, and the `nn.Parameter`.
+# The second is the **`state_dict`**, which we save and load, and here the buffer `middle` comes in as well.
+# A plain tensor is in neither of the lists, and so would be layers in a plain Python list.
+#
+# Three more modules come up often.
+# `nn.Embedding(10, 4)` is a table with a row of 4 learned numbers for each of 10 tokens.
+# `nn.LayerNorm(4)` brings the mean of 4 numbers to 0 and their variance to 1.
+# `nn.Dropout(0.1)` sets a tenth of its inputs to 0 after `model.train()`, and does nothing after `model.eval()`, which we call before we measure anything.
+
+# %% [markdown]
+# ## Convolutions: kernel, stride, channels
+#
+# A **convolution** slides a small window over a picture and computes the same weighted sum at each position.
+# The weights of the window are its **kernel**.
+# The numbers that a pixel holds are its **channels**, one for a gray picture and three for a color photograph.
+# Here a kernel of one row, (−1, 1), looks for a step from dark to bright.
+
+# %%
+gray = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).repeat(4, 1)[
+    None, None
+]  # (batch, channels, height, width)
+kernel = torch.tensor([[[[-1.0, 1.0]]]])  # (channels out, channels in, height, width)
+nn.functional.conv2d(gray, kernel)[0, 0]
+
+# %% [markdown]
+# Only where the window stands across the edge it gives a 1, and the picture has become narrower by one.
+# In `nn.Conv2d` the kernels are learned, one for each pair of a channel that goes in and a channel that comes out.
+# The **stride** says how many pixels the window moves on, and `padding` puts zeros around the picture.
+
+# %%
+convolve = nn.Conv2d(1, 8, kernel_size=3, padding=1)
+patches = nn.Conv2d(1, 8, kernel_size=2, stride=2)
+convolve(gray).shape, patches(gray).shape
+
+# %% [markdown]
+# The first keeps 4 × 4 pixels and gives each pixel eight channels.
+# In the second, the stride is as long as the window, so the windows are separate **patches**, 2 × 2 of them.
+
+# %% [markdown]
+# ## Practice: shapes
+#
+# ### Exercise 2 · Six shapes
+#
+# *predict · 5 minutes*
+#
+# Which shape comes out, or is it an error?
+# Write the six answers down first, and then let the check compare them.
+#
+# (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) · (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
+
+
+# %% tags=["exercise", "predict"]
+def six_shapes():
+    """Six answers, for (a) to (f): tuples, or "error"."""
+    return ...  # such as [(9,), "error", (8, 9), (9, 9), "error", (8, 8)]
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.six_shapes(six_shapes)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def six_shapes_solution():
+    """(c): 3 meets 2. (f): (7, 1, 4) meets (5, 4), each of the 7 rows with each of the 5."""
+    return [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
+
+
+cu.checks.six_shapes(six_shapes_solution)
+
+# %% [markdown]
+# ### Exercise 3 · Rows that do not sum to 1
+#
+# *bug · 8 minutes*
+#
+# Somebody wants weights for the words of a sentence, and near words should get more.
+# So a word at a distance of $d$ counts $1/(1+d)$, and then each row is divided by its sum.
+# The function runs, but the rows do not sum to 1.
+# By which number does it divide the entry in row 0, column 1?
+# Try `length = 2` as well: is the bug gone there?
+# Then write the function correctly.
+
+
+# %%
+def buggy_nearness(length):
+    """Weights (length, length), proportional to 1 / (1 + distance)."""
+    positions = torch.arange(length)
+    distance = (positions[:, None] - positions[None, :]).abs()
+    counts = 1 / (1 + distance)
+    return counts / counts.sum(dim=1)
+
+
+length = 3  # try 2 … 8
+[round(total, 3) for total in buggy_nearness(length).sum(dim=1).tolist()]
+
+
+# %% tags=["exercise", "bug"]
+def fixed_nearness(length):
+    """Weights (length, length), like 1 / (1 + distance), in rows of sum 1."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.nearness_weights(fixed_nearness)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def fixed_nearness_solution(length):
+    """The sums, (length,), met the columns: as (length, 1) they meet the rows.
+
+    Entry (0, 1) was divided by the sum of row 1, which is 2 for three words, instead of 11/6.
+    """
+    positions = torch.arange(length)
+    distance = (positions[:, None] - positions[None, :]).abs()
+    counts = 1 / (1 + distance)
+    return counts / counts.sum(dim=1)[:, None]
+
+
+cu.checks.nearness_weights(fixed_nearness_solution)
+
+# %% [markdown]
+# With two words both sums are 1.5, so the bug is still there but doesn't show.
+# That is why one small example is not a test.
+
+# %% [markdown]
+# ## Seeds and devices
+#
+# Random numbers come from a generator that starts at a **seed**, so the same seed gives the same numbers.
+# A generator of your own leaves all others alone.
+
+# %%
+first, second = (torch.randn(3, generator=torch.Generator().manual_seed(1)) for _ in range(2))
+torch.equal(first, second)
+
+# %% [markdown]
+# A tensor lies in the memory of a **device**, the CPU or a GPU, and only tensors on the same device can be combined.
+# With `.to(device)` you move a module or a batch.
+# The course never needs a GPU, and `cu.doctor()` says whether there is one.
+#
+# To see what a function does and which shapes it takes, read its docstring with `help(torch.cat)`, or press Shift + Tab with the cursor on its name.
 
 # %% [markdown]
 # ## Work in a notebook
@@ -86,564 +633,3 @@ cu.doctor()
 #
 # To get an original chapter back, type in a terminal, in the course's folder: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
 # Your changes in it are then gone.
-
-# %% [markdown]
-# ## Tensors
-#
-# A **tensor** is a table of numbers with any number of axes.
-# Its **shape** says how long each axis is, its **dtype** what kind of numbers it holds.
-
-# %%
-x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-x.shape, x.dtype
-
-# %% [markdown]
-# So `x` has two rows and three columns of numbers with 32 bits.
-# The first axis is `dim=0`, and the last is `dim=-1`.
-# Here are some other ways to make a tensor:
-
-# %%
-rows = [torch.zeros(3), torch.ones(3), torch.arange(3)]
-rows += [torch.linspace(0, 1, 3), torch.randn(3)]
-calls = ["zeros(3)", "ones(3)", "arange(3)", "linspace(0, 1, 3)", "randn(3)"]
-pd.DataFrame(
-    {
-        "numbers": [[round(v, 2) for v in row.tolist()] for row in rows],
-        "dtype": [str(r.dtype) for r in rows],
-    },
-    index=calls,
-)
-
-# %% [markdown]
-# Because `arange` counts, it gives whole numbers (`int64`), and we use such numbers for tokens, too.
-# Everything that is learned is a `float32`.
-# To get back to Python, use `.item()` for a tensor with one number and `.tolist()` for a larger one.
-
-# %%
-x.sum().item(), x[0].tolist()
-
-# %% [markdown]
-# ## Indexing
-#
-# Indexing works as in a list, but along several axes at once.
-# A number takes one place and removes the axis, a slice keeps the axis, and `None` adds an axis of length 1.
-
-# %%
-shapes(
-    "x", "x[0]", "x[:, 1]", "x[:, 1:2]", "x[:, None]", "x.unsqueeze(1)", "x[..., -1]",
-    x=x,
-)  # fmt: skip
-
-# %% [markdown]
-# The three dots mean all axes that are not named.
-# You can also index by a tensor.
-# Whole numbers pick rows, which is how an embedding works, and True and False keep the entries that are True, while `masked_fill` puts a number in their places.
-
-# %%
-# A vector for each of three tokens.
-table = torch.tensor([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
-tokens = torch.tensor([2, 0, 2])
-table[tokens], table[table > 1], table.masked_fill(table > 1, -1.0)
-
-# %% [markdown]
-# ## Sums along an axis
-#
-# A sum, mean or maximum *along* an axis removes that axis.
-# With `keepdim=True` it stays, with length 1.
-
-# %%
-shapes(
-    "x.sum(dim=0)", "x.sum(dim=-1)", "x.sum(dim=-1, keepdim=True)",
-    "x.max(dim=-1).values", x=x,
-)  # fmt: skip
-
-# %% [markdown]
-# ### Exercise 1 · Nobody is preferred
-#
-# *build · 5 minutes*
-#
-# Write a function that returns weights in which all keys count alike: one row for each query, one column for each key.
-# `torch.ones(2, 5)` makes a tensor of ones, with 2 rows and 5 columns.
-
-
-# %% tags=["exercise", "build"]
-def average_weights(num_queries, num_keys):
-    """A tensor of weights, (num_queries, num_keys), in which all keys count alike."""
-    ...
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.average_weights(average_weights)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def average_weights_solution(num_queries, num_keys):
-    """Each of the keys gets the same part of 1."""
-    return torch.full((num_queries, num_keys), 1 / num_keys)
-
-
-cu.checks.average_weights(average_weights_solution)
-
-# %% [markdown]
-# ## Broadcasting
-#
-# Write two shapes one below the other, flush right.
-# In each place the lengths must be equal, or one of them must be 1 or missing, and then it is repeated.
-# This is [broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
-#
-# | | axis −2 | axis −1 | | | axis −2 | axis −1 |
-# |---|---|---|---|---|---|---|
-# | column | 3 | 1 | | `x` | 2 | 3 |
-# | row | 1 | 3 | | one axis | | 3 |
-# | result | 3 | 3 | | result | 2 | 3 |
-#
-# So you don't need a loop for all differences between two lists, because a column minus a row is a table.
-
-# %%
-three = torch.tensor([0, 1, 3])
-cu.Drawing(
-    "column minus row equals result",
-    nodes={
-        "column": cu.Cells(
-            3, 1, "column", shape="(3, 1)", values=three[:, None], color="query"
-        ),
-        "minus": cu.Note("−"),
-        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=three[None], color="key"),
-        "equals": cu.Note("="),
-        "result": cu.Cells(
-            3, 3, "each with each", shape="(3, 3)", color="wash",
-            values=three[:, None] - three[None, :],
-        ),
-    },
-    alt="A column 0, 1, 3 minus a row 0, 1, 3 is a table of 3 by 3 numbers: in row i "
-    "and column j stands entry i of the column minus entry j of the row.",
-    gap=(14, 20),
-)  # fmt: skip
-
-# %%
-for one, other in [(x, three), (x, x[:, :1]), (x.T, three)]:
-    print(tuple(one.shape), "and", tuple(other.shape), end=": ")
-    try:
-        print(tuple((one - other).shape))
-    except RuntimeError as error:
-        print(error)
-
-# %% [markdown]
-# In the third pair, 2 meets 3 from the right, at *dimension 1*, which is the second axis.
-# Here `x.T - three[:, None]` would fit.
-# (When an error is long and red, read its last line first.)
-#
-# ### Exercise 2 · Six shapes
-#
-# *predict · 6 minutes*
-#
-# Which shape comes out, or is it an error?
-# Write the six answers down first, and then let the check compare them.
-#
-# (a) (5, 1) + (5,) · (b) (4, 1, 3) + (2, 3) · (c) (2, 3) * (2,) · (d) `x[0]` of (3, 4) · (e) `x[None, :, None]` of (6,) · (f) `a[:, None] - b`, where `a` is (7, 4) and `b` is (5, 4).
-
-
-# %% tags=["exercise", "predict"]
-def six_shapes():
-    """Six answers, for (a) to (f): tuples, or "error"."""
-    return ...  # such as [(9,), "error", (8, 9), (9, 9), "error", (8, 8)]
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.six_shapes(six_shapes)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def six_shapes_solution():
-    """(c): 3 meets 2. (f): (7, 1, 4) meets (5, 4), each of the 7 rows with each of the 5."""
-    return [(5, 5), (4, 2, 3), "error", (4,), (1, 6, 1), (7, 5, 4)]
-
-
-cu.checks.six_shapes(six_shapes_solution)
-
-# %% [markdown]
-# Shapes that do not fit are an error.
-# Shapes that fit *by accident* are worse.
-#
-# ### Exercise 3 · Rows that do not sum to 1
-#
-# *bug · 8 minutes*
-#
-# Somebody wants weights for the words of a sentence, and near words should get more.
-# So a word at a distance of $d$ counts $1/(1+d)$, and then each row is divided by its sum.
-# The function runs, but the rows do not sum to 1.
-# By which number does it divide the entry in row 0, column 1?
-# Try `length = 2` as well: is the bug gone there?
-# Then write the function correctly.
-
-
-# %%
-def buggy_nearness(length):
-    """Weights (length, length), proportional to 1 / (1 + distance)."""
-    positions = torch.arange(length)
-    distance = (positions[:, None] - positions[None, :]).abs()
-    counts = 1 / (1 + distance)
-    return counts / counts.sum(dim=1)
-
-
-length = 3  # try 2 … 8
-[round(total, 3) for total in buggy_nearness(length).sum(dim=1).tolist()]
-
-
-# %% tags=["exercise", "bug"]
-def fixed_nearness(length):
-    """Weights (length, length), like 1 / (1 + distance), in rows of sum 1."""
-    ...
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.nearness_weights(fixed_nearness)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def fixed_nearness_solution(length):
-    """The sums, (length,), met the columns: as (length, 1) they meet the rows.
-
-    Entry (0, 1) was divided by the sum of row 1, which is 2 for three words, instead of 11/6.
-    """
-    positions = torch.arange(length)
-    distance = (positions[:, None] - positions[None, :]).abs()
-    counts = 1 / (1 + distance)
-    return counts / counts.sum(dim=1)[:, None]
-
-
-cu.checks.nearness_weights(fixed_nearness_solution)
-
-# %% [markdown]
-# With two words both sums are 1.5, so the bug is still there but doesn't show.
-# That is why one small example is not a test.
-# With `keepdim=True`, the sums fit the tensor that they came from.
-
-# %% [markdown]
-# ## Other shapes for the same numbers
-#
-# `view` and `reshape` cut the same numbers, in the same order, into another shape; -1 means "as many as are left".
-# `transpose` exchanges two axes.
-# They are not the same:
-
-# %%
-x.reshape(3, 2), x.transpose(0, 1)
-
-# %% [markdown]
-# Both have shape (3, 2).
-# In the first, the order of the numbers stayed and the rows are mixed; in the second, the columns became rows.
-# Splitting an embedding into heads takes one of each: `view` cuts the last axis, `transpose` brings the heads to the front.
-
-# %%
-embeddings = torch.randn(2, 5, 12)  # (batch, length, embed_dim)
-heads = embeddings.view(2, 5, 3, 4).transpose(1, 2)
-heads.shape  # (batch, heads, length, head_dim)
-
-# %% [markdown]
-# On the way back, the heads have been mixed by weights and are in memory head by head.
-# After the `transpose`, their numbers are not in the order of the axes, so `view` refuses, but `reshape` copies them:
-
-# %%
-mixed = torch.rand(2, 3, 5, 5).softmax(dim=-1) @ heads
-back = mixed.transpose(1, 2)
-try:
-    back.view(2, 5, 12)
-except RuntimeError as error:
-    print(error)
-back.reshape(2, 5, 12).shape
-
-# %% [markdown]
-# To join tensors, `cat` uses an axis that is there, and `stack` makes a new one.
-
-# %%
-torch.cat([x, x]).shape, torch.cat([x, x], dim=-1).shape, torch.stack([x, x]).shape
-
-# %% [markdown]
-# ## Products of matrices
-#
-# `@` multiplies rows by columns: (n, d) times (d, m) gives (n, m).
-# Entry (i, j) is the dot product of row i of the left with column j of the right.
-# So if we want to compare the rows of two tensors, we transpose the second:
-
-# %%
-q = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
-k = torch.tensor([[2.0, 3.0], [0.0, 1.0], [4.0, 0.0]])
-q @ k.transpose(-2, -1)
-
-# %% [markdown]
-# The last entry of the first row is [1, 0] · [4, 0] = 4.
-# With more than two axes, `@` multiplies the last two, and all axes before them are a **batch**.
-# Here it computes 2 · 8 products at once:
-
-# %%
-(torch.randn(2, 8, 5, 4) @ torch.randn(2, 8, 4, 6)).shape
-
-# %% [markdown]
-# With `einsum` we name the axes by letters.
-# It sums over the letters that come only before the arrow, and keeps the others in the order after the arrow.
-# For example, this is the product of each query with each key, for a whole batch:
-
-# %%
-queries, keys = torch.randn(2, 5, 4), torch.randn(2, 6, 4)
-
-
-def by_letters(queries, keys):
-    return torch.einsum("bqd,bkd->bqk", queries, keys)
-
-
-def by_matrices(queries, keys):
-    return queries @ keys.transpose(-2, -1)
-
-
-cu.equal(by_letters, by_matrices, queries, keys)
-
-# %% [markdown]
-# By `cu.equal`, the course shows that two ways of computing agree, in their outputs and in the gradients of these.
-
-# %% [markdown]
-# ## Softmax and the cross-entropy
-#
-# A **classifier** gives a number to each class, the class's **logit**, and the **softmax** turns these logits into positive numbers that sum to 1, its probabilities.
-# A **language model** is a classifier, too: its classes are the tokens that could come next.
-# How wrong is it?
-# The **cross-entropy** is minus the logarithm of the probability that it gives to the right class, on average.
-# PyTorch's function takes the logits themselves, and the numbers of the right classes.
-
-# %%
-logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-classes = torch.tensor([0, 1])
-probabilities = logits.softmax(dim=-1)
-by_hand = -probabilities[[0, 1], classes].log().mean()
-probabilities, by_hand, nn.functional.cross_entropy(logits, classes)
-
-# %% [markdown]
-# The second row is a model that knows nothing: it gives 1/3 to each class, and has a loss of log 3 ≈ 1.10.
-# The first row is better.
-
-# %% [markdown]
-# ## Gradients
-#
-# A tensor with `requires_grad=True` remembers how other numbers were computed from it.
-# If you then call `backward()` on one of these numbers, its derivatives are put into `.grad`, the **gradient**.
-
-# %%
-w = torch.tensor([1.0, 3.0], requires_grad=True)
-loss = (w**2).sum()
-loss.backward()
-w.grad
-
-# %% [markdown]
-# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, which is (2, 6) at (1, 3).
-# A gradient is *added* to what is there, so a second call without clearing gives twice as much:
-
-# %%
-(w**2).sum().backward()
-w.grad
-
-# %% [markdown]
-# That is why training loops begin with `zero_grad()`.
-# Where no gradient is needed, `torch.no_grad()` saves the memory for it:
-
-# %%
-with torch.no_grad():
-    fixed = (w**2).sum()
-loss.requires_grad, fixed.requires_grad
-
-# %% [markdown]
-# ## Modules and parameters
-#
-# A **module** is an object with parameters and a `forward`.
-# If you assign an `nn.Parameter` to it, or a module that has some, they are registered, which means that they are listed, moved, saved and trained.
-# A plain tensor is not.
-
-
-# %%
-class Line(nn.Module):
-    """y = slope · x + shift, with both learned."""
-
-    def __init__(self):
-        super().__init__()
-        self.slope = nn.Parameter(torch.zeros(1))
-        self.shift = nn.Parameter(torch.zeros(1))
-        self.forgotten = torch.zeros(1)
-
-    def forward(self, x):
-        return self.slope * x + self.shift
-
-
-line = Line()
-[name for name, _ in line.named_parameters()]
-
-# %% [markdown]
-# Because `forgotten` is missing from the list, no optimizer would move it.
-# You call a module like a function, `line(x)`, which runs its `forward`.
-#
-# A model often has a number of equal layers.
-# In a plain list these are forgotten like the plain tensor, so we put them into an **`nn.ModuleList`**.
-# Watch how many parameters each of these two finds:
-
-
-# %%
-class Stack(nn.Module):
-    """Three lines, one after the other, in the container that is given."""
-
-    def __init__(self, container):
-        super().__init__()
-        self.lines = container([Line(), Line(), Line()])
-
-    def forward(self, x):
-        for line in self.lines:
-            x = line(x)
-        return x
-
-
-[len(list(Stack(container).parameters())) for container in (list, nn.ModuleList)]
-
-# %% [markdown]
-# Both compute the same, and only the second would learn.
-#
-# A **`state_dict`** has all numbers of a module by name, which is what we save, and `load_state_dict` puts them into another module of the same kind.
-
-# %%
-stack, copied = Stack(nn.ModuleList), Stack(nn.ModuleList)
-with torch.no_grad():
-    stack.lines[2].shift += 5
-with tempfile.TemporaryDirectory() as folder:
-    torch.save(stack.state_dict(), f"{folder}/stack.pt")
-    print(copied.load_state_dict(torch.load(f"{folder}/stack.pt", weights_only=True)))
-list(copied.state_dict())[-2:], copied(torch.zeros(1)).item()
-
-# %% [markdown]
-# The copy has the 5 as well.
-# With `weights_only=True` a file can hold numbers only, so a file from somebody else runs no code on your machine.
-# (A training that shall go on later needs more than the model, see [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold).)
-#
-# These are the modules that the course uses most:
-
-# %%
-layers = {
-    "nn.Linear(4, 3)": nn.Linear(4, 3),
-    "nn.Embedding(10, 4)": nn.Embedding(10, 4),
-    "nn.LayerNorm(4)": nn.LayerNorm(4),
-    "nn.Dropout(0.1)": nn.Dropout(0.1),
-}
-pd.DataFrame(
-    {
-        "parameters": {
-            name: {n: tuple(p.shape) for n, p in layer.named_parameters()}
-            for name, layer in layers.items()
-        }
-    }
-)
-
-# %% [markdown]
-# A linear layer keeps its matrix as (out, in) and multiplies by its transpose, so `layer(x)` is `x @ layer.weight.T` plus the bias:
-
-# %%
-layer, row = layers["nn.Linear(4, 3)"], torch.randn(1, 4)
-cu.equal(lambda x: x @ layer.weight.T + layer.bias, layer, row)
-
-# %% [markdown]
-# ## A training loop
-#
-# To train is to make the **loss** smaller, the number that says how wrong a model is.
-# All trainings of the course share five lines for this: clear the gradients, compute the loss, differentiate, step, note down.
-# The **optimizer** makes the steps.
-# Adam divides each step by the size of the slopes that it has seen, so `lr`, the learning rate, is about how far a parameter moves at first, and AdamW can also pull parameters toward 0 (`weight_decay`).
-#
-# Let's find a line again from fifty points on $y = 2x + 1$, with noise.
-# One pass through all the data is called an **epoch**; here each step is an epoch, because it sees all the points.
-
-# %% tags=["nbval-ignore-output"]
-inputs = torch.linspace(-1, 1, 50)
-outputs = 2 * inputs + 1 + 0.1 * torch.randn(50)
-optimizer = torch.optim.AdamW(line.parameters(), lr=0.05, weight_decay=0.0)
-losses = []
-for _ in range(200):
-    optimizer.zero_grad()
-    error = (line(inputs) - outputs).square().mean()
-    error.backward()
-    optimizer.step()
-    losses.append(error.item())
-slope, shift = line.slope.item(), line.shift.item()
-print(f"slope {slope:.2f}, shift {shift:.2f}, loss {losses[-1]:.3f}")
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-picture, ax = cu.subplots(
-    width=5.0,
-    height=2.4,
-    alt="The loss over 200 steps falls steeply and levels off.",
-)
-ax.plot(losses)
-ax.set(xlabel="step", ylabel="mean squared error", yscale="log")
-picture
-
-# %% [markdown]
-# The slope comes out near 2 and the shift near 1.
-# The loss ends near 0.01, which is the variance of the noise, so there is nothing left to learn for a line.
-# A much larger model could go lower, but only if it learned the noise of these fifty points by heart.
-# This is **overfitting**, and we notice it by a loss on other data, which it makes worse.
-#
-# Fifty points fit into one step, but most data don't, and then a step takes a **batch** of them.
-# A **loader** cuts the data into batches, in a new random order in each epoch:
-
-# %%
-data = TensorDataset(inputs, outputs)
-loader = DataLoader(data, batch_size=16, shuffle=True, generator=torch.Generator().manual_seed(0))
-[tuple(some_inputs.shape) for some_inputs, _ in loader]
-
-# %% [markdown]
-# The last batch has the two points that are left.
-# In your own training you'd write `for epoch in range(20):` around this loop, and the five lines inside it.
-# The chapters draw their batches in a line or two of their own, so you can see what happens.
-#
-# Two switches belong to every loop: `model.train()` before you train, and `model.eval()` before you measure anything.
-# Dropout is on after the first and off after the second:
-
-# %%
-dropout = nn.Dropout(0.5)
-training = dropout.train()(torch.ones(1000))
-measuring = dropout.eval()(torch.ones(1000))
-pd.DataFrame(
-    [
-        [(z == 0).float().mean().item(), z.max().item(), z.mean().item()]
-        for z in (training, measuring)
-    ],
-    columns=["share of zeros", "largest", "mean"],
-    index=["train()", "eval()"],
-).round(2)
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Descent finds the line, and leaves the variance of the noise."):
-    assert abs(slope - 2) < 0.15 and abs(shift - 1) < 0.15 and 0.004 < losses[-1] < 0.02
-
-# %% [markdown]
-# In training, about half of the thousand ones are 0 and the others are doubled, so the mean stays near 1.
-# After `eval()` nothing happens to them.
-
-# %% [markdown]
-# ## Devices
-#
-# A tensor is in the memory of the CPU or of a GPU, and only tensors on the same device can be combined.
-# With `.to(device)` you move a model or a batch.
-# The course never needs a GPU; `cu.doctor()` says whether there is one.
-
-# %%
-device = next(line.parameters()).device
-line.to(device)(inputs[:2].to(device)).shape, str(device)
-
-# %% [markdown]
-# ## Seeds
-#
-# Random numbers come from a generator that starts at a **seed**, so the same seed gives the same numbers.
-
-# %%
-cu.seed_everything(1)
-first = torch.randn(3)
-cu.seed_everything(1)
-second = torch.randn(3)
-torch.equal(first, second)
-
-# %% [markdown]
-# That is all that [Queries, keys and values](01_queries_keys_values.ipynb) needs, and most of what comes later.
-# To see what a function does and which shapes it takes, read its docstring with `help(torch.cat)`, or press Shift + Tab with the cursor on its name.
