@@ -104,33 +104,18 @@ cu.checks.average_weights(average_weights_solution)
 #
 # How far is each point from each of two places?
 # We don't need a loop for this, because PyTorch repeats an axis of length 1 as often as it is needed.
-# Write the two shapes one below the other, flush right: in each place the lengths must be equal, or one of them must be 1 or missing.
+# It compares the two shapes from the right, and on each axis the lengths must be equal, or one of them must be 1 or missing.
 # This is **[broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html)**.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-three = torch.tensor([0, 1, 3])
-cu.Drawing(
-    "column minus row equals result",
-    nodes={
-        "column": cu.Cells(
-            3, 1, "column", shape="(3, 1)", values=three[:, None], color="query"
-        ),
-        "minus": cu.Note("−"),
-        "row": cu.Cells(1, 3, "row", shape="(1, 3)", values=three[None], color="key"),
-        "equals": cu.Note("="),
-        "result": cu.Cells(
-            3, 3, "each with each", shape="(3, 3)", color="wash",
-            values=three[:, None] - three[None, :],
-        ),
-    },
-    alt="A column 0, 1, 3 minus a row 0, 1, 3 is a table of 3 by 3 numbers: in row i "
-    "and column j stands entry i of the column minus entry j of the row.",
-    gap=(14, 20),
-)  # fmt: skip
+#
+# | | | | |
+# |---|---|---|---|
+# | `points[:, None]` | 200 | 1 | 2 |
+# | `places` | | 2 | 2 |
+# | their difference | 200 | 2 | 2 |
 
 # %%
 places = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
-apart = points[:, None] - places  # (200, 1, 2) meets (2, 2)
+apart = points[:, None] - places
 distance = apart.square().sum(dim=-1).sqrt()
 apart.shape, distance.shape, land[distance[:, 0] < 1].float().mean()
 
@@ -257,7 +242,7 @@ probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, righ
 # %% [markdown]
 # The first point has 0.88 for the right class and a loss of 0.13, and the second has ½ and a loss of ln 2 = 0.69.
 # PyTorch's `cross_entropy` takes the logits themselves, and returns the mean.
-# Whoever gives ten classes equal chances has a loss of ln 10 = 2.3, so a loss below that has learned something.
+# Whoever gives ten classes equal chances has a loss of ln 10 = 2.3, so a model with a lower loss has learned something.
 # A **language model** is a classifier, too: its classes are the tokens that could come next.
 
 # %% [markdown]
@@ -286,19 +271,20 @@ cu.predict(
     ["1", "2", "3", "8"],
     answer="3",
     wrong={
-        "1": "With one unit the logits change in one direction only. What shape does the coast have then?",
-        "2": "Two lines cross in one point, and make an angle. On which side is it open?",
-        "8": "Eight sides make a nice coast. With how few straight sides can you close a figure?",
+        "1": "Think of a unit as a wall, beyond which the network expects water. What lies on the other side of one wall?",
+        "2": "Two walls can cross, or stand side by side. Is there still a way out between them?",
+        "8": "Eight walls make a nice coast. But how few straight walls can surround a place?",
     },
-    why="The coast can bend only where a unit begins to count. A closed figure of straight sides has three at least.",
+    why="Think of each unit as a wall, beyond which the network expects water. Two walls leave a way out, where both units "
+    "are 0, and three can surround the island.",
 )
 
 # %% [markdown]
 # ## A training loop
 #
 # To train is to make the loss smaller, in steps.
-# For each step we take a **batch** of 20 points and do four things: clear the gradients, compute the loss, ask for its gradients, and let the **optimizer** move the parameters.
-# When all points have had their turn, an **epoch** is over.
+# For each step we take a **batch** of 20 points, clear the gradients, compute the loss, ask for its gradients, and let the **optimizer** move the parameters.
+# One pass through all the points is an **epoch**.
 
 
 # %%
@@ -331,22 +317,23 @@ picture, axes = cu.subplots(
     4,
     width=9.0,
     height=2.6,
-    alt="Four maps. With one hidden unit the network sees no coast or a straight one, with two an open angle, with three "
-    "a triangle around the island, with eight a polygon that is nearly round.",
+    alt="Four maps. With one hidden unit the network sees no land, with two a strip of land that runs out of the map, with "
+    "three a hexagon around the island, and with eight a polygon that is nearly round.",
 )
 for ax, (hidden, network) in zip(axes, trained.items(), strict=True):
-    title = f"{hidden} hidden, accuracy {accuracies[hidden]:.2f}"
+    title = f"{hidden} hidden, accuracy {accuracies[hidden]:.3f}"
     draw_map(ax, points, land, network, title=title)
 picture
 
 # %% [markdown]
 # Each map shows what a network takes for land.
-# With three hidden units the coast is a triangle, and with eight it is nearly round.
+# With two hidden units the land runs out of the map, with three the coast is closed, and with eight it is nearly round.
 # The **accuracy** is the share of points that get the right class.
 # We compare it with a **baseline**, a simple method that a model has to beat.
-# Ours always says *water*, which is right for 0.67 of the points, and the network with one unit is no better.
+# Ours always says *water*, which is right for 67 % of the points, and the network with one unit is no better.
 #
-# Another seed begins elsewhere, and three units then sometimes stay at an open angle: a network *can* have a solution that its training doesn't find.
+# From another seed, three units may stay open.
+# A network can have a solution that its training doesn't find.
 #
 # Adam scales each parameter's steps by the gradients that it has seen, and AdamW also pulls the parameters toward 0 (`weight_decay`).
 
@@ -387,7 +374,7 @@ picture, (ax, island_map) = cu.subplots(
     width=7.5,
     height=2.9,
     alt="Left: the training loss falls to nearly 0, the validation loss falls at first and then rises far above its "
-    "beginning. Right: a coast with dents and islets around single wrong points.",
+    "beginning. Right: a coast that runs to the left edge of the map, to a point that was entered wrongly.",
 )
 for values, name, color in zip(
     zip(*losses, strict=True), ("training", "validation"), ("key", "query"), strict=True
@@ -399,7 +386,8 @@ draw_map(island_map, few, entered, large, title="after 150 epochs")
 picture
 
 # %% [markdown]
-# The training loss goes on falling, while the validation loss turns up after about twenty epochs, because the network now learns the errors of its 40 points.
+# The training loss goes on falling, while the validation loss turns up after about twenty epochs.
+# The network now fits the errors among its 40 points, and its coast runs to a wrong one at the left edge of the map.
 # This is **overfitting**.
 # We can stop at the lowest validation loss, collect more data, or take a smaller network.
 #
@@ -448,7 +436,7 @@ coast = Coast(3)
 # Three more modules come up often.
 # `nn.Embedding(10, 4)` is a table with a row of 4 learned numbers for each of 10 tokens.
 # `nn.LayerNorm(4)` brings the mean of 4 numbers to 0 and their variance to 1.
-# `nn.Dropout(0.1)` sets a tenth of its inputs to 0 after `model.train()`, and does nothing after `model.eval()`, which we call before we measure anything.
+# `nn.Dropout(0.1)` sets a random tenth of its inputs to 0 after `model.train()`, and does nothing after `model.eval()`, which we call before we measure anything.
 
 # %% [markdown]
 # ## Convolutions: kernel, stride, channels
@@ -459,14 +447,12 @@ coast = Coast(3)
 # Here a kernel of one row, (−1, 1), looks for a step from dark to bright.
 
 # %%
-gray = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).repeat(4, 1)[
-    None, None
-]  # (batch, channels, height, width)
+gray = torch.tensor([0.0, 0.0, 1.0, 1.0]).expand(1, 1, 4, 4)  # (batch, channels, height, width)
 kernel = torch.tensor([[[[-1.0, 1.0]]]])  # (channels out, channels in, height, width)
 nn.functional.conv2d(gray, kernel)[0, 0]
 
 # %% [markdown]
-# Only where the window stands across the edge it gives a 1, and the picture has become narrower by one.
+# Where the window stands across the edge it gives a 1, elsewhere a 0, and the picture has become narrower by one.
 # In `nn.Conv2d` the kernels are learned, one for each pair of a channel that goes in and a channel that comes out.
 # The **stride** says how many pixels the window moves on, and `padding` puts zeros around the picture.
 
@@ -481,6 +467,8 @@ convolve(gray).shape, patches(gray).shape
 
 # %% [markdown]
 # ## Practice: shapes
+#
+# With these two exercises you learn to see a shape before you run a line.
 #
 # ### Exercise 2 · Six shapes
 #

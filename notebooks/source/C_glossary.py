@@ -866,7 +866,7 @@ fig
 #
 # The number from which a generator of random numbers starts.
 # For example, after `cu.seed_everything(1)`, `torch.randn(3)` gives the same three numbers each time.
-# *Taught in* [Seeds](B_pytorch.ipynb#Seeds).
+# *Taught in* [Seeds and devices](B_pytorch.ipynb#Seeds-and-devices).
 #
 # ### <a id="self-attention"></a>self-attention
 #
