@@ -134,7 +134,7 @@ cu.predict(
 #
 # ### Exercise 1 · Forbid one word
 #
-# *predict · 4 minutes*
+# *predict · 3 minutes*
 #
 # Which **one** English word do you have to forbid, if you want the French to change like this?
 #
@@ -231,7 +231,7 @@ cu.quiz("start_here", "rows_of_map")
 # %% [markdown]
 # ### Exercise 2 · Forbid a key
 #
-# *build · 5 minutes*
+# *build · 4 minutes*
 #
 # What becomes of the answers if we forbid a key?
 # Its weight becomes 0, and then we divide each row by its sum, so it sums to 1 again.

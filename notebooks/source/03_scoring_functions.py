@@ -88,7 +88,8 @@ tastes.round(2)
 # In one formula, $q\cdot k = \lVert q\rVert\,\lVert k\rVert\cos\theta$, where $\theta$ is the angle between the two vectors.
 # A dot product rewards the same *direction*, and multiplies by both *lengths*.
 # So a longer query has its scores further apart and chooses more clearly.
-#
+
+# %% [markdown]
 # ## Long queries, long keys
 #
 # How much more clearly does a guest choose who has the same taste, only three times as strong?
@@ -106,7 +107,7 @@ pd.DataFrame(stretched, names).T.round(3)
 #
 # ### Exercise 1 · A guest for each dish
 #
-# *build · 8 minutes*
+# *build · 6 minutes*
 #
 # For each dish, invite a guest who gives it a weight of 0.9 or more.
 # One dish can't be anybody's favorite, so give it `None`, and think about the reason.
@@ -284,7 +285,7 @@ cu.Drawing(
 # %% [markdown]
 # ### Exercise 2 · Four steps
 #
-# *build · 8 minutes*
+# *build · 6 minutes*
 #
 # Write the four steps of the picture, for any number of axes in front, such as a [batch](C_glossary.ipynb#batch).
 
@@ -467,7 +468,7 @@ trainings.by_rate().round(2)
 #
 # ### Exercise 3 · Your own list
 #
-# *build · 10 minutes*
+# *build · 8 minutes*
 #
 # Test our two heads on a list of yours, such as `{"rain": 4, "cat": 7}`.
 # A head doesn't know the word *cat*, only its number among the 64 `WORDS`.
