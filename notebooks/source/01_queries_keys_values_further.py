@@ -31,7 +31,7 @@ cu.seed_everything(0)
 # Numbers in a computer have a largest and a smallest size, and most networks are trained partly with numbers of 16 bits.
 # Float16 has a small range and fine steps, and bfloat16 has a large range and coarse steps.
 # How large may a score be?
-# Let's look for the score from which $e^a$ is infinite, and for the gap $\Delta$ below the largest score from which $e^{-\Delta}$ is exactly 0.
+# The table has the score from which $e^a$ is infinite, and the gap $\Delta$ below the largest score from which $e^{-\Delta}$ is exactly 0.
 
 
 # %%
@@ -58,8 +58,7 @@ ends.round(1)
 
 # %% [markdown]
 # In float16 a score of 11.1 is already too much for the formula as it reads.
-# (Automatic mixed precision and PyTorch's fused attention compute the softmax in float32, so the third row holds there.
-# The first two rows hold if you convert a whole model.)
+# The first two rows hold if you convert a whole model, while automatic mixed precision and PyTorch's fused attention compute the softmax in float32, so the third row holds there.
 #
 # ### Exercise 1 · A softmax for large scores
 #
@@ -71,7 +70,7 @@ ends.round(1)
 #
 # Build the softmax over the last axis without PyTorch's own, for any number of axes, and don't write into the scores.
 # A score of $-\infty$ (`-math.inf`) means that a key doesn't exist, so its weight is $e^{-\infty}=0$.
-# (Rows without any key come in [Masks](04_masks.ipynb).)
+# Rows without any key come in [Masks](04_masks.ipynb).
 
 
 # %% tags=["exercise", "build"]
@@ -101,7 +100,7 @@ cu.checks.safe_softmax(safe_softmax_solution)
 # ## The derivative of the softmax
 #
 # How does weight $i$ change with score $j$?
-# Let's take $T=1$, write down the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
+# We take $T=1$, write down the logarithm, $\log\alpha_i = a_i - \log\sum_k e^{a_k}$, and differentiate both sides:
 #
 # $$\frac{1}{\alpha_i}\frac{\partial\alpha_i}{\partial a_j} = \delta_{ij} - \alpha_j
 # \qquad\text{so}\qquad
@@ -137,7 +136,7 @@ cu.equal(softmax_jacobian, automatic_jacobian, torch.randn(5))
 # On paper this is true, since $J\ne0$ for finite scores and at least two keys.
 # But how small does it get?
 # With two keys whose scores differ by a gap $\Delta$, every entry of $J$ is $\pm\alpha_1\alpha_2$, which is about $e^{-\Delta}$ for a large gap.
-# Watch where half precision loses it.
+# The figure shows where half precision loses the slope.
 
 # %%
 gaps = torch.linspace(0, 25, 251)
@@ -235,7 +234,7 @@ unlearned.astype(object).fillna("")
 # Through the answer, every 2 more of a gap take 4 to 7 times as many steps, and the factor comes close to $e^2=7.4$.
 # In other words, a confident mistake is unlearned **exponentially slowly**.
 # The logarithm doesn't have this problem, because it divides by the small weight $r$.
-# But the weights of an attention have no such loss of their own, because they are judged through the values.
+# But the weights of an attention have no such loss of their own, because they act only through the values.
 #
 # For two keys, the last column has a remedy.
 # [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so a small slope doesn't mean a small step, and about 70 steps are enough for a gap of 10.
@@ -256,7 +255,7 @@ with cu.guard(
 # ## Where weighted sums lie
 #
 # How much do the two conditions on weights matter?
-# Let's take three values with two coordinates each, and mix them with weights from 0 up, then with weights that also sum to 1, and then with those of a single softmax as it cools.
+# We take three values with two coordinates each, and mix them with weights from 0 up, then with weights that also sum to 1, and then with those of a single softmax as it cools.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 corners = torch.tensor([[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
@@ -356,7 +355,7 @@ with cu.guard(
 # $$\frac{e^\Delta}{e^\Delta + (m-1)} = \frac{1}{1+(m-1)e^{-\Delta}} ,$$
 #
 # which is one half exactly for $\Delta = \ln(m-1)$.
-# Let's see what lead a key needs in a crowd, and what is left of a lead of 4.
+# The table shows what lead a key needs in a crowd, and what is left of a lead of 4.
 
 # %%
 crowd = pd.DataFrame({"keys m": [2, 10, 100, 1000, 10_000]})
@@ -371,7 +370,7 @@ crowd.round(3)
 # So a temperature that suits short sequences is too warm for long ones.
 # It is the chapter's law of copies again, because $m-1$ equal keys together weigh as much as a single one whose score is higher by $\ln(m-1)$.
 # An average can't count, either.
-# Five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network would have to make 5 of it.
+# Five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network would have to make the number 5 of this average.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -412,7 +411,7 @@ pd.DataFrame.from_dict(nothing, orient="index", columns=["kitten", "house"]).rou
 #
 # $$\frac{\sum_i e^{a_i}\,v_i}{e^{\texttt{nothing}}+\sum_j e^{a_j}} .$$
 #
-# It has to survive scores of ±1000.
+# Your function has to survive scores of ±1000.
 
 
 # %% tags=["exercise", "build"]
@@ -458,7 +457,7 @@ with cu.guard(
 # On average over the draws this is the gradient of the mean loss, $\alpha_j(L_j-\bar L)$ with $\bar L=\sum_i\alpha_iL_i$.
 # Reinforcement learning calls this method **REINFORCE**, and Mnih et al. (2014) trained hard visual attention with it.
 # What does it cost?
-# Let's take the kitten's weights at $T=0.1$ and a right answer of 12 years, and draw 10,000 times.
+# We take the kitten's weights at $T=0.1$ and a right answer of 12 years, and draw 10,000 times.
 
 # %%
 alpha = torch.tensor([-3.25, -0.1, -0.25, -3.05, -7.25]).softmax(dim=-1)
@@ -483,8 +482,7 @@ trials.astype(float).round(2)
 # A single draw is far from it, since its spread is several times the size of the gradient.
 # If we subtract the mean loss, the average stays as it is and the spread gets a little smaller.
 # The soft average has its exact gradient after one pass.
-# (It is the gradient of another loss, though, the one of the mixed answer.
-# A choice has to be *one* entry, and a mixture needn't be like any.)
+# But that is the gradient of another loss, the loss of the mixed answer, and a mixture needn't be like any entry.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -501,7 +499,7 @@ with cu.guard(
 # Let the values be the keys, and ask again with each answer.
 # Then a cold look-up falls into one of the stored patterns, so it is an *associative memory* (Ramsauer et al., 2021, call it a modern Hopfield network).
 # We store eight random patterns of 64 signs, and our query is one of them with 20 signs turned round.
-# Watch whether it finds its way back.
+# Does it find its way back?
 
 # %%
 patterns = torch.randn(8, 64).sign()

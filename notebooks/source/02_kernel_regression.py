@@ -14,7 +14,7 @@
 # The place you ask about is the **query**, the places that were measured are the **keys**, the measurements are the **values**.
 # This is attention, half a century before the word.
 #
-# Drag the query, the upright line, and watch the average draw its curve.
+# Drag the query, the upright line, and the average draws its curve.
 # The disks are as large as the weights: a point's weight is the height of the bump at its place, divided by the sum of all these heights.
 # The bump is called a **kernel**.
 # Somebody has chosen its shape and its width.
@@ -41,7 +41,7 @@ cu.seed_everything(0)
 cu.live.kernel_regression()
 
 # %% [markdown]
-# At this width the curve stays near the points, but it doesn't try to pass through each of them.
+# At this width the curve stays near the points, but it doesn't try to pass through each point.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -63,7 +63,7 @@ cu.recall("queries_keys_values", "start_here")
 # We know the curve, so we can say how wrong an answer is, but the method never sees it.
 #
 # The simplest answer ignores the place and always says the mean of all values.
-# This is **average pooling**, and it is our baseline.
+# This is **average pooling**, and it is our **baseline**, the simple answer that others have to beat.
 
 # %%
 noise = 1.0  # try 0.5 … 2.0
@@ -113,7 +113,7 @@ cu.predict(
 #
 # ## Kernel regression is attention
 #
-# Let's draw the same calculation as a flow of data, because all of attention will have this form.
+# Here is the same calculation as a flow of data, and all of attention will have this form.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 bumps, shares = [["0.607", "1", "0.135"]], [["0.348", "0.574", "0.078"]]
@@ -222,7 +222,7 @@ by_width.round(2)
 
 
 # %% [markdown]
-# In the next figure, watch the gray fits in the upper row and the dark band of weights in the lower one, where each row is one query.
+# In the next figure, the upper row has sixteen fits in gray, and the lower row has the weights, each line of a map for one query.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -268,7 +268,7 @@ fits_and_maps(
 # How do we choose $\sigma$ when we have a single set of points and no true curve?
 # The error on the points themselves is no help, because it is smallest at the narrowest width, where each point predicts itself.
 # The way out is to **predict each point from all the others**, and to compare with its value.
-# Let's do that for our three points, with $\sigma = 1$.
+# We do that for our three points, with $\sigma = 1$.
 # From the key 0, the keys 1 and 3 have the kernel values 0.607 and 0.011, so their weights are 0.607/0.618 and 0.011/0.618.
 #
 # | left out | weights of the other two | prediction | value | value − prediction |
@@ -281,11 +281,11 @@ fits_and_maps(
 #
 # ### Exercise 1 · All points at once
 #
-# *build · 7 minutes*
+# *build · 10 minutes*
 #
 # Every point is both a query and a key, so the scores form an (n, n) matrix.
 # How do you make the other points share all of the weight?
-# (A loop over the points is correct too, just longer.)
+# A loop over the points is correct too, just longer.
 # It should work for widths down to 0.05 where points lie as close as ours, and let a gradient reach the width.
 # Keep the names of the parameters, because the chapter goes on with your function once it passes.
 
@@ -314,9 +314,8 @@ cu.checks.my_leave_one_out(my_leave_one_out_solution)
 # A score of $-\infty$ is a **mask**, because after the softmax its pair has the weight 0.
 # [Masks](04_masks.ipynb) hide padding in just this way, and words that haven't been written yet.
 #
-# Now the width can be *learned*, since it can follow the gradient of the leave-one-out error downhill.
+# Now the width can be *learned*, since it can follow the gradient of the leave-one-out error downhill, by [Adam](C_glossary.ipynb#adam), which gives each parameter a step size of its own.
 # We learn $\log\sigma$, so no step can make the width negative.
-# (`Adam` is gradient descent with a step size of its own for each parameter, and [Training transformers](12_training_transformers.ipynb) opens it.)
 
 
 # %% tags=["nbval-ignore-output"]
@@ -387,8 +386,8 @@ fits_and_maps(
 
 # %% [markdown]
 # The fit now follows the curve, and the map of weights has contracted to a band.
-# To watch this happen, set the width in the first picture to 2, and open *Learn the width* below it.
-# (The valley comes from forty noisy numbers and is sometimes in the wrong place, and the [further page](02_kernel_regression_further.ipynb#How-good-is-the-width-that-leaving-one-out-chooses?) shows by how much.)
+# To see it happen, set the width in the first picture to 2, and open *Learn the width* below it.
+# Forty noisy numbers sometimes put the valley in the wrong place, and the [further page](02_kernel_regression_further.ipynb#How-good-is-the-width-that-leaving-one-out-chooses?) shows by how much.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
@@ -397,8 +396,8 @@ cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
 # ## Nobody told it: a network finds its kernel
 #
 # So far the score was $-\frac12(\text{distance}/\sigma)^2$, because we said so.
-# Now one network makes the queries, another one makes the keys, and their product is the score, whatever it may be.
-# (Each has a hidden layer, since a product of linear queries and keys has no term $-k^2$.)
+# Now one network makes the queries, another network makes the keys, and their product is the score, whatever it may be.
+# Each network has a **hidden layer**, 32 numbers between its input and its output, so its answers may bend.
 #
 # Our network never sees a distance, a width or a true curve.
 # It sees random curves $2a\sin(\omega x + \varphi) + bx$, each at forty places with noise, and has to predict each value from the 39 others, so a point's own score is masked again.
@@ -439,7 +438,7 @@ cu.predict(
 )  # fmt: skip
 
 # %% [markdown]
-# We train it as we trained the width, on new random curves in each step.
+# We train the network as we trained the width, on new random curves in each step, and judge it on *validation curves*, which are not among them.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -480,7 +479,7 @@ network, falls = trained_head(waves, rate=0.003, seed=0)
 print(f"error on validation curves: {falls[0][1]:.2f} → {falls[-1][1]:.3f}")
 
 # %% [markdown]
-# Watch the scores of three queries on the left, and then compare the two maps.
+# The left picture has the scores of three queries, and the maps have the weights of the network and those of a Gaussian.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, (parabola, found, gauss) = cu.subplots(
@@ -518,7 +517,7 @@ fig
 # Any smooth score with a single top gives some kind of bell, but these scores stay parabolas even far down the sides, where hardly any weight is left.
 # The form of the score helps here, because $qk - \tfrac12k^2$ is about the simplest product of a query and a key that has its top at the query.
 #
-# Nothing in the network says how wide the bell should be, so that must have come from the curves.
+# And where does the width of the bell come from?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -543,15 +542,15 @@ widths_found.columns = ["standard deviation of its bell", "width of the best Gau
 widths_found.round(2)
 
 # %% [markdown]
-# The network has never heard of a width, and yet it comes near the one that we would choose by trying them all.
+# The network has never heard of a width, and yet it comes near the width that we would choose by trying many.
 #
 # ### A softmax can't subtract
 #
 # So is a bell the best answer to these curves?
 # A softmax binds its weights twice: none is negative, and they sum to 1.
 # Let's compare the network with the best rules that have both bounds, one, or neither.
-# They know the family of the curves, a wave plus a line with the mean 0, which nobody told the network.
-# Here are the squared errors on 2,000 fresh curves:
+# These rules know the family of the curves, a wave plus a line with the mean 0, which nobody told the network.
+# The table has the squared errors on 2,000 fresh curves.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rules = {r.config["waves"]: r.result for r in cu.stored_runs("kernel_regression", "best_rules")}
@@ -573,18 +572,19 @@ by_rule.round(3)
 
 # %% [markdown]
 # The network is about as good as the best Gaussian, and the best average is nearly a fifth better.
-# A rule that may **subtract** but still sums to 1 has a third less error than the network on slow waves, and 60 % less on fast ones.
-# One whose weights needn't sum to 1 either, so that it can shrink its answers toward 0, has less than half on both.
-# A softmax can do neither, because its answers stay in the [hull of the values](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys), which never reaches above the highest one.
+# A rule that may **subtract** but still sums to 1 has a third less error than the network on slow waves, and less than half on fast waves.
+# If the weights needn't sum to 1 either, the rule can also shrink its answers toward 0, and has less than half the error on both.
+# A softmax can't, because its answers stay in the [hull of the values](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys).
 # **The softmax made the network average, and among averages it found the bell.**
 #
 # ### Exercise 2 · Your own points
 #
-# *build · 4 minutes*
+# *build · 7 minutes*
 #
 # Now give it a case of your own, and try to fool it.
 # Write down at least eight points (place, value), with places from 0 to 5 and values from −5 to 5, and put exactly one of them at the place 2.5.
-# Choose them so that the average at 2.5, with your point in it, misses *your* value there by more than 2 (the check takes a Gaussian of the network's width, 0.43).
+# Choose them so that the average at 2.5, with your point in it, misses *your* value there by more than 2.
+# The check takes a Gaussian of the network's width, 0.43.
 # Before you run it, say which points will share the weight.
 
 
@@ -630,18 +630,19 @@ ax.legend(fontsize=8)
 fig
 
 # %% [markdown]
-# The network cuts off the peak, and the Gaussian does so in the same way.
-# Both take a lonely peak for noise, because on the curves that the network was trained on this was the best bet.
+# The network cuts off the peak, and so does the Gaussian.
+# Both take a lonely peak for noise, and on the curves that the network was trained on this was the best bet.
 # A learned width is a belief about the data, and you have just made data of another kind.
 #
 # <details><summary>How sure is this?</summary>
 #
 # We trained the network at three [learning rates](C_glossary.ipynb#learning-rate) with three seeds each, on slow and on fast waves, and chose the rate on other curves.
 # The table shows the rate that won, which is the middle one for both, and the means of three seeds.
-# Its bell is a little wider than the best Gaussian, which has to serve the two ends as well; the best Gaussian for the middle alone has the width 0.44 on slow waves.
+# The network's bell is a little wider than the best Gaussian, which has to serve the two ends as well.
+# The best Gaussian for the middle alone has the width 0.44 on slow waves.
 # Near the two ends of the interval the network's bell leans outward, so there it isn't quite a Gaussian around the query.
-# Its score is a product of a query and a key, and we trained no other kind.
-# The rules that know the family are computed, not trained, for each set of places by itself, so they also see how crowded the keys are, which the score of one pair can't.
+# The network's score is a product of a query and a key, and we trained no other kind.
+# The rules that know the family are computed, not trained, for each set of places by itself, so they also see how crowded the keys are, and the score of one pair can't.
 # About half of the average's lead goes with the crowding, and away from the ends of an even grid the best Gaussian is within 5 % of it.
 #
 # </details>

@@ -36,9 +36,9 @@ cu.seed_everything(0)
 #
 # In the chapter a network found a Gaussian by itself.
 # Does it also predict better than a Gaussian?
-# Let's hold a race on 2,000 fresh curves.
+# Here they race on 2,000 fresh curves.
 # Each fixed kernel may take the width that is best on 500 other curves, and one Gaussian may even have two widths, one for the middle and one for the places within 0.5 of an end.
-# (Where a compact kernel reaches no key it has no answer, and these few places are not counted.)
+# Where a compact kernel reaches no key it has no answer, and these few places are not counted.
 
 
 # %%
@@ -82,8 +82,8 @@ racers.set_index("kernel").round(3)
 # %% [markdown]
 # At their best widths the bell, the triangle and the parabola are within 3 % of each other, and only the boxcar is clearly worse.
 # The network is a little ahead of every single width, but not of a Gaussian with two of them.
-# So it hasn't found something better than Nadaraya and Watson.
-# It has found what they found, and it lets the width follow the place, so in the middle its bell is as wide as the best Gaussian there.
+# So the network hasn't found something better than Nadaraya and Watson.
+# It has found what they found, with a width that follows the place: in the middle its bell is as wide as the best Gaussian there.
 # All racers are averages, though, and the chapter shows how much better [rules that may subtract, or needn't sum to 1](02_kernel_regression.ipynb#A-softmax-can't-subtract), are.
 #
 # How far can you trust this?
@@ -135,9 +135,10 @@ with cu.guard(
 # | Epanechnikov | $\max(0, 1-u^2)$ | $\sigma$ |
 #
 # Boxcar, triangular and Epanechnikov kernels are **compact**, which means that a key farther away than $\sigma$ has the weight 0.
-# (Be careful with one name. Section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the Epanechnikov kernel, but that is the triangular one. Epanechnikov's (1969) is the parabola, and it is the one with an optimality theorem.)
+# Be careful with one name.
+# Section 11.2 of *Dive into Deep Learning* (Zhang et al., 2023) calls $\max(0, 1-u)$ the Epanechnikov kernel, but that is the triangular kernel, and Epanechnikov's (1969), for which there is a theorem, is the parabola.
 #
-# Let's fit our forty points with all five, at the width 1.
+# We fit our forty points with all five, at the width 1.
 
 # %%
 forty = cu.noisy_sine(40, noise=1)
@@ -179,14 +180,13 @@ fig
 # But this isn't a fair comparison, because at the same $\sigma$ the Gaussian is wider than the three compact kernels.
 # Its standard deviation is 1, while theirs are $1/\sqrt3$, $1/\sqrt6$ and $1/\sqrt5$.
 #
-# So let's give each kernel its own best width.
+# So we give each kernel its own best width.
 # Then, for $n\to\infty$, the error depends on the shape only through
 #
 # $$C(K) = \mathrm{sd}(K)\int K(u)^2\,\mathrm du ,\qquad K\text{ scaled to area 1},$$
 #
 # and the number of points needed for the same error is proportional to it.
-# (In Wand and Jones (1995) the same letters stand for the 4/5 power of this number.
-# The constant kernel has no finite area and is left out.)
+# The constant kernel has no finite area and is left out.
 
 # %%
 fine = torch.linspace(-8, 8, 160_001, dtype=torch.float64)
@@ -208,7 +208,7 @@ shapes.round(3)
 #
 # And with forty points?
 # We try each kernel over its widths, and compare with the true curve in 50 draws.
-# (Below 0.5 some place has no key in reach of a compact kernel, and then there is no average, so these curves begin to the right of that.)
+# Below 0.5 some place has no key in reach of a compact kernel, so the curves of these kernels begin to the right of that.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 draws = [cu.noisy_sine(40, noise=1, seed=seed) for seed in range(200)]
@@ -239,7 +239,7 @@ cu.show_curves(
 #
 # Now try it on other data, fifty points from $y = 2\sin x + x^{0.8} + \varepsilon$ with half the noise.
 # For each kernel, find the lowest point of the curve on the right.
-# Then choose a compact kernel and a small width, and watch the map turn gray where no key is in reach.
+# Then choose a compact kernel and a small width, and the map turns gray where no key is in reach.
 
 # %%
 fifty = cu.noisy_sine(50, power=0.8, noise=0.5)
@@ -276,8 +276,8 @@ axes[0].set_ylabel("y")
 fig
 
 # %% [markdown]
-# (For masked attention the course decides otherwise.
-# There a query that may attend to nothing gets zeros, because a network adds that result to something else.)
+# For masked attention the course decides otherwise.
+# There a query that may attend to nothing gets zeros, because a network adds the result to something else.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -341,7 +341,7 @@ with cu.guard("The bias at an edge is 0.80 σ, and the biases of uneven keys and
 #
 # How can we repair this?
 # An average is the best *constant*, since $f(q)$ minimizes $\sum_i\alpha_i(v_i - c)^2$.
-# So let's fit a *line* instead, for each query and with the same weights, and read it off at the query.
+# So we fit a *line* instead, for each query and with the same weights, and read it off at the query.
 # With the offsets $\delta_i = k_i - q$,
 #
 # $$\min_{a,b}\ \sum_i \alpha_i\,(v_i - a - b\,\delta_i)^2 .$$
@@ -397,8 +397,8 @@ cu.show_curves(
 # %% [markdown]
 # For $y = x$ a local line is right everywhere, at edges and with uneven keys (Fan, 1992).
 # Only the bias at a bend remains, because a line doesn't bend.
-# Does it help when there is noise?
-# Let's see in 200 draws of the forty points.
+# Does a line help when there is noise?
+# Here are 200 draws of the forty points.
 
 # %%
 line_rows = []
@@ -417,7 +417,7 @@ paid.round(2)
 # At the best width the error becomes a little smaller, most of all at the two ends.
 # At small widths, though, lines are worse.
 # Where one key has nearly all the weight, $s_2 - s_1^2$ is nearly 0, and a line through one point can have any slope.
-# (At a width of 0.1 some answers are NaN.)
+# At a width of 0.1 some answers are NaN.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -459,8 +459,7 @@ ratios.quantile([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]).round(1).to_frame()
 # $$v_i - f_{-i}(k_i) = \frac{v_i - f(k_i)}{1-\alpha_{ii}} ,$$
 #
 # where $f_{-i}$ is the prediction from the others.
-# (You can start from the weights of the others, which become $\alpha_{ij}/(1-\alpha_{ii})$.
-# Why do they?)
+# You can start from the weights of the others, which become $\alpha_{ij}/(1-\alpha_{ii})$, and say why.
 # Then write it in one line, and say when it fails.
 # What is $\alpha_{ii}$ in single precision if the nearest neighbor is ten widths away?
 
@@ -560,9 +559,10 @@ with cu.guard(
 # $$n^{-4/5} .$$
 #
 # For an unknown curve this is almost as good as $1/n$, the rate for the mean of $n$ numbers.
-# (It holds away from the edges. A strip of width $\sigma$ at an edge has the squared bias $\sigma^2$, so with the edges the sum is $\sigma^3 + 1/(n\sigma)$, and an average has $n^{-3/4}$ at best.)
+# This rate holds away from the edges.
+# A strip of width $\sigma$ at an edge has the squared bias $\sigma^2$, so with the edges the sum is $\sigma^3 + 1/(n\sigma)$, and an average has $n^{-3/4}$ at best.
 #
-# Let's try four rules for the width, with 60 draws each, and measure the error on $1\le x\le 4$.
+# We try four rules for the width, with 60 draws each, and measure the error on $1\le x\le 4$.
 # The slopes are those of the logarithms, from $n = 200$ on.
 
 # %%
@@ -641,7 +641,7 @@ with cu.guard(
 # In $d$ dimensions the same calculation gives $n^{-4/(4+d)}$, so the exponent shrinks from −0.8 for $d = 1$ to −0.2 for $d = 16$.
 # What does that mean for 500 points in the unit cube?
 # Let the values depend on *one* coordinate only, $y = \sin 2\pi x_1 + \varepsilon$, and choose a single width by leaving one out.
-# (If we always answer with the mean, the error is 0.5.)
+# The baseline, which always answers with the mean, has the error 0.5.
 
 # %%
 cube_rows = []
@@ -666,7 +666,7 @@ cubes.round(3)
 #
 # But that is a statement about *fixed* distances between raw coordinates.
 # What if we learn which directions matter?
-# In the 16 dimensions of the last row, let's learn one factor for each coordinate by leaving one out.
+# In the 16 dimensions of the last row, we learn one factor for each coordinate by leaving one out.
 
 # %%
 factors = torch.ones(16, requires_grad=True)
@@ -780,8 +780,8 @@ with cu.guard(
 # Names have no average, but if the value of a key is the **one-hot** row of its class, the same average is a probability for each class.
 # For example, if the three points of the chapter are cat, dog and dog, then $P(\text{cat}) = 0.348$ and $P(\text{dog}) = 0.574 + 0.078 = 0.652$.
 #
-# Let's try it in two dimensions, on two moons of 100 points each, with three widths.
-# We call the larger of the two probabilities the *certainty* of an answer, and measure it on 1,000 fresh points.
+# Here it is in two dimensions, on two moons of 100 points each, with three widths.
+# We call the larger of the two probabilities the *certainty* of an answer, and compare it with the **accuracy**, the share of right answers, on 1,000 fresh points.
 
 # %%
 points, classes = two_moons(200)
@@ -822,7 +822,7 @@ fig
 
 # %% [markdown]
 # On the black line both classes are equally likely.
-# The narrow kernel is nearly as *accurate* as the middle one, but it is certain nearly everywhere, even where it is wrong, and the accuracy doesn't show that.
+# The narrow kernel has nearly the accuracy of the middle one, but it is certain nearly everywhere, even where it is wrong, and the accuracy doesn't show that.
 # The wide kernel can't follow the moons.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

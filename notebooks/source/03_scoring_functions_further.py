@@ -33,7 +33,7 @@ cu.seed_everything(0)
 # ## A dot product is nearness with a prior
 #
 # How much does the length of a key count?
-# Let's take the query $q=(1,2)$, with three keys.
+# We take the query $q=(1,2)$, with three keys.
 # The first two, (1, 1) and (2, 2), are at the same distance from it, so a Gaussian gives them the same weight.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -136,7 +136,7 @@ with cu.guard("The weights of a dot product are those of a distance, times a pri
 # With the width $\sigma$ a Gaussian's score is $q\cdot k/\sigma^2$ plus constants, so dividing by $\sqrt d$ means the width $\sigma = d^{1/4}$.
 #
 # In a transformer, though, the keys aren't the normalized vectors, but these times $W_K$, and layer norm has a learned factor for each coordinate.
-# Let's see what a matrix does to the equality.
+# What does a matrix do to the equality?
 
 # %%
 d = 32
@@ -292,8 +292,8 @@ with cu.guard("Plain scores grow with the matrices, and with QK-norm they don't.
 # | query *cold*: (0, 1) | $e^1 = 2.72$ | $e^0 = 1$ |
 #
 # So *cold* looks for *milk*, but *milk* doesn't look for *cold*.
-# Let's try it with twelve random inputs.
-# We judge a table that isn't symmetric by its symmetric part $(T+T^\top)/2$, since $vTv^\top$ sees nothing else.
+# Here are twelve random inputs.
+# A table that isn't symmetric is positive definite if its symmetric part $(T+T^\top)/2$ is, since $vTv^\top$ sees nothing else.
 
 # %%
 points = torch.randn(12, 4, dtype=torch.float64)
@@ -417,7 +417,7 @@ trainings.show_best(chosen)
 # %% [markdown]
 # With 16 numbers a word, or with four words on the list, the head learns without a divisor as well, so it takes long vectors *and* long lists to see the difference.
 # More steps help the words of 64 numbers, slowly, while 2,000 steps don't help the 64 words of 256 numbers.
-# (Each point is the mean of three trainings at the best of three to five learning rates, chosen on other lists.)
+# Each point is the mean of three trainings at the best of three to five learning rates, chosen on validation lists.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -471,8 +471,8 @@ found.round(decimals=3)
 # All weights are 0.2 here and $s = 0.354$, so the diagonal holds $0.354\cdot0.2\cdot(1-0.2) = 0.057$, and the query moves toward key $i$.
 # Formula and autograd agree.
 #
-# How large is all of it without the divisor ($s = 1$), compared with its size with the divisor?
-# Watch the lines for many keys.
+# How large is the gradient without the divisor ($s = 1$), compared with its size with the divisor?
+# The lines for many keys are the surprise.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 reactions = {}
@@ -489,11 +489,11 @@ times = sensitivity["nothing"] / sensitivity["√d"]
 trainings.show_ratio(times)
 
 # %% [markdown]
-# (Each point is a median of 300 draws.)
 # With 4 keys the gradient vanishes, and yet these heads learn.
-# With 64 keys it is *larger*, even where heads hardly learn.
+# With 64 keys the gradient is *larger*, even where heads hardly learn.
 # So a small gradient isn't the trouble with long lists.
-# The trouble is that it is about the one or two keys at the top, and the right key is rarely one of them.
+# The trouble is that the gradient is about the one or two keys at the top, and the right key is rarely one of them.
+# Each point is a median of 300 draws.
 #
 # ### A whole head
 #
@@ -543,7 +543,7 @@ with cu.guard(
 # `nn.Linear` draws its weights evenly from $\pm1/\sqrt{d_{\mathrm{in}}}$, which have variance $1/(3d_{\mathrm{in}})$.
 # For inputs of variance 1 our queries and keys then have variance $\tfrac13$, and scaled scores begin with $\tfrac13\cdot\tfrac13=\tfrac19$, not 1, so the weights are flatter than the rule says.
 # `nn.MultiheadAttention` draws from Xavier's range for its joint matrix of shape $(3d, d)$, and begins with another number.
-# Let's measure both with 2,000 tokens of 64 numbers, for five seeds.
+# We measure both with 2,000 tokens of 64 numbers, for five seeds.
 
 # %%
 init_rows = {}
@@ -569,7 +569,7 @@ at_start.round(3)
 
 # %% [markdown]
 # The measured variances are close to the expected ones.
-# (For the joint matrix the range is $\sqrt{6/(d+3d)}$, so the variance of a weight is $2/(4d)$, that of a query $\tfrac12$, and that of a score $\tfrac14$.)
+# For the joint matrix the range is $\sqrt{6/(d+3d)}$, so a weight has the variance $2/(4d)$, a query $\tfrac12$, and a score $\tfrac14$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -614,7 +614,7 @@ with cu.guard("For aligned vectors scaled scores grow like ρ√d, while q·k/d 
 #
 # An additive score $\tanh(qW_Q + kW_K)\cdot w$ is a small network without biases, which joins query and key to one vector and sends it through a hidden layer with tanh to one output.
 # Its first matrix is $W_Q$ on top of $W_K$.
-# Let's do one by hand, with $d_q=1$, $d_k=2$ and two hidden units, and with $W_Q = (1\ \ 0)$, $W_K = \begin{pmatrix}0&1\\1&0\end{pmatrix}$, $w=(1,-1)$ and $q = 0.5$.
+# For a pencil, take $d_q=1$, $d_k=2$, two hidden units, and $W_Q = (1\ \ 0)$, $W_K = \begin{pmatrix}0&1\\1&0\end{pmatrix}$, $w=(1,-1)$ and $q = 0.5$.
 #
 # | key | $qW_Q$ | $kW_K$ | sum | tanh of it | score |
 # |---|---|---|---|---|---|
@@ -678,7 +678,7 @@ pd.DataFrame([hump.tolist()], ["score"], [f"{x:g}" for x in first]).round(2)
 #
 # Since tanh lies between −1 and 1, an additive score is bounded, $|a|\le\sum_j|w_j|$, however long the vectors are.
 # Has it no problem with large inputs, then?
-# Let's multiply 400 queries and keys by 10, 100 and 10,000, and see which gradient reaches a query.
+# We multiply 400 queries and keys by 10, 100 and 10,000, and see which gradient reaches a query.
 
 # %%
 layer = cu.AdditiveAttention(query_dim=20, key_dim=10, hidden_dim=64)
@@ -702,7 +702,7 @@ saturated.round(2)
 #
 # To compare vectors of different sizes, we can also put a learned matrix between them, $qMk^\top$ (Luong et al., 2015).
 # If $M = W_QW_K^\top$, this is a dot product again, $(qW_Q)(kW_K)^\top$, and the rank of $M$ is at most $h$.
-# Let's compare both forms for four queries of 20 numbers and six keys of 10.
+# We compare both forms for four queries of 20 numbers and six keys of 10.
 
 # %%
 h = 4  # try 1 … 10
@@ -751,7 +751,7 @@ with cu.guard("Additive scores saturate, and the matrix M = W_Q W_Kᵀ has rank 
 # An additive score with $h = d$ has as many multiplications as a dot product, and a tanh for each.
 #
 # Memory differs more than arithmetic does.
-# Let's compute the weights in four ways with $d = h = 64$, and ask how many numbers PyTorch keeps for the backward pass to queries and keys.
+# We compute the weights in four ways with $d = h = 64$, and ask how many numbers PyTorch keeps for the backward pass to queries and keys.
 
 
 # %%

@@ -104,7 +104,7 @@ def predicts_5_everywhere_if_every_value_is_5(candidate):
 
 @my_leave_one_out.must("gives the three predictions of the three-point example")
 def gives_three_predictions_of_three_point_example(candidate):
-    """Let's do the key 1 by hand: the other keys are at the distances 1 and 2. Which scores do you get with −½ ·
+    """Do the key 1 by hand: the other keys are at the distances 1 and 2. Which scores do you get with −½ ·
     distance²? Compare them with yours.
     """
     keys, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 5.0])
