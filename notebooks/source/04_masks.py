@@ -15,8 +15,8 @@
 #
 # Each digit is the sum of the two before it, without the carry, as in 7 2 9 1 0 1, where 7 + 2 is 9 and 2 + 9 leaves 1.
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
-# The [loss](C_glossary.ipynb#cross-entropy) is $-\ln$ of the probability that a model gave to the right digit, on average, so a guess among ten digits has $\ln 10 = 2.3$.
-# Both models have the same parts, the same data and the same seed.
+# The **loss** ([cross-entropy](C_glossary.ipynb#cross-entropy)) is $-\ln$ of the probability that the model gave to the right digit, averaged, so a guess among ten has $\ln 10 = 2.3$.
+# Both models have the same parts, learn from the same rows, and begin with the same random numbers (the same **seed**).
 # In one of them a single character is different.
 
 # %% [markdown] tags=["paths"]
@@ -52,7 +52,8 @@ cu.show_curves(
 
 # %% [markdown]
 # Model A follows the rule every time.
-# Model B follows it in about one case in four, where a guess has one in ten, and yet its loss is so low that it must have known the random digits in advance.
+# Model B follows it about one time in four, while a guess would do so one time in ten.
+# And yet its loss is so low that it must have known the random digits in advance.
 # We got no error and no warning.
 #
 # The difference is in the **mask**, which says which keys a query may attend to.
@@ -73,8 +74,8 @@ cu.recall("scoring_functions", "queries_keys_values")
 # %% [markdown]
 # ## Padding gets weight
 #
-# Why do we need a [mask](C_glossary.ipynb#mask) at all?
-# A [batch](C_glossary.ipynb#batch) is one tensor, so we fill up the shorter sentences with a word that means nothing:
+# Sentences differ in length, but a [batch](C_glossary.ipynb#batch) is one tensor, so we fill up the shorter ones with a word that means nothing.
+# This is **padding**:
 #
 # ```
 # the     cat     sat     down
@@ -84,7 +85,7 @@ cu.recall("scoring_functions", "queries_keys_values")
 #
 # Each word is a vector of four numbers.
 # A model learns this vector, the word's [embedding](C_glossary.ipynb#embedding), but the one of `<pad>` stays zero.
-# Let every word be query and key at once, with the score $x_i \cdot x_j/\sqrt 4$.
+# Every word is query and key at once, with the score $x_i \cdot x_j/\sqrt 4$.
 # For example, *rain* is $(1, 0, 1, 0)$, so its score with itself is 1.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -115,8 +116,7 @@ unmasked = (X @ X.mT / math.sqrt(4)).softmax(dim=-1)  # (batch, queries, keys)
 print(f"rain's weight on padding: {unmasked[2, 0, 1:].sum():.3f}")
 
 # %% [markdown]
-# Here are all the weights.
-# Watch the columns of `<pad>`.
+# Here are all the weights, and in each row the columns of `<pad>` take their part.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
@@ -132,22 +132,23 @@ fig
 
 # %% [markdown]
 # As a *value* a zero vector adds nothing, but as a *key* it takes weight away from the words.
-# Could we choose a better vector?
+# A cleverer vector doesn't help either.
 # With $-3$ everywhere *rain* gives little to `<pad>`, because our words have no negative numbers, but a query $(-1, 0, -1, 0)$ would then give it nearly everything.
-# So padding can't be hidden by a clever vector, and we have to forbid it.
+# So we have to **forbid** padding.
 #
 # ## Padding and causal masks: True = may attend
 #
-# A mask is a tensor of truth values, one for each pair of a query and a key.
+# A [mask](C_glossary.ipynb#mask) is a tensor of truth values, one for each pair of a query and a key.
 # In this course, as in PyTorch's attention operator, **True means that this query may attend to this key.**
 #
-# A **padding mask** hides padding, and we get it from a single comparison of places, in a row, with lengths, in a column:
+# A **padding mask** forbids `<pad>`, the token that fills up the shorter sentences of a batch.
+# We get it from a single comparison of positions, in a row, with lengths, in a column:
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
 #
 # A **causal mask** keeps a model from reading the words that it has to predict.
 # Query $i$ may attend to keys $0 \dots i$, which makes a triangle.
-# And if we want both, a pair needs *both* permissions.
+# If we want both masks, a pair needs *both* permissions.
 
 # %%
 second = 2  # try 0 … 4
@@ -182,6 +183,15 @@ cu.Drawing(
 # %% [markdown]
 # The axis of size 1 says that all queries are treated alike, and `&` repeats it for us.
 # A padding mask forbids *keys*, while the *queries* of `<pad>` still have rows, and the loss simply leaves their answers out.
+#
+# <details><summary>Which character makes model B?</summary>
+#
+# The 1 in `tril(1)`.
+# With it the triangle is one column wider, and each digit may attend to the next one, the very digit that it has to predict.
+# So B has learned to copy, and when it writes, there is no next digit yet.
+# In the last section we find this out without reading its code.
+#
+# </details>
 #
 # Later chapters get the same masks from `cu.padding_mask(lens, 4)` and `cu.causal_mask(4)`, with axes for (batch, heads, queries, keys).
 #
@@ -220,7 +230,7 @@ cu.checks.my_mask(my_mask_solution)
 # ## Masked softmax: the mask comes first
 #
 # How do we bring scores and mask together?
-# Let's follow three words and one `<pad>`, with both masks.
+# The three drawings follow three words and one `<pad>`, with both masks.
 
 # %% jupyter={"source_hidden": true}
 cu.stages("masks")
@@ -231,9 +241,9 @@ cu.stages("masks")
 #
 # $$\alpha_i = \frac{p_i\, e^{a_i}}{\sum_j p_j\, e^{a_j}}.$$
 #
-# Let's try two other ways on four scores whose exponentials are 1, 2, 3, 4.
+# Two other ways come to mind, and we try them on four scores whose exponentials are 1, 2, 3, 4.
 # The first two keys are permitted, so we want the weights $1/3$, $2/3$, 0, 0.
-# (In PyTorch `~mask` is "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.)
+# In the code `~mask` is "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -271,13 +281,13 @@ attempts.add_prefix("key ").assign(sum=attempts.sum(axis=1)).round(3)
 # %% [markdown]
 # A score of 0 is a score like any other, because $e^0 = 1$.
 # A mask after the softmax comes too late, since the forbidden keys have already had their share, and what is left sums to less than 1.
-# Of the three, only $e^{-\infty} = 0$ does what we want.
+# Of the three ways, only $-\infty$ does what we want, because $e^{-\infty} = 0$.
 #
 # ### A query with nothing to attend to
 #
 # Padding in front makes **empty rows**.
-# With the causal mask the first place may attend only to itself, and it is `<pad>`.
-# But the softmax of nothing but $-\infty$ is 0/0, which is NaN.
+# With the causal mask the first position may attend only to itself, and there stands `<pad>`.
+# But the softmax of nothing but $-\infty$ is 0/0, which is **NaN**, "not a number", and whatever we compute from a NaN is NaN again.
 #
 # In this course **an empty row has the weights 0**, so its answer is 0 as well.
 # To get there, we treat such a row as if everything were permitted, and then clear it.
@@ -305,7 +315,7 @@ cu.quiz("masks", "after", "own_lengths", "empty_row")
 # ## Attention with a mask
 #
 # Attention takes six steps: **project, score, scale, mask, normalize, mix.**
-# The first of them, the projections $W_Q, W_K, W_V$, comes with [self-attention](07_self_attention.ipynb), and in this chapter queries, keys and values are given.
+# Projecting comes with [self-attention](07_self_attention.ipynb), and in this chapter queries, keys and values are given.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -343,8 +353,8 @@ cu.Drawing(
 #
 # $$[A_0, A_1]\,[B_0, B_1] = [A_0B_0,\; A_1B_1],\qquad (b, n, d)\,(b, d, m)\to(b, n, m).$$
 #
-# Let's check it by hand, with two sentences of ten keys each, of which 2 and 6 are valid.
-# All keys are **equal**, so the weights have to be $1/2$ and $1/6$.
+# We check it on two sentences of ten keys each, of which 2 and 6 are valid.
+# All keys are *equal*, so the weights have to be $1/2$ and $1/6$.
 # The value of key $i$ is $(i, 10i)$, so we expect the means of $0, 1$ and of $0, \dots, 5$, which are $(0.5, 5)$ and $(2.5, 25)$.
 
 
@@ -390,24 +400,23 @@ with cu.guard(
 # ## The clinic: find a wrong mask
 #
 # Back to models A and B.
-# To look at the weights of an attention, whatever its code does inside, hand it **one-hot values**.
-# If value $i$ is the $i$-th unit vector, the answer *is* the row of weights.
+# To see the weights of an attention, whatever its code does inside, we hand it **one-hot values**: value $i$ has a 1 at position $i$, and zeros elsewhere.
+# Then the answer *is* the row of weights.
 #
 # ### Four numbers
 #
-# From these weights we compute four numbers.
-# For a correct attention all of them are 0.
+# From these weights we compute four numbers, which are all 0 for a correct attention.
 #
 # - **Padding** is the largest weight that a word gives to `<pad>`.
 # - **Row sum** says how far a word's weights are from summing to 1.
 # - **Leak** asks how much the earlier answers change when we change a later word, its query, key and value.
-# - **Newest** asks the last query by itself, as a model does when it writes: one new query, and the keys of all words so far.
-#   The answer should be the last row of the whole table.
+# - **Newest** is about writing: there a model asks *one* new query about all the keys so far.
+#   This number says how far the answer is from the last row of the whole table.
 #
-# Our four rows differ in their padding, because some mistakes don't show where all rows are alike.
+# Our four sentences differ in their padding, because some mistakes don't show where all of them are alike.
 
 # %% tags=["nbval-ignore-output"]
-x = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0))  # four rows
+x = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0))  # 4 sentences
 words = torch.arange(4) >= torch.tensor([0, 1, 2, 1])[:, None]  # padded in front
 one_hot = torch.eye(4).expand(4, 4, 4)
 
@@ -434,16 +443,19 @@ two.round(2)
 
 # %% [markdown]
 # Model B leaks.
-# Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one** and each digit may attend to the next one, the very digit that it has to predict.
-# B has learned to copy this digit, and when it writes, there is no next digit yet.
+# Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one**.
+# Each digit may attend to the next one and has learned to copy it, but when B writes, there is no next digit yet.
 #
-# Remember this sign: **a loss lower than the noise allows, on rows that the model has never seen, is a mistake.**
+# This is what a loss can hide: **a loss lower than the noise allows, on rows that the model has never seen, is a mistake.**
 # Mostly the answer is in the input, because a mask leaks or the targets aren't shifted, or else padding counts in the mean.
-# The digit of the rule comes in 70 + 3 = 73 % of the cases and each other digit in 3 %, so a model that sees only the past can't get below $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$.
+#
+# How low can an honest loss be?
+# The digit of the rule has the probability $0.7 + 0.03 = 0.73$, and each other digit has 0.03.
+# A model that gives exactly these probabilities has the loss $-0.73\ln0.73 - 9\cdot0.03\ln0.03 = 1.18$, and no model that sees only the past can have less.
 # On our rows the floor is 1.24, because nobody can know what follows the first digit.
 #
 # A simpler test doesn't look inside at all: **a sentence must get the same answers alone and in a padded batch** of different lengths.
-# It finds wrong padding but no leak, so B passes this test.
+# This test finds wrong padding but no leak, so B passes it.
 #
 # ### Seven mistakes
 #
@@ -456,25 +468,25 @@ two.round(2)
 # | zeros and ones | `scores + mask` | True is added as 1, so nothing is forbidden |
 # | zero the scores | `scores * mask` | a forbidden score is 0, and gets $e^0 = 1$ |
 # | no axis | `words & causal` | the batch axis of the mask lands on the queries, without an error if both have the same size |
-# | off by one | `tril(1)` | each place sees the next |
+# | off by one | `tril(1)` | each position sees the next |
 # | over the queries | `softmax(dim=-2)` | columns sum to 1 instead of rows, so a later query changes earlier rows |
-# | upper left | `causal[:n]` for the newest n queries, as [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) `is_causal=True` does | the newest query gets the row of the first |
+# | upper left | `causal[:n]`, the *first* $n$ rows of the triangle, for the *newest* $n$ queries, as [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) `is_causal=True` does | a model that writes asks one query, which then sees only the first word |
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "We train a model with the last mistake, upper left. How does its training loss compare with the right model's?",
-    ["it is lower, as with B", "it is the same, step by step", "it is higher"],
-    answer="it is the same, step by step",
+    ["lower, as with B", "the same at each step", "higher at first"],
+    answer="the same at each step",
     wrong={
-        "it is lower, as with B": "That would need a look ahead. Does the first row of the triangle permit more than the last one?",
-        "it is higher": "That would be right if it were trained one query at a time. How many queries and how many keys are there in a training step?",
+        "lower, as with B": "That would need a look ahead. Does the first row of the triangle permit more than the last one?",
+        "higher at first": "That would be right if it were trained one query at a time. How many queries and how many keys are there in a training step?",
     },
     why="A training step has a query for each key, and the first n of n rows are all rows. The mistake only shows when the model writes.",
 )
 
 # %% [markdown]
-# We trained each of them as we trained A and B.
-# In which columns does a mistake show?
+# We trained a model with each mistake, as we trained A and B.
+# In which columns does the mistake show?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 attends = {"right": clinic.attention(clinic.right)}
@@ -489,21 +501,21 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 
 # %% [markdown]
 # The four numbers find every one of these mistakes, and the loss doesn't.
-# The lowest losses belong to models that read the answer, but *over the queries* leaks as well.
-# Its loss and that of *zero the scores* are near the right model's, and *upper left* has exactly the same.
+# The lowest losses belong to models that read the answer.
+# But *over the queries* and *zero the scores* leak as well, and their losses are near the right model's.
+# The loss of *upper left* is exactly the right model's.
 #
-# The pattern of zeros even names the mistake, but *zeros and ones* and *zero the scores* share a pattern.
-# A row of weights tells these two apart, because where scores were set to zero, all forbidden keys of a row weigh the same.
-# But this works only within our list: a model without any padding mask, for example, also has the pattern of *no axis*.
+# Which of the four numbers are 0 nearly names the mistake.
+# Only *zeros and ones* and *zero the scores* share a pattern, and a row of weights tells these two apart: where scores were set to zero, all forbidden keys of a row weigh the same.
+# Outside our list a pattern proves less, since a model without any padding mask, for example, has the pattern of *no axis*.
 #
 # ### Exercise 2 · Your patient
 #
 # *bug · 7 minutes*
 #
 # Now you are the doctor.
-# Choose a number, which draws one of the seven mistakes, and the cell below trains a model with it.
-# Its attention is `patient.attend`.
-# Examine it with `four_numbers`, and say what is wrong.
+# Choose a number, and the cell below draws one of the seven mistakes and trains a model with it.
+# Examine the model's attention, `patient.attend`, with `four_numbers`, and say what is wrong.
 
 # %% tags=["nbval-ignore-output"]
 case = 1  # try 0 … 99
@@ -536,8 +548,8 @@ cu.checks.diagnosis(diagnosis_solution)
 # We trained A and B at three [learning rates](C_glossary.ipynb#learning-rate), with three seeds each, and every time B had the lower loss and wrote the worse digits.
 # Each of the seven mistakes was trained with three seeds at one rate, and the table has their means.
 # All of this is one small model with a single layer.
-# The little that B knows of the rule comes from the last place of each training row, where no next digit exists that it could copy.
-# We left this place out of the loss, and with each of three seeds B then followed the rule no better than a guess.
+# The little that B knows of the rule comes from the last position of each training row, where no next digit exists that it could copy.
+# We left this position out of the loss, and with each of three seeds B then followed the rule no better than a guess.
 #
 # </details>
 
@@ -605,7 +617,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 # - The mask comes before the softmax.
 #   Forbidden scores become $-\infty$, and an empty row gets zeros.
 # - A wrong mask raises no error and may even *lower* the loss.
-#   Four numbers find the seven mistakes of our list, namely the weight on padding, the row sums, the leak, and the newest query asked by itself.
+#   The weight on padding, the row sums, the leak, and the newest query asked by itself find the seven mistakes of our list.
 
 # %% [markdown] tags=["next"]
 # Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where we translate sentences of different lengths.

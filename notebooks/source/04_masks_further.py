@@ -28,8 +28,7 @@ cu.seed_everything(0)
 # ## Minus infinity in other texts
 #
 # Many texts write something else than $-\infty$.
-# Does it matter?
-# First, play with the three ways of the chapter on five words.
+# Before we compare them, play with the three ways of the chapter on five words.
 # In which of them does a forbidden pair (in a frame) get weight, and in which do the rows lose some?
 
 # %% jupyter={"source_hidden": true}
@@ -176,15 +175,14 @@ cu.checks.fixed_masked_softmax(fixed_masked_softmax_solution)
 # %% [markdown]
 # ## Which version passes which test?
 #
-# Let's give five ways of writing a masked softmax six tests.
+# We give five ways of writing a masked softmax six tests.
+# What they ask of empty rows and of NaN are rules of this course.
 #
 # - **Low scores.** The permitted scores are $-2\cdot 10^6$.
 # - **Float16.** Its largest number is 65,504.
 # - **Empty row.** It should have the weights 0.
 # - **Gradient** of the scores, and of the values. Both should be finite, although a row is empty and the loss doesn't read it.
 # - **NaN seen.** A NaN among the *permitted* scores should stay visible, because it means that a model is broken.
-#
-# (The rules about empty rows and NaN are this course's own.)
 
 
 # %%
@@ -245,7 +243,7 @@ marks = pd.DataFrame(
 marks
 
 # %% [markdown]
-# Where do the crosses come from?
+# The crosses have three causes.
 # *minus_infinity* has NaN weights in an empty row, and the gradient of the values is these weights times the gradient of the output, so it becomes NaN · 0, which is NaN.
 # *add_and_clean* has clean weights, but NaN in the gradient of the *scores*, because a sum hands its gradient on, whereas `masked_fill` hands nothing back.
 # And cleaning hides every NaN, even the one that we want to see.
@@ -289,7 +287,7 @@ with cu.guard(
 # %% [markdown]
 # ## What a mask does not hide
 #
-# Does a mask really hide what it forbids?
+# A mask may hide less than we think.
 # We write something into one forbidden key, or into its value, and ask whether the answers stay the same to the last bit.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -371,7 +369,7 @@ pd.DataFrame({name: (y[0, 0] + 0).tolist() for name, y in nothing.items()}).T.ad
 # The table shows the answer of one empty row, with PyTorch 2.13 on a CPU.
 # The two functions give zeros.
 # `nn.MultiheadAttention` gives what its output layer makes of zeros, which is its bias of 0.5, but if we ask for its weights, as it does by default, it gives NaN.
-# (Versions and devices have differed, see [pytorch/pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), so our package handles such rows itself.)
+# Versions and devices have differed, see [pytorch/pytorch#41508](https://github.com/pytorch/pytorch/issues/41508), and so our package handles such rows itself.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -384,8 +382,8 @@ with cu.guard(
 # %% [markdown]
 # ## Zeroed embeddings are not a mask
 #
-# Could we hide a word by setting its *embedding* to zero?
-# The first-generation code in Kak's lecture (2025) hides the words to come in this way, and translates with one pass for each word.
+# Setting a word's *embedding* to zero looks like a way to hide it.
+# The first-generation code in Kak's lecture (2025) hides the words to come like this, and runs the network once for each word.
 # But a zero embedding still has the query $b_Q$, the key $b_K$ and the value $b_V$.
 # These are zero if the projections have no bias, and something learned if they have one, as `nn.Linear` does by default.
 # Either way its key has a score with every query, so it gets weight.
@@ -417,9 +415,8 @@ pd.DataFrame(hiding, index=heads).round(2)
 # But the first query gives about four of its six shares to four words that aren't there, because the scores of an untrained layer are near 0.
 # Without a bias this only shrinks the answer, by just that weight, because the values of zeroed words are 0 as well.
 # With a bias it also turns the answer.
-# ([A lecture's translator](12_training_transformers_further.ipynb#A-first-generation) is built so.)
 #
-# That code has two methods `apply_mask`, and one of them cuts `x[:, :, :length]`, where the other one cuts the words.
+# The lecture's code, whose [translator](12_training_transformers_further.ipynb#A-first-generation) we train later, has two methods `apply_mask`, and one of them cuts `x[:, :, :length]`, where the other one cuts the words.
 # For a tensor (batch, words, features) it keeps the first *features* of all words.
 
 # %%
@@ -447,13 +444,13 @@ with cu.guard("Words that were set to zero still get weight, with a bias and wit
 #
 # What if a query could say that it needs nothing?
 # We give it one more key and one more value, both zero, which no mask forbids (`add_zero_attn=True` in `nn.MultiheadAttention`).
-# Its score is 0 and its exponential 1, and it adds nothing to the answer.
-# On the real keys this leaves
+# The new key has the score 0, with the exponential 1, and its value adds nothing to the answer.
+# On the real keys this leaves the weights
 #
 # $$\alpha_i = \frac{p_i e^{a_i}}{1 + \sum_j p_j e^{a_j}},$$
 #
 # which Miller (2023) calls softmax₁.
-# Watch the sums of four rows of scores, of which the last has no permitted key.
+# We compute the sums of four rows of weights, of which the last has no permitted key.
 
 
 # %%
@@ -496,7 +493,7 @@ with cu.guard(
 # %% [markdown]
 # ## Other masks
 #
-# Every rule about *who may attend to whom* is a comparison of places.
+# Every rule about *who may attend to whom* is a comparison of positions.
 # Here are four of them, with $i$ for the query and $j$ for the key.
 
 # %%
@@ -531,8 +528,7 @@ fig
 # A **window** keeps a fixed number of words before the query, as in Mistral 7B (Jiang et al., 2023), and the window of Longformer (Beltagy et al., 2020) reaches to both sides.
 # Its pairs grow with $n$ instead of $n^2$, if the forbidden ones are really left out.
 # A **prefix** is read in both directions, and what follows is written from left to right (Raffel et al., 2020).
-# **Packed** sentences follow one another in a single row of the batch without seeing each other, so nothing has to be padded.
-# (Their positions must then start again at each sentence.)
+# **Packed** sentences follow one another in a single row of the batch without seeing each other, so nothing has to be padded, and positions must start again at each sentence.
 #
 # PyTorch's FlexAttention takes such a rule as a function of (batch, head, query, key) and skips the blocks in which nothing is permitted.
 
@@ -550,13 +546,13 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 # %% [markdown]
 # ## What it costs
 #
-# Does a mask make attention cheaper?
+# A mask doesn't make attention cheaper.
 # For $n$ queries and keys of size $d$, scores and answers take $2n^2d$ multiplications, masked or not, because a forbidden pair is computed and then thrown away, unless an implementation skips it.
 #
 # And memory?
 # For the way back, attention that is written out keeps the map of weights, $n^2$ numbers, and whatever masking needs.
 # PyTorch's operator is **fused**, which means that it goes through the keys in blocks and computes the weights again on the way back (Dao et al., 2022).
-# Let's count all bytes that autograd keeps, for one head of size 64.
+# Here are all the bytes that autograd keeps, for one head of size 64.
 # In the table *plain −∞* has no rule for empty rows, and *ours* is the package's masked softmax.
 
 
@@ -631,7 +627,7 @@ with cu.guard(
 # %% [markdown]
 # ## Attention in pieces
 #
-# How does a fused operator get along without the whole map?
+# A fused operator gets along without the whole map.
 # Queries don't know of each other, so we can answer a long sequence some queries at a time.
 # Cutting the *keys* is harder, because each weight is divided by a sum over all of them.
 #
@@ -639,7 +635,7 @@ with cu.guard(
 # While the pieces go by, we remember three things for each query, namely the largest score $c$ so far, the sum $s$ of the exponentials $e^{a_i - c}$, and the sum $y$ of the values with these factors.
 # If a new piece brings a larger maximum, we multiply the old sums by $e^{c_{\text{old}} - c_{\text{new}}}$ (Milakov and Gimelshein, 2018; Rabe and Staats, 2021).
 #
-# Let's do one by hand, with the scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces and the values 1, 2, 3, 4.
+# For example, take the scores $\ln 1, \ln 2 \mid \ln 3, \ln 4$ in two pieces and the values 1, 2, 3, 4.
 # The answer has to be $(1 + 4 + 9 + 16)/10 = 3$.
 
 
@@ -692,9 +688,8 @@ for name, mask in masks.items():
 # Then the largest score goes from $\ln 2$ to $\ln 4$, so the old sums are halved, and we get $1.5/2 + (3 + 4)/4 = 2.5$ and $2.5/2 + (9 + 16)/4 = 7.5$, which makes $y/s = 3$.
 # At no time do we have more than `chunk` scores of a query, and the result is the same, gradients included.
 #
-# Two remarks.
 # The largest score starts at the lowest *finite* number, because $-\infty - (-\infty)$ is NaN, and a piece that is wholly forbidden would poison the rest.
-# And in training PyTorch would keep all pieces for the way back, whereas FlashAttention computes them again.
+# In training PyTorch would keep all pieces for the way back, whereas FlashAttention computes them again.
 #
 # ### Exercise 3 · A row without a key
 #

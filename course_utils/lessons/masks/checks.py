@@ -205,7 +205,7 @@ RUNS_HINT = (
 )
 SHARED = "shares the weight as a softmax over the permitted keys only"
 SHARED_HINT = (
-    "Let's do row 0 by hand. The exponentials are 1, 2, 3, 4, and only the first two keys are permitted. "
+    "Compute row 0 with a pencil. The exponentials are 1, 2, 3, 4, and only the first two keys are permitted. "
     "Which weights do you expect? Compare them with yours."
 )
 BROADCAST_HINT = (

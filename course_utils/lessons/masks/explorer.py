@@ -23,7 +23,7 @@ FULL_COLOR = 3.0
 
 
 def masked_scores() -> Explorer:
-    """Five places, of which the first `valid_len` hold words; forbidden scores or weights are replaced."""
+    """Five positions, of which the first `valid_len` hold words; forbidden scores or weights are replaced."""
     controls = {
         "mask": Choice(MASKS, "padding", label="Mask"),
         "valid_len": Slider(tuple(range(SIZE + 1)), 3, label="Words"),
@@ -78,8 +78,8 @@ class ScoresAndWeights:
 
     def draw(self, mask: str, valid_len: int, how: str) -> str:
         """Replace what the mask forbids, in the scores or in the weights."""
-        places = np.arange(SIZE)
-        words, past = places[None, :] < valid_len, places[None, :] <= places[:, None]
+        positions = np.arange(SIZE)
+        words, past = positions[None, :] < valid_len, positions[None, :] <= positions[:, None]
         allowed = np.broadcast_to(
             {"padding": words, "causal": past, "both": words & past}[mask], (SIZE, SIZE)
         )
@@ -101,8 +101,8 @@ class ScoresAndWeights:
         if mask == "causal":
             keys = list(WORDS)
         for ax in self.maps:
-            ax.set_xticks(places, keys)
-            ax.set_yticks(places, keys)
+            ax.set_xticks(positions, keys)
+            ax.set_yticks(positions, keys)
         return _sentence(mask, valid_len, how, allowed, permitted, forbidden)
 
     def _write(self, masked: np.ndarray, weight: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """The small model of the clinic of *Masks*, which continues rows of digits, its data and its training.
 
 Each digit of a row is the last digit of the sum of the two before it; three in ten are drawn at random instead. Rows
-are padded in front, so that all end at the same place, as a model that continues them wants it.
+are padded in front, so that all end at the same position, as a model that continues them wants it.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ RATE = 0.005
 
 
 class NextDigit(nn.Module):
-    """Embed digits and places, attend once, and score the ten digits that may come next.
+    """Embed digits and positions, attend once, and score the ten digits that may come next.
 
     Args:
         attend: the attention; the model is causal and ignores padding if it is.
@@ -36,24 +36,24 @@ class NextDigit(nn.Module):
         super().__init__()
         self.attend = attend
         self.digit = nn.Embedding(PAD + 1, dim, padding_idx=PAD)
-        self.place = nn.Embedding(LENGTH, dim)
+        self.position = nn.Embedding(LENGTH, dim)
         self.query, self.key, self.value = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.scorer = nn.Sequential(nn.Linear(2 * dim, 256), nn.ReLU(), nn.Linear(256, PAD))
 
     def forward(self, tokens: Tensor, newest: int = LENGTH) -> Tensor:
-        """Scores (batch, newest, 10) of the digit after each of the newest places, from tokens (batch, m).
+        """Scores (batch, newest, 10) of the digit after each of the newest positions, from tokens (batch, m).
 
-        All m places have a key and a value, the newest ones also a query.
+        All m positions have a key and a value, the newest ones also a query.
         """
         words = tokens != PAD
         digits = self.digit(tokens)
-        x = digits + self.place((words.cumsum(dim=-1) - 1).clamp(min=0))
+        x = digits + self.position((words.cumsum(dim=-1) - 1).clamp(min=0))
         read = self.attend(self.query(x[:, -newest:]), self.key(x), self.value(digits), words)
         return self.scorer(torch.cat([digits[:, -newest:], read], dim=-1))
 
 
 def rows(generator: torch.Generator, lengths: Tensor | None = None) -> Tensor:
-    """A batch of rows (LENGTH, LENGTH + 1) of digits, padded in front: as many rows as a row has places.
+    """A batch of rows (LENGTH, LENGTH + 1) of digits, padded in front: as many rows as a row has positions.
 
     Args:
         generator: draws the digits.

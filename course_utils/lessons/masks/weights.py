@@ -1,6 +1,6 @@
 """The masked softmax of the clinic of *Masks*, and seven mistakes that one can make in it.
 
-Each is a function of scores (batch, n, m), of the newest n of m places, and of which places hold words (batch, m), and
+Each is a function of scores (batch, n, m), of the newest n of m positions, and of which positions hold words (batch, m), and
 gives weights (batch, n, m).
 """
 
@@ -19,7 +19,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def permitted(scores: Tensor, words: Tensor) -> Tensor:
-    """The right mask, (batch, n, m): words up to the query's own place; the queries are the last n of m places."""
+    """The right mask, (batch, n, m): words up to the query's own position; the queries are the last n of m positions."""
     n, m = scores.shape[-2:]
     return words[:, None] & causal_mask(m, queries=n)
 
@@ -30,7 +30,7 @@ def right(scores: Tensor, words: Tensor) -> Tensor:
 
 
 def off_by_one(scores: Tensor, words: Tensor) -> Tensor:
-    """The causal mask permits one place too many: each query attends to the next word, too."""
+    """The causal mask permits one position too many: each query attends to the next word, too."""
     n, m = scores.shape[-2:]
     return masked_softmax(scores, words[:, None] & torch.ones(m, m).tril(1).bool()[-n:])
 
@@ -53,7 +53,7 @@ def zero_the_scores(scores: Tensor, words: Tensor) -> Tensor:
 def no_axis(scores: Tensor, words: Tensor) -> Tensor:
     """The padding mask lacks its axis of queries: (batch, keys) is taken for (queries, keys).
 
-    It fits only where a batch has as many rows as places.
+    It fits only where a batch has as many rows as positions.
     """
     n, m = scores.shape[-2:]
     return masked_softmax(scores, (words & causal_mask(m))[-n:])
