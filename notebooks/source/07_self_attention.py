@@ -17,7 +17,10 @@
 # Which color is Ben's?*
 # You know the answer because you go straight to the sentence about Ben.
 # A network that averages all the sentences has to take its average apart again.
-# Move the slider to more cars, and watch how long each of the two models keeps up.
+#
+# With two cars, its **accuracy**, the share of right answers, is 0.96.
+# What will it be with four, and with twelve?
+# Guess, and then move the slider.
 
 # %% [markdown] tags=["paths"]
 # On the way to GPT: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [It writes: a causal mask](#It-writes:-a-causal-mask).
@@ -54,7 +57,8 @@ cu.explore.whose_car()
 
 # %% [markdown]
 # With two cars both models are good.
-# With twelve, the average is hardly better than a guesser who always names the most frequent color, while a single layer of **self-attention**, which has trained for just as long, is still right.
+# With twelve, the average is hardly better than a **baseline** that needs no network and always names the most frequent color.
+# A single layer of **self-attention**, which has trained for just as long, is still right.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -73,7 +77,7 @@ cu.recall("masks", "queries_keys_values", "scoring_functions")
 # %% [markdown]
 # ## Queries, keys and values
 #
-# Let's begin with what a network knows about a word, which is a vector of $M$ numbers, its **embedding**.
+# What a network knows about a word is a vector of $M$ numbers, its **embedding**.
 # We have made up the embeddings of a short sentence, small enough for a pencil.
 
 # %%
@@ -114,7 +118,7 @@ cu.stages("self_attention")
 
 # %% [markdown]
 # So *her* now gets 0.38 of its answer from *Anna* and 0.38 from *car*, which it could never have found by likeness.
-# (That both had to share the same 1 will matter in the [next chapter](08_multi_head_attention.ipynb).)
+# That the two had to share the same 1 will matter in the [next chapter](08_multi_head_attention.ipynb).
 #
 # ### All words at once: the formula
 #
@@ -180,9 +184,11 @@ class SelfAttention(nn.Module):
 
 
 # %% [markdown]
-# What does it cost?
-# With $M = d_v = d$ the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$, so the part that is quadratic in the length is the larger one only for $n > 3d/2$.
-# In return any two words meet within one layer, whereas a recurrence needs $n - 1$ steps ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
+# The cost of a layer is counted in **multiply-adds**, each a multiplication and the addition that goes with it.
+# With $M = d_v = d$ the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$.
+# So the part that is quadratic in the length is the larger one only for $n > 3d/2$.
+# In return any two words meet within one layer.
+# In a **recurrence**, which reads word by word and hands on a state, the first word needs $n - 1$ steps to reach the last ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
 #
 # ## Any order: permutation equivariance
 #
@@ -192,15 +198,11 @@ class SelfAttention(nn.Module):
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "We let Anna and car change places, and leave everything else as it is. What happens to the answer z of her?",
-    [
-        "it stays the same, since all five words are still there",
-        "its first and third number change places, as Anna and car do",
-        "it changes a little, because Anna is now farther away",
-    ],
-    answer="it stays the same, since all five words are still there",
+    ["it changes a little", "two of its numbers change places", "it stays the same"],
+    answer="it stays the same",
     wrong={
-        "its first and third number change places, as Anna and car do": "The value of Anna moves along with Anna, and so does her key. What does the sum over all five words look like now?",
-        "it changes a little, because Anna is now farther away": "Look at the formula of a score. Where does it use the place of a word?",
+        "two of its numbers change places": "The value of Anna moves along with Anna, and so does her key. What does the sum over all five words look like now?",
+        "it changes a little": "Anna is farther away from her now. But where does the formula of a score use a word's position?",
     },
     why="The query of her meets the same five keys and mixes the same five values. Only the order of a sum has changed.",
 )
@@ -228,7 +230,7 @@ pd.concat(
 # Self-attention is **permutation equivariant**: permute the words, and the answers are permuted with them.
 # In other words, a layer without a mask sees a **bag of words**.
 # With a causal mask the second step fails, because the mask stays where it is.
-# In [Positions](09_positions.ipynb) we'll tell the network where a word stands.
+# How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("By its embedding, her finds Anna and never the car."):
@@ -250,14 +252,16 @@ with cu.guard(
 # %% [markdown]
 # ## Where attention pays
 #
-# Back to the cars, where each sentence about a car is one [token](C_glossary.ipynb#token) with an owner and a color, and so is the question.
-# Our model has embeddings, one or more layers that *mix* the tokens, and a last layer that scores the eight colors.
+# Back to the cars.
+# Each sentence about a car is one [token](C_glossary.ipynb#token) with an owner and a color, and the question is a token, too.
+# Our model has embeddings, one or more layers that *mix* the tokens, and a last layer that gives each of the eight colors a score, its **logit**.
+# The softmax of the logits says how probable each color is.
 # A mixing layer *adds* what it has found to the token's own vector, so the vector moves, say toward a color.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 def network(d, out, hidden):
-    """A linear layer, or two with a hidden layer between them."""
+    """A linear layer, or two with a hidden layer between them: `hidden` numbers, the negative ones set to 0."""
     if not hidden:
         return nn.Linear(d, out)
     return nn.Sequential(nn.Linear(d, hidden), nn.ReLU(), nn.Linear(hidden, out))
@@ -276,7 +280,7 @@ class Average(nn.Module):
 
 # %%
 class Reader(nn.Module):
-    """(batch, n) tokens → (batch, n, answers): scores of the answers, for each word."""
+    """(batch, n) tokens → (batch, n, answers): the logits of all answers, for each word."""
 
     def __init__(self, tokens, answers, *mixers, d=32, hidden=0):
         super().__init__()
@@ -324,7 +328,7 @@ def train(model, draw, seed, steps=800, rate=3e-3, attn_mask=None):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 @torch.no_grad()
-def share_right(model, draw, seed=1, count=4000):
+def accuracy(model, draw, seed=1, count=4000):
     tokens, targets = draw(count, torch.Generator().manual_seed(1000 + seed))
     return (model(tokens).argmax(-1) == targets).sum().item() / count
 
@@ -335,7 +339,7 @@ cu.seed_everything(0)
 reader = Reader(len(TEXTS), 8, SelfAttention(32, 32, 32))
 losses = train(reader, twelve, seed=0)
 its_car = reader.mixers[0].weights[:, -1, 0].mean()  # how much a question attends to it
-print(f"right: {share_right(reader, twelve):.2f}, by the most frequent color: {counting(12):.2f}")
+print(f"accuracy {accuracy(reader, twelve):.2f}, of the most frequent color {counting(12):.2f}")
 print(f"weight of the car that is asked for: {its_car:.2f}")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -345,10 +349,13 @@ cu.show_curves(
 )  # fmt: skip
 
 # %% [markdown]
-# For more than a hundred steps our reader only guesses among the eight colors, at $\ln 8 = 2.1$, and then the loss falls to nearly 0, with nearly all the weight on the car that is asked for.
+# For more than a hundred steps our reader only guesses among the eight colors, at $\ln 8 = 2.1$.
+# Then its loss falls to nearly 0, with nearly all the weight on the car that is asked for.
 #
-# As a **baseline**, each token goes through a small network, and a hidden layer scores the plain mean of all tokens.
-# Here is each model at its best [learning rate](C_glossary.ipynb#learning-rate).
+# The average of the first screen has more layers.
+# Each token goes through a small network, and the mean of all of them, added to the question's own vector, goes through a second one.
+# In the middle of each there is a **hidden layer**, 64 or 256 numbers that are neither input nor output, with the negative ones set to 0.
+# Here is the accuracy of each model at its best [learning rate](C_glossary.ipynb#learning-rate).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
@@ -365,10 +372,10 @@ compared.insert(0, "parameters", [sum(p.numel() for p in model.parameters()) for
 pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
 
 # %% [markdown]
-# With twelve cars an average of this size is about as good as counting colors.
-# It adds up all cars *before* anybody has asked, so it has to find a code from which any of them can be read again.
+# With twelve cars an average of this size is about as good as the most frequent color, 0.29.
+# An average adds up all cars *before* anybody has asked, so it has to find a code from which any of them can be read again.
 # Its 32 numbers are room enough for that, because twelve cars are 47 bits and two numbers hold 64, but finding the code takes far longer.
-# (With a larger start of its embeddings and of its mean, the same average gets nearly seven in ten after five times the steps.)
+# With a larger start and five times the steps, the same average gets nearly seven answers in ten right.
 # Attention asks first, so the query fits one key, and everything else is multiplied by nearly zero.
 #
 # ### Exercise 2 · Forbid a link
@@ -376,13 +383,13 @@ pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
 # *build · 4 minutes*
 #
 # Does the answer really come from the car that gets the weight?
-# Let's forbid that one link and see what the model says then.
-# Write a mask for $n$ tokens in which everything is allowed, except that the token `query` may not look at the token `key`.
+# We forbid that one link and see what the model says then.
+# Write a mask for $n$ tokens in which everything is permitted, except that the token `query` may not attend to the token `key`.
 
 
 # %% tags=["exercise", "build"]
 def all_but_one(n, query, key):
-    """(n, n) mask, True where a query (row) may look at a key (column)."""
+    """(n, n) mask, True where a query (row) may attend to a key (column)."""
     ...
 
 
@@ -392,7 +399,7 @@ cu.checks.all_but_one(all_but_one)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def all_but_one_solution(n, query, key):
-    """Everything is allowed, then one entry isn't."""
+    """Everything is permitted, then one entry isn't."""
     mask = torch.ones(n, n, dtype=torch.bool)
     mask[query, key] = False
     return mask
@@ -408,7 +415,7 @@ texts = [f"{owner}'s car is {color}" for owner, color in cars.items()] + [f"{ask
 tokens = torch.tensor([[TEXTS.index(text) for text in texts]])
 n, question = len(texts), len(cars)  # the question is the last token
 links = {f"{asked}'s car": [*cars].index(asked), "another car": 0}
-masks = {f"without {name}": forbid(n, question, key) for name, key in links.items()}
+masks = {f"{name} forbidden": forbid(n, question, key) for name, key in links.items()}
 with torch.no_grad():
     said = [reader(tokens, mask)[0, -1].softmax(-1) for mask in (None, *masks.values())]
     reader(tokens)
@@ -418,16 +425,16 @@ table.insert(0, "weight of the link", ["", *(f"{weight:.2f}" for weight in its_w
 table.round(2)
 
 # %% [markdown]
-# Without the link to the right car the model has nothing to go by, and says the color of some other car.
-# Without the link to another car nothing changes, so a missing link does no harm *as such*.
-# That last row is our **control**, though a light one, because one link has nearly all of the weight, and no other can be heavy.
+# With the link to the right car forbidden, the model has nothing to go by, and says the color of some other car.
+# With the link to another car forbidden nothing changes, so forbidding does no harm *as such*.
+# This last row is our **control**, though a light one, because one link has nearly all of the weight, and no other can be heavy.
 #
 # ### Two look-ups in a row: a second layer
 #
 # *Anna's friend is Ben. …
 # Ben's car is blue. …
 # Which color is the car of Anna's friend?*
-# Now the question doesn't hold the name that it needs.
+# This time the question doesn't hold the name that it needs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -438,8 +445,8 @@ cu.predict(
         "both": "The question's query is made from Anna alone. Can it fit Ben's car, before anybody has said that Ben is meant?",
         "neither": "A second layer can ask with what the first has found. What would the first have to find?",
     },
-    why="The first layer brings two sentences together, the second asks with the result. "
-    "With one, each sentence is judged on its own, and a linear layer adds their votes.",
+    why="The first layer brings two sentences together, and the second asks with the result. "
+    "A single layer judges each sentence on its own, and the linear layer adds their votes.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -449,11 +456,12 @@ pd.DataFrame(shares.round(2).astype(object).fillna(""))
 
 # %% [markdown]
 # Two attentions find nearly every answer.
-# A single one with a linear layer is no better than a guess between the other two cars, while with a hidden layer behind it, it gets there as well, in twice the steps.
+# A single attention with a linear layer is no better than a guess between the other two cars.
+# With a hidden layer behind it, a single attention gets there as well, in twice the steps.
 #
-# How do two layers find it?
+# Two layers can find the color in more than one way.
 # For example, the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there.
-# Let's forbid the links of these ways.
+# In the table we forbid the links of these ways, and measure the accuracy that is left.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 forbidden = cu.stored_runs("self_attention", "forbidden")
@@ -485,15 +493,15 @@ shown
 # %% [markdown]
 # **In layer 1 all ways are in use, and none of them is needed alone.**
 # Even a question that saw only itself in layer 1 is right far more often than a guess between two cars, which has 0.56.
-# The link in layer 2 is shared, because through it goes what the question has found, and also what *Ben's car* has found, for example that he is Anna's friend.
-# In layer 1 the control is nearly as heavy, and costs nothing.
-# In layer 2 there is none, so we forbid at once all four that say nothing of the friend, and together they are still much lighter.
+# The link in layer 2 serves several ways, because *Ben's car* may have collected something as well, for example that Ben is Anna's friend.
+# In layer 1 the control is nearly as heavy as its link, and forbidding it costs nothing.
+# In layer 2 no single link is as heavy, so we forbid four at once that say nothing of the friend, and even together they are much lighter.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Our own reader finds the car that is asked for among twelve."):
-    assert share_right(reader, twelve) > 0.9 and its_car > 0.8
+    assert accuracy(reader, twelve) > 0.9 and its_car > 0.8
 with cu.guard("The link that we forbid has nearly all the weight, and the control hardly any.", given=asked == "Ben"):  # fmt: skip
     assert its_weights[0] > 0.75 and its_weights[1] < 0.2
 with cu.guard(
@@ -531,8 +539,8 @@ with cu.guard("The control of layer 1 is nearly as heavy as its link, and that o
 #
 # *Running* is *corriendo* in Spanish when a boy runs, and *funcionando* when an engine does.
 # A translator has to ask the English sentence which of the two it needs.
-# Our formula stays the same, but the queries come from one sentence and the keys and values from another, which is called **cross-attention**.
-# Here it is by hand, with three features for each word.
+# In **cross-attention** the queries come from one sentence, and the keys and values from another, while the formula stays the same.
+# Here is an example by hand, with three features for each word.
 
 # %%
 subject = "car"  # try "car" | "boy"
@@ -555,14 +563,15 @@ pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 #
 # *predict · 6 minutes*
 #
-# *El amigo de Ana vendió su viejo coche* says that Ana's friend sold an old car, but not whose, since *su* may be *his*, *her* or *its*.
-# The English word asks the eight Spanish words for an owner, with $d = 4$.
+# *El amigo de Ana vendió su viejo coche* says that Ana's friend sold an old car.
+# It doesn't say whose, since *su* may be *his*, *her* or *its*.
+# The English word that we need asks the eight Spanish words for an owner, with $d = 4$.
 # The products of its query with the keys are $2\ln 6$ for *amigo*, $2\ln 3$ for *Ana*, and 0 for the six others.
 # The value of *amigo* is (1, 0), one for *his*, the value of *Ana* is (0, 1), one for *her*, and all other values are zero.
 #
 # - (a) What weight does *amigo* get?
 # - (b) What weight does *Ana* get?
-# - (c) How much *her* is in the answer if *amigo* becomes *amiga*, with the same key and the value of a woman?
+# - (c) How much *her* is in the answer if *amigo* becomes *amiga*, with the same key, and the value of a woman, (0, 1)?
 # - (d) What weight does *amigo* get in the first sentence if we forbid *Ana*?
 
 
@@ -588,16 +597,17 @@ cu.checks.whose_old_car(whose_old_car_solution)
 # ## It writes: a causal mask
 #
 # With a causal mask each word sees only itself and the words before it.
-# If our class then says which word comes next, it is a language model.
+# If our class then says which word comes next, it is a **language model**.
 # We train one on the course's English sentences and let it write.
+# The sentences fill a tensor, so after the end of each stands $-100$, a target that `cross_entropy` leaves out.
 
 # %% tags=["nbval-ignore-output"]
-text, vocabulary = sentences()  # (sentences, n) tokens, −100 after the end
+text, vocabulary = sentences()  # (sentences, n) tokens
 
 
 def next_word(count, generator):
     chosen = text[torch.randint(len(text), (count,), generator=generator)]
-    return chosen[:, :-1].clamp(min=0), chosen[:, 1:]  # the loss leaves out −100
+    return chosen[:, :-1].clamp(min=0), chosen[:, 1:]  # what it reads, what comes next
 
 
 def write(model, generator, most=12):
@@ -614,7 +624,7 @@ layers = [SelfAttention(32, 32, 32) for _ in range(2)]
 writer = Reader(len(vocabulary), len(vocabulary), *layers)
 causal = cu.causal_mask(text.shape[1] - 1)
 losses = train(writer, next_word, 0, steps=400, rate=1e-2, attn_mask=causal)
-print(f"loss {losses[-1]:.1f}, from one word {from_the_last_word(text):.1f} at best")
+print(f"loss {losses[-1]:.1f}; the baseline has {from_the_last_word(text):.1f}")
 generator = torch.Generator().manual_seed(0)
 for _ in range(8):
     print(write(writer, generator))
@@ -624,22 +634,23 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
     assert sum(losses[-50:]) / 50 < from_the_last_word(text) - 0.1
 
 # %% [markdown]
-# Our writer has a lower loss than any model that sees only the last word, so it uses earlier words, too.
-# Most of what our writer says has the shape of English, though hardly any of it is true.
+# Our baseline is the best model that sees only the last word.
+# The writer has a lower loss, so it uses earlier words, too.
+# Most of what it says has the shape of English, though hardly any of it is true.
 # [GPT](13_gpt.ipynb) is this model with several heads, positions, normalization, and a feed-forward network after each attention.
 #
 # ## Take-aways
 #
 # - Three matrices let a word look for what it is *not* like, and a second layer can ask with what the first has found.
-# - Self-attention sees a bag of words, and finds one among many where an average of the same size learns far more slowly.
+# - Self-attention sees a bag of words, and in our task it finds one among many, where an average with more parameters learns far more slowly.
 # - A weight shows where a layer looks, and a forbidden link shows what it needs, next to a control as heavy as the row allows.
 #
 # <details><summary>How sure is this?</summary>
 #
-# In the table of averages each row has the best of three or four learning rates, chosen on other questions, and the mean of three seeds.
+# In the table of averages each row has the best of three or four learning rates, chosen on a validation set of other questions, and the mean of three seeds.
 # Only the wider average was given more steps, and it was still learning.
 # With the larger start its embeddings begin with a standard deviation of 1 instead of 0.3, and its mean is multiplied by $\sqrt{13}$; other starts may help it more.
-# *Ben's friend is Clara* names Ben as well and may have collected the color of his car, which is one more way, so a missing link costs less than we might expect.
+# *Ben's friend is Clara* names Ben as well and may have collected the color of his car, which is one more way, so a forbidden link costs less than we might expect.
 # For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
 #
 # </details>

@@ -90,19 +90,19 @@ def forbids_the_reverse(n, query, key):
     return _entries(n, at=(key, query))
 
 
-@mistake("all_but_one", caught_by="allows every other link", hint="How many entries of your mask")
+@mistake("all_but_one", caught_by="permits every other link", hint="How many entries of your mask")
 def forbids_the_row(n, query, key):
     """The query may look at nothing."""
     return _entries(n, at=query)
 
 
-@mistake("all_but_one", caught_by="allows every other link", hint="How many entries of your mask")
+@mistake("all_but_one", caught_by="permits every other link", hint="How many entries of your mask")
 def forbids_the_column(n, query, key):
     """Nobody may look at the key."""
     return _entries(n, at=(slice(None), key))
 
 
-@mistake("all_but_one", caught_by="allows every other link", hint="How many entries of your mask")
+@mistake("all_but_one", caught_by="permits every other link", hint="How many entries of your mask")
 def both_ways(n, query, key):
     """Forbids the reverse, too."""
     return _entries(n, at=(query, key), too=(key, query))
@@ -111,7 +111,7 @@ def both_ways(n, query, key):
 @mistake(
     "all_but_one",
     caught_by="forbids the link from the query",
-    reason="allows one link",
+    reason="permits one link",
     hint="False forbids",
 )
 def upside_down(n, query, key):

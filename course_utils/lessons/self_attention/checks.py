@@ -103,20 +103,22 @@ def returns_boolean_mask_of_shape(candidate):
 
 @all_but_one.must("forbids the link from the query to the key")
 def forbids_link_from_query_to_key(candidate):
-    """False forbids. Which entry did you set to it? The queries are the rows, so it is `mask[query, key]`."""
+    """False forbids, so one entry of the mask has to be False. Which one? The queries are the rows, so look at
+    `mask[query, key]`.
+    """
     mask = candidate(4, 1, 2)
-    hint = "False forbids, and True allows. How many links does your mask allow? Turn it round."
+    hint = "False forbids, and True permits. How many links does your mask permit? Turn it round."
     alone = bool(mask[1, 2]) and int(mask.sum()) == 1
-    expect(not alone, "the mask allows one link and forbids the 15 others", hint)
+    expect(not alone, "the mask permits one link and forbids the 15 others", hint)
     expect_equal(bool(mask[1, 2]), False, "the entry in row 1, column 2")
     expect_equal(bool(candidate(6, 5, 0)[5, 0]), False, "the entry in row 5, column 0")
 
 
-@all_but_one.must("allows every other link")
-def allows_every_other_link(candidate):
-    """How many entries of your mask are False? Only the one link is; the key's other queries may still look at it."""
-    expect_equal(int(candidate(4, 1, 2).sum()), 15, "the number of allowed links of four tokens")
-    expect_equal(int(candidate(6, 3, 3).sum()), 35, "the number of allowed links of six tokens")
+@all_but_one.must("permits every other link")
+def permits_every_other_link(candidate):
+    """How many entries of your mask are False? Only the one link is; the other queries may still attend to this key."""
+    expect_equal(int(candidate(4, 1, 2).sum()), 15, "the number of permitted links of four tokens")
+    expect_equal(int(candidate(6, 3, 3).sum()), 35, "the number of permitted links of six tokens")
 
 
 # Does a layer ignore the order? -----------------------------------------------------------------
@@ -178,7 +180,7 @@ def notices_positions_in_input(candidate):
         candidate, layer, torch.randn(2, 6, 4), False, "self-attention with positions added"
     )
     _expect_verdict(
-        candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each place added at the end"
+        candidate, faint, torch.randn(2, 6, 4), False, "0.01 for each position added at the end"
     )
 
 

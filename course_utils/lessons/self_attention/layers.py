@@ -53,7 +53,7 @@ def path(n: int, kernel: Tensor, grow: int = 1) -> int | None:
 
 
 def all_but_one(n: int, query: int, key: int) -> Tensor:
-    """(n, n) mask, True where a query may attend to a key: everywhere but at one place."""
+    """(n, n) mask, True where a query may attend to a key: everywhere but at one entry."""
     mask = torch.ones(n, n, dtype=torch.bool)
     mask[query, key] = False
     return mask

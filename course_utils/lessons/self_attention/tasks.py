@@ -1,7 +1,7 @@
 """The tasks of *Self-attention* that tell an attention from an average, and the sentences that its page writes on.
 
 "Anna's car is red. Ben's car is blue. Ben's?" takes one look-up; a friend's car takes two. A statement is one token,
-and so is the question. No token has a position of its own, and what is asked for stands at the same place in every
+and so is the question. No token has a position of its own, and what is asked for stands at the same position in every
 text, so a model has to look it up by what it says.
 """
 
@@ -68,7 +68,7 @@ def friends(count: int, generator: torch.Generator, *, people: int = 3) -> tuple
 
 
 def counting(pairs: int) -> float:
-    """Share of right answers, among `pairs` cars, of a reader that always answers the most frequent color."""
+    """Accuracy, among `pairs` cars, of a baseline that always answers the most frequent color."""
     tokens, _ = owners(20_000, torch.Generator().manual_seed(0), pairs=pairs)
     color = tokens[:, :-1] % len(COLORS)
     most_frequent = F.one_hot(color, len(COLORS)).sum(1).amax(1)
@@ -76,7 +76,7 @@ def counting(pairs: int) -> float:
 
 
 def _targets_at_the_end(tokens: Tensor, color: Tensor) -> Tensor:
-    """Targets of the tokens' shape, (count, n): the color, (count,), at the last place."""
+    """Targets of the tokens' shape, (count, n): the color, (count,), at the last position."""
     targets = torch.full_like(tokens, NOT_ASKED)
     targets[:, -1] = color
     return targets
