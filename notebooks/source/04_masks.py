@@ -141,7 +141,7 @@ fig
 # A [mask](C_glossary.ipynb#mask) is a tensor of truth values, one for each pair of a query and a key.
 # In this course, as in PyTorch's attention operator, **True means that this query may attend to this key.**
 #
-# A **padding mask** forbids `<pad>`, the token that fills up the shorter sentences of a batch.
+# A **padding mask** forbids `<pad>`, the token that fills up the shorter sentences of a [batch](C_glossary.ipynb#batch).
 # We get it from a single comparison of positions, in a row, with lengths, in a column:
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$

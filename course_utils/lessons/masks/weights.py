@@ -1,7 +1,7 @@
 """The masked softmax of the clinic of *Masks*, and seven mistakes that one can make in it.
 
-Each is a function of scores (batch, n, m), of the newest n of m positions, and of which positions hold words (batch, m), and
-gives weights (batch, n, m).
+Each is a function of scores (batch, n, m), of the newest n of m positions, and of words (batch, m), which says what
+positions hold words, and gives weights (batch, n, m).
 """
 
 import math
@@ -19,7 +19,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def permitted(scores: Tensor, words: Tensor) -> Tensor:
-    """The right mask, (batch, n, m): words up to the query's own position; the queries are the last n of m positions."""
+    """The right mask, (batch, n, m): words up to the query's position; queries are the last n of m positions."""
     n, m = scores.shape[-2:]
     return words[:, None] & causal_mask(m, queries=n)
 
