@@ -34,10 +34,10 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Convolution, recurrence, attention
 #
-# How does attention compare with the two older ways to read a sentence?
-# A **convolution** of width $k$ (this $k$ isn't a key) reads a word and the $k - 1$ words before it. (We put zeros in front, because otherwise it would have only $n - k + 1$ windows.)
+# We compare attention with the two older ways to read a sentence.
+# A **convolution** of width $k$ (this $k$ isn't a key) reads a word and the $k - 1$ words before it, with zeros in front of the first word.
 # A **recurrence** reads the word and the state before it (the arrows from y to y), and attention reads all words.
-# Each of them turns $n$ vectors of size $d$ into $n$ others, at three costs.
+# Each of the three turns $n$ vectors of size $d$ into $n$ others, at three costs.
 #
 # - **Multiply-adds** are multiplications, each with its addition, in all matrix products (`cu.multiply_adds` counts them).
 # - **Depth**, also called the *critical path*, is the longest chain of matrix products that wait for each other.
@@ -149,7 +149,7 @@ timed.rename_axis("n").round(2)
 #
 # We measured the times on one thread of the processor, and took the best of 25 rounds.
 # At 256 words attention does 5.5 times as many multiply-adds as the recurrence, but takes only a third of its time.
-# That isn't only due to Python's loop, as `nn.RNN` shows, which loops in C++.
+# Python's loop alone isn't to blame, since `nn.RNN`, which loops in C++, is slower as well.
 # But at 4,096 words attention takes more than five times as long.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -171,8 +171,8 @@ with cu.guard("The counted operations follow the formulas in the table."):
 #
 # This test should tell us whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words.
 # It says False for plain attention over 60 words, and True for a convolution whose ends are joined to a ring.
-# Both are wrong.
-# Find the two reasons, and repair the test so that it also catches a layer that ignores about every second order.
+# Both answers are wrong.
+# Find the reasons, and repair the test so that it also catches a layer that ignores about every second order.
 
 
 # %%
@@ -241,11 +241,11 @@ with cu.guard(
     assert of_it[["average", "one attention"]].max() < 0.8
 
 # %% [markdown]
-# Each number is the mean of three seeds, at the best of three rates on training sentences, and a guess would have one half.
+# Each number is an **accuracy**, the mean of three seeds at the best of three rates on training sentences, and a guess would have one half.
 # One attention finds the adjective's noun.
-# But *it* asks the same in every sentence, so its answer is a vote of the four nouns, which is right in $11/16$ at best.
-# Two attentions find both.
-# So does an average with a hidden layer, because four genders and the adjective determine the answer without any word asking another.
+# But *it* asks the same in every sentence, so its answer is a vote of the four nouns, with an accuracy of $11/16$ at best.
+# Two attentions find the noun of both words.
+# An average with a hidden layer does so as well, because four genders and the adjective determine the answer without any word asking another.
 # Which of the two is ahead depends on the rate, as [A control is a tuned control](G_controls.ipynb) explains.
 #
 # ## Older than the Transformer

@@ -83,7 +83,7 @@ def _entries(n, **changed):
 @mistake(
     "all_but_one",
     caught_by="forbids the link from the query",
-    hint="Which entry did you set to it?",
+    hint="Which entry did you set to False?",
 )
 def forbids_the_reverse(n, query, key):
     """Exchanges query and key."""
@@ -92,13 +92,13 @@ def forbids_the_reverse(n, query, key):
 
 @mistake("all_but_one", caught_by="permits every other link", hint="How many entries of your mask")
 def forbids_the_row(n, query, key):
-    """The query may look at nothing."""
+    """The query may attend to nothing."""
     return _entries(n, at=query)
 
 
 @mistake("all_but_one", caught_by="permits every other link", hint="How many entries of your mask")
 def forbids_the_column(n, query, key):
-    """Nobody may look at the key."""
+    """Nobody may attend to the key."""
     return _entries(n, at=(slice(None), key))
 
 

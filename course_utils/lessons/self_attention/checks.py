@@ -103,9 +103,7 @@ def returns_boolean_mask_of_shape(candidate):
 
 @all_but_one.must("forbids the link from the query to the key")
 def forbids_link_from_query_to_key(candidate):
-    """False forbids, so one entry of the mask has to be False. Which one? The queries are the rows, so look at
-    `mask[query, key]`.
-    """
+    """False forbids. Which entry did you set to False? The queries are the rows, so it is `mask[query, key]`."""
     mask = candidate(4, 1, 2)
     hint = "False forbids, and True permits. How many links does your mask permit? Turn it round."
     alone = bool(mask[1, 2]) and int(mask.sum()) == 1
