@@ -13,9 +13,10 @@
 # Can it find out by itself?**
 #
 # To make it hard we write the French **backwards**, so the first word to say belongs to the end of the English sentence.
-# Move the slider from 0 to 18 and watch the map.
-# The darker a cell, the more weight its French word gives to the English word below.
+# In the map, the darker a cell, the more weight its French word gives to the English word below.
 # A dot marks the largest weight of a row, and a frame a **gold link**, which a linguist would draw.
+# Train the network by moving the slider from 0 to 18 **epochs**, runs through the training set.
+# Do the dots find the frames?
 
 # %%
 import copy
@@ -39,17 +40,17 @@ cu.explore.learning_to_align()
 
 # %% [markdown]
 # At 0 all rows look alike, with their dots in one column, because the network is still random.
-# At 18 six of the eight dots sit in a frame, although it has only ever seen translations.
-# (Among our long test sentences this one has the median error, and the list has a better and a worse one.)
-# On the right you see the error over all test sentences.
-# A guess on the diagonal links the first word to the first and the last to the last.
-# Here it gets nearly every link wrong, while in the usual order (*French* in the last box) it is a good guess.
+# At 18 six of the eight dots sit in a frame, although the network has only ever seen translations.
+#
+# On the right you see the error over all sentences of the test set.
+# The dashed line is a **baseline**, a guess on the diagonal that links the first word to the first and the last to the last.
+# Here this guess gets nearly every link wrong, while in the usual order (*French* in the last box) it is a good one.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - compute one step of this attention with a pencil, and write a translator around it;
-# - score its maps against gold links, next to guesses that have learned nothing;
+# - score its maps against gold links, next to baselines that have learned nothing;
 # - hide the links behind a word order of your own, and see whether the translator finds them;
 # - test whether a word needed its attention.
 
@@ -63,16 +64,16 @@ cu.recall("scoring_functions", "sequence_to_sequence")
 # ## A context for each word
 #
 # The translator of the last chapter squeezes the whole sentence into one vector, which takes long to learn for long sentences.
-# But its encoder has a state $h_i$ for *every* source token, so why not keep them all?
+# But its encoder has a state $h_i$ for *every* source token, and we can keep them all.
 # In [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473), before each word $t$ the decoder asks with its last state $s_{t-1}$ and gets a weighted average of the $h_i$, its **context** $c_t$:
 #
 # $$c_t = \sum_i \alpha_{ti}\,h_i,\qquad \alpha_{t} = \mathrm{softmax}_i\big(\tanh(s_{t-1}W_Q + h_iW_K)\cdot w\big).$$
 #
 # So the **query** is the decoder's last state, and the encoder's states are **keys** and **values** at once.
 # When queries come from one sentence and keys from another, we speak of **cross-attention**.
-# The score is the [additive](03_scoring_functions.ipynb#Additive-scores) one, which lets the two have different sizes.
+# The score is the [additive](03_scoring_functions.ipynb#Additive-scores) one, which lets query and key have different sizes.
 #
-# Let's do one step by hand, with one number for each vector, $W_Q = W_K = 1$, $w = 2$, and three states.
+# For a step by hand we take one number for each vector, $W_Q = W_K = 1$, $w = 2$, and three states.
 
 # %%
 toy_query = 0.5  # try -3.0 … 3.0
@@ -96,7 +97,7 @@ pd.DataFrame({name: column.tolist() for name, column in columns.items()}).round(
 #
 # $$\frac{\partial L}{\partial e_i} = \alpha_i\,(h_i - c)\cdot\frac{\partial L}{\partial c}.$$
 #
-# So a score rises if its state lies on the side to which the loss wants the context to go, and the more weight the state has, the faster.
+# So a score rises if its state lies on the side to which the loss wants the context to go, and the more weight the state has, the faster its score rises.
 # Suppose that the next word wants a context of 1.5.
 
 # %%
@@ -107,8 +108,8 @@ by_formula = (weights * (states - context) * (context - wanted)).detach()
 pd.DataFrame({"gradient": gradient, "by the formula": by_formula}, states.tolist()).round(3)
 
 # %% [markdown]
-# Training goes against the gradient, so the score of the highest state will rise and the two others will fall.
-# The lowest state is farthest away, but has so little weight that the middle one falls faster.
+# Training goes against the gradient, so the score of the highest state will rise, and the scores of the two others will fall.
+# The lowest state is farthest away, but it has so little weight that the middle state's score falls faster.
 #
 # ## The decoder that attends
 #
@@ -208,7 +209,7 @@ class Encoder(nn.Module):
 
 # %% [markdown]
 # The **decoder** adds the rest, and its `move` is the step of the drawing.
-# A query is the state from the previous step, so each step has to wait for the last.
+# A query is the state from the previous step, so each step has to wait for the one before.
 # The keys don't change, and we project them only once.
 
 # %%
@@ -282,7 +283,7 @@ cu.equal(mine, theirs, batch.source, batch.source_lens, batch.target_in)
 # ## Training it
 #
 # We train on the small world of the last chapter, for now with the French in its usual order.
-# `cu.Trainer` is the loop from there, now with a schedule for the rate.
+# `cu.Trainer` is the loop of that chapter, with a schedule for the [learning rate](C_glossary.ipynb#learning-rate).
 
 # %% tags=["nbval-ignore-output"]
 hidden_dim = 64  # try 8 … 96
@@ -303,19 +304,20 @@ history = train(model, world)
 lines = [" ".join(pair.source) for pair in world.test]
 french = cu.translate(model, lines, *vocabularies, max_len=20)
 right = [a == " ".join(p.target) for a, p in zip(french, world.test, strict=True)]
-print(f"{sum(right) / len(right):.2f} of the 400 test sentences are exactly right")
+print(f"exact-match accuracy on the test set: {sum(right) / len(right):.2f}")
 pd.Series(cu.translate(model, FOUR, *vocabularies), FOUR, name="read in training")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 history.plot(
-    alt="Training and validation loss over the passes. Both fall steeply at first; at the end the training loss is near 0 and the "
+    alt="Training and validation loss over the epochs. Both fall steeply at first; at the end the training loss is near 0 and the "
     "validation loss has become flat well above it."
 )
 
 # %% [markdown]
-# The four short sentences were in the training data, while the test sentences are new.
+# The four short sentences are of the training set, while the 400 of the **test set** are new to the network.
+# Its **accuracy** is an **exact-match accuracy**, the share of sentences in which every word is right.
 #
-# Let's compare attention with the fixed context of the last chapter, which gets more parameters and 27 passes rather than 18.
+# How does attention compare with the fixed context of the last chapter, which gets more parameters and 27 epochs rather than 18?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 kinds = {"attention": "attention", "fixed": "fixed context, wider"}
@@ -323,15 +325,15 @@ runs = cu.stored_runs(
     "bahdanau_attention", "recurrent_translator", lowest="val_loss", order="French"
 )
 table = pd.DataFrame([run.config | run.result for run in runs])
-columns = {"parameters": "parameters", "exact": "exactly right",
+columns = {"parameters": "parameters", "exact": "exact match",
            "exact_5": "4–5 tokens", "exact_7": "6–7", "exact_10": "8–10"}  # fmt: skip
 compared = table.groupby("kind")[list(columns)].mean().loc[list(kinds)]
 compared = compared.rename(index=kinds, columns=columns).round(2).rename_axis(None)
 compared.astype({"parameters": int})
 
 # %% [markdown]
-# **With attention more than four sentences in five are exactly right, and with a fixed context about three in five**.
-# The gap is widest for long sentences. (They are the most to hold, and also the rarest in training.)
+# **With attention more than four sentences in five are exactly right, and with a fixed context about three in five.**
+# The gap is widest for long sentences, which are also the rarest in training.
 #
 # ### Exercise 2 · Find the bug
 #
@@ -391,7 +393,7 @@ cu.checks.fixed_memory(fixed_memory_solution)
 # Write any sentence you like, and two stored translators answer, one like this chapter's and the Transformer of [Start here](00_start_here.ipynb).
 # Where do you expect *mange* to look, and where *s'il te plaît*?
 # Decide first, then read the maps.
-# (A *perplexity* of 1.1 says that at each word a model hesitates as among 1.1 [equally likely ones](C_glossary.ipynb#perplexity).)
+# A [perplexity](C_glossary.ipynb#perplexity) of 1.1 says that at each word a model hesitates as among 1.1 equally likely words.
 
 # %%
 sentence = "please eat a pizza ."  # try "please eat a pizza ." | "i'm home ."
@@ -400,18 +402,17 @@ cu.live.alignment(sentence)
 # %% [markdown]
 # ### Alignment error rate
 #
-# How good are such maps?
-# We link each French word to the English word with its largest weight, and call the links that we found $A$ and the gold links $S$.
+# To grade such maps we link each French word to the English word with its largest weight, and call the links that we found $A$ and the gold links $S$.
 # Then the **alignment error rate** is
 #
 # $$\mathrm{AER} = 1 - \frac{2\,|A\cap S|}{|A| + |S|}.$$
 #
 # For example, with the gold links 0-0, 1-1, 1-2, 2-3 (English-French), suppose we found 0-0, 1-1, 2-2, 2-3.
-# Three agree, so the rate is $1 - 6/8 = 0.25$.
+# Three links agree, so the rate is $1 - 6/8 = 0.25$.
 #
-# Such a number means something only next to a guess that doesn't read the words.
-# The **diagonal** is that of the first screen, the **other diagonal** links the first word to the last, and **at random** each word is linked to any.
-# The **best by position** knows from the gold links of the training set where the word at each position usually belongs.
+# Such a number means something only next to baselines that don't read the words.
+# The *diagonal* is the guess of the first screen, the *other diagonal* links the first word to the last, and *at random* each word is linked to any.
+# The *best by position* knows from the gold links of the training set where the word at each position usually belongs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -471,17 +472,17 @@ alignments = pd.DataFrame(rows).T
 alignments.round(2)
 
 # %% [markdown]
-# In usual French guesses by position are as good as the network, so a low error proves little there.
-# Backwards they are as good, too, but nobody has told the network which way to go.
-# By the alphabet not even the best by position helps much, and the network still finds about half of the links, so there it has *learned* more than positions.
-# In shuffled sentences it is no better than chance, because the decoder has to ask before it knows which word is next.
+# In usual French the baselines are as good as the network, so a low error proves little there.
+# Backwards the other diagonal is as good, too, but nobody has told the network which way to go.
+# By the alphabet not even the best baseline helps much, and the network still finds about half of the links, so there it has *learned* more than positions.
+# In shuffled sentences the network is no better than chance, because the decoder has to ask before it knows which word is next.
 #
 # ### Exercise 3 · An order of your own
 #
 # *build · 4 minutes*
 #
 # Now it's your turn to hide the links.
-# Write a rule that gets the words of a French sentence and returns their places, in the order in which you want them written.
+# Write a rule that gets the words of a French sentence and returns their positions, in the order in which you want them written.
 # For example, backwards is `[3, 2, 1, 0]` for any four words.
 # The same words should always get the same order.
 # Will the translator find the links?
@@ -490,7 +491,7 @@ alignments.round(2)
 
 # %% tags=["exercise", "build"]
 def my_order(words):
-    """n words → their n places, the one to write first in front."""
+    """n words → their n positions, that of the first word to write in front."""
     ...
 
 
@@ -525,14 +526,13 @@ explorer.show_learned(rule, rates, maps(solver, yours.test))
 #
 # A map shows where a word has looked, but did it have to?
 # Take the French negation, *ne … pas*, which is wrapped around the verb, with both words linked to *didn't* or *don't*.
-# Let's take the choice away from one word at a time.
-# With its keys set to zero, a word's scores are equal, and the context is the **plain average** of the encoder's states.
+# For one word at a time we replace the context by the **plain average** of the encoder's states, by setting the word's keys to zero, so that all its scores are equal.
 # How probable is the right word then?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "In usual French, which of the two words can do without its attention?",
-    ["pas", "ne", "neither"],
+    ["ne", "pas", "neither"],
     answer="pas",
     wrong={
         "ne": "How does the decoder know that a negation comes at all, if it can't look for didn't?",
@@ -572,11 +572,14 @@ needed.round(2).astype(object).fillna("")
 
 # %% [markdown]
 # In usual French *pas* loses nothing, because *ne* has been said.
-# The last column tests this reason: if we leave *ne* out of what the decoder has read, *pas* falls to a half, with its attention as well (0.56), so *pas* hangs on *ne*.
-# Backwards, *pas* comes first and needs its attention, and *ne* hangs mostly on *pas*.
-# So **what a word needs from its attention depends on what has been said**, which is something else in each order.
+# The last column tests this reason: if we leave *ne* out of what the decoder has read, *pas* falls to a half, with its attention as well (0.56).
+# So *pas* follows from *ne*.
+# Backwards, *pas* comes first and needs its attention, and *ne* follows mostly from *pas*.
+# So **what a word needs from its attention depends on what has been said**, and that differs from order to order.
+#
 # Often, but not always, a map shows the word that a linguist would link ([Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872)).
-# And where a plain average would do, the largest weight tells us little: [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) therefore begin with equal weights, in answer to [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186), who had found other weights with the same output.
+# And where a plain average would do, the largest weight tells us little.
+# [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186) found other weights with the same output, and [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) answered that one should begin with equal weights.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "diagonal", "pas")
@@ -620,7 +623,7 @@ with cu.guard("With the plain average pas loses nothing in French, but it does b
     lost = needed["its own context"] - needed["the plain average"]
     assert lost[places["French", "pas"]] < 0.02
     assert min(lost[places["backwards", "pas"]], lost[places["French", "ne"]]) > 0.2
-with cu.guard("In every network the second half of a negation hangs on the first."):
+with cu.guard("In every network the second half of a negation follows from the first."):
     assert (unsaid["plain, said"] - unsaid["plain, unsaid"] > 0.3).all()
     assert (unsaid[unsaid["word"] == "ne"]["plain, unsaid"] < 0.4).all()
 
@@ -629,17 +632,18 @@ with cu.guard("In every network the second half of a negation hangs on the first
 #
 # - Each word gets a context of its own, where the decoder's last state is the query and the encoder's states are keys and values.
 #   The loss raises the scores of states on the side where it wants the context.
-# - Here the network learns to align where the next word can be foreseen, which we measure next to guesses that go through the same rule.
+# - Here the network learns to align where the next word can be foreseen, and we measure that next to baselines.
 # - What a word needs from its attention depends on what has been said, and where a plain average would do, the weights say little.
 #
 # <details><summary>How sure is this?</summary>
 #
 # In the table of translators each row is the mean of three seeds, for attention at the best of four rates and for the fixed context at the best of three, chosen on validation sentences.
 # All networks are small, and a grammar made their short sentences.
-# Backwards we trained three networks at one rate, and the first screen shows the one with the highest error (the two others have 0.22 and 0.18).
-# So it was by the alphabet (0.48, 0.48 and 0.38), where the full stop comes first in 299 of 400 sentences, and with shuffled words.
+# Among the long test sentences, the one on the first screen has the median error, and the list there has a better and a worse one.
+# Backwards we trained three networks at one rate, and the first screen shows the network with the highest error (the two others have 0.22 and 0.18).
+# By the alphabet and with shuffled words there are three networks at one rate as well (0.48, 0.48 and 0.38 by the alphabet, where the full stop comes first in 299 of 400 sentences).
 # The other half was left unsaid in the 35 sentences with *ne* (not *n'*).
-# Backwards, without its attention *ne* loses 0.23, 0.11 and 0.01 in the three networks, to pronouns, but also to words that no negation allows.
+# Backwards, with the plain average, *ne* loses 0.23, 0.11 and 0.01 in the three networks, to pronouns, but also to words that no negation allows.
 # Even a perfect map that gives each French word one link has an error above 0, because many gold links share a word.
 #
 # </details>

@@ -10,9 +10,8 @@
 # # Bahdanau attention: relatives and details
 #
 # [Bahdanau attention](06_bahdanau_attention.ipynb) keeps to one model and one small world.
-# Here we look around it.
-# What do two lectures' own trainings show, and what does attention do with real sentences, few of them and very many?
-# Then we meet three relatives, a window that only moves forward, a decoder that attends to its own past, and Luong's decoder.
+# Here we repeat the trainings of two lectures, and give attention real sentences, few of them and very many.
+# Then we meet three relatives: a window that only moves forward, a decoder that attends to its own past, and Luong's decoder.
 # Each section can be read on its own.
 
 # %%
@@ -37,10 +36,10 @@ cu.seed_everything(0)
 #
 # Some lectures train this model on the first few hundred lines of the Tatoeba file, and report the BLEU of *go .*, *i lost .*, *he's calm .* and *i'm home .*, which can reach a perfect 1.
 # What does a perfect score say here?
-# Let's repeat two such trainings at their sizes, with two recurrent layers (the query is the state of the upper one) and Adam at a rate of 0.005.
-# The larger model makes 15 passes over 512 pairs, and words that occur only once become `<unk>`.
-# The smaller one makes 250 passes over 600 pairs.
-# For each sentence we show the answers, and what the model has read for it.
+# We repeat two such trainings at their sizes, with two recurrent layers (the query is the state of the upper one) and Adam at a learning rate of 0.005.
+# The larger model trains for 15 epochs on 512 pairs, and words that occur only once become `<unk>`.
+# The smaller model trains for 250 epochs on 600 pairs.
+# For each sentence we show the answers, and what the training set has for it.
 
 # %%
 lectures = [
@@ -49,12 +48,12 @@ lectures = [
 ]
 four = [example["English"] for example in lectures[0].examples]
 answers = {
-    f"{run.config['width']} wide, {run.config['passes']} passes, seed {run.config['seed']}": [
+    f"{run.config['width']} wide, {run.config['passes']} epochs, seed {run.config['seed']}": [
         shorten(example["French"], 20, placeholder=" …") for example in run.examples
     ]
     for run in lectures
 }
-answers["what it has read"] = [
+answers["in the training set"] = [
     " | ".join(example["read with"]) or "nothing" for example in lectures[-1].examples
 ]
 pd.DataFrame(answers, index=four).T
@@ -62,28 +61,26 @@ pd.DataFrame(answers, index=four).T
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=5.5, height=2.6,
-    alt="Training loss of the larger model over 15 passes, for three seeds. Two curves fall from about 5 to below 0.5, the third to 1.1.",
+    alt="Training loss of the larger model over 15 epochs, for three seeds. Two curves fall from about 5 to below 0.5, the third to 1.1.",
 )  # fmt: skip
 for run in lectures[:3]:
     ax.plot(*zip(*run.curves["train_loss"], strict=True), label=f"seed {run.config['seed']}")
-ax.set(xlabel="Passes (256 wide)", ylabel="Training loss per token", ylim=(0, None))
+ax.set(xlabel="epochs (256 wide)", ylabel="training loss per token", ylim=(0, None))
 ax.legend(fontsize=8)
 fig
 
 # %% [markdown]
-# The loss falls as it should, and after 15 passes, which are only 60 steps, one or two of the four sentences are right.
-# After 250 passes it is three.
-# But these three are among the first lines of the file and were read in training, whereas *he's calm .* is nowhere in the file and comes out wrong.
-# So a perfect score on the three shows what the model remembers.
-# Of other sentences, made only of words that it has read, hardly any are right (2 of 40 and 4 of 89 at best).
+# The loss falls as it should, and after 15 epochs, which are only 60 steps, one or two of the four sentences are right.
+# After 250 epochs three are right.
+# But these three are in the training set, whereas *he's calm .* is nowhere in the file and comes out wrong.
+# So a perfect score on the three shows what the model remembers, which is **overfitting**.
+# Of new sentences, made only of words of the training set, hardly any are right (2 of 40 and 4 of 89 at best).
 #
 # The vocabulary matters at this size.
 # If the larger model keeps the words that occur only once, it has 494 French words instead of 165, and only *go .* is right (in one training).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "At most three of the four sentences are right, and only those that the model has read."
-):
+with cu.guard("At most three of the four sentences are right, and only those of the training set."):
     for run in cu.stored_runs("bahdanau_attention", "lecture"):
         assert [bool(example["read with"]) for example in run.examples] == [True, True, False, True]
         assert run.result["unread_right"] < 0.1 * run.result["unread"]
@@ -92,9 +89,8 @@ with cu.guard(
 # %% [markdown]
 # ## Maps of real sentences
 #
-# The chapter's sentences come from a grammar.
-# What happens with real ones?
-# We trained two translators on 25,000 pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one with attention, each with two layers of 256, for four passes.
+# The chapter's sentences come from a grammar, and these are real ones.
+# We trained two translators on 25,000 pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one with attention, each with two layers of 256, for four epochs.
 # Here are four long test sentences, and what each of the two makes of them.
 
 # %%
@@ -121,8 +117,8 @@ show_real_maps()
 # %% [markdown]
 # ### At full size
 #
-# Did they only need more to read?
-# We trained both on all 139,842 pairs of at most ten tokens, for ten passes.
+# The two may only have needed more to read.
+# So we trained both on all 139,842 pairs of at most ten tokens, for ten epochs.
 # On an H200 this took six minutes with a fixed context and nine with attention, and `make gpu CHAPTER=06` repeats it where there is a GPU.
 # Attention makes the training slower, because at each step the decoder has to score every source word before it can go on.
 
@@ -136,15 +132,15 @@ large
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=6.4, height=3.0,
-    alt="Losses over ten passes at full size. With attention the training loss falls from 4.1 to 1.26 and the loss on held-out sentences "
-    "from 2.7 to 1.62; with a fixed context they fall to 1.40 and 1.78. Both held-out curves are nearly flat at the end.",
+    alt="Losses over ten epochs at full size. With attention the training loss falls from 4.1 to 1.26 and the validation loss "
+    "from 2.7 to 1.62; with a fixed context they fall to 1.40 and 1.78. Both validation curves are nearly flat at the end.",
 )  # fmt: skip
 for run, color, name in zip(large, ("wrong", "key"), ("fixed context", "attention"), strict=True):
     ax.plot(*zip(*run.curves["train_loss"], strict=True), "--", color=cu.COLORS[color])
     ax.plot(*zip(*run.curves["val_loss"], strict=True), color=cu.COLORS[color], label=name)
 ax.set(
-    xlabel="Passes (dashed: training, solid: held out)",
-    ylabel="Loss per token",
+    xlabel="epochs (dashed: training, solid: validation)",
+    ylabel="loss per token",
     ylim=(1, None),
     xticks=range(1, 11),
 )
@@ -152,10 +148,10 @@ ax.legend()
 fig
 
 # %% [markdown]
-# With a fixed context BLEU is now 0.383 on held-out sentences, and **with attention it is 0.462**.
-# (On sentences that were in the training data it is 0.497 and 0.560.)
+# With a fixed context BLEU is now 0.383 on the validation set, and **with attention it is 0.462**.
+# On sentences of the training set it is 0.497 and 0.560.
 # So with enough to read both become translators of short sentences, and attention is ahead.
-# (Each was trained only once, at one rate. The two models differ in nothing but the attention with its 200,000 parameters.)
+# Each was trained only once, at one rate, and the two models differ in nothing but the attention with its 200,000 parameters.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("On real sentences attention has the higher BLEU, with few pairs and with all."):
@@ -179,9 +175,9 @@ with cu.guard("In the four maps no full stop attends mostly to a full stop."):
 #
 # Since $e^{\hat\kappa}$ is positive, the window can't go back.
 # Speech runs forward as well.
-# In *Listen, attend and spell* ([Chan et al., 2015](https://arxiv.org/abs/1508.01211)) the score compares contents, on an encoder that shortens the recording eightfold, and the maps come out as a diagonal all the same, while Chorowski et al. (2015) score both the content and the place of the last weights.
+# In *Listen, attend and spell* ([Chan et al., 2015](https://arxiv.org/abs/1508.01211)) the score compares contents, on an encoder that shortens the recording eightfold, and the maps come out as a diagonal all the same, while Chorowski et al. (2015) score both the content and the position of the last weights.
 #
-# Let's watch one such window in six steps of equal length.
+# Here is one such window in six steps of equal length.
 
 # %%
 move = 0.9  # try 0.1 … 2.0
@@ -194,8 +190,7 @@ pd.DataFrame(window.tolist(), index=[f"step {t}" for t in range(1, 7)]).round(2)
 # %% [markdown]
 # The largest weight moves to the right by about one letter a step, and the rows need not sum to 1.
 #
-# How far would the *best* such window get in translation?
-# We can find out without any training.
+# How far the *best* such window would get in translation, we can find out without any training.
 # For each test sentence of the chapter we look at the gold links, and choose an English word for each French word, so that the choice never goes back and hits as many links as possible.
 # No window that moves forward can do better.
 
@@ -255,7 +250,7 @@ with cu.guard("A window that only moves forward misses the links that cross, and
 # ## A decoder that attends to its own past
 #
 # In the chapter the decoder attends to what it *reads*, but it still squeezes what it has *written* into one vector.
-# Why not attend to that as well?
+# It can attend to that as well.
 # At step $t$ the keys are then its own states $s_0,\dots,s_{t-1}$ (Cheng et al., 2016, do this in a language model, and Daniluk et al., 2017, find that such a network mostly attends to the last five).
 # In code it is the chapter's attention with another memory, which grows by a row each step.
 
@@ -304,9 +299,9 @@ at_once = cu.masked_softmax(all_scores, cu.causal_mask(steps))
 print(f"equal to 1e-6: {((at_once - own_maps).abs().max() < 1e-6).item()}")
 
 # %% [markdown]
-# Here nobody can hand them over, because each state needs the attention before it.
+# Here nobody can hand the states over, because each state needs the attention before it.
 # What if the states did *not* wait for each other, and attended to each other all the same?
-# That is [Self-attention](07_self_attention.ipynb).
+# This is [self-attention](07_self_attention.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -331,7 +326,6 @@ with cu.guard(
 # | where it may attend | everywhere | everywhere, or near a position $p_t$ ("local") | everywhere |
 #
 # So the attention of the chapter's translator is Bahdanau's, and its output layer is Luong's.
-# (Their GRUs also differ from PyTorch's, see [The papers' models](05_sequence_to_sequence_further.ipynb#The-papers'-models).)
 # Luong's local attention predicts a position $p_t$ from the state and multiplies the weights by a Gaussian around it, which combines content and location as Graves's window does, but is free to go back.
 # We count what the three scores cost in [What a score costs](03_scoring_functions_further.ipynb#What-a-score-costs).
 

@@ -248,31 +248,33 @@ def last_states_still_sorted(encoder, embedded, lens):
 
 @mistake(
     "my_order",
-    caught_by="returns a list of places",
-    reason="expected a list of places",
+    caught_by="returns a list of positions",
+    reason="expected a list of positions",
     hint="return words",
 )
 def sorts_the_words(words):
-    """The words in their new order, not their places."""
+    """The words in their new order, not their positions."""
     return sorted(words)
 
 
 @mistake(
     "my_order",
-    caught_by="uses each place from 0 to n − 1 once",
-    reason="places [",
-    hint="has two places",
+    caught_by="uses each position from 0 to n − 1 once",
+    reason="positions [",
+    hint="has two positions",
 )
 def first_of_equal_words(words):
-    """A word that is there twice has the same place twice."""
+    """A word that is there twice has the same position twice."""
     return [words.index(word) for word in sorted(words)]
 
 
 @mistake(
-    "my_order", caught_by="uses each place from 0 to n − 1 once", hint="Which place is missing?"
+    "my_order",
+    caught_by="uses each position from 0 to n − 1 once",
+    hint="Which position is missing?",
 )
 def counts_from_one(words):
-    """Places begin with 0."""
+    """Positions begin with 0."""
     return list(range(len(words), 0, -1))
 
 
@@ -282,24 +284,26 @@ def throws_dice(words):
     return random.sample(range(len(words)), len(words))
 
 
-@mistake("my_order", caught_by="returns a list of places", reason="got a tensor", hint=".tolist()")
+@mistake(
+    "my_order", caught_by="returns a list of positions", reason="got a tensor", hint=".tolist()"
+)
 def a_tensor(words):
-    """Its places are tensors, which are equal to nothing but themselves."""
+    """Its positions are tensors, which are equal to nothing but themselves."""
     return torch.arange(len(words)).flip(0)
 
 
 @mistake(
-    "my_order", caught_by="returns a list of places", reason="expected a whole number", hint="//"
+    "my_order", caught_by="returns a list of positions", reason="expected a whole number", hint="//"
 )
 def floats(words):
     """Floats such as 2.0, which index nothing."""
-    return [place / 1 for place in reversed(range(len(words)))]
+    return [position / 1 for position in reversed(range(len(words)))]
 
 
 @mistake(
     "my_order",
-    caught_by="returns a list of places",
-    reason="expected a list of places",
+    caught_by="returns a list of positions",
+    reason="expected a list of positions",
     hint="isn't a list yet",
 )
 def an_iterator(words):
@@ -317,7 +321,7 @@ def as_in_french(words):
     return list(range(len(words)))
 
 
-@mistake("my_order", caught_by="returns a list of places", hint="What does your rule return")
+@mistake("my_order", caught_by="returns a list of positions", hint="What does your rule return")
 def only_the_end(words):
     """Fits a sentence of one length."""
     return [8, 7, 6, 5, 4, 3, 2, 1, 0]

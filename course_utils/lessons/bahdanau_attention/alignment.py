@@ -78,7 +78,7 @@ def alignment_error_rate(links: Sequence[Links], gold: Sequence[Links]) -> float
 # The order of the French words; the gold links move with them -------------------------------------
 
 Rule = Callable[[list[str]], Sequence[int]]
-"""French words → the places of these words, in the order in which they are to be written."""
+"""French words → the positions of these words, in the order in which they are to be written."""
 
 
 def second_half_first(words: list[str]) -> list[int]:
@@ -99,7 +99,7 @@ def backwards(words: list[str]) -> list[int]:
 
 def alphabetical(words: list[str]) -> list[int]:
     """The rule that sorts the words of a sentence."""
-    return sorted(range(len(words)), key=lambda place: words[place])
+    return sorted(range(len(words)), key=lambda position: words[position])
 
 
 def shuffled(words: list[str]) -> list[int]:
@@ -121,12 +121,12 @@ SHOWN = (314, 111, 395)
 
 def reorder(pair: Pair, rule: Rule) -> Pair:
     """A pair with its target in another order."""
-    places = rule(list(pair.target))
-    target = tuple(pair.target[place] for place in places)
+    positions = rule(list(pair.target))
+    target = tuple(pair.target[position] for position in positions)
     if not pair.alignment:
         return Pair(pair.source, target, pair.alignment)
-    new_place = {old: new for new, old in enumerate(places)}
-    links = frozenset((source, new_place[old]) for source, old in pair.alignment)
+    new_position = {old: new for new, old in enumerate(positions)}
+    links = frozenset((source, new_position[old]) for source, old in pair.alignment)
     return Pair(pair.source, target, links)
 
 
@@ -147,12 +147,12 @@ def world_in(order: str | Rule) -> SmallWorld:
 def diagonal(pair: Pair) -> Tensor:
     """Weights (target, source) of the guess on the diagonal: each target word looks at the same share of the source."""
     step = (len(pair.source) - 1) / max(len(pair.target) - 1, 1)
-    places = [round(t * step) for t in range(len(pair.target))]
-    return torch.eye(len(pair.source))[places]
+    positions = [round(t * step) for t in range(len(pair.target))]
+    return torch.eye(len(pair.source))[positions]
 
 
 def best_by_position(train: Sequence[Pair]) -> Callable[[Pair], Tensor]:
-    """The best guess by positions alone: the place that is linked most often, as counted in `train`.
+    """The best guess by positions alone: the position that is linked most often, as counted in `train`.
 
     It is counted for each target position and both lengths; where nothing was counted, the guess is the diagonal.
 
@@ -165,11 +165,11 @@ def best_by_position(train: Sequence[Pair]) -> Callable[[Pair], Tensor]:
             counts[target, len(pair.target), len(pair.source)][source] += 1
 
     def guess(pair: Pair) -> Tensor:
-        places = []
+        positions = []
         for target, on_diagonal in enumerate(diagonal(pair).argmax(dim=-1).tolist()):
             counted = counts[target, len(pair.target), len(pair.source)]
-            places.append(max(counted, key=counted.__getitem__, default=on_diagonal))
-        return torch.eye(len(pair.source))[places]
+            positions.append(max(counted, key=counted.__getitem__, default=on_diagonal))
+        return torch.eye(len(pair.source))[positions]
 
     return guess
 

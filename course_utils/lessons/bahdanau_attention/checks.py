@@ -244,7 +244,7 @@ SENTENCES = tuple(
 )
 
 
-def _list_of_places(answer) -> list:
+def _list_of_positions(answer) -> list:
     """The answer as a list of whole numbers, as the page will use them.
 
     Raises:
@@ -259,37 +259,37 @@ def _list_of_places(answer) -> list:
         hint = "What does `reversed` return? It isn't a list yet, so put `list(…)` around it."
     answer = answer.tolist() if kind == "ndarray" else answer
     whole = isinstance(answer, list | tuple | range)
-    whole = whole and not any(isinstance(place, str) for place in answer)
-    expect(whole, f"got {shown}, expected a list of places", hint)
-    for place in answer:
-        hint = "Is each place a whole number? `//` divides without a remainder, and `int(…)` makes one of a number."
-        good = isinstance(place, Integral) and not isinstance(place, bool)
-        expect(good, f"got the place {place!r}, expected a whole number", hint)
+    whole = whole and not any(isinstance(position, str) for position in answer)
+    expect(whole, f"got {shown}, expected a list of positions", hint)
+    for position in answer:
+        hint = "Is each position a whole number? `//` divides without a remainder, and `int(…)` makes one of a number."
+        good = isinstance(position, Integral) and not isinstance(position, bool)
+        expect(good, f"got the position {position!r}, expected a whole number", hint)
     return list(answer)
 
 
-@my_order.must("returns a list of places, one for each word")
-def returns_list_of_places_one_for_each_word(candidate):
+@my_order.must("returns a list of positions, one for each word")
+def returns_list_of_positions_one_for_each_word(candidate):
     """What does your rule return for a sentence of two words? It should be a list of two whole numbers.
 
-    `sorted(range(len(words)), key=…)` sorts places by what you say about the word at a place.
+    `sorted(range(len(words)), key=…)` sorts positions by what you say about the word at a position.
     """
     for words in SENTENCES:
-        count = len(_list_of_places(candidate(list(words))))
-        expect(count == len(words), f"{count} places for {len(words)} words")
+        count = len(_list_of_positions(candidate(list(words))))
+        expect(count == len(words), f"{count} positions for {len(words)} words")
 
 
-@my_order.must("uses each place from 0 to n − 1 once")
-def uses_each_place_once(candidate):
-    """Which place is missing? Places begin with 0, and a word that is there twice has two places.
+@my_order.must("uses each position from 0 to n − 1 once")
+def uses_each_position_once(candidate):
+    """Which position is missing? Positions begin with 0, and a word that is there twice has two positions.
 
-    `words.index(word)` always finds the first of two equal words, so sort the places and not the words.
+    `words.index(word)` always finds the first of two equal words, so sort the positions and not the words.
     """
     for words in SENTENCES:
-        places = _list_of_places(candidate(list(words)))
+        positions = _list_of_positions(candidate(list(words)))
         expect(
-            sorted(places) == list(range(len(words))),
-            f"places {places} for “{' '.join(words)}”",
+            sorted(positions) == list(range(len(words))),
+            f"positions {positions} for “{' '.join(words)}”",
         )
 
 
@@ -300,7 +300,7 @@ def gives_same_order_for_same_words(candidate):
     Leave out `random`, or seed it with the words.
     """
     for words in SENTENCES:
-        tries = {tuple(_list_of_places(candidate(list(words)))) for _ in range(5)}
+        tries = {tuple(_list_of_positions(candidate(list(words)))) for _ in range(5)}
         expect(len(tries) == 1, f"{len(tries)} orders in five calls with “{' '.join(words)}”")
 
 
@@ -308,10 +308,10 @@ def gives_same_order_for_same_words(candidate):
 def writes_most_sentences_in_another_order_than_french(candidate):
     """Which sentences does your rule change? If it changes hardly any, the diagonal remains a good guess.
 
-    Try it on a sentence of nine words, and look at the places.
+    Try it on a sentence of nine words, and look at the positions.
     """
     changed = sum(
-        _list_of_places(candidate(list(words))) != list(range(len(words))) for words in SENTENCES
+        _list_of_positions(candidate(list(words))) != list(range(len(words))) for words in SENTENCES
     )
     expect(changed >= 3, f"{changed} of {len(SENTENCES)} sentences are in another order")
 

@@ -1,4 +1,4 @@
-"""The explorer of *Bahdanau attention*: how a translator learns to align, pass by pass.
+"""The explorer of *Bahdanau attention*: how a translator learns to align, epoch by epoch.
 
 `show_learned` draws the same picture for a translator that the reader has trained.
 """
@@ -34,24 +34,24 @@ MOST_LINKS = 20
 
 def learning_to_align() -> Explorer:
     """Stored maps of three test sentences, from before training to its end, in two orders of the French words."""
-    learned = {order: _maps_by_passes(order) for order in ORDERS}
-    passes = tuple(learned[ORDERS[0]])
+    learned = {order: _maps_by_epochs(order) for order in ORDERS}
+    epochs = tuple(learned[ORDERS[0]])
     titles = tuple(" ".join(shown["source"]) for shown in learned[ORDERS[0]][0]["maps"])
     controls = {
-        "passes": Slider(passes, passes[0], label="Passes through the training data"),
+        "epochs": Slider(epochs, epochs[0], label="Epochs of training"),
         "sentence": Choice(titles, titles[0], label="Test sentence"),
         "order": Choice(ORDERS, ORDERS[0], label="Order of the French words"),
     }
-    return Explorer("learning_to_align", lambda: AlignmentOverPasses(learned, titles), controls)
+    return Explorer("learning_to_align", lambda: AlignmentOverEpochs(learned, titles), controls)
 
 
-def _maps_by_passes(order: str) -> dict[int, dict]:
-    """Passes → {"maps": of the test sentences `SHOWN`, "rate": alignment error of all}."""
+def _maps_by_epochs(order: str) -> dict[int, dict]:
+    """Epochs → {"maps": of the test sentences `SHOWN`, "rate": alignment error of all}."""
     run = stored_run("bahdanau_attention", "learning", order=order)
-    by_passes = {example["passes"]: example["maps"] for example in run.examples}
+    by_epochs = {example["passes"]: example["maps"] for example in run.examples}
     return {
-        passes: {"maps": maps, "rate": run.result[f"aer_{passes}"]}
-        for passes, maps in by_passes.items()
+        epochs: {"maps": maps, "rate": run.result[f"aer_{epochs}"]}
+        for epochs, maps in by_epochs.items()
     }
 
 
@@ -62,14 +62,14 @@ def diagonal_rate(order: Order) -> float:
     return alignment_error_rate(guesses, [pair.alignment or frozenset() for pair in test])
 
 
-class AlignmentOverPasses:
-    """A map with the gold links framed, and the error rate over the passes beside the diagonal's."""
+class AlignmentOverEpochs:
+    """A map with the gold links framed, and the error rate until this epoch beside the diagonal's."""
 
     def __init__(self, learned: dict[Order, dict[int, dict]], titles: tuple[str, ...]):
         """An empty map, and the curve of errors.
 
         Args:
-            learned: order → passes → {"maps": …, "rate": …}.
+            learned: order → epochs → {"maps": …, "rate": …}.
             titles: the sentences of the maps.
         """
         self.learned, self.titles = learned, titles
@@ -95,20 +95,20 @@ class AlignmentOverPasses:
         self._set_rates(right)
 
     def _set_rates(self, ax: Axes) -> None:
-        self.passes = list(next(iter(self.learned.values())))
-        places = range(len(self.passes))
-        (self.rates,) = ax.plot(places, [0.0] * len(places), "-o", color=COLORS["key"])
+        self.epochs = list(next(iter(self.learned.values())))
+        ticks = range(len(self.epochs))
+        (self.rates,) = ax.plot([], [], "-o", color=COLORS["key"])
         self.rates.set_label("attention")
-        (self.level,) = ax.plot([-0.3, len(places) - 0.7], [0, 0], "--", color=COLORS["wrong"])
+        (self.level,) = ax.plot([-0.3, len(ticks) - 0.7], [0, 0], "--", color=COLORS["wrong"])
         self.level.set_label("a guess on the diagonal")
         (self.here,) = ax.plot([0], [0], "o", color=COLORS["query"], markersize=10, zorder=3)
-        ax.set(ylim=(0, 1), xlabel="Passes", ylabel="Alignment error, 400 sentences")
-        ax.set_xticks(places, self.passes)
+        ax.set(ylim=(0, 1), xlabel="epochs", ylabel="alignment error, 400 sentences")
+        ax.set_xticks(ticks, self.epochs)
         ax.legend(loc="lower left", fontsize=8)
 
-    def draw(self, passes: int, sentence: str, order: Order) -> str:
-        """Show the map of this sentence, and move the point on the curve."""
-        example = self.learned[order][passes]["maps"][self.titles.index(sentence)]
+    def draw(self, epochs: int, sentence: str, order: Order) -> str:
+        """Show the map of this sentence, and the curve until this epoch."""
+        example = self.learned[order][epochs]["maps"][self.titles.index(sentence)]
         weights = np.full((MOST_WORDS, MOST_WORDS), np.nan)
         weights[: len(example["target"]), : len(example["source"])] = example["weights"]
         self.image.set_data(np.ma.masked_invalid(weights))
@@ -125,15 +125,15 @@ class AlignmentOverPasses:
         chosen = [int(np.argmax(row)) for row in example["weights"]]
         self.largest.set_data(chosen, range(len(chosen)))
         rates = [after["rate"] for after in self.learned[order].values()]
-        self.rates.set_ydata(rates)
+        index = self.epochs.index(epochs)
+        self.rates.set_data(range(index + 1), rates[: index + 1])
         self.level.set_ydata([self.guess[order]] * 2)
-        index = self.passes.index(passes)
         self.here.set_data([index], [rates[index]])
         links = {tuple(link) for link in example["links"]}
         hits = sum((source, target) in links for target, source in enumerate(chosen))
         name = {"French": "in French order", "backwards": "backwards"}.get(order, "in your order")
         return (
-            f"After {passes} passes, with the French words {name}, the alignment error is {rates[index]:.2f}, and the "
+            f"After {epochs} epochs, with the French words {name}, the alignment error is {rates[index]:.2f}, and the "
             f"diagonal has {self.guess[order]:.2f}. In the map of “{sentence}” and “{' '.join(example['target'])}” "
             f"{hits} of {len(chosen)} words have their largest weight on a gold link, which is framed."
         )
@@ -144,7 +144,7 @@ def show_learned(rule: Rule, rates: Sequence[float], maps: Sequence[Tensor]) -> 
 
     Args:
         rule: the order.
-        rates: alignment error before training and after each pass.
+        rates: alignment error before training and after each epoch.
         maps: (target, source) weights of all test sentences in this order.
     """
     pair, weights = world_in(rule).test[SHOWN[0]], maps[SHOWN[0]].tolist()
@@ -154,8 +154,8 @@ def show_learned(rule: Rule, rates: Sequence[float], maps: Sequence[Tensor]) -> 
         "links": sorted(pair.alignment or ()),
         "weights": weights,
     }
-    learned = {passes: {"maps": [shown], "rate": rate} for passes, rate in enumerate(rates)}
+    learned = {epochs: {"maps": [shown], "rate": rate} for epochs, rate in enumerate(rates)}
     sentence = " ".join(pair.source)
-    drawing = AlignmentOverPasses({rule: learned}, (sentence,))
+    drawing = AlignmentOverEpochs({rule: learned}, (sentence,))
     drawing.picture.alt = drawing.draw(len(rates) - 1, sentence, rule)
     return drawing.picture
