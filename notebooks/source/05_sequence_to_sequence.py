@@ -11,7 +11,7 @@
 #
 # Read *jbkaelfchgdi* once, cover it, and write it down.
 # A network can try that as well.
-# One part of it reads the string, another part writes it again, and all that passes between them is a vector of $C$ numbers, however long the string is.
+# One part of the network reads the string, another part writes it again, and all that goes from one to the other is a vector of $C$ numbers, however long the string is.
 # The letters are random, so there is nothing to guess.
 #
 # ```text
@@ -19,7 +19,10 @@
 # ```
 #
 # **Can one vector of fixed size carry a sentence of any length?**
-# Train this network for longer, and compare it with one that may **look back** at the string before each letter that it writes.
+# Train this network for more **epochs**, runs through the training set, and compare it with one that may **look back** at the string before each letter that it writes.
+# The curves show the **accuracy**, the share of strings that are copied without a mistake.
+# How many epochs will each of the two need for twelve letters?
+# Guess, and then move the slider.
 
 # %%
 import pandas as pd
@@ -40,11 +43,11 @@ cu.seed_everything(0)
 cu.explore.squeezed_context()
 
 # %% [markdown]
-# The network that looks back copies nearly all strings of twelve letters after eight passes.
+# The network that looks back copies nearly all strings of twelve letters after eight epochs.
 # The network with the vector learns short strings soon and long strings late, and for twelve letters its training was more than ten times as long.
 # Looking back is **attention**, which we build in the next chapter.
 #
-# So is the vector too small?
+# The vector isn't too small.
 # Counted in bits, there is room enough, because twelve letters are 43 bits and two numbers of the vector are 64.
 # But gradient descent has to *find* a code, and a way to undo it, whereas a decoder that looks back is given a vector for each letter.
 
@@ -80,8 +83,7 @@ for name in ("source", "target_in", "target_out", "source_lens"):
 # The letter *b* is 5, because 0 to 3 are special and *a* is 4.
 # With its `<eos>` (3) *bad* has four real tokens, and the rest is `<pad>` (0).
 #
-# Why is the target there twice?
-# At each step the decoder reads one token and has to say the next one.
+# The target is there twice, because at each step the decoder reads one token and has to say the next one.
 # So what it says is what it reads, **shifted by one**, and `<bos>` (2) gives it something to begin with.
 #
 # Each number picks a row of a learned table, the token's **embedding**.
@@ -152,7 +154,7 @@ cu.Drawing(
 # %% [markdown]
 # The last state is all that we keep, so the first letter has to survive every later step.
 # The gradient takes the same way back (**backpropagation through time**), and each step multiplies it by the slope of the tanh and by $U$.
-# If both are small, hardly anything reaches the first letters.
+# If slope and $U$ are small, hardly anything of the gradient reaches the first letters.
 # This is the **vanishing gradient** ([measured here](05_sequence_to_sequence_further.ipynb#The-vanishing-gradient,-measured)).
 #
 # The **gated recurrent unit**, GRU ([Cho et al., 2014](https://arxiv.org/abs/1406.1078); here in PyTorch's form), opens a way past the tanh.
@@ -164,9 +166,8 @@ cu.Drawing(
 # n &= \tanh\big(xW_n + r\odot(hU_n)\big), & h' &= (1-z)\odot n + z\odot h.
 # \end{aligned}$$
 #
-# ($\odot$ multiplies feature by feature, $\sigma(a) = 1/(1 + e^{-a})$, and we leave out the biases.)
-# Let's do one feature by hand.
-# With $h = 0.5$, $n = -0.3$ and $z = 0.75$ three quarters of the old state stay, and $h' = 0.25\cdot(-0.3) + 0.75\cdot 0.5 = 0.3$.
+# Here $\odot$ multiplies feature by feature, $\sigma(a) = 1/(1 + e^{-a})$, and we leave out the biases.
+# For example, with $h = 0.5$, $n = -0.3$ and $z = 0.75$ three quarters of the old state stay, and $h' = 0.25\cdot(-0.3) + 0.75\cdot 0.5 = 0.3$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -223,14 +224,14 @@ cu.predict(
 
 # %% [markdown]
 # The gates also multiply the gradient going back, so it lives as long as the memory, and the gates can be learned.
-# (Its older relative, the **LSTM**, has a second state and three gates.)
+# The GRU's older relative, the **LSTM**, has a second state and three gates.
 #
 # ## Encoder and decoder
 #
 # Two recurrent networks make a copier ([Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), Cho et al., 2014).
 # The **encoder** reads, and we squeeze its last states into the **context** $c$ of $C$ numbers.
 # The **decoder** begins with a state made from $c$, and at each step it reads the token before, with $c$ beside it.
-# Its output layer gives a **logit** for each token, and their softmax says how probable the token is.
+# The output layer gives each token a score, its **logit**, and the softmax of the logits says how probable each token is.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -264,7 +265,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Let's write it in three steps.
+# We write the copier in three steps.
 # The encoder has a GRU for each direction, `pack_padded_sequence` tells it where each string ends, and `squeeze` is the bottleneck.
 
 
@@ -342,20 +343,19 @@ class Translator(nn.Module):
 # %% [markdown]
 # ## Training: teacher forcing and the loss
 #
-# At first the decoder says nonsense, and reading that would teach it little.
-# So in training we let it read the *right* tokens, `target_in`, whatever it has said, and we can judge all steps at once.
-# This is **teacher forcing**.
-# (Its price is **exposure bias**, because the decoder never learns to go on from its own mistakes.)
+# At first the decoder says nonsense, and reading nonsense would teach it little.
+# So in training we let it read the *right* tokens, `target_in`, whatever it has said, and compute the loss of all steps at once.
+# This is **teacher forcing**, and its price is **exposure bias**: the decoder never learns to go on from its own mistakes.
 #
 # The step that should say $y$ costs $-\log p(y)$.
 # The loss of a batch is the mean of these costs.
 # **The mean over what?**
-# Imagine strings of 1 and 3 tokens, padded to 4 places.
-# Each token of the short one costs 2, each of the long one 1, and each `<pad>` 0.
+# Imagine strings of 1 and 3 tokens, padded to 4 positions.
+# Each token of the short string costs 2, each token of the long one 1, and each `<pad>` 0.
 #
-# - Over all places the mean is 5/8, and it looks better with more padding.
+# - Over all positions the mean is 5/8, and it looks better with more padding.
 # - The mean of the two means is 3/2, and the token of the short string counts three times as much.
-# - Over all real tokens it is 5/4, and this one we take.
+# - Over all real tokens the mean is 5/4, and this is our loss.
 #
 # ### Exercise 2 · A loss that padding cannot change
 #
@@ -396,8 +396,9 @@ def masked_loss(logits, targets, lens):  # the course's version
 
 # %% [markdown]
 # Now the loop.
-# For each batch we compute the loss and its gradient, shorten a gradient longer than 1, and move the weights with Adam, which gives each its own step size.
-# A **pass** (or epoch) does this for all batches, and then reads others without learning, which were **held out** for this.
+# For each batch we compute the loss and its gradient, shorten a gradient longer than 1, and move the weights with Adam, which gives each weight its own step size.
+# An epoch does this for all batches of the **training set**.
+# Then it measures the loss on other batches, the **validation set**, without learning from them.
 
 # %%
 mean_loss = cu.choose(my_masked_loss, masked_loss)
@@ -409,12 +410,12 @@ def batch_loss(model, batch):  # summed loss, number of tokens
     return mean * batch.num_tokens, batch.num_tokens
 
 
-def train(model, batches, held_out, loss, passes, rate):
+def train(model, batches, validation, loss, epochs, rate):
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    decay = LinearLR(optimizer, 1.0, 0.0, passes * len(batches))  # the rate falls to 0
+    decay = LinearLR(optimizer, 1.0, 0.0, epochs * len(batches))  # learning rate to 0
     history = []
-    for _ in range(passes):
-        read = []
+    for _ in range(epochs):
+        learned = []
         for batch in batches:
             summed, tokens = loss(model, batch)
             optimizer.zero_grad()
@@ -422,10 +423,10 @@ def train(model, batches, held_out, loss, passes, rate):
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             decay.step()
-            read.append((summed.item(), tokens))
+            learned.append((summed.item(), tokens))
         with torch.no_grad():
-            unread = [loss(model, batch) for batch in held_out]
-        sums = [map(sum, zip(*rows, strict=True)) for rows in (read, unread)]
+            unseen = [loss(model, batch) for batch in validation]
+        sums = [map(sum, zip(*rows, strict=True)) for rows in (learned, unseen)]
         history.append([float(total / count) for total, count in sums])
     return history
 
@@ -433,7 +434,7 @@ def train(model, batches, held_out, loss, passes, rate):
 # %% [markdown]
 # And now the network of the first screen is yours.
 # Choose how much room the vector gets, and train it on 25,000 strings of 2 to 12 letters.
-# `Watched` makes the strings, and looks at the copies after each pass.
+# `Watched` makes the strings, and measures the accuracy after each epoch.
 
 # %% tags=["nbval-ignore-output"]
 room = 16  # try 2 … 128
@@ -441,19 +442,19 @@ draw = cu.choose(my_strings, strings.random_strings)
 cu.seed_everything(0)
 copier = Translator(len(alphabet), len(alphabet), embed_dim=32, hidden_dim=64, room=room)
 fresh = strings.Watched(copier, 0, batches=100, draw=draw)
-held_out = strings.Strings(1, batches=20)
-history = train(copier, fresh, list(held_out), batch_loss, passes=4, rate=0.01)
+validation = strings.Strings(1, batches=20)
+history = train(copier, fresh, list(validation), batch_loss, epochs=4, rate=0.01)
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 def show_losses(history, blind, alt):
-    """Training and held-out loss over the passes, and the loss of a decoder that does not see the source."""
+    """Training and validation loss over the epochs, and the baseline, a decoder that does not see the source."""
     fig, ax = cu.subplots(width=6.0, height=2.8, alt=alt)
     number = range(1, len(history) + 1)
     ax.plot(number, [row[0] for row in history], "-o", label="training")
-    ax.plot(number, [row[1] for row in history], "-s", label="held-out")
-    ax.axhline(blind, linestyle=":", color="0.3", label="without seeing the source")
-    ax.set(xlabel="Pass", ylabel="Loss per token", ylim=(0, None))
+    ax.plot(number, [row[1] for row in history], "-s", label="validation")
+    ax.axhline(blind, linestyle=":", color="0.3", label="baseline, sees no source")
+    ax.set(xlabel="epoch", ylabel="loss per token", ylim=(0, None))
     ax.legend()
     return fig
 
@@ -462,15 +463,15 @@ blind_copier = torch.tensor(len("abcdefghijkl")).log().item()
 show_losses(
     history,
     blind_copier,
-    "Loss per token of the copier over four passes. It begins near the dotted line at 2.5, the loss of a decoder that does not see the "
-    "string, and falls to about a half; the held-out loss is a little lower, since it is measured after each pass.",
+    "Loss per token of the copier over four epochs. It begins near the dotted line at 2.5, the loss of a decoder that does not see the "
+    "string, and falls to about a half; the validation loss is a little lower, since it is measured after each epoch.",
 )
 
 # %% [markdown]
-# Is such a loss good?
-# Our **baseline** is a decoder that doesn't see the string and guesses one of twelve letters, at $\ln 12 = 2.5$ a letter (dotted).
+# To judge such a loss we need a **baseline**, something to compare with.
+# Ours is a decoder that doesn't see the string and guesses one of twelve letters, at $\ln 12 = 2.5$ a letter (dotted).
 # What lies below has come through your vector.
-# (We measure the held-out loss at the end of each pass, so here it is the lower one.)
+# The validation loss is measured at the end of each epoch, and so here it is the lower one.
 
 # %% [markdown]
 # ## Greedy decoding: letters, then words
@@ -483,7 +484,7 @@ show_losses(
 # *bug · 5 minutes*
 #
 # This function decodes greedily, and for a single string it is right.
-# In a batch the ends of words get lost, so watch *feedback* beside *badge* and beside *bad*.
+# In a batch the ends of words get lost, as with *feedback* beside *badge* and beside *bad*.
 # Write a version that returns a list of ids for each string, without `<bos>` and `<eos>`, and that stops after `max_len` tokens.
 
 
@@ -558,8 +559,8 @@ explorer.beside_the_stored(fresh.shares, f"yours, {room} numbers")
 
 # %% [markdown]
 # This is the first screen again, with your own curve in it.
-# After four passes short words come back whole, and long words break, often with the right letters in the wrong order.
-# Give your copier more passes or another `room`, and see how far it gets.
+# After four epochs short words come back whole, and long words break, often with the right letters in the wrong order.
+# Give your copier more epochs or another `room`, and see how far it gets.
 #
 # ### Words instead of letters: a translator
 #
@@ -574,14 +575,14 @@ for pair in world.train[:2]:
     print(" ".join(pair.source), "→", " ".join(pair.target))
 
 # %% [markdown]
-# Watch what the two losses do this time.
+# Training set and validation set are now different sentences, and the two losses will tell.
 
 # %% tags=["nbval-ignore-output"]
-passes = 6  # try 1 … 24
+epochs = 6  # try 1 … 24
 cu.seed_everything(0)
 translator = Translator(len(english), len(french))
-pairs, held_out = world.loader(world.train), world.loader(world.val, shuffle=False)
-learned = train(translator, pairs, list(held_out), batch_loss, passes, rate=0.01)
+pairs, validation = world.loader(world.train), world.loader(world.val, shuffle=False)
+learned = train(translator, pairs, list(validation), batch_loss, epochs, rate=0.01)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 blind_runs = cu.stored_runs("sequence_to_sequence", "fixed_context", source=False)
@@ -589,14 +590,15 @@ blind = sum(run.result["val_loss"] for run in blind_runs) / len(blind_runs)
 show_losses(
     learned,
     blind,
-    "Loss per token of the translator over the passes. Both losses fall far below the dotted line of a decoder that does not see the source; "
-    "the held-out loss ends above the training loss.",
+    "Loss per token of the translator over the epochs. Both losses fall far below the dotted line of a decoder that does not see the source; "
+    "the validation loss ends above the training loss.",
 )
 
 # %% [markdown]
-# The sentences come again in every pass, so the network memorizes some of them, and the held-out loss stays higher.
-# But can it translate?
-# Let's ask for a sentence of yours, for four that it has read, and for eight that are new.
+# The sentences come again in every epoch, so the network learns some of them by heart, and the validation loss stays higher.
+# This is **overfitting**.
+# Can the network translate all the same?
+# It gets a sentence of yours, four of the training set, and eight of the **test set**, by which nobody has chosen anything.
 
 # %% tags=["nbval-ignore-output"]
 yours = "her cat isn't sleeping ."  # try "her cat isn't sleeping ." | "the dog is hungry ."
@@ -607,7 +609,7 @@ sources = [" ".join(pair.source) for pair in world.test]
 said = cu.translate(translator, sources, english, french, max_len=20)
 right = [text == " ".join(pair.target) for text, pair in zip(said, world.test, strict=True)]
 exact = sum(right) / len(right)
-print(f"{exact:.0%} of {len(right)} new sentences come out exactly as the grammar has them")
+print(f"exact-match accuracy on the {len(right)} sentences of the test set: {exact:.2f}")
 asked = [*FOUR, *sources[:8]]
 pd.DataFrame({
     "English": asked,
@@ -616,13 +618,14 @@ pd.DataFrame({
 }).set_index("English")  # fmt: skip
 
 # %% [markdown]
-# Many of its mistakes are still good French.
+# A sentence counts only if all its words are as the grammar has them, the **exact-match accuracy**.
+# Many of the mistakes are still good French.
 # The shape of a sentence arrives, and single words get lost on the way, so the church becomes a bottle.
 #
 # ### Is the vector too small?
 #
 # We gave our translator no `room`, so its context is the two last states of the encoder, 192 numbers.
-# Let's make it twice as wide, and train both networks for four times as long.
+# Here is a context of twice that width, with both networks trained for four times as long.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("sequence_to_sequence", "fixed_context", lowest="val_loss", passes=24)
@@ -631,7 +634,7 @@ every = pd.DataFrame([run.config | run.result for run in chosen])
 widths = every.groupby("hidden_dim")[groups].mean()
 fig, ax = cu.subplots(
     width=6.4, height=3.2,
-    alt="Share of new sentences translated exactly, over the length of the source. Both lines fall from the shortest to the longest sentences. "
+    alt="Exact-match accuracy on the test set, over the length of the source. Both lines fall from the shortest to the longest sentences. "
     "The network of twice the width is ahead at each length. Points are seeds.",
 )  # fmt: skip
 for width, shares in widths.iterrows():
@@ -640,14 +643,14 @@ for width, shares in widths.iterrows():
     seeds = every[every["hidden_dim"] == width][groups]
     ax.plot(range(4), seeds.T, "o", color=color, markersize=3, alpha=0.5)
 ax.set_xticks(range(4), ["up to 5", "6", "7", "8 to 10"])
-ax.set(xlabel="English tokens", ylabel="New sentences exactly right", ylim=(0, 1))
+ax.set(xlabel="English tokens", ylabel="exact-match accuracy", ylim=(0, 1))
 ax.legend()
 fig
 
 # %% [markdown]
 # **Each at its best learning rate, the wider network is ahead on average at each length here, and both do worst on long sentences.**
-# This doesn't tell whether the vector or the larger GRUs helped.
-# But we can also avoid the question: in the next chapter we let the decoder look back.
+# Whether the vector or the larger GRUs helped, this picture doesn't tell.
+# In the next chapter we let the decoder look back, and then it needs no such vector at all.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The neighbor that ends first cuts the other string."):
@@ -663,35 +666,35 @@ with cu.guard(
 
 with cu.guard(
     "The translator is far below its baseline, and some new sentences are exactly right.",
-    given=passes == 6,
+    given=epochs == 6,
 ):
     assert learned[-1][0] < learned[-1][1] < blind / 2 and exact > 0.15
 
 trained = cu.stored_runs("sequence_to_sequence", "learning_to_copy", lowest="val_loss")
 
 
-def shares(room, letters, passes):
-    """The shares copied whole after so many passes, seed by seed."""
+def accuracies(room, letters, epochs):
+    """The accuracies on whole strings after so many epochs, seed by seed."""
     chosen = [run for run in trained if run.config["room"] == room]
-    return [dict(run.curves[f"right, {letters}"])[passes] for run in chosen]
+    return [dict(run.curves[f"right, {letters}"])[epochs] for run in chosen]
 
 
 def after_four(room):
-    """The shares of twelve letters copied whole at the end of a training of four passes."""
+    """The accuracies on twelve letters at the end of a training of four epochs."""
     runs = cu.stored_runs("sequence_to_sequence", "copier", lowest="val_loss", room=room)
     return [run.result["right, 12"] for run in runs]
 
 
 with cu.guard(
-    "Trained for four passes, the look back copies nearly all strings of twelve letters, and the vector hardly any."
+    "Trained for four epochs, the look back copies nearly all strings of twelve letters, and the vector hardly any."
 ):
     assert min(after_four(0)) > 0.8 and max(after_four(128)) < 0.1
 
 with cu.guard(
-    "The look back needs eight passes, and the vector learns as well, short strings soon and long strings late."
+    "The look back needs eight epochs, and the vector learns as well, short strings soon and long strings late."
 ):
-    assert min(shares(0, 12, 8)) > 0.85 and max(shares(128, 12, 24)) < 0.4
-    assert min(shares(128, 6, 24)) > 0.85 and min(shares(128, 12, 96)) > 0.8
+    assert min(accuracies(0, 12, 8)) > 0.85 and max(accuracies(128, 12, 24)) < 0.4
+    assert min(accuracies(128, 6, 24)) > 0.85 and min(accuracies(128, 12, 96)) > 0.8
 
 with cu.guard("Twice the width is ahead at each length."):
     gain = widths.loc[192] - widths.loc[96]
@@ -701,17 +704,18 @@ with cu.guard("Twice the width is ahead at each length."):
 # ## Take-aways
 #
 # - An encoder reads a sequence into one vector of fixed size, and a decoder writes another from it.
-#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took, and a decoder that looks back learned them all in less than a tenth of the passes.
+#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took, and a decoder that looks back learned them all in less than a tenth of the epochs.
 # - A recurrent network carries its state along, and a GRU's gates learn what to keep.
 # - The decoder reads the target shifted by one, and the loss is a mean over real tokens.
 #   Compare it with a baseline.
 #
 # <details><summary>How sure is this?</summary>
 #
-# On the first screen the vector has the best of four learning rates and the look back the best of three, chosen by the loss on other strings, with three seeds at each rate.
+# On the first screen the vector has the best of four learning rates and the look back the best of three, chosen by the validation loss, with three seeds at each rate.
 # Neither best rate is at an end of its range.
-# The vector trained for 96 passes and the look back for twelve, and each rate falls to 0 at the end of its training.
-# In a shorter training the rate falls sooner, which helps at first, so we also trained both for four passes only, and then 128 numbers copied 1 % of the strings of twelve letters and the look back more than 97 %.
+# The vector trained for 96 epochs and the look back for twelve, and each rate falls to 0 at the end of its training.
+# In a shorter training the rate falls sooner, which helps at first, so we also trained both for four epochs only.
+# Then 128 numbers copied 1 % of the strings of twelve letters, and the look back more than 97 %.
 # The gray curves of 16 numbers had one rate, and the copies of *jbkaelfchgdi* come from one training each.
 # The translators had three rates with three seeds each, and there are only 55 long sentences, so we can't say which lengths gain most.
 # At the highest rate the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.

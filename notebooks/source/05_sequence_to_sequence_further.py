@@ -10,7 +10,7 @@
 # # Sequence to sequence: BLEU, fixed lengths and the papers' models
 #
 # Here is what we left out of [Sequence to sequence](05_sequence_to_sequence.ipynb).
-# We compute BLEU by hand and in twenty lines, measure the vanishing gradient, and ask what happens with a fixed number of places, or without lengths.
+# We compute BLEU by hand and in twenty lines, measure the vanishing gradient, and ask what happens with a fixed number of positions, or without lengths.
 # Then we compare our network with those of the papers, and look at two larger translators of real sentences.
 
 # %%
@@ -32,15 +32,14 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## BLEU, written out
 #
-# How good is a translation?
-# BLEU ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares it with a reference by counting **n-grams**, which are runs of $n$ neighboring tokens.
+# **BLEU** ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)) compares a translation with a reference by counting **n-grams**, which are runs of $n$ neighboring tokens.
 # The **precision** $p_n$ is the share of the translation's n-grams that the reference has as well.
 # Matches are **clipped**, so an n-gram counts at most as often as the reference has it.
 # With $c$ tokens in the translation and $r$ in the reference,
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1-r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
 #
-# Let's do three cases by hand.
+# Here are three cases by hand.
 #
 # - **Why clip?** *the the the the the the the* says nothing, but each of its words is in *the cat is on the mat*.
 #   The reference has *the* twice, so $p_1 = 2/7$ rather than 1.
@@ -105,7 +104,7 @@ pd.DataFrame({"by hand": by_hand, "this page": found}, index=list(pairs)).round(
 # No triple agrees, so $p_3 = 0$, and the whole product is 0.
 #
 # Papers use the program sacrebleu ([Post, 2018](https://aclanthology.org/W18-6319/)), which `cu.bleu` calls without its own tokenizer.
-# Let's see whether we agree with it, on random corpora.
+# On random corpora our function should agree with it.
 
 # %%
 draw = random.Random(0)
@@ -152,8 +151,8 @@ with cu.guard("Our BLEU agrees with sacrebleu's, and 0.658 comes from another fo
 # %% [markdown]
 # ## The vanishing gradient, measured
 #
-# How much of the gradient at step 20 arrives at the steps before?
-# We let untrained cells read random vectors and follow the gradient back.
+# We ask how much of the gradient at step 20 arrives at the steps before.
+# For this we let untrained cells read random vectors, and follow the gradient back.
 # Besides the plain tanh and the GRU, there are two cells with a start that is chosen to help.
 # One has an orthogonal $U$, which keeps lengths, and the other has an update gate that a bias holds at 0.95.
 
@@ -192,8 +191,7 @@ cu.show_curves(
 # The difference is that a GRU can *learn* such a gate, feature by feature.
 # The **LSTM** of [Hochreiter and Schmidhuber (1997)](https://doi.org/10.1162/neco.1997.9.8.1735), which is the older one, has a second state for this purpose, and now three gates.
 #
-# What does the gate keep, then?
-# Move it, and watch the shares of the old state and of each word.
+# Move the gate, and see how much of the state comes from the old state and from each word.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.gated_memory()
@@ -207,9 +205,9 @@ with cu.guard(
     assert max(tanh, gru) < 0.001 and 0.003 < orthogonal < 0.03 and open_gate > 0.2
 
 # %% [markdown]
-# ## A fixed number of places
+# ## A fixed number of positions
 #
-# The chapter pads each batch to its longest sentence, whereas *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` places and truncates what is longer.
+# The chapter pads each batch to its longest sentence, whereas *Dive into Deep Learning* (section 10.5) gives all sentences `num_steps` positions and truncates what is longer.
 # What does that cost for the French side of our small world, `<eos>` included?
 
 # %%
@@ -221,13 +219,13 @@ for num_steps in (6, 8, 10, 12, 16):
     costs[num_steps] = {
         "tokens lost": 1 - kept.sum() / lengths.sum(),
         "sentences without <eos>": (lengths > num_steps).float().mean(),
-        "places that are padding": 1 - kept.sum() / (len(kept) * num_steps),
+        "positions that are padding": 1 - kept.sum() / (len(kept) * num_steps),
     }
 pd.DataFrame(costs).T.astype(float).round(3)
 
 # %% [markdown]
-# Few places cut off many ends, and a sentence without its `<eos>` teaches a beginning that never stops.
-# Many places are mostly padding.
+# With few positions many sentences lose their ends, and a sentence without its `<eos>` teaches a beginning that never stops.
+# With many positions most are padding.
 # What we would gain is one shape for all batches, which some compilers and accelerators need.
 #
 # If we pad a batch to its longest sentence, the padding depends on which sentences share a batch.
@@ -237,8 +235,8 @@ batch_size = 48  # try 8 … 128
 
 
 def share_of_padding(batches):
-    places = sum(batch.target_out.numel() for batch in batches)
-    return 1 - sum(batch.num_tokens for batch in batches) / places
+    positions = sum(batch.target_out.numel() for batch in batches)
+    return 1 - sum(batch.num_tokens for batch in batches) / positions
 
 
 source_vocab, target_vocab = world.source_vocab, world.target_vocab
@@ -253,23 +251,23 @@ print("padding: drawn at random {:.0%}, of similar length {:.0%}".format(*paddin
 
 # %% [markdown]
 # Our loader sorts large groups of pairs by length, cuts them into batches, and shuffles the batches.
-# So only one place in a hundred is padding, and no token is lost.
+# So only one position in a hundred is padding, and no token is lost.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "With few places many sentences lose their ends, with many places most are padding, and batches of similar length avoid both."
+    "With few positions many sentences lose their ends, with many positions most are padding, and batches of similar length avoid both."
 ):
     assert paddings[1] < 0.1 * paddings[0]
     assert costs[6]["sentences without <eos>"] > 0.2 and costs[16]["tokens lost"] < 0.01
-    assert costs[16]["places that are padding"] > 0.5
+    assert costs[16]["positions that are padding"] > 0.5
 
 # %% [markdown]
 # ## What happens without lengths?
 #
 # It is easy to forget `pack_padded_sequence`.
 # No error is raised.
-# Let a bidirectional GRU read *i'm home .*, once on its own and once beside a longer sentence, with lengths and without.
-# How far does the context move?
+# To see the harm, we let a bidirectional GRU read *i'm home .*, once on its own and once beside a longer sentence, with lengths and without.
+# The table says how far the context moves.
 
 # %%
 english = world.source_vocab
@@ -325,9 +323,8 @@ with cu.guard("A context depends on its own sentence only, if the encoder knows 
 #
 # Their GRU isn't quite PyTorch's either.
 # In the paper the reset gate acts *before* the matrix, $n = \tanh(xW_n + (r\odot h)U_n)$, and in PyTorch after it, $n = \tanh(xW_n + r\odot(hU_n))$.
-# (Bahdanau et al., appendix A.1.1, also exchange $z$ and $1 - z$.)
-# Does it matter?
-# Let's give both forms the same weights.
+# Bahdanau et al., appendix A.1.1, also exchange $z$ and $1 - z$.
+# To see whether the form matters, we give both the same weights.
 
 # %%
 hidden, feature = torch.tensor([0.5, -0.5]), torch.tensor([0.2, 0.1])
@@ -351,8 +348,8 @@ with cu.guard("The two forms of the reset gate give different numbers in both fe
 # %% [markdown]
 # ## On real sentences
 #
-# What becomes of all this with sentences that people wrote?
-# We trained two larger translators, with two GRU layers of 256 features, on 25,000 English–French pairs from volunteers ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR).
+# All sentences so far came from a grammar.
+# On sentences that people wrote, we trained two larger translators, with two GRU layers of 256 features, with 25,000 English–French pairs from volunteers ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR).
 # The sentences have at most ten tokens on either side, and words that occur fewer than three times are `<unk>`.
 # One translator is this chapter's model with its **fixed context**, and the other has **attention**, the subject of [the next chapter](06_bahdanau_attention.ipynb), and a few more parameters.
 # Both trainings are unfinished, with one seed each: four of six planned epochs, and curves that still move.
@@ -373,11 +370,11 @@ real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).ro
 ).fillna("")
 
 # %% [markdown]
-# (The dashed losses are means over an epoch, with dropout.)
+# The dashed training losses are means over an epoch, with dropout.
 # BLEU takes each French translation in the data as a reference, for 1,000 test sentences.
-# The last row learns nothing.
-# The **look-up** finds the training sentence whose English has most in common with ours, where rare words count more, and says its French.
-# At this point of their training it lies between the two networks, and it is the number that a translator has to beat first.
+# The last row is a **baseline** that learns nothing.
+# This **look-up** finds the training sentence whose English has most in common with ours, where rare words count more, and says its French.
+# At this point of their training the look-up lies between the two networks, and a translator has to beat it first.
 #
 # Here are the first four test sentences of at least eight tokens whose words are all known.
 

@@ -106,7 +106,7 @@ class Memory:
 
 ROOM = 128
 """How many numbers the vector of the first screen has."""
-PASSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+EPOCHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 """Those that the slider offers."""
 TICKS = (1, 2, 4, 8, 16, 32, 64)
 STYLES = {
@@ -125,9 +125,9 @@ MISSING = "·"
 def squeezed_context() -> Explorer:
     """Copies of the chapter's first string in two trainings, through a vector and by looking back, and both curves."""
     runs = _long_trainings()
-    vector, back = _copies_by_passes(runs[ROOM]), _copies_by_passes(runs[0])
+    vector, back = _copies_by_epochs(runs[ROOM]), _copies_by_epochs(runs[0])
     controls = {
-        "passes": Slider([n for n in vector if n in PASSES], 4, label="Passes of training"),
+        "epochs": Slider([n for n in vector if n in EPOCHS], 1, label="Epochs of training"),
         "letters": Slider((6, 8, 10, 12), 12, label="Letters of the string"),
     }
     caption = "Train longer. Which of the two has learned to copy the string?"
@@ -137,7 +137,7 @@ def squeezed_context() -> Explorer:
 
 
 class Copies:
-    """A string with its copies, wrong letters marked; and the share of whole strings right over the training."""
+    """A string with its copies, wrong letters marked, and the accuracy on whole strings up to this epoch."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Copies:
 
         Args:
             runs: how many numbers the vector has, 0 for the look back → runs.
-            vector, back: passes → the copies of OPENING's beginnings, through a vector and by looking back.
+            vector, back: epochs → the copies of OPENING's beginnings, through a vector and by looking back.
         """
         self.runs, self.vector, self.back = runs, vector, back
         self.picture, (left, right) = subplots(
@@ -179,28 +179,29 @@ class Copies:
         for room, lines in self.lines.items():
             lines[0].set_label(LABELS[room])
         self.here = ax.axvline(1, color="0.8", linewidth=5, zorder=0)
-        ax.set(xlabel="Passes of training", ylabel="Strings copied whole", ylim=(-0.03, 1.05))
+        ax.set(xlabel="epochs of training", ylabel="accuracy, whole strings", ylim=(-0.03, 1.05))
         ax.set_xscale("log", base=2)
         ax.set_xlim(0.9, 110)
         ax.set_xticks(TICKS, TICKS)
         ax.minorticks_off()
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, borderaxespad=0.2)
 
-    def draw(self, passes: int, letters: int) -> str:
-        """Show the string and its copies after `passes` passes, and the curves for strings of `letters` letters."""
+    def draw(self, epochs: int, letters: int) -> str:
+        """Show the string and its copies after `epochs`, and the curves so far for strings of `letters` letters."""
         at = COPIED.index(letters)
-        done = min(passes, max(self.back))  # the look back has been trained for less
-        string, copy, looked = OPENING[:letters], self.vector[passes][at], self.back[done][at]
-        written = f"written after {passes} {'pass' if passes == 1 else 'passes'}"
+        done = min(epochs, max(self.back))  # the look back has been trained for less
+        string, copy, looked = OPENING[:letters], self.vector[epochs][at], self.back[done][at]
+        trained = f"{epochs} {'epoch' if epochs == 1 else 'epochs'}"
+        written = f"written after {trained}"
         heads = (
             "read",
             f"{written}, from {ROOM} numbers",
-            f"written after {done}, looking back" if done < passes else f"{written}, looking back",
+            f"written after {done}, looking back" if done < epochs else f"{written}, looking back",
         )
         for row, text in enumerate((string, copy, looked)):
             self.heads[row].set_text(heads[row])
-            for place, cell in enumerate(self.rows[row]):
-                wanted, letter = string[place : place + 1], text[place : place + 1]
+            for position, cell in enumerate(self.rows[row]):
+                wanted, letter = string[position : position + 1], text[position : position + 1]
                 right = wanted == letter
                 cell.set_text(letter or ("" if right else MISSING))
                 cell.set_color("0.1" if right else COLORS["wrong"])
@@ -208,14 +209,13 @@ class Copies:
         ends = {}
         for room, lines in self.lines.items():
             for line, run in zip(lines, self.runs[room], strict=True):
-                line.set_data(*zip(*run.curves[f"right, {letters}"], strict=True))
-            ends[room] = _mean_share(self.runs[room], letters, passes)
-        self.here.set_xdata([passes, passes])
+                line.set_data(*zip(*_until(run, letters, epochs), strict=True))
+            ends[room] = _mean_accuracy(self.runs[room], letters, epochs)
+        self.here.set_xdata([epochs, epochs])
         return (
-            f"After {passes} passes the string {string} comes out of {ROOM} numbers as {copy}, of a decoder that looks "
-            f"back as {looked}. Of random strings of {letters} letters, {ends[ROOM]:.2f} are then copied whole through "
-            f"{ROOM} numbers and {ends[0]:.2f} by looking back. The curve of the look back rises within the first "
-            "passes, that of the vector much later, the longer the strings the later."
+            f"After {trained} the string {string} comes out of {ROOM} numbers as {copy}, and of a decoder that looks "
+            f"back as {looked}. On random strings of {letters} letters, copied whole, the accuracy is then "
+            f"{ends[ROOM]:.2f} with {ROOM} numbers and {ends[0]:.2f} with looking back."
         )
 
 
@@ -225,33 +225,34 @@ def _long_trainings() -> dict[int, list[StoredRun]]:
     return {room: [run for run in runs if run.config["room"] == room] for room in STYLES}
 
 
-def _copies_by_passes(runs: Sequence[StoredRun]) -> dict[int, list[str]]:
-    """Passes → the copies then of OPENING's beginnings; one of the runs has them."""
+def _copies_by_epochs(runs: Sequence[StoredRun]) -> dict[int, list[str]]:
+    """Epochs → the copies then of OPENING's beginnings; one of the runs has them."""
     examples = [example for run in runs for example in run.examples]
     return {example["passes"]: example["copies"] for example in examples}
 
 
-def _mean_share(runs: Sequence[StoredRun], letters: int, passes: int) -> float:
-    """The share of strings copied whole after `passes` passes, as last measured: a mean over the seeds."""
-    shares = []
-    for run in runs:
-        so_far = [share for done, share in run.curves[f"right, {letters}"] if done <= passes]
-        shares.append(so_far[-1])
-    return float(np.mean(shares))
+def _until(run: StoredRun, letters: int, epochs: int) -> list[list[float]]:
+    """The points [epochs, accuracy] of a training until then, for strings of this length."""
+    return [point for point in run.curves[f"right, {letters}"] if point[0] <= epochs]
+
+
+def _mean_accuracy(runs: Sequence[StoredRun], letters: int, epochs: int) -> float:
+    """The accuracy on whole strings after `epochs`, as last measured: a mean over the seeds."""
+    return float(np.mean([_until(run, letters, epochs)[-1][1] for run in runs]))
 
 
 def beside_the_stored(shares: Mapping[int, list[list[float]]], label: str) -> Picture:
     """The curves of a reader's copier over the stored ones, for strings of 6 and of 12 letters.
 
     Args:
-        shares: length → points [passes, share of strings copied whole].
+        shares: length → points [epochs, accuracy on whole strings].
         label: what the reader's copier is called.
     """
     runs = _long_trainings()
     picture, axes = subplots(
         1, 2,
-        alt=f"Strings copied without a mistake over the passes, for 6 letters and for 12: {label}, beside the stored "
-        "curves. Looking back is near 1 within eight passes at both lengths. The vectors follow soon for 6 letters and "
+        alt=f"Accuracy on whole strings over the epochs, for 6 letters and for 12: {label}, beside the stored "
+        "curves. Looking back is near 1 within eight epochs at both lengths. The vectors follow soon for 6 letters and "
         "late for 12.",
         width=7.9, height=3.0, sharey=True,
     )  # fmt: skip
@@ -262,10 +263,10 @@ def beside_the_stored(shares: Mapping[int, list[list[float]]], label: str) -> Pi
                 ax.plot(*zip(*run.curves[f"right, {letters}"], strict=True), **style, label=name)
         mine = zip(*shares[letters], strict=True)
         ax.plot(*mine, "-o", ms=4, color=COLORS["query"], label=label, zorder=3)
-        ax.set(title=f"{letters} letters", xlabel="Passes of training", ylim=(-0.03, 1.05))
+        ax.set(title=f"{letters} letters", xlabel="epochs of training", ylim=(-0.03, 1.05))
         ax.set_xscale("log", base=2)
         ax.set_xticks(TICKS, TICKS)
         ax.minorticks_off()
-    axes[0].set_ylabel("Strings copied whole")
+    axes[0].set_ylabel("accuracy, whole strings")
     axes[0].legend(fontsize=8, loc="lower right")
     return picture

@@ -136,7 +136,7 @@ def real_run(*, attention: bool) -> StoredRun:
 
 
 def show_real_curves() -> Picture:
-    """Loss and BLEU of both translators by epoch; training dashed, held-out sentences solid."""
+    """Loss and BLEU of both translators by epoch; training dashed, validation solid."""
     translators = (
         ("fixed context", real_run(attention=False), "wrong", "s"),
         ("attention", real_run(attention=True), "key", "o"),
@@ -167,7 +167,7 @@ def show_real_maps() -> Picture:
     shown = real_run(attention=True).examples
     picture, axes = subplots(
         2, 2, width=8, height=7,
-        alt="Attention weights of four held-out sentences: French words said, English words read",
+        alt="Attention weights of four sentences of the test set: French words said, English words read",
     )  # fmt: skip
     tall, wide = (max(len(row[side]) for row in shown) for side in ("said", "source"))
     for ax, row in zip(axes.flat, shown, strict=True):

@@ -47,12 +47,12 @@ def random_strings(
 
 
 class Strings:
-    """Batches of new random strings at each pass; all strings of a batch have one length, from 2 to 12."""
+    """Batches of new random strings at each epoch; all strings of a batch have one length, from 2 to 12."""
 
     def __init__(
         self, seed: int, *, batches: int = 1, batch_size: int = 64, draw: Draw = random_strings
     ):
-        """A pass has `batches` batches of `batch_size` strings.
+        """An epoch has `batches` batches of `batch_size` strings.
 
         Args:
             seed: of lengths and letters.
@@ -77,10 +77,10 @@ class Strings:
 
 
 class Watched(Strings):
-    """Strings for a training, which measure at the end of a pass how well the model copies.
+    """Strings for a training, which measure at the end of an epoch how well the model copies.
 
     Attributes:
-        shares: length → points [passes, share of strings copied without a mistake], for each length in `COPIED`.
+        shares: length → points [epochs, share of strings copied without a mistake], for each length in `COPIED`.
         copies: {"passes": …, "copies": …} for each measurement: what the model writes for the beginnings of `OPENING`,
             one for each length in `COPIED`.
     """
@@ -91,7 +91,7 @@ class Watched(Strings):
         Args:
             model: the copier in training.
             seed: of lengths and letters.
-            looks: numbers of passes after which it measures; after each pass by default.
+            looks: numbers of epochs after which it measures; after each epoch by default.
             options: those of `Strings`.
         """
         super().__init__(seed, **options)
@@ -100,7 +100,7 @@ class Watched(Strings):
         self.copies: list[dict[str, Any]] = []
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of a pass; after the last one, when the training asks for one more, the model is measured."""
+        """The batches of an epoch; after the last one, when the training asks for one more, the model is measured."""
         yield from super().__iter__()
         self.passes += 1
         if not self.looks or self.passes in self.looks:
