@@ -109,7 +109,7 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "patches": (("coat",), ["before it is a pullover?", "The model says <strong>coat"]),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
     "vit": ((), ["Ankle boot, 99 %"]),
-    "words": (("trousers | T-shirt",), ["step 129 of 200", "mostly ask “trousers”"]),
+    "words": (("trousers | T-shirt",), ["step 171 of 200", "mostly ask “trousers”"]),
 }
 """Kind → what it is made with, and what it shows then without a script."""
 

@@ -13,7 +13,7 @@
 # What are the words of an image, and when does it pay to let them look at each other?**
 #
 # The model below cuts a picture into sixteen squares, called patches, and reads them like the words of a sentence.
-# Press a patch, and no part of the model may look at it any more.
+# Press a patch to forbid it, and no part of the model may look at it any more.
 
 # %%
 import math
@@ -35,17 +35,17 @@ cu.seed_everything(0)
 cu.live.patches()
 
 # %% [markdown]
-# After all three pictures, take away all sixteen patches and read what the model says when it sees nothing at all.
+# When you have tried all three pictures, forbid all sixteen patches and read what the model says when it sees nothing at all.
 # It says *trousers*, because it has to say something.
-# So part of the trousers' strength may be just this answer of last resort.
+# Part of the trousers' strength may be just this answer of last resort.
 #
-# In [Start here](00_start_here.ipynb) we forbade a word, and now it is a piece of an image.
+# In [Start here](00_start_here.ipynb) we forbade a word, and now we forbid a piece of an image.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - cut images into patches, and say which wrong order of axes raises no error;
-# - write a vision transformer as one class, and compare it with its simplest rivals;
+# - write a vision transformer as one class, and compare it with simple baselines;
 # - say which task needs attention between patches, and why;
 # - find out which patches an answer needs, and test a map that claims to know.
 
@@ -58,12 +58,13 @@ cu.recall("transformer", "self_attention", "positions")
 # %% [markdown]
 # ## Patches
 #
-# What should be the tokens of an image?
-# A single pixel says nearly nothing, and an image of 28 × 28 has 784 of them, so each head of each layer would need a map of $784^2 = 614{,}656$ weights.
+# A Transformer needs tokens, and an image has none.
+# A single pixel says nearly nothing, and an image of 28 × 28 has 784 pixels, so each head of each layer would need a map of $784^2 = 614{,}656$ weights.
 # With squares of 7 × 7 pixels, called **[patches](C_glossary.ipynb#patch)**, we get 16 tokens and a map of 256.
 #
+# A gray image has one number for each pixel, and a color image has three, for red, green and blue. Each of these layers of numbers is called a **channel**.
 # In general we cut an image of height $h$, width $w$ and $c$ channels into $m = hw/(p_h p_w)$ patches that don't overlap, read them line by line, and write each as one row of $c\,p_h\,p_w$ numbers.
-# Let's do a small one by hand, with 4 × 4 pixels numbered from 0 to 15:
+# This is a small image of 4 × 4 pixels, numbered from 0 to 15, and its four patches:
 #
 # | image | patch 0 | patch 1 | patch 2 | patch 3 |
 # |---|---|---|---|---|
@@ -105,9 +106,11 @@ cu.checks.my_patches(my_patches_solution)
 
 # %% [markdown]
 # A patch becomes a token when we multiply it by a matrix, the same for all patches.
-# Many programs write a **convolution** instead, which slides a window of weights, its kernel, over the picture in steps of its stride.
-# With a kernel *and* a stride as large as a patch, the window stops once on each.
-# Do both give the same tokens?
+# Many programs write a **convolution** instead.
+# A convolution slides a small window of weights, its **kernel**, over the picture, and wherever the window stops it returns the weighted sum of the pixels below it.
+# The **stride** says how many pixels the window moves from one stop to the next.
+# With a kernel *and* a stride as large as a patch, the window stops once on each patch.
+# We compare the two ways to make tokens.
 
 # %%
 cut = cu.choose(my_patches, cut_patches)
@@ -126,9 +129,8 @@ def by_convolution(images):
 cu.equal(by_matrix, by_convolution, torch.randn(2, 3, 28, 28))
 
 # %% [markdown]
-# Both give the same, because `my_patches` keeps the order in which a convolution stores its kernels, channel, row, column.
-# So the first layer of a vision transformer *is* a convolution, and what follows are the blocks of the Transformer, attention and feed-forward networks in turn.
-# (In our model each of the two has half of a block's weights, and in the models of the paper the networks have two thirds.)
+# The two ways give the same tokens, because `my_patches` keeps the order in which a convolution stores its kernels: channel, row, column.
+# So the first layer of a vision transformer *is* a convolution, and after it come the blocks of the Transformer, with attention and feed-forward networks in turn.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("vision_transformers", "missing_permute")
@@ -140,7 +142,7 @@ cu.quiz("vision_transformers", "missing_permute")
 # The **vision transformer**, ViT for short ([Dosovitskiy et al., 2021](https://arxiv.org/abs/2010.11929)), puts one more token in front of the patches, the **[class token](C_glossary.ipynb#class-token)** $\mathbf x_{\text{cls}}$.
 # It begins as the same learned vector for each image and collects what it needs from the patches in every block, and at the end the output layer reads only this token.
 #
-# Attention doesn't know where a patch was, so we add a learned vector at each place.
+# Attention doesn't know where a patch was, so we add a learned vector at each position.
 # With $\mathbf x_i$ for the numbers of patch $i$ and $\mathbf P$ for the table of positions, the blocks receive
 #
 # $$\mathbf Z_0 = [\,\mathbf x_{\text{cls}};\ \mathbf x_0 \mathbf E + \mathbf b;\ \dots;\ \mathbf x_{m-1}\mathbf E + \mathbf b\,] + \mathbf P, \qquad \mathbf E \in \mathbb R^{c p_h p_w \times d}, \quad \mathbf P \in \mathbb R^{(m+1)\times d}.$$
@@ -217,10 +219,10 @@ class ViT(nn.Module):
         embed_dim=64, num_heads=4, ffn_dim=128, num_layers=2,
     ):  # fmt: skip
         super().__init__()
-        places = math.prod(image_size) // math.prod(patch_size)
+        patches = math.prod(image_size) // math.prod(patch_size)
         self.patch_embedding = PatchEmbedding(patch_size, channels, embed_dim)
         self.class_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
-        self.positions = cu.LearnedPositions(embed_dim, max_len=1 + places)
+        self.positions = cu.LearnedPositions(embed_dim, max_len=1 + patches)
         sizes = (embed_dim, num_heads, ffn_dim)
         options = {"dropout": 0.0, "norm_first": True, "activation": "gelu"}
         blocks = [cu.EncoderLayer(*sizes, **options) for _ in range(num_layers)]
@@ -252,12 +254,11 @@ package.load_state_dict(tall.state_dict())
 cu.equal(tall, package, torch.randn(2, 3, 28, 12))
 
 # %% [markdown]
-# What do positions do for an image?
-# Let's mix up the patches of the boot, and ask once with a table of positions and once with a table of zeros.
+# To see what positions do for an image, we mix up the patches of the boot, and ask once with a table of positions and once with a table of zeros.
 
 # %%
 images, validation, test = training.parts()
-boot = scaled(test.images[182:183])  # the one you took patches from
+boot = scaled(test.images[182:183])  # you forbade its patches
 mixed = join_patches(cut(boot, (7, 7))[:, torch.randperm(16)], 1, 28, 28)
 vit, bag = ViT(), ViT()
 nn.init.zeros_(bag.positions.table)
@@ -267,20 +268,21 @@ for name, model in (("with positions", vit), ("without", bag)):
 
 # %% [markdown]
 # Without positions an image is a bag of patches, and the class token collects the same from them in any order.
-# Our table only numbers the places, and [positions in two dimensions](15_vision_transformers_further.ipynb#Positions-in-two-dimensions) also say that patch 5 lies below patch 1.
+# Our table only numbers the patches, and [positions in two dimensions](15_vision_transformers_further.ipynb#Positions-in-two-dimensions) also say that patch 5 lies below patch 1.
 
 # %% [markdown]
-# ## Training it against its rivals
+# ## Training it against baselines
 #
 # Our pictures come from Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), with ten kinds of clothes.
-# The course brings 9,000 of them to learn from, 1,000 to choose by (validation), and 2,000 to test.
-# The loop takes steps of AdamW, whose rate rises in the first tenth of the training and then falls to 0.
-# Watch the loss leave the line of a uniform guess.
+# The course brings 9,000 of them to learn from, 1,000 to choose by, and 2,000 for a last test.
+# They are the **training set**, the **validation set** and the **test set**.
+# The loop below is folded, and it does what every training does: it takes a batch, computes the loss and its gradient, and makes a small step downhill.
+# The steps are those of [AdamW](C_glossary.ipynb#adam), an optimizer, and their size is the **learning rate**, which rises in the first tenth of the training and then falls to 0.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-def passes(images, seed=0):
-    """Batches of images and labels, pass after pass, each in a new order."""
+def epochs(images, seed=0):
+    """Batches of images and labels, epoch after epoch, each in a new order."""
     loader = ImageLoader(images, batch_size=64, seed=seed)
     while True:
         for batch in loader:
@@ -305,8 +307,8 @@ def train(model, batches, steps, lr=3e-3):
 
 # %% tags=["nbval-ignore-output"]
 steps = 282  # try 50 … 705
-losses = train(vit, passes(images), steps)
-print(f"validation, share right: {training.share_right(vit, validation):.3f}")
+losses = train(vit, epochs(images), steps)
+print(f"accuracy on the validation set: {training.accuracy_of(vit, validation):.3f}")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
@@ -321,18 +323,25 @@ ax.set(xlabel="Step", ylabel="Training loss (nats)", ylim=(0, 2.7))
 fig
 
 # %% [markdown]
-# That looks good, but good compared with what?
-# We trained four models for five passes each, and the last two also for fifteen: a linear classifier of the pixels, a network with one hidden layer, our ViT, and the same ViT with both attention sublayers taken out.
-# In this last one no patch learns anything from another, and the output layer reads the mean of all patches.
+# The curve leaves the loss of a uniform guess at once, and the **accuracy**, the share of right answers, looks good.
+# But an accuracy means little without a **baseline**, the score of something simpler.
+# We trained four models for five **epochs** each, which means that each picture is seen five times:
+#
+# - a linear classifier of the pixels;
+# - a network with one hidden layer;
+# - our ViT;
+# - the same ViT without its two attention sublayers, so that no patch learns anything from another one, and the output layer reads the mean of all patches.
+#
+# The last two were also trained for fifteen epochs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "How good is the ViT without attention, compared with the whole ViT?",
-    ["much worse, by a tenth or more", "a little worse", "about as good"],
-    answer="about as good",
+    ["better by a tenth or more", "about equally good", "worse by a tenth or more"],
+    answer="about equally good",
     wrong={
-        "much worse, by a tenth or more": "Each garment lies upright in the middle of its picture. What does a collar in patch 1 tell you, even if you see nothing else?",
-        "a little worse": "Sixteen patches still give sixteen opinions, and each knows its own place. What could they gain by talking first?",
+        "worse by a tenth or more": "Each garment lies upright in the middle of its picture. What does a collar in patch 1 tell you, even if you see nothing else?",
+        "better by a tenth or more": "It has fewer parameters, and it can do nothing that the whole ViT can't. Where would so large a gain come from?",
     },
     why="Here the mean of sixteen opinions is as good. The garments all lie in the same place, so a patch can have an opinion without asking another one.",
 )
@@ -340,15 +349,19 @@ cu.predict(
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("vision_transformers", "rivals", highest="validation")
 rows = pd.DataFrame([run.config | run.result for run in chosen])
-rivals = rows.pivot_table(index=["name", "rate"], columns="seed", values="test", sort=False)
+index = ["name", "learning rate"]
+rows = rows.rename(columns={"rate": "learning rate"})
+baselines = rows.pivot_table(index=index, columns="seed", values="test", sort=False)
 longer = cu.stored_runs("vision_transformers", "rivals_later", highest="validation")
 longer = pd.DataFrame([run.config | run.result for run in longer])
-longer["name"] += ", fifteen passes"
-longer = longer.pivot_table(index=["name", "rate"], columns="seed", values="test", sort=False)
-pd.concat([rivals, longer]).add_prefix("test, seed ").round(3)
+longer = longer.rename(columns={"rate": "learning rate"})
+longer["name"] += ", fifteen epochs"
+longer = longer.pivot_table(index=index, columns="seed", values="test", sort=False)
+pd.concat([baselines, longer]).add_prefix("test accuracy, seed ").round(3)
 
 # %% [markdown]
-# **On these pictures attention brought us nothing**, neither in five passes nor in fifteen, and after five a hidden layer on the raw pixels is even a little better, by about one picture in a hundred.
+# **On these pictures attention brought us nothing**, neither in five epochs nor in fifteen.
+# After five epochs a hidden layer on the raw pixels is even a little better, by about one picture in a hundred.
 # Each garment lies upright in the middle, so no patch has to ask another one what it is looking at.
 #
 # We tried one image size and few images, and [a small convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) is ahead of all four.
@@ -356,12 +369,11 @@ pd.concat([rivals, longer]).add_prefix("test, seed ").round(3)
 #
 # ## When attention is needed: Memory
 #
-# In which task does a patch *have to* look at another one?
-# In Memory, the game of pairs.
+# There are tasks in which a patch *has to* look at another one, and the game of pairs, Memory, is one of them.
 # Sixteen cards show eight pairs, each of two different garments of one kind.
 # Each card is one patch, and **each card has to say where its twin lies**.
 #
-# Our ViT only needs another ending, where the output layer reads every card's token instead of the class token and gives a score to each of the sixteen places.
+# Our ViT only needs another ending, where the output layer reads every card's token instead of the class token and gives a score to each of the sixteen cards.
 
 
 # %%
@@ -390,7 +402,8 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 
 # %% [markdown]
 # In a few seconds it learns to find most twins, on cards that it has never seen.
-# But if we forbid each card a single look, the one at its own twin, the answer is lost, and guessing can't help either, because the card names one that it can look at.
+# But if we forbid each card to look at its own twin, and at nothing else, the answer is lost.
+# It falls below a lucky guess, because the card then names one of the cards it can look at.
 #
 # Try it with one card: press it to see where it thinks its twin lies, and then forbid the look.
 
@@ -398,27 +411,28 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 cu.live.memory()
 
 # %% [markdown]
-# Could our ViT without its attention layers find another way?
-# It could not, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
-# So it can only guess among fifteen places, and is right once in fifteen times, or 0.067.
-# The table compares such a model, and a hidden layer that sees all the pixels at once, with our player.
+# Our ViT without its attention layers can't find another way, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
+# Such a model can only guess among the fifteen other cards, so its accuracy is 1/15, or 0.067.
+# The table compares it, and a hidden layer that sees all the pixels at once, with our player.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 played = cu.stored_runs("vision_transformers", "memory_game", highest="validation")
 rows = pd.DataFrame([run.config | run.result for run in played])
-twins_found = rows.pivot_table(index=["kind", "rate"], columns="seed", values="test", sort=False)
-twins_found.add_prefix("test, seed ").round(3)
+rows = rows.rename(columns={"rate": "learning rate"})
+index = ["kind", "learning rate"]
+twins_found = rows.pivot_table(index=index, columns="seed", values="test", sort=False)
+twins_found.add_prefix("test accuracy, seed ").round(3)
 
 # %% [markdown]
-# The hidden layer would have to learn anew for each pair of places how to compare them, while attention compares all pairs with the same two matrices, $W_Q$ and $W_K$.
+# The hidden layer would have to learn anew for each pair of cards how to compare them, while attention compares all pairs with the same two matrices, $W_Q$ and $W_K$.
 # **So attention pays where one patch's answer depends on what another one shows, and this other one may lie anywhere.**
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
     "Each row of the two tables has its best of three or four learning rates, chosen on validation pictures, and three seeds. "
-    "The garments were learned in five passes or fifteen, which is still a short training, and the cards in 1,500 deals of 32 boards. "
-    "That the model without attention can't find twins is proved. That the hidden layer can't is only what these trainings show: "
+    "The garments were learned in five epochs or fifteen, which is still a short training, and the cards in 1,500 deals of 32 boards. "
+    "For the model without attention we have a proof that it can't find twins. For the hidden layer we only have these trainings: "
     "with its 64 features it gives the same answers whatever the cards show. "
     "The task was made so that attention is needed. It doesn't say that a ViT is better at naming pictures."
     "\n\n</details>"
@@ -426,18 +440,18 @@ Markdown(
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Without attention, or with one hidden layer, garments are named as well as by the ViT, and without attention also after fifteen passes."
+    "Without attention, or with one hidden layer, garments are named as well as by the ViT, and without attention also after fifteen epochs."
 ):
-    mean = rivals.groupby("name").mean().mean(axis=1)
+    mean = baselines.groupby("name").mean().mean(axis=1)
     assert mean["no attention"] > mean["ViT"] - 0.005
     assert mean["hidden layer"] > mean["ViT"]
     later = longer.groupby("name").mean().mean(axis=1)
-    assert later["no attention, fifteen passes"] > later["ViT, fifteen passes"] - 0.005
+    assert later["no attention, fifteen epochs"] > later["ViT, fifteen epochs"] - 0.005
 
 with cu.guard(
     "Twins are found with attention in each of three trainings, and only by luck without it."
 ):
-    share = twins_found.droplevel("rate")
+    share = twins_found.droplevel("learning rate")
     assert share.loc["attention"].min() > 0.6
     assert share.drop("attention").max(axis=None) < 0.08
     best = [run for run in played if run.config["kind"] == "attention"]
@@ -449,8 +463,8 @@ with cu.guard("A single look carries the answer.", given=deals == 600):
 # %% [markdown]
 # ## Where it looks, and what it needs
 #
-# The weights of the class token on the patches of a garment are a map of the image, and such maps are often shown as explanations.
-# Before we ask whether they are, let's draw them right.
+# The weights of the class token on the patches of a garment are a map of the image, and such maps are often shown as explanations of an answer.
+# Before we test whether they explain anything, we have to draw them right.
 #
 # ### Exercise 2 · Find the bug
 #
@@ -499,7 +513,7 @@ cu.checks.fixed_class_map(fixed_class_map_solution)
 # One map shows one block only.
 # **Attention rollout** ([Abnar and Zuidema, 2020](https://arxiv.org/abs/2005.00928)) multiplies the maps of all blocks, and so follows the weights back to the patches ([its formula](15_vision_transformers_further.ipynb#Attention-rollout)).
 # Our own method needs no weights at all: forbid each patch in turn, and see how far the probability of the answer falls.
-# The figure shows both maps of the boot, the coat and the trousers.
+# The figure shows both maps for the boot, the coat and the trousers.
 
 
 # %%
@@ -540,16 +554,16 @@ bar.outline.set_visible(False)
 fig
 
 # %% [markdown]
-# The two maps disagree, so which one shows what the model needs?
+# The two maps disagree, so at most one of them shows what the model needs.
 # If a map does, the answers should break when we forbid the four patches that it marks most.
-# But some would break with *any* four gone, so we need controls, each of which takes away an excuse:
+# But some answers break without *any* four patches, so we need four controls, and each rules out an excuse:
 #
-# - four patches at random (any damage will do);
-# - the four brightest (the map only found the garment);
-# - those of *another* model's rollout (the map is about pictures, not about this model);
-# - the same four for all pictures, where rollout is highest on average (the map is about no picture in particular).
+# - **four patches at random**: perhaps any damage will do;
+# - **the four brightest patches**: perhaps the map only found the garment;
+# - **the four patches of *another* model's rollout**: perhaps the map is about the picture, and not about this model;
+# - **the same four patches for all pictures**, where rollout is highest on average: perhaps the map is about no picture in particular.
 #
-# The farther left a mark lies, the more the model needed what we took.
+# The farther left a mark lies in the figure, the more the model needed the four patches that we forbade.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 count = 4  # try 3 … 5
@@ -558,8 +572,8 @@ flows = [analysis.attention_rollout(analysis.maps_of(m, many))[:, 0, 1:] for m i
 
 
 @torch.no_grad()
-def right_without(model, scores, number):
-    """Share right when the patches with the highest scores are forbidden."""
+def accuracy_without(model, scores, number):
+    """The accuracy when the patches with the highest scores are forbidden."""
     gone = torch.zeros(len(many), 16, dtype=torch.bool)
     gone.scatter_(1, scores.topk(number, dim=1).indices, True)
     return (model(many, without(gone)).argmax(dim=1) == names).float().mean().item()
@@ -575,14 +589,14 @@ for i, model in enumerate(models):
         "its own rollout": flows[i],
         "forbidding each": needs(model, many),
     }
-    damage[i] = {"nothing": right_without(model, flows[i], 0)}
-    damage[i] |= {name: right_without(model, choices[name], count) for name in choices}
+    damage[i] = {"nothing": accuracy_without(model, flows[i], 0)}
+    damage[i] |= {name: accuracy_without(model, choices[name], count) for name in choices}
 damage = pd.DataFrame(damage)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=7.0, height=2.9,
-    alt="Share of right answers of three models when four patches are forbidden. With nothing forbidden it is 0.81 to 0.84, at random about 0.73, "
+    alt="Accuracy of three models when four patches are forbidden. With nothing forbidden it is 0.81 to 0.84, at random about 0.73, "
     "by the controls mostly between 0.44 and 0.62, by the model's own rollout between 0.34 and 0.56, and by forbidding each patch between 0.28 and 0.38.",
 )  # fmt: skip
 for i, marker in enumerate("os^"):
@@ -590,15 +604,15 @@ for i, marker in enumerate("os^"):
         damage[i], range(len(damage)), marker, color=cu.COLORS["key"], alpha=0.8, label=f"model {i}"
     )
 ax.set_yticks(range(len(damage)), damage.index)
-ax.set(xlabel=f"Share right without the {count} patches", xlim=(0.2, 0.9), ylim=(6.5, -0.5))
+ax.set(xlabel=f"Accuracy without the {count} patches", xlim=(0.2, 0.9), ylim=(6.5, -0.5))
 ax.legend(fontsize=8)
 fig
 
 # %% [markdown]
 # Rollout finds patches that matter: in two of the three models forbidding them hurts more than each control does.
-# In the third one the brightest patches do as well, and these we could have found without a model.
-# **Forbidding each patch in turn finds patches that hurt more than every control's**, in every model and by a clear margin.
-# That is no miracle, because it asks the model itself sixteen times.
+# In the third model the brightest patches do as well, and we could have found these without a model.
+# **When we forbid each patch in turn, we find patches that hurt more than every control's**, in every model and by a clear margin.
+# No wonder, because this method asks the model itself sixteen times.
 # But it asks about one patch at a time, so it overlooks patches that can stand in for each other, as in the boot of the first screen.
 #
 # ### Exercise 3 · A garment of your own
@@ -633,7 +647,8 @@ for ax, title in zip(axes, ("picture", "rollout", "forbid each"), strict=True):
 fig
 
 # %% [markdown]
-# We would ask for the answer without that square and without another, equally bright one, and for the same with the map of a second training: if that does as much harm, the map is about the picture and not about this model.
+# For the X-ray we would ask for the answer without that square, and for the answer without another, equally bright square.
+# And we would forbid the darkest square of a second training's map: if this does as much harm, the map is about the picture and not about this model.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Forbidding each patch finds what hurts most, in every model.", given=count == 4):
@@ -660,7 +675,7 @@ with cu.guard("A model that sees nothing says trousers, and its map by rollout i
 # - Attention pays where one patch's answer depends on what another one shows, as in Memory.
 #   For garments in the middle of small pictures we gained nothing by it.
 # - Weights say where a model looks.
-#   To see what it needs, forbid it, and forbid something else for comparison.
+#   To see what it needs, forbid that, and forbid something else for comparison.
 
 # %% [markdown] tags=["next"]
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).

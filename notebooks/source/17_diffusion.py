@@ -12,8 +12,9 @@
 # **A network looks at noise and finds a pair of trousers in it, and next to them an ankle boot, because we asked for them.
 # How do our words get into the picture?**
 #
-# Move the slider and watch two garments appear, each pixel in the color of the word that it *asks*, which is the word it attends to.
-# Then go back to step 200 and press *trousers*: from there on, no pixel may ask this word.
+# Below, two garments appear step by step, and each pixel has the color of the word it attends to. We say that the pixel *asks* this word.
+# Press *trousers* to forbid the word: from this step on, no pixel may ask it.
+# Then give the word back, go to step 200 or to step 114, and press it there.
 
 # %%
 import itertools
@@ -33,7 +34,8 @@ cu.seed_everything(0)
 cu.live.words()
 
 # %% [markdown]
-# What did the left half become, and does it matter *when* you press?
+# The left half became something else each time, so it matters *when* you press.
+# This chapter builds the network, and at the end we measure when it needs a word.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -52,13 +54,12 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 # ## Into the noise: forward diffusion
 #
 # A **[denoising diffusion](C_glossary.ipynb#denoising-diffusion)** model draws by undoing noise ([Ho, Jain and Abbeel, 2020](https://arxiv.org/abs/2006.11239)).
-# So first we make some: in each step $t$ we shrink the picture $\mathbf x_{t-1}$ a little and add a little noise,
+# So first we make noise. In each step $t$ we shrink the picture $\mathbf x_{t-1}$ a little and add a little noise,
 #
 # $$\mathbf x_t = \sqrt{1 - \beta_t}\;\mathbf x_{t-1} + \sqrt{\beta_t}\;\boldsymbol\varepsilon_t, \qquad \boldsymbol\varepsilon_t \sim \mathcal N(0, \mathbf I).$$
 #
-# We shrink it so that a variance of 1 stays 1 while the noise takes over.
-# Let's do one pixel by hand.
-# It begins as $x_0 = 0.8$ and takes two steps with $\beta = 0.36$, each of which multiplies by $\sqrt{1 - \beta} = 0.8$:
+# We shrink the picture so that a variance of 1 stays 1 while the noise takes over.
+# As an example, one pixel begins as $x_0 = 0.8$ and takes two steps with $\beta = 0.36$, each of which multiplies by $\sqrt{1 - \beta} = 0.8$:
 #
 # | after | mean | variance |
 # |---|---|---|
@@ -72,7 +73,7 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 # $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
 #
 # We take 200 steps and let $\bar\alpha_t$ fall like a squared cosine, slowly at both ends ([Nichol and Dhariwal, 2021](https://arxiv.org/abs/2102.09672)).
-# Watch where your eye loses the boot.
+# The pictures show a boot on this way, and you can find the step at which your eye loses it.
 
 # %%
 T = 200
@@ -106,7 +107,6 @@ fig
 
 # %% [markdown]
 # The blue bar is $\bar\alpha_t$, and when it is down to a tenth, we hardly find the boot.
-# Our pictures have a variance of only a half, so the noise wins a little sooner than the bar says.
 #
 # ### Exercise 1 · Find the bug
 #
@@ -160,12 +160,11 @@ cu.quiz("diffusion", "share_left")
 # %% [markdown]
 # ## Back, one guess at a time: the sampler
 #
-# How do we get back?
-# We train a network to say which noise is in a picture, by ordinary regression with a squared error:
+# To get back, we train a network to say which noise is in a picture, by ordinary regression with a squared error:
 #
 # $$\hat{\boldsymbol\varepsilon} = \mathrm{network}(\mathbf x_t, t), \qquad \mathrm{loss} = \|\boldsymbol\varepsilon - \hat{\boldsymbol\varepsilon}\|^2 \text{ per pixel}, \qquad \mathbf x_0,\ t,\ \boldsymbol\varepsilon \text{ drawn at random.}$$
 #
-# If we know the noise, we know the picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$.
+# Whoever knows the noise knows the picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$.
 # But what *is* the best guess, if many pictures could be hidden in the noise?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -200,13 +199,13 @@ cu.Drawing(
         "true": cu.Box("noise ε"),
         "xt": cu.Box("x_t"),
         "net": cu.Box("network", shape="step t, words", color="wash"),
-        "eps": cu.Box("ε̂"),
-        "loss": cu.Box("loss: mean of (ε − ε̂)²"),
+        "eps": cu.Box("guessed noise"),
+        "loss": cu.Box("loss: mean squared error"),
         "now": cu.Box("x_t"),
         "net2": cu.Box("network", shape="step t, words", color="wash"),
-        "eps2": cu.Box("ε̂"),
-        "cut": cu.Box("guess x̂_0, cut"),
-        "old": cu.Box("ε̂, computed anew"),
+        "eps2": cu.Box("guessed noise"),
+        "cut": cu.Box("guess of x_0, cut"),
+        "old": cu.Box("noise, computed anew"),
         "xs": cu.Box("x_s"),
         "z": cu.Box("fresh noise z"),
     },
@@ -225,14 +224,14 @@ cu.Drawing(
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \sigma^2}\;\hat{\boldsymbol\varepsilon} + \sigma\,\mathbf z, \qquad \sigma^2 = \frac{1 - b}{1 - a}\Big(1 - \frac ab\Big).$$
 #
-# Why this $\sigma^2$? Because it is the variance that $\mathbf x_s$ has if we know both ends, $\mathbf x_0$ and $\mathbf x_t$.
+# The number $\sigma^2$ is the variance that $\mathbf x_s$ has if we know both ends, $\mathbf x_0$ and $\mathbf x_t$.
 # Given $\mathbf x_0$, the variance of $\mathbf x_s$ is $1 - b$.
 # Given $\mathbf x_s$, the noisier $\mathbf x_t$ is $\sqrt{a/b}\,\mathbf x_s$ with noise of variance $1 - a/b$.
 # We multiply the two normal densities, and then the inverse variances add up, the second one as seen from $\mathbf x_s$:
 #
 # $$\frac{1}{\sigma^2} = \frac{1}{1 - b} + \frac{a/b}{1 - a/b} = \frac{1 - a}{(1 - b)(1 - a/b)} .$$
 #
-# In the last step, to $b = 1$, only the guess is left.
+# In the step that ends at $b = 1$, which is step 0, only the guess is left.
 # No pixel can be brighter than white, so we cut the guess to $[-1, 1]$, and then compute the noise that belongs to the *cut* guess, $\hat{\boldsymbol\varepsilon} = (\mathbf x_t - \sqrt a\,\hat{\mathbf x}_0)/\sqrt{1 - a}$.
 #
 # ### Exercise 2 · A step back
@@ -266,10 +265,9 @@ def my_step_back_solution(x, noise, a, b, fresh):
 cu.checks.my_step_back(my_step_back_solution)
 
 # %% [markdown]
-# Let's test it where we know the best guess without any network, in a world whose pictures are a single pixel, $+1$ or $-1$ with equal chances.
+# We can test the sampler where the best guess is known without any network, in a world whose pictures are a single pixel, $+1$ or $-1$ with equal chances.
 # By Bayes' rule their mean is $\hat x_0 = \tanh\big(\sqrt{\bar\alpha_t}\, x_t / (1 - \bar\alpha_t)\big)$, so with $\bar\alpha_t = ½$ and $x_t = 1$ we guess $\tanh(1.414) = 0.89$, probably $+1$ but not certainly.
 # Your step now leads two thousand such pixels back from noise, and 24 of their paths are drawn, each in the color of the side where it ends.
-# Watch when they decide.
 
 # %%
 step_back = cu.choose(my_step_back, exercises.step_back)
@@ -283,7 +281,8 @@ pictures.draw_walks(torch.stack(walks))
 
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
-# **The decision falls little by little**: after a quarter of the way two thirds of the paths are on the side where they'll end (by chance it would be half), and halfway five sixths.
+# **The decision falls little by little.**
+# After a quarter of the way two in three paths are on the side where they'll end, where chance would give one in two, and halfway five in six.
 # When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -303,6 +302,11 @@ with cu.guard("Nearly all pixels end at +1 or −1, and about half of them at +1
 # For real pictures there is no formula, so a network has to guess, and it has to see the fine detail as well as the whole garment.
 # A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) shrinks the picture, so that far things come near, and enlarges it again.
 # A **skip connection** carries the fine detail across.
+#
+# If you skipped [Attention between pixels](16_attention_between_pixels.ipynb), three sentences are enough here.
+# A 3 × 3 **[convolution](C_glossary.ipynb#convolution)** computes each pixel anew from the nine pixels around it, and a **[group norm](C_glossary.ipynb#group-norm)** rescales a group of channels by its mean and variance over the whole picture.
+# `PixelAttention` is [multi-head attention](08_multi_head_attention.ipynb) in which each pixel is a token and its channels are the token's vector.
+# To **fold** a picture means to turn four neighboring pixels into one pixel with four times as many channels, and SiLU, $x\,\sigma(x)$, is a smooth relative of the ReLU.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -322,7 +326,7 @@ cu.Drawing(
         "cat": cu.Box("double, join channels", shape="(96, 14, 28)"),
         "u0": cu.Box("residual block", shape="(32, 14, 28)", color="line"),
         "out": cu.Box("norm, convolution, unfold"),
-        "eps": cu.Box("noise ε̂", shape="(1, 28, 56)"),
+        "eps": cu.Box("guessed noise", shape="(1, 28, 56)"),
         "t": cu.Box("step t", shape="a number"),
         "waves": cu.Box("sin ωt, cos ωt", shape="(128,)"),
         "net": cu.Box("linear, SiLU, linear: c", shape="(128,), to all blocks", color="wash"),
@@ -338,10 +342,9 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# First we fold the picture, so that four neighbors become four channels of one pixel, and a fifth channel says in which column it is (the words will need it).
-# A residual block has two convolutions of $3 \times 3$ pixels, and between them a vector $c$ is added to all pixels alike.
+# First we fold the picture, and a fifth channel says in which column a pixel lies, which the words will need.
+# A residual block has two 3 × 3 convolutions, and between them a vector $c$ is added to all pixels alike.
 # This vector is computed from the step $t$, which enters as sinusoids, like a position in [Positions](09_positions.ipynb).
-# SiLU, $x\,\sigma(x)$, is a smooth relative of the ReLU.
 # A **stage** is one such block, and on the coarse level it goes on with attention, first [among the pixels](16_attention_between_pixels.ipynb) and then to the words.
 
 
@@ -385,7 +388,7 @@ class UNet(nn.Module):
 
 # %% [markdown]
 # This is the network of the first screen, trained beforehand on pairs from 60,000 pictures.
-# Let's load its weights into the class and compare.
+# We load its weights into the class and compare.
 
 # %%
 painter, unet = words.painter(), UNet()
@@ -420,7 +423,7 @@ fig
 # %% [markdown]
 # After the first steep steps the loss falls slowly.
 # Here are ten random captions, none of them picked.
-# A judge, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and its word is in brackets where it disagrees with the caption.
+# A **classifier**, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and its word is in brackets where it disagrees with the caption.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 some = words.random_captions(10, seed=1)
@@ -429,16 +432,15 @@ verdicts = words.named(finished[-1])
 cu.show_images(
     finished[-1], columns=5, width=8.6,
     titles=[words.verdict(*each) for each in zip(some, verdicts, strict=True)],
-    alt="Ten drawn pairs of garments with their captions. Shoes, trousers and bags are recognized at once; where the judge "
+    alt="Ten drawn pairs of garments with their captions. Shoes, trousers and bags are recognized at once; where the classifier "
     "calls a half something else, its word is in brackets.",
 )  # fmt: skip
 
 # %% [markdown]
 # ## Words for pixels: cross-attention
 #
-# How does the caption reach a pixel?
 # Our caption has two words, and the left half of the picture needs a different word from the right half.
-# So we let the pixels ask: in **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
+# So we let the pixels ask. In **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
 # Stable Diffusion reads its text in this way ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -448,7 +450,7 @@ cu.predict(
     answer="none",
     wrong={
         "those on the garment": "Each pixel does have its own query. What does a softmax make of a single score?",
-        "those of the left half": "They may ask otherwise than those on the right. But how many words can answer?",
+        "those of the left half": "They may ask something else than the pixels on the right. But how many words can answer?",
     },
     why="With a single score the softmax is 1, so every pixel gets the word's value, whatever it asks.",
 )
@@ -522,19 +524,19 @@ with cu.guard("The block is the one of the stored network."):
 
 # %% [markdown]
 # So **cross-attention to one token is one added vector**, and only from two words on can it add different vectors to different pixels.
-# In our network a token is the vector of a word plus the vector of its place in the caption, as in [Positions](09_positions.ipynb).
+# In our network a token is the vector of a word plus the vector of its position in the caption, as in [Positions](09_positions.ipynb).
 # And before a pixel can choose a word, it has to know whether it lies on the left or on the right.
 # The simplest way is to give it its column as a channel.
 
 # %% [markdown]
 # ## Forbid a word, and see: attention knockout
 #
-# The colors of the first screen show which word a pixel asks, but does it *need* the word, and when?
-# We forbid it, as [a patch](15_vision_transformers.ipynb) before, and see what comes out.
-# In Python `forbid("cross", keys=0)` takes the left word from every pixel, and the softmax gives all the weight to the word that remains.
+# The colors of the first screen show which word a pixel asks, but not whether it *needs* the word, and when.
+# To find out we forbid the word, as we forbade [a patch](15_vision_transformers.ipynb) before, and see what comes out.
+# In Python `forbid("cross", keys=0)` forbids the left word to every pixel, and the softmax gives all the weight to the word that remains.
 #
-# The function below draws with your `my_step_back`, and a word may be missing in any stretch of the way.
-# To save time it visits only every fifth step or so, from 200 down to 0, which a step from any $a$ to any $b$ allows.
+# The function below draws with your `my_step_back`, and a word may be forbidden in any stretch of the way.
+# To save time it visits only every fifth step or so, and a step from any $a$ to any $b$ allows this.
 # In each step it asks the network twice, once without any word, and makes what the words change three times as large, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
 # This is **[guidance](17_diffusion_further.ipynb#Guidance)** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)), and without it the garments are less often what the caption says.
 
@@ -557,29 +559,29 @@ def draw(captions, forbid, begin=200, end=0, seed=1):
 
 captions = [("trousers", "T-shirt"), ("coat", "trousers")]  # any of words.NAMES
 forbid, steps = 0, (200, 171, 157, 114, 0)
-taken_away = torch.stack([draw(captions, forbid, begin=step) for step in steps], dim=1)
+forbidden_late = torch.stack([draw(captions, forbid, begin=step) for step in steps], dim=1)
 asked_late = torch.stack([draw(captions, forbid, end=step) for step in steps], dim=1)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 until = ["never asked", *(f"until {step}" for step in steps[1:-1]), "always asked"]
 from_on = ["always asked", *(f"from {step} on" for step in steps[1:-1]), "never asked"]
-rows = torch.stack([taken_away, asked_late], dim=1).flatten(0, 2)
+rows = torch.stack([forbidden_late, asked_late], dim=1).flatten(0, 2)
 cu.show_images(
     rows, columns=5, width=8.6,
     titles=[f"{caption[forbid]}: {title}" for caption in captions for titles in (until, from_on) for title in titles],
     alt="Four rows of five drawings. In the first the word trousers is asked until a step: never, and there are two T-shirts; until 171, until 157, until 114, and always. "
-    "The later the word is taken away, the more the left half looks like trousers. In the second row the word is asked only from a step on, and the later it comes, the less "
+    "The later the word is forbidden, the more the left half looks like trousers. In the second row the word is asked only from a step on, and the later it comes, the less "
     "it looks like trousers. The other two rows do the same for a coat beside trousers.",
 )  # fmt: skip
 
 # %% [markdown]
-# In the first row *trousers* is taken away, earlier or later.
-# If it is missing from the start, two T-shirts appear, because only one word is left to ask.
-# The later we take it away, the more of the trousers stays, because the network can see them in what is drawn so far.
-# In the second row the word comes too late instead of going too early.
+# In the first row *trousers* is forbidden, earlier or later.
+# If the word is forbidden from the start, two T-shirts appear, because only one word is left to ask.
+# The later we forbid it, the more of the trousers stays, because the network can see them in what is drawn so far.
+# In the second row the word is forbidden at first, and may be asked only later.
 #
-# Is that so for every caption?
-# We took 72 random captions, and for each of their words the judge said what its half of the picture shows.
+# These are two captions.
+# To see more, we took 72 random captions, and for each of their words the classifier said what its half of the picture shows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
@@ -595,29 +597,33 @@ forbidden_words.plot_window(ax, runs, late, alone)
 fig
 
 # %% [markdown]
-# If a word is asked only until step 171, a fifth of the halves become what it says, and if it is asked only from there on, nine tenths do.
+# If a word is asked only until step 171, few halves become what it says, and if it is asked only from there on, nearly all do.
 # At step 114 it is nearly the other way round.
-# But is the word's work lost by then, or has the other word undone it?
-# The dotted lines answer this, because there no other word may be asked instead.
-# Now more than half of the halves keep what their word has said by step 171, and a word that comes only at step 114 still helps.
-# So **in this network the contest between two words is decided between steps 171 and 114**, while $\bar\alpha$ grows from 0.05 to 0.4, and a word without a rival needs less.
+# There are two explanations: the word's work is lost when the word is forbidden, or the *other* word undoes it.
+# The dotted lines tell them apart, because there the other word is forbidden, too.
+# Now more than half of the halves keep what their word has said by step 171, and a word that is asked only from step 114 on still helps.
+# So **in this network the contest between two words is decided between steps 171 and 114**, and without another word a word needs less time.
 #
-# The colors of the first screen show one of four heads, in which pixels ask their word all the way, so after this stretch they show where pixels look, and mostly no longer what they need.
-# And as a control, the other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
+# The colors of the first screen belong to one of four heads, and its pixels ask their word all the way.
+# After this stretch the colors show where pixels look, and mostly no longer what they need.
+# As a control we looked at the other half, whose word is never forbidden, and it nearly always becomes what its word says.
 #
 # Now it's your turn.
 # Change `captions`, `forbid` and `steps` above: can you find a word that is still needed in the second half of the way?
 #
 # <details><summary>How sure is this?</summary>
 #
-# All of it is one network, trained once, for 6,400 steps at a rate of 0.008.
+# All of this is one network, trained once, for 6,400 steps at a learning rate of 0.008.
 # Trainings of 600 steps, with three seeds each, had a mean weighted loss of 0.196 at 0.003, 0.189 at 0.008, 0.188 at 0.02 and 0.204 at 0.05.
-# (The two best rates differ by less than two seeds do, so we took the smaller.)
-# In the long training the held-out loss fell from 0.141 at step 5,000 to 0.136 at the end.
-# The judge names 92 % of the halves of three hundred random captions right.
-# Without guidance it names 70 % right, and 84 % of real garments, so guided drawings are more typical than real ones (except for shirts).
+# The two best rates differ by less than two seeds do, so we took the smaller one.
+# In the long training the validation loss fell from 0.141 at step 5,000 to 0.136 at the end.
+# The classifier's accuracy is 92 % on the halves of three hundred random captions.
+# Without guidance it is 70 %, and on real garments 84 %, so guided drawings are more typical than real garments (except for shirts).
 #
 # In the picture of forbidding each line is one draw of 24 captions, and we only count halves that were right with both words.
+# A word that is asked only until step 171 is kept by a fifth of the halves, and $\bar\alpha$ grows from 0.05 at step 171 to 0.4 at step 114.
+# The other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
+# Our pictures have a variance of only a half, so the noise wins a little sooner than $\bar\alpha$ says.
 # Guidance makes the stretch sharper, because it pushes a half towards the word that may be asked.
 # Without it, 82 % of the halves keep a word that is forbidden from step 114 on, and 70 % find a word that may be asked only from step 171 on; the two ways are then worth the same near step 157, and the half whose word stays keeps it in 84 % of the cases if the other word is missing from the start.
 # The colors are those of one head of the first cross-attention, chosen because it tells the halves best apart.
@@ -633,7 +639,7 @@ with cu.guard(
         assert run.result["200, other"] > 0.6 > 0.3 > run.result["200, named"]
 
 with cu.guard(
-    "Beside a rival, a word asked only until step 171 mostly loses, and one asked only from step 114 on comes too late."
+    "Beside another word, a word asked only until step 171 mostly loses, and one asked only from step 114 on comes too late."
 ):
     for gone, came in zip(runs, late, strict=True):
         assert gone.result["171, named"] < 0.3 and came.result["171, named"] > 0.8
@@ -662,7 +668,7 @@ with cu.guard("The other half keeps its word in at least 96 % of the cases."):
     for run in runs:
         assert min(share for name, share in run.result.items() if "beside" in name) > 0.95
 
-with cu.guard("The network is trained and judged as “How sure is this?” says."):
+with cu.guard("The network is trained and scored as “How sure is this?” says."):
     means = {
         rate: sum(
             run.result["loss"] for run in cu.stored_runs("diffusion", "rates_for_words", rate=rate)
@@ -698,7 +704,7 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 #   Its best guess is a mean of all pictures that could be there, so the sampler goes back in small steps.
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
 # - We see *when* a word is needed if we forbid it early and late, and whether another word undoes it if we forbid both.
-#   In this network the contest of two words is decided in one stretch of the way, though a head asks from the first step to the last.
+#   In this network the contest of two words is decided in one stretch of the way, although a head asks from the first step to the last.
 
 # %% [markdown] tags=["next"]
 # Next: [Real weights](18_real_weights.ipynb), where the class of [GPT](13_gpt.ipynb) takes the weights of a real language model, and we look for the layer in which it looks something up.

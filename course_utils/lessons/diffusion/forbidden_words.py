@@ -36,8 +36,8 @@ EVERY = 3
 class Draws:
     """Garments for random captions, drawn with both words, and the same captions drawn anew from a step on.
 
-    The judge (`words.named`) says of each half of a picture what it shows. Shares are over the *right halves*, those
-    that it names as their word does if both words may be asked.
+    The classifier (`words.named`) says of each half of a picture what it shows. Shares are over the *right halves*,
+    those that it names as their word does if both words may be asked.
 
     Args:
         network: draws.
@@ -78,7 +78,7 @@ class Draws:
         return pictures
 
     def classes(self, allowed: Tensor | None, begin: int, x: Tensor) -> Tensor:
-        """The judge's classes of the halves, (count, 2), of what is drawn from the pictures x at place `begin` on."""
+        """The classifier's classes of the halves, (count, 2), of what is drawn from the pictures x at `begin` on."""
         return named(self.draw(allowed, begin, x)[-1])
 
     def shows_own_word(self, classes: Tensor, half: int) -> Tensor:
@@ -197,7 +197,7 @@ def plot_window(
             look = {"color": COLORS[color], "label": label if run is runs[0] else None}
             ax.plot(steps, shares, "o-", ms=3, **look)
     for name, color, label in (
-        ("until", "key", "the same, without a rival"),
+        ("until", "key", "the same, and the other word forbidden"),
         ("from", "query", None),
     ):
         steps = [int(VISITED[i]) for i in BEGINS]

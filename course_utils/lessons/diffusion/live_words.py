@@ -44,7 +44,7 @@ def letters(weights: Tensor) -> str:
 
 
 def page_of(network: WordUNet, seed: int) -> dict:
-    """The card of `live.words`: for each of CAPTIONS a sheet of frames, maps, and the judge's words for the ends.
+    """The card of `live.words`: for each of CAPTIONS a sheet of frames, maps, and the classifier's words for the ends.
 
     Args:
         network: draws.

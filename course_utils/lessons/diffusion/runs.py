@@ -20,7 +20,7 @@ from course_utils.models.diffusion import UNet
 
 SEEDS = (0, 1, 2)
 SHOWN_NOISE = 2
-"""Seed of the noise on the first screen. The judge names all halves right with 2 and with 0, and all but one with 1."""
+"""Seed of the noise on the first screen. The classifier names all halves right with 2 and 0, and all but one with 1."""
 
 
 def garment_loss(network: UNet, generator: torch.Generator) -> Tensor:
@@ -68,7 +68,7 @@ def garments_for_words(*, lr: float, steps: int, seed: int) -> dict:
     model = StoredModel.of(network, {})
     network = model.network(words.WordUNet)  # in half precision
     cards = {"words": live_words.page_of(network, seed=SHOWN_NOISE)}
-    named = [words.share_judged_right(network, count=100, seed=noise) for noise in SEEDS]
+    named = [words.accuracy_of_drawings(network, count=100, seed=noise) for noise in SEEDS]
     result = {"loss": words.held_out_word_loss(network), "named": sum(named) / len(named)}
     return {"result": result, "curves": curves, "models": {"words_unet": model}, "cards": cards}
 

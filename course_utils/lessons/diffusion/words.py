@@ -1,8 +1,8 @@
 """Two garments of 28 × 28 side by side, drawn for a caption of two words that each pixel may ask.
 
 `WordUNet` is the network on the first screen of *Attention in a diffusion model*, `fit` its training, and `walk` draws
-with or without a word. A judge, the stored vision transformer, names what was drawn. The page draws with it, too, and
-*One formula* shows where its pixels look.
+with or without a word. A classifier, the stored vision transformer, names what was drawn. The page draws with it, too,
+and *One formula* shows where its pixels look.
 """
 
 import functools
@@ -245,16 +245,16 @@ def all_but_one(count: int) -> list[Tensor]:
 
 
 @functools.cache
-def judge() -> ViT:
+def classifier() -> ViT:
     """The stored vision transformer, right on 0.84 of held-out pictures."""
     return load_model("vit").network(ViT)
 
 
 @torch.no_grad()
 def named(pictures: Tensor) -> Tensor:
-    """The judge's classes of the left and the right halves, (batch, 2), of pictures (batch, 1, 28, 56)."""
+    """The classifier's classes of the left and the right halves, (batch, 2), of pictures (batch, 1, 28, 56)."""
     halves = pictures.clamp(-1, 1).chunk(2, dim=-1)
-    return torch.stack([judge()(half.contiguous()).argmax(dim=1) for half in halves], dim=1)
+    return torch.stack([classifier()(half.contiguous()).argmax(dim=1) for half in halves], dim=1)
 
 
 def random_captions(count: int, seed: int) -> Tensor:
@@ -330,8 +330,8 @@ def telling_head(network: WordUNet) -> int:
     return int((left - right).mean(dim=-1).argmax())
 
 
-def share_judged_right(network: nn.Module, *, count: int, seed: int) -> float:
-    """Share of the halves of `count` random captions that the judge names right."""
+def accuracy_of_drawings(network: nn.Module, *, count: int, seed: int) -> float:
+    """The classifier's accuracy on the halves of `count` random captions, as the network draws them."""
     words = random_captions(count, seed)
     with evaluating(network):
         pictures, _ = walk(network, words, noises(count, seed))
@@ -339,7 +339,7 @@ def share_judged_right(network: nn.Module, *, count: int, seed: int) -> float:
 
 
 def verdict(asked: Tensor, seen: Tensor) -> str:
-    """A caption, (2,), in words, and in brackets what the judge calls a half instead, of its classes (2,)."""
+    """A caption, (2,), in words, and in brackets what the classifier calls a half instead, of its classes (2,)."""
     halves = (
         NAMES[word] + ("" if word == other else f" ({NAMES[other]})")
         for word, other in zip(asked.tolist(), seen.tolist(), strict=True)

@@ -17,10 +17,10 @@ from course_utils.lessons.vision_transformers.training import (
     BATCH,
     SIZE,
     SmallCNN,
+    accuracy_of,
     distances,
     parts,
     position_cosines,
-    share_right,
     train,
     variant,
 )
@@ -56,7 +56,7 @@ def rates(*, name: str, lr: float, seed: int) -> dict:
     images, validation, _ = parts()
     model = network(name, seed)
     train(model, images, epochs=EPOCHS, lr=lr, seed=seed)
-    return {"result": {"validation": share_right(model, validation)}}
+    return {"result": {"validation": accuracy_of(model, validation)}}
 
 
 @stored(
@@ -79,10 +79,10 @@ def longer(*, kind: str, epochs: int, seed: int) -> dict:
 
     def watch(epoch: int, loss: float) -> None:
         curves["loss"].append([epoch, round(loss, 4)])
-        curves["validation"].append([epoch, round(share_right(model, validation), 4)])
+        curves["validation"].append([epoch, round(accuracy_of(model, validation), 4)])
 
     train(model, images, epochs=epochs, seed=seed, after_epoch=watch)
-    result, examples = {"test": share_right(model, test)}, []
+    result, examples = {"test": accuracy_of(model, test)}, []
     models, cards = {}, {}
     if kind == "class token":
         cosines, apart = position_cosines(model), distances(*model.grid)
@@ -118,7 +118,7 @@ def patches(*, patch_size: int, epochs: int, seed: int) -> dict:
     name = f"vit_patch{patch_size}"
     stored_model = StoredModel.of(model, SIZE | {"patch_size": patch_size})
     return {
-        "result": {"test": share_right(model, test)},
+        "result": {"test": accuracy_of(model, test)},
         "models": {name: stored_model},
         "cards": {name: model_card(stored_model.for_page().network(ViT))},
     }
@@ -140,7 +140,7 @@ def amount(*, name: str, images: int, budget: str, seed: int) -> dict:
     model = network(name, seed)
     budgets = {"epochs": {"epochs": LONGER}, "steps": {"steps": STEPS}}
     steps = train(model, some, **budgets[budget], lr=RATES[name], seed=seed)
-    return {"result": {"test": share_right(model, test), "steps": steps}}
+    return {"result": {"test": accuracy_of(model, test), "steps": steps}}
 
 
 class ZeroOutput(torch.nn.Module):
@@ -173,7 +173,7 @@ def baseline(name: str, seed: int) -> torch.nn.Module:
     cases=[{"name": name} for name in ("linear", "hidden layer", "no attention", "ViT")],
     rates=TRIED[:4],
     seeds=SEEDS,
-    chapter=["ViT", "passes", "train"],
+    chapter=["ViT", "epochs", "train"],
 )
 def rivals(chapter: SimpleNamespace, *, name: str, rate: float, seed: int) -> dict:
     """Five epochs at four rates, for the chapter's ViT and for networks without attention."""
@@ -184,7 +184,7 @@ def rivals(chapter: SimpleNamespace, *, name: str, rate: float, seed: int) -> di
     cases=[{"name": name, "epochs": 3 * LONGER} for name in ("no attention", "ViT")],
     rates=TRIED[:3],
     seeds=SEEDS,
-    chapter=["ViT", "passes", "train"],
+    chapter=["ViT", "epochs", "train"],
 )
 def rivals_later(
     chapter: SimpleNamespace, *, name: str, epochs: int, rate: float, seed: int
@@ -196,14 +196,14 @@ def rivals_later(
 def _train_and_score(
     chapter: SimpleNamespace, name: str, *, epochs: int, rate: float, seed: int
 ) -> dict:
-    """Shares of right pictures of the chapter's ViT, or of a `baseline`, after some epochs of its training."""
+    """The accuracies of the chapter's ViT, or of a `baseline`, after some epochs of its training."""
     images, validation, test = parts()
     torch.manual_seed(seed)
     model = chapter.ViT() if name == "ViT" else baseline(name, seed)
     steps = epochs * math.ceil(len(images) / BATCH)
-    chapter.train(model, chapter.passes(images, seed), steps, rate)
+    chapter.train(model, chapter.epochs(images, seed), steps, rate)
     return {
-        "result": {"validation": share_right(model, validation), "test": share_right(model, test)}
+        "result": {"validation": accuracy_of(model, validation), "test": accuracy_of(model, test)}
     }
 
 
@@ -271,7 +271,7 @@ def two_dimensions(*, seed: int) -> dict:
     model = variant("class token", seed)
     model.positions = RowsAndColumns(*model.grid, SIZE["embed_dim"])
     train(model, images, epochs=LONGER, seed=seed)
-    return {"result": {"test": share_right(model, test)}}
+    return {"result": {"test": accuracy_of(model, test)}}
 
 
 @stored(cases=[{"row": row} for row, _ in GARMENTS.values()])
@@ -302,7 +302,7 @@ def rivals_by_amount(*, name: str, images: int, lr: float, seed: int) -> dict:
     some = learned if images == len(learned) else learned.take(images, seed=seed)
     model = baseline(name, seed)
     train(model, some, steps=STEPS, lr=lr, seed=seed)
-    return {"result": {"test": share_right(model, test)}}
+    return {"result": {"test": accuracy_of(model, test)}}
 
 
 # What a page tells of a stored vision transformer -------------------------------------------------

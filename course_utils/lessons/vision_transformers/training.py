@@ -50,8 +50,8 @@ def train(
 
     Args:
         model: (batch, channels, height, width) from -1 to 1 → logits (batch, classes).
-        images: to learn from.
-        epochs, steps: one of them: passes over the images, or batches.
+        images: the training set.
+        epochs, steps: one of them; a step takes one batch.
         lr: the largest rate.
         seed: of the order of the images.
         after_epoch: called with the number of the epoch, from 1 on, and its mean loss.
@@ -82,8 +82,8 @@ def train(
     return total
 
 
-def share_right(model: nn.Module, images: ImageSet) -> float:
-    """Share of the images that the model names right."""
+def accuracy_of(model: nn.Module, images: ImageSet) -> float:
+    """The model's accuracy: the share of the images that it names right."""
     return accuracy(*predict_classes(model, ImageLoader(images, batch_size=500, shuffle=False)))
 
 

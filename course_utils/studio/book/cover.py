@@ -32,7 +32,7 @@ PIECES: tuple[tuple[str, str, Callable], ...] = (
     ),
     (
         "diffusion",
-        "Noise becomes what two words ask for. Press a word, and no pixel may ask it.",
+        "Noise becomes what two words ask for. Press a word to forbid it, and no pixel may ask it.",
         live.words,
     ),
     (

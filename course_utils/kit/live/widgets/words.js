@@ -2,7 +2,7 @@
 // forbidden from a step on. All runs were drawn beforehand, by the network of chapter 17.
 
 const [ROWS, COLUMNS] = [7, 14]; // of a map of weights
-const FIRST = 5; // the frame that is shown first
+const FIRST = 2; // the frame that is shown first, one of the first `starts`
 const PAUSE = 280; // milliseconds between two frames
 const SHADES = 20; // of a word's color
 const HALVES = ["left", "right"];
@@ -60,7 +60,7 @@ function saidText(data, at, frame, gone) {
   if (!gone) {
     if (frame < last(data)) return `On the left half, ${asked(data, at, frame)} % of the pixels mostly ask “${words[0]}”.`;
     const wrong = [0, 1].filter((word) => named[word] !== words[word]);
-    const judged = wrong.map((word) => ` The judge takes the ${HALVES[word]} half for ${article(named[word])}.`).join("");
+    const judged = wrong.map((word) => ` The classifier takes the ${HALVES[word]} half for ${article(named[word])}.`).join("");
     return `Finished.${judged} Now go back some steps, and press a word.`;
   }
   const [word, other] = [words[gone.word], words[1 - gone.word]];
@@ -69,12 +69,12 @@ function saidText(data, at, frame, gone) {
   const half = `the ${HALVES[gone.word]} half`;
   if (end === named[gone.word]) return `${when}, ${half} still ends as ${article(end)}. It was decided already.`;
   if (end === other) return `${when}, ${half} can only ask “${other}”, and it becomes ${article(other)} as well.`;
-  return `${when}, ${half} becomes what the judge calls ${article(end)}.`;
+  return `${when}, ${half} can only ask “${other}”, and our classifier calls the result ${article(end)}.`;
 }
 
 const captionWordHTML = ({ steps, captions }, at, word, gone) => {
   const off = gone?.word === word;
-  const when = off ? (gone.from ? `not asked from step ${steps[gone.from]} on` : "never asked") : "press to forbid it";
+  const when = off ? (gone.from ? `forbidden from step ${steps[gone.from]} on` : "forbidden from the start") : "press to forbid it";
   return `<span>${safe(captions[at].words[word])}</span> <small>${when}</small>`;
 };
 
@@ -102,8 +102,8 @@ function html({ data, at }) {
   const step = slider("Step", `name="frame" min="0" max="${last(data)}" step="1" value="${FIRST}" aria-valuetext="${stepText(data, FIRST)}"`,
     "step", stepText(data, FIRST), "cu-live-step");
   const choices = radios("caption", captions.map((each, i) => [i, safe(each.words.join(" | "))]), at);
-  return `<p>The network begins with noise at step 200, and is finished at step 0. <strong>Press a word</strong> at any step, and no pixel \
-may ask it from that step on.</p>
+  return `<p>The network begins with noise at step 200, and is finished at step 0. <strong>Press a word</strong> to forbid it, and no pixel \
+may ask it from this step on.</p>
 <input type="hidden" name="without" value="">
 <div class="cu-live-words" data-part="stage" style="${sheetOf(data, at)}; --frames: ${frames}; --runs: ${1 + 2 * starts.length}">
 <div><div class="cu-live-caption">${words.join("")}</div>
@@ -115,8 +115,9 @@ data-part="both">${pairHTML(data, at, last(data), null, false)}</div></div>
 <p aria-live="polite" data-part="said">${safe(saidText(data, at, FIRST, null))}</p>
 ${labeled("Color by the word", input("checkbox", 'name="colors" checked'))}</div></div>
 <fieldset class="cu-live-kinds"><legend>Caption</legend> ${choices}</fieldset>
-<p class="cu-live-note">Until the last step you see the network's guess of the finished picture, in the colors of one attention \
-head. We drew all runs beforehand, with one seed of the noise. With this seed our judge, a vision transformer, recognizes every \
+<p class="cu-live-note">Before step 0 you see the network's guess of the finished picture, in the colors of one attention \
+head. We drew all runs beforehand, with one seed of the noise, and a word can be forbidden from six of the steps on. Between them a press \
+takes the slider back to the last of the six. With this seed our classifier, a vision transformer, recognizes every \
 garment, and with one of two other seeds it takes a sandal for a sneaker.</p>`;
 }
 
