@@ -481,8 +481,8 @@ fig
 # So once more, **a weight shows where a head looks, and not what is needed**.
 #
 # The country could still reach the last token by another path, and **[activation patching](C_glossary.ipynb#activation-patching)** tests this ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)).
-# To *patch* means to replace a vector of one run by the same vector of another run.
-# We take it from the run of *The capital of Italy is* and put it into the run of *The capital of France is*, and we try three vectors:
+# It replaces a vector of one run by the same vector of another run.
+# We take the vector from the run of *The capital of Italy is* and put it into the run of *The capital of France is*, and we try three vectors:
 #
 # - the residual stream at the country;
 # - the residual stream at the last token;
@@ -510,7 +510,7 @@ fig
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on at the last position.
 # **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
 # The earlier looks of *is* bring nothing about this particular country.
-# Up to layer 22 we can patch in the vector that *is* had in another country's run, and hardly anything moves.
+# Up to layer 22 we can replace the vector at *is* by that of another country's run, and hardly anything moves.
 #
 # In another sentence it may be another layer.
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
@@ -530,7 +530,7 @@ fig
 # - **Patching.** We took six pairs in both directions.
 #   The attention of layer 23 moved the answer between 0.92 and 1.07 of the way (0.99 on average), and each other layer at most 0.16.
 # - **Other prompts** change much: after *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it.
-#   It was asked without a system prompt, which most programs put in front to say who the assistant is.
+#   It was asked without a [system prompt](C_glossary.ipynb#system-prompt), which most programs put in front to say who the assistant is.
 #   In the chat template the answer has named the country once more before it says *is*; there both positions have to be forbidden.
 #   In *The language spoken in X is* and *People in X speak*, too, if we follow the country's own language and not the likeliest word, the look in layer 23 is missed most for 14 of 14 countries.
 #
