@@ -25,14 +25,21 @@ cu.seed_everything(0)
 #
 # ### <a id="ablation"></a>ablation
 #
-# The removal of a part of a trained network, to see what the network loses without it.
-# **Zero ablation** puts zeros in the place of the part's output, and **mean ablation** puts its average there.
+# The removal of a part of a trained network, such as a head or a layer, to see what the network loses without it.
+# **Zero ablation** replaces the output of the part by zeros, and **mean ablation** replaces it by its average.
 # For example, if the loss hardly changes without a head, the network can do without that head.
 # *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away:-ablation).
 #
+# ### <a id="accuracy"></a>accuracy
+#
+# The share of answers that are right.
+# For whole sentences we count **exact-match accuracy**, in which a sentence is right only if all of its words are.
+# For example, 83 right answers of 100 are an accuracy of 0.83, and a guess among ten equally frequent classes has 0.1.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop).
+#
 # ### <a id="activation-patching"></a>activation patching
 #
-# An intervention that puts one activation of a run into another run, to see how much of the answer moves along.
+# An intervention, *patching* for short, that replaces one activation of a run by that of another run, to see how much of the answer moves along.
 # For example, we take what the attention of one layer gives for *The capital of Italy is*, and put it into the run of *The capital of France is*; if the model now says *Rome*, this output carried the country.
 # *Taught in* [In which layer?](18_real_weights.ipynb#In-which-layer?).
 #
@@ -68,6 +75,13 @@ cu.seed_everything(0)
 # For example, a French word asks all English words, and the word that fits best adds most to the answer.
 # Some texts call the average *attention pooling*.
 # *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [Ask for a kitten](01_queries_keys_values.ipynb#Query,-key-and-value:-ask-for-a-kitten).
+#
+# ### <a id="attention-knockout"></a>attention knockout
+#
+# An intervention that forbids attention: some queries may not attend to a key any more, whose weight goes to the other keys, and we see what the model says then.
+# For example, if the pixels may not attend to *trousers*, two T-shirts may come out for *trousers | T-shirt*.
+# A word that can be forbidden without harm was not needed on this route, even if it had a large weight.
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout), [In which layer?](18_real_weights.ipynb#In-which-layer?).
 #
 # ### <a id="attention-sink"></a>attention sink
 #
@@ -117,16 +131,17 @@ cu.seed_everything(0)
 #
 # ### <a id="baseline"></a>baseline
 #
-# The simplest method that a model has to beat before we believe in it.
-# For example, a translator has to do better than the same decoder that never sees the source.
-# *Taught in* [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
+# A simple method that a model has to beat before we believe in it.
+# It gets the same data and is tuned as carefully as the model.
+# For example, where nine of ten pictures show a boot, whoever always says *boot* has an accuracy of 0.9.
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
 #
 # ### <a id="batch"></a>batch
 #
 # A group of examples that a model works on at once, along the first axis of a tensor.
 # A step of training follows the mean gradient of one batch.
 # For example, 64 sentences of 10 tokens are a batch of shape (64, 10).
-# *Taught in* [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target).
+# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [From strings to batches](05_sequence_to_sequence.ipynb#From-strings-to-batches:-tokens,-padding,-a-shifted-target).
 #
 # ### <a id="beam-search"></a>beam search
 #
@@ -195,7 +210,7 @@ cu.seed_everything(0)
 #
 # One of the numbers that each pixel of a picture has, such as its red, or one of the features that a network computes for it.
 # For example, a color photograph has 3 channels, and inside a network it may have 64.
-# *Taught in* [Patches](15_vision_transformers.ipynb#Patches), [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens).
+# *Taught in* [Convolutions](B_pytorch.ipynb#Convolutions:-kernel,-stride,-channels), [Patches](15_vision_transformers.ipynb#Patches), [Pixels as tokens](16_attention_between_pixels.ipynb#Pixels-as-tokens).
 #
 # ### <a id="chat-template"></a>chat template
 #
@@ -214,6 +229,12 @@ cu.seed_everything(0)
 # A learned token, put in front of the patches of a vision transformer, whose last state the classifier reads.
 # For example, with 16 patches the encoder reads 17 tokens, and the classifier reads only the first of its 17 outputs.
 # *Taught in* [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs).
+#
+# ### <a id="classifier"></a>classifier
+#
+# A network that chooses one of several classes, by a probability for each of them.
+# For example, a classifier of clothes gives a picture 0.7 for *shirt* and 0.2 for *coat*.
+# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
 #
 # ### <a id="classifier-free-guidance"></a>classifier-free guidance
 #
@@ -241,15 +262,16 @@ cu.seed_everything(0)
 #
 # ### <a id="convex-weights"></a>convex weights
 #
-# Weights that are nonnegative and sum to 1, so the answer is in the convex hull of the values.
+# Weights that are nonnegative and sum to 1, so the answer lies in the convex hull of the values.
 # For example, if no value is larger than 65, no convex weights can give 70.
 # *Taught in* [A table of words](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys).
 #
 # ### <a id="convolution"></a>convolution
 #
-# A layer that moves one small set of weights over a text or a picture, and computes each output from a window of neighbors.
+# A layer that slides a small window over a text or a picture and computes the same weighted sum at each position.
+# The weights of the window are its **kernel**, and the **[stride](#stride)** says how far the window moves on.
 # For example, a convolution of width 3 computes each pixel from the 3 × 3 pixels around it.
-# *Taught in* [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), [Against a convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network).
+# *Taught in* [Convolutions](B_pytorch.ipynb#Convolutions:-kernel,-stride,-channels), [Convolution, recurrence, attention](07_self_attention_further.ipynb#Convolution,-recurrence,-attention), [Against a convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network).
 #
 # ### <a id="cross-attention"></a>cross-attention
 #
@@ -314,7 +336,7 @@ cu.seed_everything(0)
 #
 # A layer that sets a random share of its numbers to 0 during training, and makes the others larger to keep their mean.
 # For example, with a share of ½, about half of the numbers become 0 and the others are doubled.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
+# *Taught in* [Modules and parameters](B_pytorch.ipynb#Modules-and-parameters), [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 
 # %% [markdown]
 # ## E
@@ -352,7 +374,7 @@ cu.seed_everything(0)
 #
 # ### <a id="epoch"></a>epoch
 #
-# One pass through all training data.
+# One pass through the whole training set.
 # For example, with 6,400 sentences in batches of 64, an epoch has 100 steps.
 # *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss).
 #
@@ -385,10 +407,9 @@ cu.seed_everything(0)
 #
 # ### <a id="forbidding"></a>forbidding
 #
-# The course's own gesture, also called attention knockout: no query may attend to a key any more, and we see what the model says then.
-# Its weight is shared among the other keys.
-# For example, if the pixels may not ask for *trousers*, two T-shirts may come out for *trousers | T-shirt*; a word that can be forbidden without harm wasn't needed, even if it was looked at.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout), [In which layer?](18_real_weights.ipynb#In-which-layer?).
+# The word of this course for [attention knockout](#attention-knockout).
+# For example, `with cu.intervene(model) as change: change.forbid(…)` sets the weights of a key to 0.
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator).
 
 # %% [markdown]
 # ## G
@@ -470,6 +491,20 @@ fig
 # A picture of a table of numbers in shades, with a bar that says which shade is which number.
 # For example, a heatmap of attention weights is darkest where a query puts most of its weight.
 # *Taught in* [Read a map of weights, and use it](00_start_here.ipynb#Read-a-map-of-weights,-and-use-it).
+#
+# ### <a id="hidden-layer"></a>hidden layer
+#
+# A layer between the first and the last of a network, whose numbers are neither inputs nor answers.
+# Each of its numbers is a **hidden unit**.
+# For example, `nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))` has one hidden layer with 3 units.
+# *Taught in* [Layers](B_pytorch.ipynb#Layers:-linear,-ReLU,-hidden).
+#
+# ### <a id="hyperparameter"></a>hyperparameter
+#
+# A number that we choose before the training, which the training itself does not change.
+# We choose it by the [validation set](#validation-set).
+# For example, the learning rate, the batch size and the number of layers are hyperparameters.
+# *Taught in* [Overfitting](B_pytorch.ipynb#Overfitting:-training-and-validation-set).
 
 # %% [markdown]
 # ## I
@@ -482,7 +517,7 @@ fig
 #
 # ### <a id="induction-head"></a>induction head
 #
-# A head that looks for an earlier place of the current token and reads the token after it, so the model can copy what it has never seen.
+# A head that looks for an earlier position of the current token and reads the token after it, so the model can copy what it has never seen.
 # For example, in *Zorbek Quillamy sat down. Then Zorbek*, it looks from the second *Zorbek* at *Quillamy*.
 # *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at), [Copying: induction heads](18_real_weights.ipynb#Copying:-induction-heads).
 #
@@ -504,7 +539,7 @@ fig
 # ### <a id="kernel"></a>kernel
 #
 # A function that turns the distance between query and key into an unnormalized weight.
-# (In a notebook, the kernel is the Python that runs your cells.)
+# In a [convolution](#convolution) the kernel is the window of weights, and in a notebook it is the Python that runs your cells.
 # For example, the Gaussian kernel of width 1 turns the distances 0, 1 and 2 into 1, 0.61 and 0.14.
 # *Taught in* [Weighted averages: near points count more](02_kernel_regression.ipynb#Weighted-averages:-near-points-count-more), [Five kernels and one number](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
@@ -531,9 +566,15 @@ fig
 #
 # ### <a id="latent"></a>latent
 #
-# A smaller version of a picture, made by an autoencoder, in which a diffusion model has fewer places to work on.
+# A smaller version of a picture, made by an autoencoder, in which a diffusion model has fewer pixels to work on.
 # For example, a picture of 512 × 512 pixels has a latent of 64 × 64.
 # *Taught in* [Text, latents and transformers](17_diffusion_further.ipynb#Text,-latents-and-transformers).
+#
+# ### <a id="layer"></a>layer
+#
+# A step of a network that turns vectors into vectors, mostly with parameters of its own.
+# For example, `nn.Linear(2, 3)` is a layer that turns two numbers into three.
+# *Taught in* [Layers](B_pytorch.ipynb#Layers:-linear,-ReLU,-hidden).
 #
 # ### <a id="layer-norm"></a>layer norm
 #
@@ -546,11 +587,11 @@ fig
 # The number that says how far a step of training moves along the gradient.
 # We choose it by the validation loss, for each model anew.
 # For example, in plain gradient descent, a slope of 2 and a rate of 0.1 move a parameter by 0.2.
-# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
+# *Taught in* [Gradients](B_pytorch.ipynb#Gradients), [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
-# The error at each point when it is predicted from all others, which makes it a fair judge of one width.
+# The error at each point when it is predicted from all others, which makes it a fair measure of one width.
 # (If you choose the best of many widths by it, its value there is a little too small.)
 # For example, with forty points we predict forty times, each time from the other 39.
 # *Taught in* [Leave one out: choosing and learning the width](02_kernel_regression.ipynb#Leave-one-out:-choosing-and-learning-the-width).
@@ -575,7 +616,7 @@ fig
 #
 # ### <a id="logits"></a>logits
 #
-# The numbers that a model gives before the softmax turns them into probabilities.
+# The numbers that a model gives to the classes, or to the tokens of its vocabulary, before the softmax turns them into probabilities.
 # For example, the logits 2, 0 and 0 become the probabilities 0.79, 0.11 and 0.11.
 # *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy).
 #
@@ -588,8 +629,9 @@ fig
 # ### <a id="loss"></a>loss
 #
 # The number that says how wrong a model is, and that training makes smaller.
+# For classifiers and language models it is the [cross-entropy](#cross-entropy), which is ln 10 = 2.3 for a guess among ten.
 # For example, for the values 1 and 1, the predictions 1 and 3 have a mean squared error of (0 + 4) / 2 = 2.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
+# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy), [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
 #
 # ### <a id="low-rank"></a>low rank
 #
@@ -661,6 +703,12 @@ fig
 # For example, a probability of ½ costs 0.69 nats, which is one bit.
 # *Taught in* [What counting knows](13_gpt.ipynb#What-counting-knows).
 #
+# ### <a id="network"></a>network
+#
+# Layers one after the other, with a nonlinearity such as the [ReLU](#relu) between them, whose parameters are trained together.
+# For example, two linear layers with a ReLU between them can draw a closed line around a group of points.
+# *Taught in* [Layers](B_pytorch.ipynb#Layers:-linear,-ReLU,-hidden).
+#
 # ### <a id="next-token-likelihood"></a>next-token likelihood
 #
 # The probability of a text, as the product of each token's probability given the tokens before it.
@@ -678,7 +726,7 @@ fig
 #
 # ### <a id="one-hot"></a>one-hot
 #
-# A row of numbers with a 1 in one place and 0 in all others.
+# A row of numbers with a 1 at one position and 0 at all others.
 # For example, class 2 of four classes, counted from 0, is (0, 0, 1, 0).
 # *Taught in* [Four numbers](04_masks.ipynb#Four-numbers), [Classes](02_kernel_regression_further.ipynb#Classes).
 #
@@ -690,16 +738,17 @@ fig
 #
 # ### <a id="overfitting"></a>overfitting
 #
-# The failure of a model that has learned its training data by heart: it does well on them, and badly on new data.
+# The failure of a model that fits the chance and the errors of its training set: it does well on this set and worse on new data.
+# We see it where the validation loss turns up while the training loss goes on falling.
 # For example, a training loss of 0.01 and a validation loss of 2 are a sign of it.
-# *Taught in* [A training loop](B_pytorch.ipynb#A-training-loop), [What twenty sentences show](12_training_transformers_further.ipynb#What-twenty-sentences-show).
+# *Taught in* [Overfitting](B_pytorch.ipynb#Overfitting:-training-and-validation-set), [What twenty sentences show](12_training_transformers_further.ipynb#What-twenty-sentences-show).
 
 # %% [markdown]
 # ## P
 #
 # ### <a id="padding-mask"></a>padding mask
 #
-# A mask that forbids the places by which the shorter sentences of a batch were filled up.
+# A mask that forbids the positions by which the shorter sentences of a batch were filled up.
 # For example, if a batch is five tokens wide, a sentence of three tokens has the mask True, True, True, False, False.
 # *Taught in* [Padding and causal masks: True = may attend](04_masks.ipynb#Padding-and-causal-masks:-True-=-may-attend).
 #
@@ -800,7 +849,7 @@ fig
 #
 # A function that keeps positive numbers, and replaces negative ones by 0.
 # For example, ReLU(3) is 3, and ReLU(−3) is 0.
-# *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
+# *Taught in* [Layers](B_pytorch.ipynb#Layers:-linear,-ReLU,-hidden), [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual).
 #
 # ### <a id="residual"></a>residual
 #
@@ -829,9 +878,9 @@ fig
 #
 # ### <a id="rotary-positions"></a>rotary positions
 #
-# Positions, RoPE for short, that rotate queries and keys by angles proportional to their places, so a score depends only on the offset between them.
+# Positions, RoPE for short, that rotate queries and keys by angles proportional to their positions, so a score depends only on the offset between them.
 # Their base θ sets the frequencies.
-# For example, two words get the same score at places 3 and 5 as at places 13 and 15.
+# For example, two words get the same score at positions 3 and 5 as at positions 13 and 15.
 # *Taught in* [Rotary positions](09_positions.ipynb#Rotary-positions).
 
 # %% [markdown]
@@ -894,9 +943,9 @@ fig
 #
 # ### <a id="sinusoidal-positions"></a>sinusoidal positions
 #
-# Sines and cosines of a token's place, at geometrically falling frequencies, which are added to its embedding.
+# Sines and cosines of a token's position, at geometrically falling frequencies, which are added to its embedding.
 # They are the positional encoding of the first Transformer.
-# For example, the first pair of numbers turns quickly from place to place, like a second hand, and the last pair slowly, like an hour hand.
+# For example, the first pair of numbers turns quickly from position to position, like a second hand, and the last pair slowly, like an hour hand.
 # *Taught in* [Sinusoidal positions](09_positions.ipynb#Sinusoidal-positions), [A shift is a rotation](09_positions.ipynb#A-shift-is-a-rotation).
 #
 # ### <a id="smoothing"></a>smoothing
@@ -923,6 +972,12 @@ fig
 # A number that says how far a mean of a few cases may be from the true one by chance: the standard deviation, divided by the root of their number.
 # For example, a standard deviation of 10 over 25 cases is a standard error of 2.
 # *Taught in* [The network against the best kernels](02_kernel_regression_further.ipynb#The-network-against-the-best-kernels), [A form to begin with](D_capstone.ipynb#A-form-to-begin-with).
+#
+# ### <a id="stride"></a>stride
+#
+# The number of pixels, or of tokens, by which the window of a [convolution](#convolution) moves on.
+# For example, with a stride of 2 a picture of 28 × 28 pixels becomes one of 14 × 14.
+# *Taught in* [Convolutions](B_pytorch.ipynb#Convolutions:-kernel,-stride,-channels).
 #
 # ### <a id="subword"></a>subword
 #
@@ -964,6 +1019,12 @@ fig
 # For example, a batch of 8 color pictures is a tensor of shape (8, 3, 28, 28).
 # *Taught in* [Tensors](B_pytorch.ipynb#Tensors).
 #
+# ### <a id="test-set"></a>test set
+#
+# Examples that are used neither for training nor for choosing anything, so the last number is measured on them, once.
+# For example, a rate that was chosen by the validation set is judged on the test set.
+# *Taught in* [Overfitting](B_pytorch.ipynb#Overfitting:-training-and-validation-set).
+#
 # ### <a id="token"></a>token
 #
 # A piece that a model reads as one: a word, a part of a word or a sign, and for a vision transformer a patch.
@@ -981,6 +1042,13 @@ fig
 # A way of writing, also called nucleus sampling, in which the next token is drawn from the smallest set of best tokens whose probabilities sum to at least p.
 # For example, with 0.6, 0.3 and 0.1, and p = 0.8, the first two tokens are left.
 # *Taught in* [Writing](13_gpt.ipynb#Writing), [The nucleus](13_gpt_further.ipynb#The-nucleus).
+#
+# ### <a id="training-set"></a>training set
+#
+# The examples that a model is trained on.
+# Its loss on them can be low because it has learned a rule, or because it [overfits](#overfitting).
+# For example, of 10,000 sentences, 8,000 are the training set, and 1,000 each are the [validation set](#validation-set) and the [test set](#test-set).
+# *Taught in* [Overfitting](B_pytorch.ipynb#Overfitting:-training-and-validation-set).
 #
 # ### <a id="transfer"></a>transfer
 #
@@ -1009,10 +1077,10 @@ fig
 #
 # ### <a id="validation-set"></a>validation set
 #
-# Examples that are not trained on, by which we choose rates, sizes and the moment to stop.
-# What they chose is then measured on a **test set**.
+# Examples that are not trained on, by which we choose [hyperparameters](#hyperparameter) and the moment to stop.
+# What they chose is then measured on a [test set](#test-set).
 # For example, of three learning rates we take the one with the smallest validation loss.
-# *Taught in* [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss).
+# *Taught in* [Overfitting](B_pytorch.ipynb#Overfitting:-training-and-validation-set), [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss).
 #
 # ### <a id="vanishing-gradient"></a>vanishing gradient
 #
