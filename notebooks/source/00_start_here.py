@@ -42,7 +42,7 @@ cu.live.translator("She has a red car.")
 # Its kind is called **[Transformer](C_glossary.ipynb#transformer)** and is built around attention.
 # One part of it, the **[encoder](C_glossary.ipynb#encoder-and-decoder)**, reads the English, and another part writes the French, each time the word that it finds most probable (*greedy*, says the box *Search*).
 # For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
-# It does so eight times, in two layers of four **[heads](C_glossary.ipynb#head)** each.
+# It does so eight times, in two [layers](C_glossary.ipynb#layer) of four **[heads](C_glossary.ipynb#head)** each.
 # Each small picture is a head, and *end* marks the end of a sentence.
 # We count from 0, so *layer 1, head 0* is the first head of the second layer.
 #

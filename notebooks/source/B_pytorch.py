@@ -56,7 +56,7 @@ points.shape, points.dtype, land.shape, land.dtype
 
 # %% [markdown]
 # Each of the 200 rows of `points` is a point with two coordinates.
-# In `land` there is a whole number for each point, 1 for land and 0 for water, because classes and tokens are always whole numbers.
+# In `land` there is a whole number for each point, 1 for land and 0 for water, because classes and [tokens](C_glossary.ipynb#token) are always whole numbers.
 # The first axis is `dim=0`, and the last is `dim=-1`.
 #
 # A number as an index takes one entry and removes the axis.
@@ -69,7 +69,7 @@ shapes("x[0]", "x[:, 1]", "x[..., 1]", "x[:, None]", "x[x > 2]", "x[[1, 0, 1]]",
 
 # %% [markdown]
 # The three dots stand for all axes that are not named.
-# A test such as `x > 2` keeps the entries that pass it, and a list of whole numbers picks rows, as an embedding does.
+# A test such as `x > 2` keeps the entries that pass it, and a list of whole numbers picks rows, as an [embedding](C_glossary.ipynb#embedding) does.
 # To get back to Python, use `.item()` for a tensor with one number and `.tolist()` for a larger one.
 #
 # ### Exercise 1 · Nobody is preferred
@@ -141,7 +141,7 @@ best, scores.gather(-1, best), torch.zeros(2, 3).scatter(-1, best, 0.5)
 # %% [markdown]
 # In the first row the two largest entries stand in columns 1 and 2, so `gather` reads 0.7 and 0.2 there, and `scatter` writes 0.5 into both.
 # For the largest entry alone, `argmax` gives the column.
-# Two relatives are `masked_fill`, which writes a number wherever a mask is True, and `cumsum`, which adds up along an axis.
+# Two relatives are `masked_fill`, which writes a number wherever a tensor of True and False is True, and `cumsum`, which adds up along an axis.
 
 # %%
 scores.argmax(dim=-1), scores.masked_fill(scores < 0.3, 0.0), scores.cumsum(dim=-1)
@@ -209,7 +209,7 @@ for _ in range(20):
 w
 
 # %% [markdown]
-# Training loops call `loss.backward()` instead, which finds the gradients of *all* tensors that are followed and *adds* them to their `.grad`:
+# Training loops call `backward()` instead, which finds the gradients of *all* tensors that are followed and *adds* them to their `.grad`:
 
 # %%
 w = torch.tensor([1.0, 3.0], requires_grad=True)
@@ -332,10 +332,10 @@ picture
 # We compare it with a **baseline**, a simple method that a model has to beat.
 # Ours always says *water*, which is right for 67 % of the points, and the network with one unit is no better.
 #
-# From another seed, three units may stay open.
+# With another [seed](C_glossary.ipynb#seed), three units may stay open.
 # A network can have a solution that its training doesn't find.
 #
-# Adam scales each parameter's steps by the gradients that it has seen, and AdamW also pulls the parameters toward 0 (`weight_decay`).
+# The optimizer **Adam** scales each parameter's steps by the gradients that it has seen, and AdamW also pulls the parameters toward 0 (`weight_decay`).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
