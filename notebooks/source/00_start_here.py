@@ -28,9 +28,9 @@ cu.seed_everything(0)
 cu.live.translator("She has a red car.")
 
 # %% [markdown]
-# Without *she*, the translator writes *ta fille*, your daughter.
-# Now write a sentence of your own, in simple words, because the translator knows only 833 of them.
-# It was trained beforehand, and you will train one like it in [Translating](11_translating.ipynb).
+# Now no French word may attend to *she*, and the translator writes *ta fille*, your daughter.
+# Write a sentence of your own, in simple words, because the translator knows only 833 of them.
+# The translator was trained beforehand, and you will train one like it in [Translating](11_translating.ipynb).
 
 # %% [markdown] tags=["needs"]
 # You need only some Python for this chapter.
@@ -49,7 +49,7 @@ cu.live.translator("She has a red car.")
 # Write *She has a red car.* again, and choose the picture *layer 1, head 0* and the word *une*.
 # This head gives *car* 89 % of *une*'s weight.
 # That looks wise, because in French the noun decides between *un* and *une*.
-# To test what a word needs, we **forbid** attention to another one, which the literature calls *attention knockout*.
+# To test what a word needs, we **forbid** attention to another word, and the literature calls this *attention knockout*.
 # When you press *car*, no French word may attend to it any more, in any head.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -68,7 +68,7 @@ cu.predict(
 
 # %% [markdown]
 # Now press *car*, and read the bars of *une* and of the word after it.
-# The next cell has the numbers: first the weight on *car* in that head, then the probability of each French word, given those before it.
+# The next cell has the numbers, first the weight on *car* in that head, and then the probability of each French word after those before it, with all attention allowed and with *car* forbidden.
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
@@ -143,7 +143,7 @@ cu.predict(
 # - (c) *The old woman is sleeping.* is about a man.
 #
 # In your notebook, replace the dots by three words, run the cell, and then run the **check** below it.
-# It shows you a hint if something is missing, and you get another one by pressing *Hint* in its report, or by running `cu.checks.one_word.hint()` in a new cell.
+# If something is missing, the check shows you a hint, and you get another hint by pressing *Hint* in the report, or by running `cu.checks.one_word.hint()` in a new cell.
 
 
 # %% tags=["exercise", "predict"]

@@ -79,14 +79,14 @@ cu.live.look_up(animals, askers)
 # The answer is the sum of *weight times value*, a weighted average.
 # The query *pays attention* to the entries with large weights, and that is why we speak of **attention**, and of [attention weights](C_glossary.ipynb#attention-weights).
 #
-# There is one number to turn, the [temperature](C_glossary.ipynb#temperature) $T$.
+# One number is ours to choose, the [temperature](C_glossary.ipynb#temperature) $T$.
 # Ask for the kitten again in the picture, and move the temperature to both ends.
 # At the cold end everything comes from the cat, and at the hot end each animal weighs 0.2, whatever you ask.
 #
 # ## From scores to weights: softmax
 #
 # To compute the weights we first need a number for *near*, the **score** $a$.
-# Ours is minus half of the squared distance, which is 0 for a perfect match and negative for all others.
+# Our score is minus half of the squared distance, which is 0 for a perfect match and negative for all others.
 # For the kitten and the dog it is
 #
 # $$a = -\tfrac12\lVert q-k\rVert^2 = -\tfrac12\big((0.2-0.4)^2+(0.9-1.0)^2\big) = -\tfrac12(0.04+0.01) = -0.025 .$$
@@ -164,7 +164,7 @@ cu.Drawing(
 
 # %% [markdown]
 # Cat and dog have nearly all of the weight, so the answer lies between their 15 and 12 years.
-# Here it is for many queries at once, in four steps whose names we will meet again: *score, scale, normalize, mix*.
+# Here is the look-up for many queries at once, in four steps whose names we will meet again: *score, scale, normalize, mix*.
 
 
 # %%
@@ -211,7 +211,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# Three changes put this to the test: we add 5 to each $a/T$, store the cat a second time, and turn the table upside down.
+# Three changes put this rule to the test: we add 5 to each $a/T$, store the cat a second time, and turn the table upside down.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 raw = closeness(kitten, keys)[0]
@@ -281,7 +281,7 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# At the coldest the animals make an **identity matrix**, because each finds exactly itself, as in a dictionary.
+# At the coldest the animals make an **identity matrix**, because each animal finds exactly itself, as in a dictionary.
 # In the middle cat and dog share their weight, and on the right you hardly see a difference.
 # Each row sums to 1, whoever asks, so a softmax always has an answer.
 # A column sums to whatever its key gets from all queries, here 1.95 for the cat and 0.97 for the elephant in the middle.
@@ -330,7 +330,7 @@ def top(scores, k):
 # %% [markdown]
 # Which of these can a network learn?
 # A network learns by small steps along a [gradient](C_glossary.ipynb#gradient), the slopes of what it computes.
-# We ask PyTorch for two of them (`grad`, in [PyTorch in an hour](B_pytorch.ipynb#Gradients)): how much does the answer change if we change a *value* a little, and how much if we change the *query*?
+# We ask PyTorch for two slopes (`grad`, in [PyTorch in an hour](B_pytorch.ipynb#Gradients)): how much does the answer change if we change a *value* a little, and how much if we change the *query*?
 
 
 # %%
@@ -358,7 +358,7 @@ by_look_up.round(2)
 # %% [markdown]
 # The columns named after animals hold the slopes for the values, which are simply the weights, so all four can learn *what to say*.
 # The last two columns are the slopes for the query, and they are 0 for all but the softmax.
-# With the keys it is the same, because a score depends on the query only through its distance from a key.
+# The slopes for the keys are 0 in the same cases, because a score depends on query and key only through their distance.
 # **Of these four, only the softmax can learn where to look.**
 
 # %% jupyter={"source_hidden": true}
@@ -376,7 +376,7 @@ cu.quiz("queries_keys_values", "which_slope")
 #
 # Your function is given the look-up as a function `ask`, which turns queries into answers.
 # Don't call `slopes`, which knows only our table.
-# Its first line shows how PyTorch follows a query, and its third how PyTorch returns a slope.
+# Of its four lines, the first shows how PyTorch follows a query, and the third how PyTorch returns a slope.
 
 
 # %% tags=["exercise", "build"]
@@ -561,7 +561,7 @@ right.axis("off")
 fig
 
 # %% [markdown]
-# On the left, words of one kind lie together, so even the nearest word nearly always says the right kind.
+# On the left, words of one kind lie together, so even the nearest word is nearly always of the right kind.
 # Both look-ups miss *son*, and the nearest also misses *run*, whose neighbor happens to be *ten*.
 # In the softmax about five words share the weight, and the verbs together outvote *ten*.
 #

@@ -14,7 +14,7 @@
 # The place you ask about is the **query**, the places that were measured are the **keys**, the measurements are the **values**.
 # This is attention, half a century before the word.
 #
-# Drag the query, the upright line, and the average draws its curve.
+# Drag the query, the upright line, and watch the average draw its curve.
 # The disks are as large as the weights: a point's weight is the height of the bump at its place, divided by the sum of all these heights.
 # The bump is called a **kernel**.
 # Somebody has chosen its shape and its width.

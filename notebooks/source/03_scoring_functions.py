@@ -102,8 +102,8 @@ pd.DataFrame(stretched, names).T.round(3)
 
 # %% [markdown]
 # The strong guest makes the same choice, and hardly doubts it.
-# Since $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$, so **the length of a query is an inverse temperature**.
-# Its direction says *who* wins, its length *how clearly*.
+# Since $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$, **the length of a query is an inverse temperature**.
+# The query's direction says *who* wins, and its length *how clearly*.
 #
 # ### Exercise 1 · A guest for each dish
 #
@@ -141,7 +141,7 @@ cu.checks.my_guests(my_guests_solution)
 # Half a cookie lies midway between the cookie and the bread, so its score is the mean of theirs, and a mean is never the largest.
 # The same happens to every key in the middle of others.
 # To see it, we color each point of a plane, taken as a query, by the key that wins, by distance and by dot product.
-# D is the key in the middle.
+# D lies in the middle of the others.
 
 # %%
 d_length = 0.5  # try 0.1 … 3.0
@@ -242,7 +242,7 @@ measured.round(2)
 #
 # Without the divisor and with $d = 256$, a typical score is 16 or −16, so two scores easily differ by 20, and a softmax turns this into a ratio of $e^{20}$, half a billion to one.
 # One key then gets nearly all the weight before any training, and it is a random key.
-# The longer the list, the more rarely it is the right one, and from a list whose right key has hardly any weight the head hardly learns.
+# The longer the list, the more rarely this is the right key, and a list whose right key has hardly any weight teaches the head hardly anything.
 # **That is where the length of the list comes in** ([What large scores do to learning](#What-large-scores-do-to-learning) measures it).
 #
 # And why not divide by $d$, as in a mean?
@@ -426,7 +426,7 @@ for divisor, scale in scales.items():
 trainings.show_learning(learned)
 
 # %% [markdown]
-# This is the first picture again, from your machine.
+# Your machine has made the first picture again.
 #
 # ### A small start without a divisor
 #
@@ -472,7 +472,7 @@ trainings.by_rate().round(2)
 #
 # Test our two heads on a list of yours, such as `{"rain": 4, "cat": 7}`.
 # A head doesn't know the word *cat*, only its number among the 64 `WORDS`.
-# We ask it by `head(asked, listed, said)`, where `asked` has the shape (1,), and `listed` and `said`, the words and their digits, have the shape (1, m).
+# We ask a head by `head(asked, listed, said)`, where `asked` has the shape (1,), and `listed` and `said`, the words and their digits, have the shape (1, m).
 
 
 # %% tags=["exercise", "build"]
@@ -578,8 +578,8 @@ scores.show_winners({"q · k": won["q · k"], "additive, four units": (five, add
 
 # %% [markdown]
 # On the right, each key has a region of its own again, because a score that bends can be highest in the middle ([the weights, derived](03_scoring_functions_further.ipynb#Additive-scores-and-a-matrix-in-between)).
-# The price is a hidden layer for each *pair* of a query and a key.
-# A transformer saves it, and leaves the bending to the layers between its attentions.
+# The price is $h$ hidden units for each *pair* of a query and a key.
+# A transformer saves this price, and leaves the bending to the layers between its attentions.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("No dot product prefers D, but an additive score does."):

@@ -124,10 +124,10 @@ def equals_removing_each_point_in_turn_at_several_widths(candidate):
 
 @my_leave_one_out.must("works at a width of 0.05")
 def works_at_width_of_0_05(candidate):
-    """At a small width a point gives itself nearly all the weight. What is left of its row if you remove that weight
-    after you normalize?
+    """At a small width a point gives itself nearly all the weight. What is left of its row if you set that weight to
+    0 after you normalize?
 
-    So remove the point *before* you normalize. Which score has the exponential 0?
+    So leave the point out *before* you normalize. Which score has the exponential 0?
     """
     keys, values = _keys_and_values()
     nearest, mine = leave_one_out(keys, values, width=0.05), candidate(keys, values, 0.05)
