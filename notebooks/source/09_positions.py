@@ -9,18 +9,18 @@
 # %% [markdown]
 # # Positions
 #
-# **How does attention know which word came first, and what does it do with a text that is longer than all it has seen?**
+# **How does attention know which word came first?**
 #
-# We trained a small model on rows of 16 tokens.
-# At each place it names **the token three before**, and it makes no mistakes.
-# Its positions are *rotary*, as in most language models of today.
-# Now let's give it longer rows.
-# Move the slider.
-# Does it go on naming the right token?
+# On its own it doesn't know.
+# Self-attention gives each word a weighted average, and an average is the same in any order, so *dog* gets the same vector in *dog bites man* and in *man bites dog*.
+# We have to tell each word its position, in numbers that stay small however long the text is.
+# Four hands that turn at different speeds can do this.
+# Move along the text until the fast hand, with $\omega = 1$, is back where it began.
+# Which hands tell this word from the first?
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT: [Sinusoidal positions](#Sinusoidal-positions), [Rotary positions](#Rotary-positions).
-# On the way to images: [Sinusoidal positions](#Sinusoidal-positions), [Learned positions](#Learned-positions).
+# On the way to GPT: [Learned positions](#Learned-positions), [Rotary positions](#Rotary-positions).
+# On the way to images: [Learned positions](#Learned-positions), [Sinusoidal positions](#Sinusoidal-positions).
 # On the way to translation: [Sinusoidal positions](#Sinusoidal-positions).
 
 # %%
@@ -40,20 +40,23 @@ from course_utils.positions import RelativeBias, RelativeKeys, rotate, sinusoida
 cu.seed_everything(0)
 
 # %% tags=["opening"] jupyter={"source_hidden": true}
-cu.explore.offsets()
+cu.explore.hands()
 
 # %% [markdown]
-# Among 1,024 tokens most answers are wrong, although the right token is still three to the left.
-# Why?
-# The picture on the left has the mean score of a key at each **offset** from the query, where −3 means three to the left.
-# Training lifted the score at −3 above those of all other offsets from 0 to −15, which are shaded, and the dashed line marks the best of these others.
-# Offsets beyond −15 never occurred in training, so nothing has pushed their scores down, and in a long row many of them lie above this line.
-# The last two sections show what helps here: all far offsets can share one trained entry, or the slow rotations can be slowed down further.
+# At position 44 the fast hand has made seven turns and one degree, so it is back where it began.
+# The other three hands are somewhere else, and all four together tell this word from the first.
+# A fast hand tells neighbors apart, and a slow one says roughly how far into the text we are.
+#
+# A hand is two numbers, how far it points up (the sine of its angle) and how far to the right (the cosine).
+# The first Transformer *adds* these numbers to the vector of the word, and most language models of today *turn* its query and its key like such a hand.
+# A third kind leaves the numbers to training.
+# Each of the three has a section of its own below, and you can read them in any order.
+# The last two sections ask what happens in texts that are longer than all that the model was trained on.
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
 #
-# - write sinusoidal and rotary positions, and say where each kind enters;
+# - give a word its position in three ways, and say where each of them enters;
 # - choose settings that let a model go on beyond its trained length;
 # - give a trained model more room.
 
@@ -64,11 +67,121 @@ cu.explore.offsets()
 cu.recall("self_attention", "masks")
 
 # %% [markdown]
+# ## Learned positions
+#
+# The simplest kind is a table $P$ with a row for each position, whose numbers are parameters like all others.
+# We add row $i$ to the embedding $x_i$ of the word at position $i$, so the layer reads $x_i + p_i$.
+# These are **learned positions**, as in BERT, GPT-2 and the [vision transformer](C_glossary.ipynb#vision-transformer).
+
+
+# %%
+class LearnedPositions(nn.Module):
+    """(batch, n, dim) → the same, plus a learned row for each position."""
+
+    def __init__(self, dim, max_len=1024):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_len, dim) * 0.02)
+
+    def forward(self, x):
+        return x + self.table[: x.shape[-2]]
+
+
+# %% [markdown]
+# Do they help?
+# A good test is a task that depends on positions and on nothing else.
+# In rows of random tokens the model has to name, at each position, **the token three before**.
+# We train one layer of attention with one head, once without positions and once with our table.
+
+
+# %%
+class OneLayer(nn.Module):
+    """(batch, n) tokens → (batch, n, 64) logits: causal self-attention with one head."""
+
+    def __init__(self, positions=None, tokens=64, dim=64):
+        super().__init__()
+        self.embedding = nn.Embedding(tokens, dim)
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(dim, dim) for _ in range(3))
+        self.output = nn.Linear(dim, tokens)
+        self.add = positions(dim) if positions else nn.Identity()
+
+    def scores(self, x):
+        return self.W_Q(x) @ self.W_K(x).mT / math.sqrt(x.shape[-1])
+
+    def forward(self, tokens):
+        x = self.add(self.embedding(tokens))  # (batch, n, dim): word plus position
+        weights = cu.masked_softmax(self.scores(x), cu.causal_mask(tokens.shape[-1]))
+        return self.output(weights @ self.W_V(x))
+
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+def before(tokens, distance=3):
+    """The right answer at each position: the token `distance` before, or −100 for none."""
+    return F.pad(tokens[:, :-distance], (distance, 0), value=-100)
+
+
+def train(new_model, answers, rate, seed, steps=400):
+    """A new model, trained on rows of 16 random tokens."""
+    torch.manual_seed(seed)
+    model, generator = new_model(), torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
+    for _ in range(steps):
+        tokens = torch.randint(64, (64, 16), generator=generator)
+        loss = F.cross_entropy(model(tokens).mT, answers(tokens))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model
+
+
+@torch.no_grad()
+def tested(model, answers, length, seed=123):
+    """On new rows: accuracy and loss."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(64, (4096 // length + 4, length), generator=generator)
+    logits, targets = model(tokens), answers(tokens)
+    right = (logits.argmax(dim=-1) == targets)[targets != -100]
+    return right.float().mean().item(), F.cross_entropy(logits.mT, targets).item()
+
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+kinds = {"no positions": OneLayer, "learned positions": partial(OneLayer, LearnedPositions)}
+trained = {name: train(kind, before, rate=0.005, seed=0) for name, kind in kinds.items()}
+accuracies = {name: tested(model, before, length=16)[0] for name, model in trained.items()}
+fig, ax = cu.subplots(
+    width=6.0, height=1.4,
+    alt="Two bars for the accuracy among 16 tokens: about a fifth without positions, and 1 with learned positions.",
+)  # fmt: skip
+bars = ax.barh(range(2), accuracies.values(), color=cu.COLORS["key"])
+ax.bar_label(bars, fmt="%.2f", padding=3)
+ax.set_yticks(range(2), list(accuracies))
+ax.invert_yaxis()
+ax.set(xlabel="accuracy among 16 tokens", xlim=(0, 1.12))
+fig
+
+# %% [markdown]
+# The bars show the **accuracy**, the share of right answers.
+# Without positions the model knows which tokens came before but not in which order, so it has to guess among them.
+# With learned positions it makes no mistakes.
+#
+# Learned positions have a limit.
+# Our table has 1,024 rows, but the rows of our training had 16 tokens, so training never touched what stands in rows 16 and beyond.
+# **A row that is never visited is never trained.**
+#
+# The patches of an image need positions, too.
+# We can number the patches from left to right and from top to bottom, or [give each row and each column of patches a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Without positions our model guesses, and with learned ones it finds the answers."):
+    assert accuracies["no positions"] < 0.25 and accuracies["learned positions"] > 0.97
+
+# %% [markdown]
 # ## Sinusoidal positions
 #
-# Self-attention on its own gives *dog* the same vector in *dog bites man* and in *man bites dog*, because it sees a bag of words.
-# So let's add to each embedding $x_i$ a vector $p_i$ that says "I am number $i$".
-# What could we put into it?
+# The first Transformer has positions that need no training.
+# We write down a vector $p_i$ for every position $i$ and add it to the embedding $x_i$ of the word there.
+# What to write down is less easy than it looks.
 #
 # | idea | what is wrong with it |
 # |---|---|
@@ -77,10 +190,10 @@ cu.recall("self_attention", "masks")
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly, such as $7 = 0111$ and $8 = 1000$ |
 #
 # Binary is nearly right, because each column alternates with a period of its own, but its steps are abrupt.
-# **So we make these steps smooth waves.**
+# **So we make these steps smooth waves**, which are the sine and the cosine of a turning hand.
 #
 # Our table $P$ has a row for each position $i$, and its $d$ columns come in pairs $j = 0, \dots, d/2 - 1$.
-# Each pair is a sine and a cosine of the same frequency $\omega_j$.
+# Each pair is a hand with a **frequency** $\omega_j$ of its own, the angle by which it turns from one position to the next.
 # These are **sinusoidal positions** with the **base** $\theta$ ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)):
 #
 # $$p_{i,\,2j} = \sin(i\,\omega_j),\qquad p_{i,\,2j+1} = \cos(i\,\omega_j),\qquad \omega_j = \theta^{-2j/d},\qquad \theta = 10000 .$$
@@ -95,14 +208,10 @@ cu.recall("self_attention", "masks")
 
 
 # %%
-def frequencies(dim, base=10_000.0):
-    """ω of each pair of columns: (dim / 2,)."""
-    return base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-
-
-def sinusoids(length, dim):
+def sinusoids(length, dim, base=10_000.0):
     """The table P: (length, dim)."""
-    angles = torch.arange(length)[:, None] * frequencies(dim)  # (length, dim / 2)
+    frequency = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)  # (dim / 2,)
+    angles = torch.arange(length)[:, None] * frequency  # (length, dim / 2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
 
@@ -110,7 +219,8 @@ columns = 32  # try 16 | 32 | 64
 P = sinusoids(60, columns)
 
 # %% [markdown]
-# Watch how the stripes of the binary numbers come back as waves.
+# The picture has binary numbers on the left, with stripes that get wider from column to column.
+# In the table $P$ these stripes come back as waves.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 bits = torch.tensor([[i >> bit & 1 for bit in range(6)] for i in range(60)])
@@ -137,7 +247,7 @@ right.legend(frameon=False, ncols=2, fontsize=8, loc="upper center")
 fig
 
 # %% [markdown]
-# The fast pairs tell neighbors apart (the first repeats after $2\pi$, about six words), and the slow ones say roughly where in the text we are.
+# The fast pairs tell neighbors apart, and the slow ones say roughly where in the text we are.
 #
 # ### Exercise 1 · Four numbers on paper
 #
@@ -172,41 +282,71 @@ cu.checks.predicted_products(predicted_products_solution)
 # %% [markdown]
 # ### A shift is a rotation
 #
-# Why do we need a sine *and* a cosine?
-# Take a pair as a point on a circle, with the cosine to the right and the sine up.
-# Each step to the next position turns the point counterclockwise by the angle $\omega$.
-# Move the offset, and follow the hand on the left.
+# "Three words further" should mean the same wherever we are in a text.
+# With hands it does, because three steps turn a hand by the same angle, wherever it stands.
+# In the picture below the blue hand belongs to position $i$ and the red one to position $i + k$.
+# Move $i$, and see what becomes of the angle between them.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.positions()
 
 # %% [markdown]
-# So "three to the right" is the same turn, wherever we begin.
-# By the addition theorems for $\sin(a+b)$ and $\cos(a+b)$, with vectors as rows, it is this matrix:
+# Only $k$ changes the angle.
+# The point $(a, b)$, with $a$ to the right and $b$ up, is turned counterclockwise by the angle $\varphi$ to
 #
-# $$(p_{i+k,\,2j},\; p_{i+k,\,2j+1}) = (p_{i,\,2j},\; p_{i,\,2j+1})\begin{pmatrix}\cos k\omega_j & -\sin k\omega_j\\ \sin k\omega_j & \cos k\omega_j\end{pmatrix} .$$
+# $$(a\cos\varphi - b\sin\varphi,\;\; a\sin\varphi + b\cos\varphi) .$$
 #
-# It contains only the offset $k$, so it is one fixed linear map, and $W_Q$ and $W_K$ can learn it.
-# **Check the sign** with a pencil.
-# The sine comes first in our rows, so at $i = 0$ the pair is $(0, 1)$ and picks the lower row of the matrix, $(\sin k\omega, \cos k\omega)$.
-# With the minus in the other corner we would get position $-k$.
+# The hand of position $i$ is the point $(\cos i\omega,\ \sin i\omega)$.
+# Put it in for $(a, b)$, with $\varphi = k\omega$, and the addition theorems give $(\cos (i+k)\omega,\ \sin (i+k)\omega)$, which is the hand of position $i + k$.
+# The turn contains $k$ and not $i$, so it is one fixed linear map, and $W_Q$ and $W_K$ can learn it.
+# Our table lists the sine of a hand before its cosine, as the paper does, but to a linear map the order of the columns makes no difference.
 #
 # The picture on the right adds up all pairs, $p_i \cdot p_{i+k} = \sum_j \cos(k\,\omega_j)$.
-# On the whole this falls with the distance, so near positions look alike.
-#
+# On the whole this sum falls with the distance, so near positions look alike.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("One rotation moves each sinusoidal position three further."):
+    shift = 3 * 10_000.0 ** (-torch.arange(0, columns, 2, dtype=torch.float64) / columns)
+    cos, sin = shift.cos().float(), shift.sin().float()
+    b, a = P[:-3, 0::2], P[:-3, 1::2]  # up, to the right
+    moved = [a * sin + b * cos, a * cos - b * sin]
+    assert torch.allclose(torch.stack(moved, dim=-1).flatten(1), P[3:], atol=1e-4)
+    assert torch.equal(P, sinusoidal_table(60, columns))
+
+# %% [markdown]
 # ## Rotary positions
 #
-# If a shift is a rotation, why don't we rotate?
-# **Rotary positions**, or **RoPE** ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), turn each query and each key, pair by pair, by an angle proportional to its position.
-# Let $R_i$ turn each pair counterclockwise by $i\,\omega$, as above, and let $j$ be a key's position.
-# Here the first number of a pair points to the right and not the second, so the minus moves to the other sine.
+# **Rotary positions**, or **RoPE** ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), add nothing to the word.
+# They turn its query and its key.
+# We cut each query and each key into pairs of neighboring numbers and take each pair $(a, b)$ as a hand, with $a$ to the right and $b$ up.
+# At position $i$ we turn this hand counterclockwise by $i$ times the frequency $\omega$ of its pair:
 #
-# $$(a, b)\;\to\;(a\cos i\omega - b\sin i\omega,\;\; a\sin i\omega + b\cos i\omega),\qquad
-# (q_i R_i)\cdot(k_j R_j) = q_i\,R_i R_j^\top\,k_j^\top = q_i\,R_{i-j}\,k_j^\top .$$
+# $$(a, b)\;\to\;(a\cos i\omega - b\sin i\omega,\;\; a\sin i\omega + b\cos i\omega) .$$
 #
-# In the product the two turns meet, and only their difference is left.
-# For example, $q = k = (1, 0)$ and $\omega = 1$ give the score $\cos(i - j)$.
-# Values stay as they are, because a value meets no second vector that could undo its turn.
+# Of the $d/2$ pairs, number $m$ has the frequency $\omega = 10000^{-2m/d}$.
+# So the first pair turns by one radian from one position to the next, and each later pair more slowly.
+
+
+# %%
+def frequencies(dim, base=10_000.0):
+    """ω of each pair of columns: (dim / 2,)."""
+    return base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+
+
+# %% [markdown]
+# Why do we turn both?
+# The dot product of two hands depends on their lengths and on the angle between them.
+# If the query is at position 5 and the key at position 2, the query has turned by three steps more than the key.
+# It is just as far ahead at positions 105 and 102, and the score is the same.
+# Let $R_i$ be the turn of all pairs by $i$ steps.
+# For a query $q$ at position $i$ and a key $k$ at position $j$ we have
+#
+# $$(R_i\,q)\cdot(R_j\,k) = q\cdot(R_{j-i}\,k) ,$$
+#
+# because we can turn both back by $i$ steps, and no angle between them changes.
+# **The score knows only the offset $j - i$.**
+# For example, $q = k = (1, 0)$ and $\omega = 1$ give the score $\cos(j - i)$.
+# The values stay as they are, because a value meets no second vector that could undo its turn.
 #
 # ### Exercise 2 · Turn the pairs
 #
@@ -214,7 +354,7 @@ cu.explore.positions()
 #
 # Write the turn for `x` (…, length, dim) and the frequencies of its pairs, for all positions at once.
 # The pairs are neighboring columns, so `x[..., 0::2]` has the first of each.
-# The frequencies may come in float64, as from `frequencies` above, and the result keeps the dtype of `x`.
+# The frequencies may come in float64, as from `frequencies`, and the result keeps the dtype of `x`.
 
 
 # %% tags=["exercise", "build"]
@@ -239,13 +379,14 @@ def my_rotate_solution(x, frequency):
 cu.checks.my_rotate(my_rotate_solution)
 
 # %% [markdown]
-# Let's put the same query and the same key at each of 24 positions.
+# To see the offset in a picture, we put the same query and the same key at each of 24 positions, and compute all scores.
+# On the left the positions were added as sines and cosines, and on the right queries and keys were turned.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rotary = cu.choose(my_rotate, turn)
 query, key = torch.randn(2, 1, 64).expand(2, 24, 64)
 W_Q, W_K = torch.randn(2, 64, 64) / 8
-P24, ω = sinusoids(24, 64), frequencies(64)
+P24, ω = sinusoidal_table(24, 64), frequencies(64)
 score_maps = {
     "added sinusoids": (query + P24) @ W_Q @ ((key + P24) @ W_K).T / 8,
     "rotary": rotary(query @ W_Q, ω) @ rotary(key @ W_K, ω).T / 8,
@@ -259,112 +400,53 @@ cu.show_heatmaps(
 
 # %% [markdown]
 # With rotary positions each diagonal has one color, because "two to the left" has the same score everywhere.
+# With added positions the color changes along a diagonal, so the score depends on more than the offset.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("One rotation moves each sinusoidal position three further."):
-    cos, sin = ((3 * frequencies(columns)).cos().float(), (3 * frequencies(columns)).sin().float())
-    moved = [P[:-3, 0::2] * cos + P[:-3, 1::2] * sin, P[:-3, 1::2] * cos - P[:-3, 0::2] * sin]
-    assert torch.allclose(torch.stack(moved, dim=-1).flatten(1), P[3:], atol=1e-4)
-    assert torch.equal(P, sinusoidal_table(60, columns))
-
 with cu.guard("A rotary score depends on the offset only, and our turn is the package's."):
     changes = {n: (m[1:, 1:] - m[:-1, :-1]).abs().max() for n, m in score_maps.items()}
     assert changes["rotary"] < 1e-3 < 0.1 < changes["added sinusoids"]
     assert torch.allclose(rotary(P24, ω), rotate(P24), atol=1e-5)
 
 # %% [markdown]
-# ## Learned positions
+# ## Longer texts: what training has visited
 #
-# With **learned positions** the table $P$ is simply a parameter, as in BERT, GPT-2 and the [vision transformer](C_glossary.ipynb#vision-transformer).
-# (The patches of an image have a row and a column.
-# We can number them from left to right and from top to bottom, or [give each row and each column a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).)
-#
-# Do positions pay at all?
-# Let's try the task of the first picture, with one layer of one head.
+# A model is trained on texts of some length, and sooner or later somebody gives it a longer one.
+# A learned table then runs into rows that were never trained.
+# Rotary positions have no rows and can turn by any angle, so they might do better.
+# We take the model from *Learned positions*, turn its queries and keys, and train it on rows of 16 tokens to name the token three before.
 
 
 # %%
-class OneLayer(nn.Module):
-    """(batch, n) tokens → (batch, n, 64) logits: causal self-attention with one head."""
+class RotaryLayer(OneLayer):
+    """The same layer, with queries and keys turned."""
 
-    def __init__(self, kind, tokens=64, dim=64):
+    def __init__(self):
         super().__init__()
-        self.kind, self.frequency = kind, frequencies(dim)
-        self.embedding = nn.Embedding(tokens, dim)
-        self.W_Q, self.W_K, self.W_V = (nn.Linear(dim, dim) for _ in range(3))
-        self.output = nn.Linear(dim, tokens)
-        tables = {"sinusoidal": cu.SinusoidalPositions, "learned": cu.LearnedPositions}
-        self.add = tables[kind](dim, max_len=1024) if kind in tables else nn.Identity()
+        self.frequency = frequencies(self.W_Q.out_features)
 
     def scores(self, x):
-        Q, K = self.W_Q(x), self.W_K(x)
-        if self.kind == "rotary":
-            Q, K = turn(Q, self.frequency), turn(K, self.frequency)
+        Q, K = turn(self.W_Q(x), self.frequency), turn(self.W_K(x), self.frequency)
         return Q @ K.mT / math.sqrt(Q.shape[-1])
 
-    def forward(self, tokens):
-        x = self.add(self.embedding(tokens))  # (batch, n, dim)
-        weights = cu.masked_softmax(self.scores(x), cu.causal_mask(tokens.shape[-1]))
-        return self.output(weights @ self.W_V(x))
-
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-def before(tokens, distance=3):
-    """What is right at each place: the token `distance` before, or −100 for none."""
-    return F.pad(tokens[:, :-distance], (distance, 0), value=-100)
-
-
-def train(new_model, answers, rate, seed, steps=400):
-    """A new model, trained on rows of 16 random tokens."""
-    torch.manual_seed(seed)
-    model, generator = new_model(), torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
-    for _ in range(steps):
-        tokens = torch.randint(64, (64, 16), generator=generator)
-        loss = F.cross_entropy(model(tokens).mT, answers(tokens))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model
-
-
-@torch.no_grad()
-def tested(model, answers, length, seed=123):
-    """On new rows: the share of right answers, and the loss."""
-    generator = torch.Generator().manual_seed(seed)
-    tokens = torch.randint(64, (4096 // length + 4, length), generator=generator)
-    logits, targets = model(tokens), answers(tokens)
-    right = (logits.argmax(dim=-1) == targets)[targets != -100]
-    return right.float().mean().item(), F.cross_entropy(logits.mT, targets).item()
-
-
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-kinds = ["none", "sinusoidal", "learned", "rotary"]
-trained = {kind: train(partial(OneLayer, kind), before, rate=0.005, seed=0) for kind in kinds}
-right = {kind: tested(model, before, length=16)[0] for kind, model in trained.items()}
-fig, ax = cu.subplots(
-    width=6.0, height=1.8,
-    alt="Four bars for the share of right answers among 16 tokens: without positions about a fifth, with sinusoidal, learned and rotary positions all.",
-)  # fmt: skip
-bars = ax.barh(range(4), right.values(), color=cu.COLORS["key"])
-ax.bar_label(bars, fmt="%.2f", padding=3)
-ax.set_yticks(range(4), kinds)
-ax.invert_yaxis()
-ax.set(xlabel="Share right among 16 tokens", xlim=(0, 1.12))
-fig
 
 # %% [markdown]
-# Without positions the model only guesses among the tokens that came before, and each of the three kinds makes the task easy.
+# Such a model, trained, is in the next picture.
+# Make its rows longer, and see how long it goes on naming the right token.
+
+# %% jupyter={"source_hidden": true}
+cu.explore.offsets()
+
+# %% [markdown]
+# Among 1,024 tokens most answers are wrong, although the right token is still three to the left.
+# The picture on the left shows why.
+# It has the mean score of a key at each **offset** from the query, where −3 means three to the left.
+# Training has lifted the score at −3 above those of the other offsets down to −15, and the dashed line marks the best of these others.
+# Offsets beyond −15 are **unseen offsets**, because they never occurred in training.
+# Nothing has pushed their scores down, and in a long row many of them lie above the line.
 #
-# ## Longer texts: what training has visited
-#
-# In a longer text the three kinds differ, because training has only seen the positions 0 to 15.
-# The learned table has a row 16, but **a row that is never visited is never trained.**
-#
-# **[Relative positions](C_glossary.ipynb#relative-positions)** enter at the *score*.
-# They add something that depends on the offset $j - i$ of key $j$ from query $i$.
+# A fourth kind of positions counts offsets from the start.
+# **[Relative positions](C_glossary.ipynb#relative-positions)** enter at the *score* and add something that depends on the offset $j - i$ of key $j$ from query $i$.
 #
 # | | score | learned |
 # |---|---|---|
@@ -372,9 +454,9 @@ fig
 # | T5, [Raffel et al., 2020](https://arxiv.org/abs/1910.10683) | $q_i\cdot k_j + b_{j-i}$ | a number for each near offset, while far ones share theirs in **buckets** |
 # | ALiBi, [Press et al., 2022](https://arxiv.org/abs/2108.12409) | $q_i\cdot k_j/\sqrt d - m\,\lvert j - i\rvert$ | nothing, since the slope $m$ is chosen |
 #
-# T5 starts with smaller weights instead, but our small model divides by $\sqrt d$.
+# T5 doesn't divide by $\sqrt d$ and starts with smaller weights instead, but our small model does divide.
 #
-# So there are three places where positions can enter.
+# So there are three points at which positions enter an attention.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -403,11 +485,11 @@ cu.Drawing(
 # %% [markdown]
 # ### Which far offsets share an entry?
 #
-# Shaw's limit and T5's last bucket are settings.
+# In Shaw's positions we choose the limit, and in T5's the offset at which the last bucket begins.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "In T5's encoder, whose buckets we take, the last one begins at an offset of 91. Trained on 16 tokens, such a model is right in a fifth of the answers among 1,024. "
+    "In T5's encoder, whose buckets we take, the last one begins at an offset of 91. Trained on 16 tokens, such a model has an accuracy of 0.2 among 1,024. "
     "We train it again on 16 tokens, but now everything from 15 on shares one bucket. How does it do among 1,024?",
     ["worse", "much better", "about the same"],
     answer="much better",
@@ -419,8 +501,8 @@ cu.predict(
 )  # fmt: skip
 
 # %% [markdown]
-# Let's train all kinds except ALiBi on 16 tokens and ask them about more.
-# On the right, compare the two lines of each color.
+# The figure shows all kinds except ALiBi, trained on 16 tokens and asked about more.
+# On the right the two lines of one color are the same kind with two settings.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -428,8 +510,8 @@ class WithOffsets(OneLayer):
     """The same layer, but each score gets something that depends on the offset."""
 
     def __init__(self, kind, setting):
-        super().__init__(kind)
-        self.setting = setting  # the farthest offset of its own; for ALiBi, the slope
+        super().__init__()
+        self.kind, self.setting = kind, setting  # the farthest offset of its own; for ALiBi, the slope
         if kind == "Shaw":
             self.relative = RelativeKeys(64, farthest=setting)
         if kind == "T5":
@@ -465,45 +547,42 @@ panels = {
 }
 fig, axes = cu.subplots(
     1, 2, width=8.6, height=3.2, sharey=True,
-    alt="Share right over 16, 64, 256 and 1,024 tokens, for models trained on 16. Left: sinusoidal and learned positions fall to a quarter at once, "
+    alt="Accuracy over 16, 64, 256 and 1,024 tokens, for models trained on 16. Left: sinusoidal and learned positions fall to a quarter at once, "
     "rotary ones more slowly. Right: Shaw's vectors with limit 15 and T5 with its last bucket from 15 stay near 1; Shaw with limit 16 falls to "
     "six tenths and T5 with its last bucket from 91 to a fifth.",
 )  # fmt: skip
 for ax, (title, sides) in zip(axes, panels.items(), strict=True):
     for label, (kind, setting, color, dash) in sides.items():
-        shares = every[(every["kind"] == kind) & (every["setting"] == setting)][lengths]
+        accuracies = every[(every["kind"] == kind) & (every["setting"] == setting)][lengths]
         color = cu.COLORS[color]
-        ax.plot(lengths, shares.T.to_numpy(), ".", color=color, alpha=0.3, markersize=4)
-        ax.plot(lengths, shares.mean(), dash, marker="o", markersize=4, color=color, label=label)
-    ax.set(title=title, xlabel="Tokens", ylim=(0, 1.05))
+        ax.plot(lengths, accuracies.T.to_numpy(), ".", color=color, alpha=0.3, markersize=4)
+        ax.plot(lengths, accuracies.mean(), dash, marker="o", markersize=4, color=color, label=label)
+    ax.set(title=title, xlabel="tokens", ylim=(0, 1.05))
     ax.legend(fontsize=8, loc="lower left", handlelength=3)
-axes[0].set_ylabel("Share right")
+axes[0].set_ylabel("accuracy")
 fig
 
 # %% [markdown]
 # Sinusoidal and learned positions fall at once, and rotary ones more slowly.
-# Among relative positions **the setting decides whether they fall**: a model falls little if everything far away falls into an entry that was trained.
+# Shaw's and T5's positions hold with one setting and fall with the other.
+# **What decides is whether training has visited the entry that all far offsets share.**
 # Among 16 tokens the largest offset is 15.
-# So even a limit of 16 is one too many, and its vector for everything far is never trained.
+# With a limit of 15 everything far shares the vector of offset 15, which was trained.
+# With a limit of 16 it shares the vector of offset 16, which never was.
 # **So share what is far *within* the trained length.**
 #
-# And ALiBi, which was made for longer texts?
-# Its slope only makes near keys heavier, so in our single layer −3 can't be the best.
-# With a slope of 1/16 it can only guess, even among 16 tokens.
-# With ½ it is far worse than a guess, because −1 is now so much heavier than −3 that it names the token just before.
-# But if we ask for something that *is* near, such as the latest capital, ALiBi with the slope ½ is right at every length, and rotary positions fall.
+# ALiBi was made for longer texts, but it can't do our task.
+# Its slope makes near keys heavier, so in a single layer the token three before can't become the heaviest.
+# With a slope of 1/16 the model can only guess, even among 16 tokens.
+# With ½ it is far worse than a guess, because it names the token just before.
+# If we ask for something that *is* near, such as the latest capital letter, ALiBi with the slope ½ is right at every length, and rotary positions fall.
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 def at(kind, setting, length="1024"):
-    """The shares of all nine runs of a kind with a setting."""
+    """The accuracies of all nine runs of a kind with a setting."""
     return every[(every["kind"] == kind) & (every["setting"] == setting)][length]
 
-
-with cu.guard(
-    "Without positions our model guesses, and with each of three kinds it finds the answers."
-):
-    assert right["none"] < 0.25 and min(right[kind] for kind in kinds[1:]) > 0.97
 
 with cu.guard(
     "Relative positions hold where the far offsets are shared within 16 tokens, and fall where they are shared later."
@@ -532,18 +611,23 @@ with cu.guard(
 # %% [markdown]
 # ## Context extension: slow down the slow pairs
 #
-# What can we do for a model that is already trained?
-# In a long text most keys lie at **unseen offsets**, at which training never had a key (positions *out of distribution*).
-# Is it the number of these keys that does the harm, or their scores?
-# **It takes both.**
-# If we give a thousand unseen keys the mean of the trained scores, far below that of −3, all answers are right.
-# If we give them the best trained score but for that of −3, most trainings answer wrong, because a thousand keys that score nearly like −3 drown it.
-# And fifteen unseen keys with their own scores do some harm already.
+# A large model is expensive, so we would rather repair it than train it again.
+# To repair our rotary model we have to know what does the harm in a long text, the *number* of keys at unseen offsets or their *scores*.
+# We can change one and keep the other.
 #
-# Two remedies change the frequencies of a rotary model, here for 64 times the length:
+# - We give the thousand unseen keys the mean of the trained scores, which is far below the score at −3.
+#   There are as many keys as before, and all answers are right.
+# - We give them the best trained score except that of −3.
+#   Now most of the trained models answer wrong, because a thousand keys that score nearly like −3 drown it.
+# - We keep only fifteen of the unseen keys, with the scores that they have.
+#   Even these do some harm.
+#
+# **So it takes both**, many keys and scores that come near.
+# The number of keys belongs to the text, but the scores belong to the model, and two remedies change them.
+# Both change the frequencies of the turns, here for rows that are 64 times as long as in training.
 #
 # - **[Position interpolation](C_glossary.ipynb#position-interpolation)** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)) divides all positions by 64, so a long row fits into the trained range.
-# - We can also divide only the **slow pairs** by 64, those that didn't go round once within the trained length.
+# - We can also divide the frequencies of only the **slow pairs** by 64, which are the pairs that didn't go round once within the trained length.
 #   A fast pair has met all of its angles in training, whereas a slow pair meets new ones in every longer row.
 #
 # ### Two remedies compared
@@ -561,17 +645,20 @@ cu.predict(
 )
 
 # %% [markdown]
-# Try each, and watch the bars.
+# The picture has the same model as above, and you can choose what we change after its training.
+# The first of the changes is the experiment with the mean of the trained scores.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.cures()
 
 # %% [markdown]
 # **Interpolation** costs everything here, because it also slows the fast pairs, which tell near offsets apart.
-# Dividing only the **slow pairs** by 64 harms nothing among 16 tokens and helps in all longer rows, though not fully, where fast pairs meet their old angles in new combinations.
-# (*NTK-aware scaling* and *YaRN*, which refine this idea, are on the [further page](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN).)
+# Dividing only the **slow pairs** by 64 harms nothing among 16 tokens and helps in all longer rows.
+# It doesn't help fully, because in a long row the fast pairs meet their old angles in new combinations.
+# The further page has [two refinements](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN), *NTK-aware scaling* and *YaRN*.
 #
-# Language models use this as well: Llama 3 is trained with the larger base of 500,000 for longer texts ([Grattafiori et al., 2024](https://arxiv.org/abs/2407.21783), section 3.2), and Llama 3.1 [divides its slow pairs by 8](https://github.com/meta-llama/llama-models/blob/main/models/llama3/reference_impl/model.py).
+# Language models do this, too.
+# Llama 3 is trained with the larger base of 500,000 for longer texts ([Grattafiori et al., 2024](https://arxiv.org/abs/2407.21783), section 3.2), and Llama 3.1 [divides its slow pairs by 8](https://github.com/meta-llama/llama-models/blob/main/models/llama3/reference_impl/model.py).
 #
 # ### Exercise 3 · Your own distance
 #
@@ -603,7 +690,7 @@ cu.checks.my_slowed(my_slowed_solution)
 distance = 5  # try 2 … 8
 slow_down = cu.choose(my_slowed, slowed)
 answers = partial(before, distance=distance)
-mine = train(partial(OneLayer, "rotary"), answers, rate=0.005, seed=0)
+mine = train(RotaryLayer, answers, rate=0.005, seed=0)
 slower = slow_down(mine.frequency, 16, 64)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -611,7 +698,7 @@ versions = {"as trained": mine.frequency, "slow pairs slowed": slower}
 fig, axes = cu.subplots(
     2, 2, width=8.5, height=4.0, width_ratios=[2.5, 1],
     alt="Mean score over the offset for your own distance, as trained and with slower slow pairs. As trained many far offsets score nearly as high "
-    "as your distance, and the share right falls with the number of tokens; with slower pairs it falls less.",
+    "as your distance, and the accuracy falls with the number of tokens; with slower pairs it falls less.",
 )  # fmt: skip
 back = torch.arange(1024)
 with torch.no_grad():
@@ -625,11 +712,11 @@ with torch.no_grad():
         curve.axhline(second, color="0.4", linestyle="--", linewidth=1)
         curve.plot(-distance, scores[distance], "s", color=cu.COLORS["query"])
         curve.set(ylabel="mean score", title=f"{name}: {above.sum()} unseen offsets above the line")
-        shares = [tested(mine, answers, n)[0] for n in (16, 64, 256, 1024)]
-        heights = bars.bar(range(4), shares, color=cu.COLORS["key"])
+        found = [tested(mine, answers, n)[0] for n in (16, 64, 256, 1024)]
+        heights = bars.bar(range(4), found, color=cu.COLORS["key"])
         bars.bar_label(heights, fmt="%.2f", fontsize=8)
         bars.set_xticks(range(4), ["16", "64", "256", "1,024"])
-        bars.set(ylim=(0, 1.25), title="share right")
+        bars.set(ylim=(0, 1.25), title="accuracy")
 axes[1, 0].set_xlabel("offset of the key")
 axes[1, 1].set_xlabel("tokens")
 fig
@@ -658,9 +745,11 @@ with cu.guard(
 # ## Take-aways
 #
 # - Attention without a mask doesn't see the order.
-#   Positions are added to the embeddings, turn queries and keys, or are added to the scores.
-# - In sinusoids and rotary positions a shift is one rotation, so of the positions a rotary score knows only the offset.
-# - At offsets that training never visited, nothing has pushed the scores down, and many come near. In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
+#   Positions are added to the embeddings (learned or sinusoidal), turn queries and keys (rotary), or are added to the scores (relative).
+# - A position is a set of hands, and a shift turns each of them by the same angle wherever we begin.
+#   So a rotary score knows only the offset.
+# - At unseen offsets nothing has pushed the scores down, and many come near.
+#   In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
 
 # %% [markdown] tags=["next"]
 # Next: [The Transformer](10_transformer.ipynb).
@@ -701,14 +790,14 @@ remedies = pd.DataFrame(
 )  # fmt: skip
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "Each row has three learning rates (0.002, 0.005 and 0.015) with three seeds each, and shows the worst and the best of the nine. "
+    "Each row has three learning rates (0.002, 0.005 and 0.015) with three seeds each, and shows the lowest and the highest accuracy of the nine. "
     "All of them are one layer with one head, trained on 400 batches of 16 random tokens, so don't take the numbers as those of a language model. "
     "T5's single numbers learn ten times as fast as the rest.\n\n"
     + spread.to_html()
-    + "\n\nWhat ALiBi with the slope ½ names, we looked up in three trainings at 0.005. In each, nine of ten answers are the token just before. "
+    + "\n\nWhat ALiBi with the slope ½ names, we looked up in three trainings at 0.005. In each, nine in ten answers are the token just before. "
     "The remedies below change nine trained rotary models. Position interpolation is meant to be followed by a little more training, which we left out.\n\n"
     + remedies.to_html()
-    + "\n\nIf all unseen offsets get the best trained score but for that of −3, the shares right among 1,024 tokens are "
+    + "\n\nIf all unseen offsets get the best trained score but for that of −3, the accuracies among 1,024 tokens are "
     f"{parts[0]} at the two smaller rates, where this score lies 2 to 3 below that of −3, and {parts[1]} at the largest, where it lies 5 to 10 below."
     + "\n\n</details>"
 )

@@ -14,6 +14,7 @@ from torch import Tensor
 from course_utils.kit.runs import stored
 from course_utils.lessons.positions.rotary import LENGTHS, RETUNED, SEEN, SHARPER
 from course_utils.masks import causal_mask, masked_softmax
+from course_utils.positions import LearnedPositions, SinusoidalPositions
 
 RATES = (0.002, 0.005, 0.015)
 OFFSET_SIDES = [
@@ -27,10 +28,15 @@ LATEST_SIDES = [
     {"kind": "ALiBi", "setting": 1 / 16},
     {"kind": "rotary", "setting": 0},
 ]
-MODELS = ("train", "tested", "OneLayer", "WithOffsets")
+MODELS = ("train", "tested", "OneLayer", "RotaryLayer", "WithOffsets")
 """The names of the page that the runs need."""
+ADDED = {
+    "sinusoidal": partial(SinusoidalPositions, max_len=LENGTHS[-1]),
+    "learned": partial(LearnedPositions, max_len=LENGTHS[-1]),
+}
+"""Kinds of positions that are added to embeddings: dimension → layer."""
 ASKED = 3
-"""How many tokens back the answer of `three_before` and `cured` stands."""
+"""How many tokens before a query the answer of `three_before` and `cured` stands."""
 
 Scores = Callable[[Tensor], Tensor]
 """(batch, n, dim) → (batch, n, n), the scores of a model."""
@@ -46,7 +52,7 @@ Scores = Callable[[Tensor], Tensor]
 def three_before(
     chapter: SimpleNamespace, *, kind: str, setting: float, rate: float, seed: int
 ) -> dict:
-    """Loss on unseen tokens and shares right at four lengths, of models that name the token three before.
+    """Loss on unseen tokens and accuracies at four lengths, of models that name the token three before.
 
     Args:
         chapter: the page's functions and classes.
@@ -55,13 +61,13 @@ def three_before(
         rate: the learning rate.
         seed: of the weights and the tokens.
     """
-    return _loss_and_shares(chapter, chapter.before, kind, setting, rate, seed)
+    return _loss_and_accuracies(chapter, chapter.before, kind, setting, rate, seed)
 
 
 @stored(cases=LATEST_SIDES, rates=RATES, seeds=range(3), chapter=MODELS, digits=5)
 def latest(chapter: SimpleNamespace, *, kind: str, setting: float, rate: float, seed: int) -> dict:
     """As `three_before`, for the task of `latest_capital`."""
-    return _loss_and_shares(chapter, latest_capital, kind, setting, rate, seed)
+    return _loss_and_accuracies(chapter, latest_capital, kind, setting, rate, seed)
 
 
 def latest_capital(tokens: Tensor) -> Tensor:
@@ -71,7 +77,7 @@ def latest_capital(tokens: Tensor) -> Tensor:
     return tokens.gather(-1, places.clamp(min=0)).masked_fill(places < 0, -100)
 
 
-def _loss_and_shares(
+def _loss_and_accuracies(
     chapter: SimpleNamespace,
     answers: Callable[[Tensor], Tensor],
     kind: str,
@@ -82,7 +88,9 @@ def _loss_and_shares(
     """Result of a model that learns to give `answers` to tokens, (batch, n) → (batch, n)."""
 
     def new_model() -> torch.nn.Module:
-        return chapter.WithOffsets(kind, setting) if setting else chapter.OneLayer(kind)
+        if kind == "rotary":
+            return chapter.RotaryLayer()
+        return chapter.WithOffsets(kind, setting) if setting else chapter.OneLayer(ADDED.get(kind))
 
     model = chapter.train(new_model, answers, rate, seed)
     _, loss = chapter.tested(model, answers, SEEN, seed=99)
@@ -92,13 +100,13 @@ def _loss_and_shares(
 
 @stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"], digits=5)
 def cured(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
-    """Shares right at four lengths, of a model trained with rotary positions on 16 tokens and then changed.
+    """Accuracies at four lengths, of a model trained with rotary positions on 16 tokens and then changed.
 
     Nothing is trained after a change. The results "<change> <length>" are of changed frequencies (`RETUNED`), of
     changed scores, or of both. The curves are the mean query and the mean key: turned by an offset, their product is
     the mean score there.
     """
-    model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
+    model = chapter.train(chapter.RotaryLayer, chapter.before, rate, seed)
     _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
     trained, scores = model.frequency, model.scores
     sharper = partial(_sharper, scores)
@@ -145,12 +153,12 @@ def named_by_alibi(chapter: SimpleNamespace, *, slope: float, rate: float, seed:
 
 @stored(rates=RATES, seeds=range(3), chapter=[*MODELS, "before"], digits=5)
 def level(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
-    """Shares right among 1,024 tokens, of the model of `cured` with one score for all keys at untrained offsets.
+    """Accuracies among 1,024 tokens, of the model of `cured` with one score for all keys at untrained offsets.
 
     This score is a query's mean over the trained offsets ("mean"), or the best of them but for that of −3 ("best
     other"). The results "above the …" say how much higher the score of −3 is, on average.
     """
-    model = chapter.train(lambda: chapter.OneLayer("rotary"), chapter.before, rate, seed)
+    model = chapter.train(chapter.RotaryLayer, chapter.before, rate, seed)
     _, loss = chapter.tested(model, chapter.before, SEEN, seed=99)
     scores, result = model.scores, {"val_loss": loss}
     for name, level_of in (("mean", _mean), ("best other", _best_other)):
