@@ -806,7 +806,7 @@ Markdown(
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}
-cu.quiz("positions", "without_order", "far_shared", "longer_texts")
+cu.quiz("positions")
 
 # %% [markdown]
 # ## References

@@ -31,12 +31,12 @@ cu.seed_everything(0)
 # ## Why may we add?
 #
 # A word and a position go into the same numbers, so how can a layer ever tell them apart?
-# Let's expand the score of $x_i + p_i$ and $x_j + p_j$, with $M = W_QW_K^\top$.
+# We expand the score of $x_i + p_i$ and $x_j + p_j$, with $M = W_QW_K^\top$.
 #
-# $$(x_i + p_i)\,M\,(x_j + p_j)^\top = \underbrace{x_iMx_j^\top}_{\text{word, word}} + \underbrace{x_iMp_j^\top}_{\text{word, place}} + \underbrace{p_iMx_j^\top}_{\text{place, word}} + \underbrace{p_iMp_j^\top}_{\text{place, place}} .$$
+# $$(x_i + p_i)\,M\,(x_j + p_j)^\top = \underbrace{x_iMx_j^\top}_{\text{word, word}} + \underbrace{x_iMp_j^\top}_{\text{word, position}} + \underbrace{p_iMx_j^\top}_{\text{position, word}} + \underbrace{p_iMp_j^\top}_{\text{position, position}} .$$
 #
-# With the last term a layer can look at places, whatever words are there.
-# All it needs is room, that is, directions that the words don't use.
+# With the last term a layer can look at positions, whatever words are there.
+# All it needs is room, which means directions that the words don't use.
 # How many of 512 directions do the first 128 positions take up?
 
 # %%
@@ -48,7 +48,7 @@ for part in (0.9, 0.99, 0.999):
     print(f"{part:.1%} of the squares lie in {needed} of 512 directions")
 
 # %% [markdown]
-# Hardly any, so a matrix can read the 39 directions that hold 99 % of the positions and leave all others to the words.
+# The positions take up hardly any of the 512 directions, so a matrix can read the 39 that hold 99 % of the positions and leave all others to the words.
 #
 # ### Floats or bits?
 #
@@ -56,7 +56,7 @@ for part in (0.9, 0.99, 0.999):
 # *Dive into Deep Learning* (Zhang et al., 2023, section 11.6) calls them more space-efficient, because a float holds more than a bit.
 # But 2,000 positions fit into 11 bits, while a row of 32 floats has 1,024.
 # So what do we get for all this room?
-# Let's measure how far apart the positions are, neighbors and any other two.
+# We measure how far apart the positions are, neighbors and any other two.
 
 # %%
 rows = sinusoidal_table(2000, 32).double()
@@ -67,7 +67,7 @@ print(f"neighbors: {steps.min():.3f} to {steps.max():.3f}")
 print(f"the nearest other two: {nearest_others:.3f}")
 
 # %% [markdown]
-# We get smooth steps.
+# The floats buy smooth steps.
 # Every step has the same length, and no other two of the 2,000 positions are nearer, whereas in binary 7 and 8 differ in four bits and 7 and 6 in one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -83,7 +83,7 @@ with cu.guard("All neighbors are equally far apart, and all other positions fart
 #
 # $$p_i\cdot p_{i+k} \approx \frac d2\Big(1 - \frac{\ln k + \gamma}{\ln 10000}\Big),\qquad \gamma = 0.577\dots$$
 #
-# For example, for $d = 512$ and $k = 100$ we get $256\,(1 - (4.605 + 0.577)/9.210) = 112$.
+# For example, with $d = 512$ and $k = 100$ we get $256\,(1 - (4.605 + 0.577)/9.210) = 112$.
 # A layer sees it through $W_Q$ and $W_K$, so we also ask how much two *random* matrices leave of it.
 
 # %%
@@ -182,7 +182,7 @@ print("equal to course_utils: Shaw", same_shaw, "buckets", same_buckets)
 #   The second is a **temperature** $t$ that makes the softmax sharper, the more so the larger the factor $s$ by which the text has grown.
 #   All scores are multiplied by $1/t = (0.1\ln s + 1)^2$, which for $s = 64$ is 2.
 #
-# The table has the mean share of right answers among 64, 256 and 1,024 tokens, over nine models that were trained on 16.
+# The table has the mean accuracy among 64, 256 and 1,024 tokens, over nine models that were trained on 16.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 names = {"trained": "as trained", "larger base": "larger base", "slow pairs": "slow pairs / 64", "by parts": "the same with a ramp",
@@ -202,8 +202,8 @@ means.round(2)
 #
 # And the ramp?
 # We chose it, from half a turn to one and a half within the trained length, on two of these nine models, because the paper's range, from 1 to 32 turns, needs longer rows than 16 tokens.
-# So let's ask three models that had no part in the choice.
-# Among 1,024 tokens YaRN is right in 0.70 of their answers, and the plain step with doubled scores in 0.76.
+# So we ask three models that had no part in the choice.
+# Among 1,024 tokens their accuracy is 0.70 with YaRN, and 0.76 with the plain step and doubled scores.
 # Here it is the temperature that helps, and the ramp adds nothing.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -227,7 +227,7 @@ with cu.guard(
 # Take a pair of numbers as *one* complex number, and turning it becomes multiplication by $e^{\mathrm i\,n\omega}$.
 # With $q$ and $k$ as complex numbers, the score is the real part of $q e^{\mathrm i\,n\omega}\,\overline{k e^{\mathrm i\,m\omega}} = q\overline k\,e^{\mathrm i(n-m)\omega}$.
 # That is the whole proof that it depends only on the offset.
-# Let's write it as code, and next to it the other pairing that you will meet in libraries.
+# The code has it first, and next to it the other pairing that you will meet in libraries.
 
 
 # %%
@@ -270,9 +270,8 @@ pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
 # No error is raised, the scores agree at offset 0, and they are wrong everywhere else (rows 1 and 2).
 # That is why converted checkpoints come with reordered $W_Q$ and $W_K$.
 #
-# Sinusoids and rotary positions are the same movement, by the way.
-# If we turn the constant vector $(1, 0, 1, 0, \dots)$, we get a cosine and a sine in each pair, which is our table $P$ with the two columns exchanged.
-# This is also why the minus is in the other corner.
+# Sinusoids and rotary positions are the same movement.
+# If we turn the constant vector $(1, 0, 1, 0, \dots)$, we get a cosine and a sine in each pair, which is our table $P$ with the two columns of each pair exchanged.
 
 # %%
 constant = torch.tensor([1.0, 0.0]).repeat(16).expand(60, 32)
@@ -298,7 +297,7 @@ with cu.guard(
 #
 # With rotary positions, keys usually go into the cache after they have been turned, so each is turned only once.
 # We can also keep them unturned and turn them all at each step, which allows new positions for old keys ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453)).
-# Let's compare both, and the mistake, with a pass over all tokens at once.
+# The table compares both, and the mistake, with a pass over all tokens at once.
 
 # %%
 tokens = torch.randn(6, 16)
@@ -327,7 +326,7 @@ off = {name: (y - at_once).abs().max(dim=1).values for name, y in ways.items()}
 pd.DataFrame({n: y.tolist() for n, y in off.items()}).T.add_prefix("token ").round(3)
 
 # %% [markdown]
-# Both ways agree with the single pass.
+# The two ways to keep keys agree with the single pass.
 # With the mistake only token 0 is right.
 #
 # ## A mask is a hint
@@ -337,7 +336,7 @@ pd.DataFrame({n: y.tolist() for n, y in off.items()}).T.add_prefix("token ").rou
 # Suppose the first token `<bos>` has the value 1, all others have 0, and all scores are equal.
 # Then token $i$ averages $i + 1$ values, one of which is 1, and its output $1/(i + 1)$ says where it is.
 # But **one** causal layer still treats everything before the last token as a set.
-# What about two layers?
+# We shuffle the tokens before the last one and ask one layer and then two.
 
 # %%
 first_value = torch.tensor([1.0, 0, 0, 0, 0, 0])[:, None]
@@ -448,7 +447,7 @@ for module in (PlainTable(16), cu.SinusoidalPositions(16)):
     print(f"{type(module).__name__}: {module.to('meta').table.device.type}")
 
 # %% [markdown]
-# The position is drowned by an embedding that is 32 times as long (although a model may still learn, as [The Transformer](10_transformer.ipynb) shows for rows that are too large).
+# The position is drowned by an embedding that is 32 times as long, although a model may still learn, as [The Transformer](10_transformer.ipynb) shows for rows that are too large.
 # In bfloat16 most positions share their number with another one, which is why the package computes angles in float64 and rounds at the end.
 # And the plain table stays on the CPU.
 

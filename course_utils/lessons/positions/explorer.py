@@ -311,9 +311,7 @@ class Offsets:
         count = f"unseen offsets above the dashed line: {int(above.sum())}"
         self.left.set_title(f"{count}; weight of −{ASKED}: {weight:.2f}")
         accuracies = [self.run.result[f"{name} {n}"] for n in LENGTHS]
-        for n, bar, text, accuracy in zip(
-            LENGTHS, self.bars, self.texts, accuracies, strict=True
-        ):
+        for n, bar, text, accuracy in zip(LENGTHS, self.bars, self.texts, accuracies, strict=True):
             shown = self.ahead or n <= tokens
             bar.set_height(accuracy if shown else 0)
             bar.set_color(COLORS["key"] if n == tokens else COLORS["wash"])
