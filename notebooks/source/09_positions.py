@@ -511,7 +511,10 @@ class WithOffsets(OneLayer):
 
     def __init__(self, kind, setting):
         super().__init__()
-        self.kind, self.setting = kind, setting  # the farthest offset of its own; for ALiBi, the slope
+        self.kind, self.setting = (
+            kind,
+            setting,
+        )  # the farthest offset of its own; for ALiBi, the slope
         if kind == "Shaw":
             self.relative = RelativeKeys(64, farthest=setting)
         if kind == "T5":
@@ -556,7 +559,9 @@ for ax, (title, sides) in zip(axes, panels.items(), strict=True):
         accuracies = every[(every["kind"] == kind) & (every["setting"] == setting)][lengths]
         color = cu.COLORS[color]
         ax.plot(lengths, accuracies.T.to_numpy(), ".", color=color, alpha=0.3, markersize=4)
-        ax.plot(lengths, accuracies.mean(), dash, marker="o", markersize=4, color=color, label=label)
+        ax.plot(
+            lengths, accuracies.mean(), dash, marker="o", markersize=4, color=color, label=label
+        )
     ax.set(title=title, xlabel="tokens", ylim=(0, 1.05))
     ax.legend(fontsize=8, loc="lower left", handlelength=3)
 axes[0].set_ylabel("accuracy")
