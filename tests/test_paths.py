@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from tiny_book import book
 
+from course_utils.kit import quiz
 from course_utils.kit.exercises import HEADING, prose_lines
 from course_utils.kit.needed import bound_names, read_names
 from course_utils.studio import paths
@@ -15,12 +17,22 @@ from course_utils.studio.paths import Leg
 
 COURSE = load(files=False).whole
 PATHS = paths.legs(COURSE) | {"All chapters": [Leg(chapter, (), 0) for chapter in COURSE.chapters]}
+SYNC = "run python -m course_utils.studio sync"
 STOPS = [
     pytest.param(path, stop, id=f"{path.title}-{stop.chapter}")
     for path in COURSE.paths
     for stop in path.stops
 ]
-CHAPTER = {chapter.notebook: chapter for chapter in COURSE.chapters}
+PAGES = [
+    *COURSE.chapters,
+    *(
+        page
+        for page in COURSE.appendices
+        if page.notebook in {s.chapter for p in COURSE.paths for s in p.stops}
+    ),
+]
+"""The chapters, and the appendices that are stops of a path."""
+CHAPTER = {page.notebook: page for page in PAGES}
 
 
 @pytest.mark.parametrize(("path", "stop"), STOPS)
@@ -30,16 +42,61 @@ def test_a_path_names_sections_that_are_there_in_their_order_and_not_all(path, s
     assert len(stop.sections) < len(titles), f"all of {stop.chapter}: name no sections"
 
 
-@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.notebook)
+@pytest.mark.parametrize("chapter", PAGES, ids=lambda page: page.notebook)
 def test_a_chapter_says_first_which_sections_a_path_takes(chapter):
-    text = paths.introduction(COURSE, chapter.notebook)
+    text = "\n".join(paths.introductions(COURSE, chapter.notebook))
     places = [
         place
         for place, cell in enumerate(chapter.content.notebook.cells)
         if is_tagged(cell, "paths")
     ]
-    assert places == ([1] if text else []), text
-    assert not text or chapter.content.notebook.cells[1].source == text
+    assert places == ([1] if text else []), f"{SYNC}, or write:\n{text}"
+    assert not text or chapter.content.notebook.cells[1].source == text, (
+        f"{SYNC}, or write:\n{text}"
+    )
+
+
+@pytest.mark.parametrize("chapter", PAGES, ids=lambda page: page.notebook)
+def test_a_chapter_says_last_where_a_path_goes_on_elsewhere_or_ends(chapter):
+    cells = [c.source for c in chapter.content.notebook.cells if is_tagged(c, "next")]
+    lines = "\n".join(cells).splitlines()
+    expected = list(paths.directions(COURSE, chapter.notebook))
+    said = [line for line in lines if paths.WAY_LINE.match(line)]
+    assert len(said) == len(expected), f"{SYNC}, or write:\n" + "\n".join(expected)
+    for line, text in zip(said, expected, strict=True):
+        assert line == text or line.startswith(f"{text[:-1]},"), f"{SYNC}, or write: {text}"
+
+
+def test_lines_of_ways_are_written_into_a_source_once_and_a_continuation_stays(tmp_path):
+    (tmp_path / "book.toml").write_text(
+        book("00_one", "01_two", "02_three")
+        + '[[appendix]]\nnotebook = "B_words"\ntitle = "Words"\n\n'
+        '[[path]]\ntitle = "To three"\ngoal = "02_three"\nchapters = ["00_one", '
+        '{ chapter = "B_words", sections = ["Two"] }, "02_three"]\n'
+    )
+    (tmp_path / "notebooks" / "source").mkdir(parents=True)
+    course = load(tmp_path / "book.toml", files=False)
+    one, words = course.chapters[0], course.appendices[0]
+    head = "# %% [markdown]\n# # One\n\n# %%\n1\n"
+    leads_on = '\n# %% [markdown] tags=["next"]\n# Next: [Two](01_two.ipynb).\n'
+    one.source.write_text(head + leads_on + "# More.\n")
+    words.source.write_text("# %% [markdown]\n# # W\n\n# %% [markdown]\n# ## One\n# ## Two\n")
+    assert paths.write_lines(course, one).startswith("00_one.py names the ways")
+    line = "# On the way to three, [Words](B_words.ipynb) comes next"
+    assert one.source.read_text() == f"{head}{leads_on}{line}.\n# More.\n"
+    one.source.write_text(f"{head}{leads_on}{line}, because it is short.\n# More.\n")
+    assert paths.write_lines(course, one) == ""
+    paths.write_lines(course, words)
+    text = words.source.read_text()
+    assert (
+        '# # W\n\n# %% [markdown] tags=["paths"]\n# On the way to three: [Two](#Two).\n\n# %%'
+        in text
+    )
+    assert text.endswith(
+        'tags=["next"]\n# On the way to three, [Three](02_three.ipynb) comes next.\n'
+    )
+    assert str(paths.legs(course)["To three"][1]) == "B (2)"
+    assert paths.write_lines(course, words) == ""
 
 
 def is_tagged(cell, tag: str) -> bool:
@@ -100,8 +157,48 @@ def test_a_chapter_needs_imports_and_recalls_only_what_lies_before_it_on_the_pat
         before[chapter.slug] = chapter.notebook
 
 
+# Questions ---------------------------------------------------------------------------------------
+
+
+def calls(chapter, name: str) -> Iterator[list[str]]:
+    """The texts in the brackets of each call of `cu.quiz` or `cu.recall` in a chapter."""
+    code = "\n".join(cell.source for cell in chapter.content.code)
+    for arguments in re.findall(rf"^cu\.{name}\(([^)]*)\)$", code, re.MULTILINE):
+        yield re.findall(r'"(\w+)"', arguments)
+
+
+@pytest.mark.parametrize("path", COURSE.paths, ids=lambda path: path.title)
+def test_on_a_path_each_recall_and_each_closing_quiz_has_two_questions_about_what_was_read(path):
+    read: dict[str, tuple[str, ...]] = {}
+    few = []
+    for stop in path.stops:
+        chapter = CHAPTER[stop.chapter]
+        read[chapter.slug] = stop.sections or tuple(chapter.content.sections)
+        asked = {f"recall{slugs}": quiz.recall(*slugs) for slugs in calls(chapter, "recall")}
+        asked |= {f"quiz {s}": quiz.quiz(s) for s, *ids in calls(chapter, "quiz") if not ids}
+        for name, form in asked.items():
+            all_questions = (*form.questions, *form.spare)
+            mine = [q for q in all_questions if q.section in read.get(q.slug, ())]
+            if len(mine) < min(2, len(form.questions)):
+                few.append(f"{stop.chapter}, {name}: {[question.id for question in mine]}")
+    assert not few, "write a question on one of the sections that it takes"
+
+
+@pytest.mark.parametrize("path", COURSE.paths, ids=lambda path: path.title)
+def test_a_question_within_a_chapter_is_about_what_was_read_on_the_path(path):
+    for stop in path.stops:
+        whole = CHAPTER[stop.chapter]
+        content = whole.content.with_sections(stop.sections) if stop.sections else whole.content
+        code = "\n".join(cell.source for cell in content.code)
+        sections = stop.sections or whole.content.sections
+        for slug, names in re.findall(r'^cu\.quiz\("(\w+)", (.*)\)$', code, re.MULTILINE):
+            asked = quiz.quiz(slug, *re.findall(r'"(\w+)"', names)).questions
+            assert {question.section for question in asked} <= {*sections}, stop.chapter
+
+
 # Terms -------------------------------------------------------------------------------------------
 
+LOOKED_UP = "B_pytorch"  # known from the start on a path that does not take it, else from there on
 GLOSSARY = next(one for one in COURSE.appendices if one.slug == "glossary")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)\.ipynb(?:#([^)\s]*))?\)")
 MENU = re.compile(r"\*[^*]* → [^*]*\*")  # of JupyterLab
@@ -136,10 +233,11 @@ def sentences(content: Content) -> Iterator[tuple[set[str], str]]:
 
 def used_too_early(path: list[Leg]) -> Iterator[str]:
     """Where a term first comes on a path, if it is neither taught there, nor set in bold, nor linked to where it is."""
-    known = {
-        term for term, (_, places) in TERMS.items() if any(s.startswith("B_") for s, _ in places)
-    }
+    before = {term for term, (_, places) in TERMS.items() if any(s == LOOKED_UP for s, _ in places)}
+    takes = any(leg.chapter.notebook == LOOKED_UP for leg in path)
+    known = set[str]() if takes else before
     for chapter, sections, _ in path:
+        known |= before if chapter.notebook == LOOKED_UP else set()
         content = chapter.content.with_sections(sections) if sections else chapter.content
         for headings, line in sentences(content):
             leads = LINK.findall(line)

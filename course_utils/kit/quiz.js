@@ -1,26 +1,37 @@
 // A quiz: an answer is marked, and its reason opens below it, as soon as it is chosen, and it is remembered. What was
-// missed is asked again in a recall. The questions at a chapter's end come one at a time, and then a link to the next one.
-for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) {
+// missed is asked again in a recall. The questions at a chapter's end come one at a time, and then a link to what comes
+// next. A reader who has chosen a way is asked about what she reads on it.
+const stored = (key) => { try { return localStorage.getItem(key); } catch { return null; } }; // a private window may refuse
+const store = (key, value) => { try { localStorage.setItem(key, value); } catch {} };
+const add = (parent, tag, attributes) => parent.appendChild(Object.assign(document.createElement(tag), attributes));
+const LEAST = 2; // questions at a chapter's end
+
+function enliven(quiz) {
+  const untouched = quiz.cloneNode(true);
   const name = (question) => `course-quiz/${question.dataset.key}`;
-  const stored = (key) => { try { return localStorage.getItem(key); } catch { return null; } }; // a private window may refuse
-  const store = (key, value) => { try { localStorage.setItem(key, value); } catch {} };
   const missed = (question) => stored(name(question)) !== null;
   const note = (question) => store(name(question), "missed");
   const forget = (question) => { try { localStorage.removeItem(name(question)); } catch {} };
   const keep = (control) => { control.dataset.lmSuppressShortcuts = "true"; }; // its keys are not for Lab
-  const add = (parent, tag, attributes) => parent.appendChild(Object.assign(document.createElement(tag), attributes));
   quiz.dataset.ready = "true";
   quiz.querySelector(".plain").remove();
   quiz.addEventListener("submit", (event) => event.preventDefault());
+  const way = JSON.parse(stored("cu-way") || '""');
+  const on = ({ dataset }) => dataset.ways.split("|").includes(way);
+  const followed = way && on(quiz); // else the reader is where her way does not lead
   const recall = quiz.dataset.kind === "recall";
-  if (recall) {
+  if (quiz.dataset.kind !== "section") {
     const all = [...quiz.querySelectorAll("fieldset")];
     const drawn = all.filter((question) => !question.closest("details"));
-    const shown = [...all.filter(missed), ...drawn.filter((question) => !missed(question))].slice(0, drawn.length);
-    quiz.querySelector("script").before(...shown);
+    const read = followed ? all.filter(on) : all;
+    const inOrder = recall ? [...read.filter(missed), ...read.filter((question) => !missed(question))] : read;
+    const count = recall ? drawn.length : Math.max(LEAST, drawn.filter((question) => read.includes(question)).length);
+    const shown = inOrder.slice(0, followed || recall ? count : drawn.length);
+    (quiz.querySelector(".onward") ?? quiz.querySelector("script")).before(...shown);
     quiz.querySelector("details")?.remove();
     for (const question of drawn) if (!shown.includes(question)) question.remove();
-    for (const question of shown) if (missed(question)) question.querySelector(".source span").textContent = "You missed this question of";
+    if (recall) for (const question of shown) if (missed(question)) question.querySelector(".source span").textContent = "You missed this question of";
+    if (!shown.length) add(quiz, "p", { className: "none", textContent: `There is no question here about what you read on your way, “${way}”.` });
   }
   const questions = [...quiz.querySelectorAll("fieldset")];
   const dots = quiz.dataset.kind === "quiz" && questions.length > 1 ? steps() : [];
@@ -43,10 +54,17 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
     return made;
   }
 
-  // When all questions are answered, the next chapter is a click away.
+  // When all questions are answered, what comes next is a click away.
   const answered = new Set();
   const onward = quiz.querySelector(".onward");
-  if (onward) quiz.append(onward); // below the steps
+  if (onward) {
+    quiz.append(onward); // below the steps
+    const links = [...onward.children];
+    const shown = (followed && links.find(on)) || links.find(({ dataset }) => "always" in dataset);
+    for (const link of links) link.hidden = link !== shown;
+    if (!shown) onward.remove();
+    else if (!questions.length) onward.hidden = false;
+  }
   const lead = (question) => { if (onward && answered.add(question).size === questions.length) onward.hidden = false; };
 
   // A recall asks anew; elsewhere the answers of last time stand there.
@@ -97,4 +115,13 @@ for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) 
   });
   const next = dots.findIndex((dot) => !dot.className);
   if (next > 0) dots[next].click();
+
+  // Another way is chosen on the map: the quiz begins again.
+  addEventListener("cu-way", () => {
+    if (!quiz.isConnected) return;
+    quiz.replaceWith(untouched);
+    enliven(untouched);
+  }, { once: true });
 }
+
+for (const quiz of document.querySelectorAll(".course-quiz:not([data-ready])")) enliven(quiz);

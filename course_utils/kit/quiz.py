@@ -12,13 +12,14 @@ import html
 import random
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from course_utils.files import LESSONS, ROOT
 from course_utils.kit.assets import asset
-from course_utils.kit.contents import following, titles
+from course_utils.kit.contents import Onward, following, titles, ways
 from course_utils.kit.contents import slug as slug_of
 from course_utils.kit.rich_text import json_attribute, quiz_file, to_html
 
@@ -75,15 +76,18 @@ class Quiz:
         title: its plain text.
         kind: "quiz" at a chapter's end, "section" within it, "recall" at its start.
         questions: those that are shown.
-        spare: others that a recall may show instead, because the reader has missed them.
-        next_chapter: notebook and title, linked when all questions are answered.
+        spare: others, shown instead of some that are not on the reader's way, and in a recall also of those that she
+            has not missed.
+        onward: the pages that may come next, linked when all questions are answered.
+        book: the manifest, which knows the ways.
     """
 
     title: str
     kind: str
     questions: tuple[Question, ...]
     spare: tuple[Question, ...] = ()
-    next_chapter: tuple[str, str] = ("", "")
+    onward: tuple[Onward, ...] = ()
+    book: Path = ROOT / "book.toml"
 
     def __repr__(self) -> str:
         return self.title
@@ -109,9 +113,9 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book
     """
     questions = all_questions(slug, folder)
     if not ids:
-        end = tuple(question for question in questions if question.asked == "end")
+        end, spare = (tuple(q for q in questions if q.asked == at) for at in ("end", "later"))
         title = f"Quiz {slug}: {len(end)} questions"
-        return Quiz(title, "quiz", end, next_chapter=following(slug, book))
+        return Quiz(title, "quiz", end, spare, following(slug, book), book)
     named = {question.id: question for question in questions if question.id}
     for unknown in (name for name in ids if name not in named):
         close = get_close_matches(unknown, named, n=1)
@@ -124,17 +128,19 @@ def quiz(slug: str, *ids: str, folder: Path = LESSONS, book: Path = ROOT / "book
     return Quiz(f"Question {slug}: {', '.join(ids)}", "section", shown)
 
 
-def recall(*slugs: str, folder: Path = LESSONS) -> Quiz:
+def recall(*slugs: str, folder: Path = LESSONS, book: Path = ROOT / "book.toml") -> Quiz:
     """Ask again from earlier chapters, at the start of a later one.
 
         cu.recall("queries_keys_values", "start_here")
 
     Drawn once for these chapters, from as many of them as can be, the same in every run. A browser in which
-    the reader has missed a question of these chapters shows that one first, until it is answered right here.
+    the reader has missed a question of these chapters shows that one first, until it is answered right here. If she
+    has chosen a way, it asks only about sections that she has read on it.
 
     Args:
         slugs: the chapters, each with its quiz; in another order, other questions are drawn.
         folder: where the lessons lie.
+        book: the manifest, which knows the ways.
 
     Raises:
         QuizError: no chapter is named, or one of them twice.
@@ -151,7 +157,8 @@ def recall(*slugs: str, folder: Path = LESSONS) -> Quiz:
     rest = sorted((question for questions in by_slug for question in questions[1:]), key=random_key)
     drawn = (*first, *rest)
     shown, spare = drawn[:RECALLED], drawn[RECALLED:]
-    return Quiz(f"Recall {', '.join(slugs)}: {len(shown)} questions", "recall", shown, spare)
+    title = f"Recall {', '.join(slugs)}: {len(shown)} questions"
+    return Quiz(title, "recall", shown, spare, book=book)
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -215,30 +222,56 @@ def _remedy(question: Question) -> str:
 def _form(shown: Quiz) -> str:
     """The quiz as one HTML form with its style and its script."""
     sources = _sources() if shown.kind == "recall" else None
+    questions, on = (*shown.questions, *shown.spare), ways(shown.book)
     fields = [
-        _field(number, question, sources)
-        for number, question in enumerate((*shown.questions, *shown.spare))
+        _field(number, question, sources, _on(on, question))
+        for number, question in enumerate(questions)
     ]
     asked, spare = fields[: len(shown.questions)], "".join(fields[len(shown.questions) :])
-    more = f"<details><summary>More questions from these chapters</summary>{spare}</details>"
+    more = f"<details><summary>More questions</summary>{spare}</details>" if spare else ""
+    slugs = {question.slug for question in questions}
+    through = [title for title, stops in on.items() if slugs <= {slug_of(stop) for stop in stops}]
     return (
-        f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" autocomplete="off">'
-        f"<style>{asset('quiz.css')}</style>{''.join(asked)}{more if spare else ''}"
-        f'{_link(shown.next_chapter)}<p class="plain">Run this cell to answer.</p>'
+        f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" data-ways="{_joined(through)}" '
+        f'autocomplete="off"><style>{asset("quiz.css")}</style>{"".join(asked)}{more}'
+        f'{_onward(shown.onward)}<p class="plain">Run this cell to answer.</p>'
         f"<script>{{{asset('quiz.js')}}}</script></form>"
     )
 
 
-def _link(next_chapter: tuple[str, str]) -> str:
-    """A link to the next chapter, which the script shows at the end; empty without one."""
-    notebook, title = next_chapter
-    if not notebook:
-        return ""
-    text = f"Next: {notebook.partition('_')[0]} · {html.escape(title)}"
-    return f'<p class="onward" hidden><a href="{notebook}.ipynb">{text}</a></p>'
+def _on(on: Mapping[str, Mapping[str, tuple[str, ...]]], question: Question) -> list[str]:
+    """The titles of the ways on which the section of a question is read."""
+    return [
+        title
+        for title, stops in on.items()
+        for notebook, taken in stops.items()
+        if slug_of(notebook) == question.slug and (not taken or question.section in taken)
+    ]
 
 
-def _field(number: int, question: Question, sources: dict[str, str] | None) -> str:
+def _joined(titles: Iterable[str]) -> str:
+    return html.escape("|".join(titles))
+
+
+def _onward(pages: Iterable[Onward]) -> str:
+    """Links to the pages that may come next, one of which the script shows at the end; empty without one."""
+    links = "".join(map(_link, pages))
+    return f'<p class="onward" hidden>{links}</p>' if links else ""
+
+
+def _link(page: Onward) -> str:
+    text = f"Next: {page.notebook.partition('_')[0]} · {html.escape(page.title)}"
+    before = "Your way ends here. " if page.ends else ""
+    always = " data-always" if page.always else " hidden"
+    return (
+        f'<span data-ways="{_joined(page.ways)}"{always}>{before}'
+        f'<a href="{page.notebook}.ipynb">{text}</a></span>'
+    )
+
+
+def _field(
+    number: int, question: Question, sources: dict[str, str] | None, on: Iterable[str]
+) -> str:
     """A question as HTML, its answers shuffled in the same way each time."""
     answers = list(question.answers)
     random.Random(f"{question.slug}: {question.text}").shuffle(answers)
@@ -254,7 +287,7 @@ def _field(number: int, question: Question, sources: dict[str, str] | None) -> s
         source = f'<p class="source"><span>From</span> {chapter}.</p>'
     key = json_attribute([[answer.correct, to_html(answer.why)] for answer in answers])
     return (
-        f'<fieldset data-key="{question.key}" data-answers="{key}">'
+        f'<fieldset data-key="{question.key}" data-ways="{_joined(on)}" data-answers="{key}">'
         f"<legend>{to_html(question.text)}{hint}</legend>{source}{options}</fieldset>"
     )
 

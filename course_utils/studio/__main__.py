@@ -1,7 +1,7 @@
 """One command for those who maintain the course: ``python -m course_utils.studio COMMAND``.
 
 run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
-sync [CHAPTER …]    bring an edit made in Lab to its source, or of a source to its notebook
+sync [CHAPTER …]    bring an edit made in Lab to its source, or one of a source to its notebook; write book.toml's ways
 check               hold the committed notebooks against their sources and the rules (`book check`: the built book)
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 slides CHAPTER      a deck of a chapter, to project
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.files import ROOT
-from course_utils.studio import StudioError, manifest, tables
+from course_utils.studio import StudioError, manifest, paths, tables
 
 OWN_PARSERS = {
     "lab": "course_utils.studio.lab",
@@ -72,12 +72,16 @@ def _run(options: argparse.Namespace) -> None:
 def _sync(options: argparse.Namespace) -> int:
     from course_utils.studio import notebook_files
 
-    status = 0
-    for chapter in manifest.load(options.book, files=False).chosen(options.chapters):
+    status, course = 0, manifest.load(options.book, files=False)
+    for chapter in course.chosen(options.chapters):
         try:
             line = notebook_files.sync(chapter.source, chapter.ipynb)
         except StudioError as error:
             status, line = 1, str(error)
+        else:
+            if ways := paths.write_lines(course.whole, chapter):
+                notebook_files.sync(chapter.source, chapter.ipynb)
+            line = "; ".join(filter(None, (line, ways)))
         if line:
             print(line, flush=True)
     return status

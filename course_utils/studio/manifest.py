@@ -118,7 +118,7 @@ class Chapter:
 
 
 class Stop(NamedTuple):
-    """A chapter on a path; `sections` are the headings of those that are read, empty for all."""
+    """A chapter or an appendix on a path; `sections` are the headings of those that are read, empty for all."""
 
     chapter: str
     sections: tuple[str, ...] = ()
@@ -321,8 +321,9 @@ def _choose(course: Manifest, names: Iterable[str]) -> Manifest:
         for chapter in course.chapters
         if chapter.notebook in stems
     )
+    kept = {*stems, *(appendix.notebook for appendix in course.appendices)}
     paths = (
-        path._replace(stops=tuple(stop for stop in path.stops if stop.chapter in stems))
+        path._replace(stops=tuple(stop for stop in path.stops if stop.chapter in kept))
         for path in course.paths
         if path.goal in stems
     )
@@ -367,12 +368,15 @@ def _mistakes(course: Manifest) -> Iterator[tuple[str, str]]:
     if parts != sorted(parts):
         yield "chapter", "the chapters of a part stand together, in the order of the parts"
     for index, path in enumerate(course.paths):
-        yield from ((f"path[{index}].{key}", mistake) for key, mistake in _detours(path, stems))
+        for key, mistake in _detours(path, stems, [c.notebook for c in course.appendices]):
+            yield f"path[{index}].{key}", mistake
 
 
-def _detours(path: LearningPath, stems: list[str]) -> Iterator[tuple[str, str]]:
-    """Key and mistake of a path whose chapters are unknown or out of order, or whose goal is none of them."""
-    chapters = [stop.chapter for stop in path.stops]
+def _detours(
+    path: LearningPath, stems: list[str], appendices: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Key and mistake of a path whose stops are unknown, whose chapters are out of order, or whose goal is none."""
+    chapters = [stop.chapter for stop in path.stops if stop.chapter not in appendices]
     for stem in {*chapters} - {*stems}:
         yield "chapters", f"no chapter is called {stem!r}"
     if sorted(chapters, key=stems.index) != chapters:

@@ -1,8 +1,11 @@
 """The paths through the course, from `book.toml`: their chapters and sections, and the time that they take."""
 
+import re
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from course_utils.files import atomic_write
 from course_utils.studio.manifest import Chapter, Manifest, Stop
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ def spans(numbers: list[int]) -> str:
 
 def legs(course: Manifest) -> dict[str, list[Leg]]:
     """The paths through the course: title → its legs, in order."""
-    chapters = {chapter.notebook: chapter for chapter in course.chapters}
+    chapters = {chapter.notebook: chapter for chapter in (*course.chapters, *course.appendices)}
     return {
         path.title: [_leg(chapters[stop.chapter], stop) for stop in path.stops]
         for path in course.paths
@@ -77,18 +80,47 @@ def summaries(course: Manifest) -> list[tuple[str, str, str]]:
     return [*lines, ("All chapters", "without the further pages", hours(whole))]
 
 
-def introduction(course: Manifest, stem: str) -> str:
-    """The lines at a chapter's start on paths that take only some of its sections."""
+# What a chapter says of the paths ------------------------------------------------------------------
+
+
+class Off(NamedTuple):
+    """A section that some paths leave out: their titles, and the section that comes next on them, "" for none."""
+
+    section: str
+    titles: tuple[str, ...]
+    to: str
+
+
+def left_out_sections(course: Manifest, chapter: Chapter) -> list[Off]:
+    """The sections of a chapter that paths leave out, those of a section together by what comes next."""
+    found: dict[tuple[str, str], list[str]] = {}
+    titles = chapter.content.sections
+    for path in course.paths:
+        for stop in path.stops:
+            taken = stop.sections if stop.chapter == chapter.notebook else ()
+            for place, section in enumerate(titles):
+                if taken and section not in taken:
+                    to = next((later for later in titles[place:] if later in taken), "")
+                    found.setdefault((section, to), []).append(path.title)
+    return [Off(section, tuple(on), to) for (section, to), on in found.items()]
+
+
+def named(titles: Iterable[str]) -> str:
+    """Paths within a sentence, after "the way": *to GPT and to images*, or *"Kernels"*."""
+    return " and ".join(t[0].lower() + t[1:] if t.startswith("To ") else f"*{t}*" for t in titles)
+
+
+def introductions(course: Manifest, stem: str) -> dict[str, list[str]]:
+    """The lines at a chapter's start on paths that take only some of its sections, and the titles of these paths."""
     titles: dict[tuple[str, ...], list[str]] = {}
     for path in course.paths:
         for stop in path.stops:
             if stop.chapter == stem and stop.sections:
-                title = path.title[0].lower() + path.title[1:]
-                titles.setdefault(stop.sections, []).append(title)
-    return "\n".join(
-        f"On the way {' and '.join(paths)}: {', '.join(map(_link, sections))}."
-        for sections, paths in titles.items()
-    )
+                titles.setdefault(stop.sections, []).append(path.title)
+    return {
+        f"On the way {named(on)}: {', '.join(map(_link, sections))}.": on
+        for sections, on in titles.items()
+    }
 
 
 def _link(title: str) -> str:
@@ -96,12 +128,93 @@ def _link(title: str) -> str:
     return f"[{title}](#{title.replace(' ', '-')})" if title.isascii() else f"*{title}*"
 
 
-def introduce(notebook: "NotebookNode", course: Manifest, stem: str) -> None:
-    """Put the lines on paths, if there are any, into a second cell tagged `paths`, in place of an old one."""
-    text = introduction(course, stem)
-    cells = [cell for cell in notebook.cells if "paths" not in cell.metadata.get("tags", ())]
-    if text:
-        from nbformat.v4 import new_markdown_cell  # slow to import
+def directions(course: Manifest, stem: str) -> dict[str, list[str]]:
+    """The lines at a chapter's end on paths that go on elsewhere than with the next chapter, or end here."""
+    chapter = next(page for page in course.notebooks if page.notebook == stem)
+    after = course.after(chapter) if chapter.kind == "chapter" else None
+    lines = {
+        f"On the way {named(on)}, [{to.title}]({to.ipynb.name}) comes next.": on
+        for to, on in next_chapters(course, chapter).items()
+        if to != after
+    }
+    ended = [path.title for path in course.paths if path.stops[-1].chapter == stem]
+    return lines | ({f"The way {named(ended)} ends here.": ended} if ended else {})
 
-        cells.insert(1, new_markdown_cell(text, metadata={"tags": ["paths"]}))
+
+WAY_LINE = re.compile(r"(?:On the|The) way \S")
+"""The beginning of a line that `introductions` or `directions` gives."""
+
+
+def introduce(notebook: "NotebookNode", course: Manifest, stem: str) -> None:
+    """Put the lines on paths, if there are any, into a second cell tagged `paths` and into the one tagged `next`.
+
+    They take the place of old ones. What an author has added to a line, after a comma, stays.
+    """
+    from nbformat.v4 import new_markdown_cell  # slow to import
+
+    first, last = ("\n".join(lines(course, stem)) for lines in (introductions, directions))
+    cells = [cell for cell in notebook.cells if not _is_tagged(cell, "paths")]
+    if first:
+        cells.insert(1, new_markdown_cell(first, metadata={"tags": ["paths"]}))
+    leading_on = [cell for cell in cells if _is_tagged(cell, "next")]
+    if last and not leading_on:
+        leading_on = [new_markdown_cell("", metadata={"tags": ["next"]})]
+        cells += leading_on
+    for cell in leading_on:
+        cell.source = with_directions(cell.source, last.splitlines())
     notebook.cells = cells
+
+
+def _is_tagged(cell: "NotebookNode", tag: str) -> bool:
+    return tag in cell.metadata.get("tags", ())
+
+
+def with_directions(text: str, directions: Iterable[str]) -> str:
+    """The text of a cell tagged `next` with these lines behind its first one, in place of old ones."""
+    old = [line for line in text.splitlines() if WAY_LINE.match(line)]
+    others = [line for line in text.splitlines() if line not in old]
+    new = [next((o for o in old if o.startswith(f"{d[:-1]},")), d) for d in directions]
+    return "\n".join([*others[:1], *new, *others[1:]])
+
+
+def write_lines(course: Manifest, chapter: Chapter) -> str:
+    """Bring the cells tagged `paths` and `next` of a source up to date.
+
+    Returns:
+        A line that says so; "" if they were.
+    """
+    if chapter.kind == "further" or not chapter.source.is_file():
+        return ""
+    old = text = chapter.source.read_text(encoding="utf-8")
+    first, last = introductions(course, chapter.notebook), directions(course, chapter.notebook)
+    text = CELL["paths"].sub("", text)
+    if first:
+        second = [match.start() for match in re.finditer(r"^# %%", text, re.MULTILINE)][1]
+        text = f"{text[:second]}{_cell('paths', [*first])}{text[second:]}"
+    if last and not CELL["next"].search(text):
+        text = f"{text.rstrip()}\n\n{_cell('next', [])}".rstrip() + "\n"
+    text = CELL["next"].sub(
+        lambda match: _cell("next", with_directions(_uncommented(match[1]), last).splitlines()),
+        text,
+    )
+    text = text.rstrip() + "\n"
+    if text == old:
+        return ""
+    with atomic_write(chapter.source) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return f"{chapter.source.name} names the ways of {course.path.name}"
+
+
+CELL = {
+    tag: re.compile(rf'^# %% \[markdown\] tags=\["{tag}"\]\n((?:#(?! %%).*\n)*)\n*', re.MULTILINE)
+    for tag in ("paths", "next")
+}
+"""A cell of a source with this tag, and its lines."""
+
+
+def _cell(tag: str, lines: list[str]) -> str:
+    return "\n".join([f'# %% [markdown] tags=["{tag}"]', *(f"# {line}" for line in lines), "", ""])
+
+
+def _uncommented(lines: str) -> str:
+    return re.sub(r"^# ?", "", lines, flags=re.MULTILINE)

@@ -4,7 +4,6 @@ Sources and notebooks on disk are those of all chapters; nothing is written ther
 """
 
 import copy
-import dataclasses
 import re
 from collections.abc import Container
 from functools import cache
@@ -33,11 +32,11 @@ def trim(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> Notebook
     if not course.left_out:
         return notebook
     notebook.cells = [cell for cell in notebook.cells if _restrict_recall(cell, course)]
-    if chapter.kind == "chapter":
+    if chapter.kind != "further":
         paths.introduce(notebook, course, chapter.notebook)
     for cell in notebook.cells:
         if cell.cell_type == "code" and (match := QUIZ.search(cell.source)):
-            _show(cell, _quiz(match[1], course.after(chapter)))
+            _show(cell, _quiz(match[1], course))
         if cell.cell_type == "markdown":
             if "next" in cell.metadata.get("tags", ()):
                 cell.source = _lead_on(cell.source, course, chapter)
@@ -72,16 +71,15 @@ def _restrict_recall(cell: NotebookNode, course: Manifest) -> bool:
 
         arguments = ", ".join(f'"{slug}"' for slug in chosen)
         cell.source = cell.source.replace(match[0], f"cu.recall({arguments})")
-        _show(cell, recall(*chosen))
+        _show(cell, recall(*chosen, book=course.path))
     return bool(chosen)
 
 
-def _quiz(slug: str, after: Chapter | None) -> Any:
+def _quiz(slug: str, course: Manifest) -> Any:
     """The quiz at a chapter's end, which leads on to the next of the chosen chapters."""
     from course_utils.kit.quiz import quiz  # slow to import
 
-    next_chapter = (after.notebook, after.title) if after else ("", "")
-    return dataclasses.replace(quiz(slug), next_chapter=next_chapter)
+    return quiz(slug, book=course.path)
 
 
 def _lead_on(text: str, course: Manifest, chapter: Chapter) -> str:

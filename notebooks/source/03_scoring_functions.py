@@ -609,6 +609,7 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 
 # %% [markdown] tags=["next"]
 # Next: [Masks](04_masks.ipynb), which say which keys a query may use.
+# The way *Kernels* ends here.
 # The further page is [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
 
 # %% [markdown]

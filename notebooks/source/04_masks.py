@@ -621,7 +621,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 
 # %% [markdown] tags=["next"]
 # Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where we translate sentences of different lengths.
-# On the way to GPT: [Self-attention](07_self_attention.ipynb).
+# On the way to GPT and to images, [Self-attention](07_self_attention.ipynb) comes next.
 # Further: [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
 
 # %% [markdown]

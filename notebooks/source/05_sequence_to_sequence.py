@@ -731,7 +731,7 @@ with cu.guard("Twice the width is ahead at each length."):
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}
-cu.quiz("sequence_to_sequence", "not_shifted", "padded_mean", "whole_sentences", "twenty_letters")
+cu.quiz("sequence_to_sequence")
 
 # %% [markdown]
 # ## References

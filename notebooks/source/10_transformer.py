@@ -863,8 +863,8 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 
 # %% [markdown] tags=["next"]
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
-# On the way to GPT: [GPT](13_gpt.ipynb).
-# On the way to images: [Vision transformers](15_vision_transformers.ipynb).
+# On the way to GPT, [GPT](13_gpt.ipynb) comes next.
+# On the way to images, [Vision transformers](15_vision_transformers.ipynb) comes next.
 
 # %% [markdown]
 # ## Quiz

@@ -749,7 +749,7 @@ with cu.guard(
 # ## Quiz
 
 # %% jupyter={"source_hidden": true}
-cu.quiz("gpt", "half_temperature", "no_causal_mask", "which_weights")
+cu.quiz("gpt")
 
 # %% [markdown]
 # ## References

@@ -968,6 +968,7 @@ with cu.guard(
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
+# The way to GPT ends here.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.
 
 # %% [markdown]
