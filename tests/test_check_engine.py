@@ -106,7 +106,8 @@ def _alone(count: int) -> Check:
 def test_answers_that_stand_alone_are_all_judged_and_count_for_a_point_each():
     report = _alone(3)(lambda: [7, 1, 7])
     assert repr(report) == (
-        "answers: 1 of 3 answers are right.\n  ✗ (0)\n    it is not\n    Hint: count\n  ✓ (1)\n"
+        "answers: 1 of 3 answers are right. The hint is for the first wrong one.\n"
+        "  ✗ (0)\n    it is not\n    Hint: count\n  ✓ (1)\n"
         "  ✗ (2)\n    it is not"
     )
     assert [report.holds(place) for place in range(3)] == [False, True, False]

@@ -86,7 +86,7 @@ TABLE = (
 MADE: dict[str, tuple[tuple, list[str]]] = {
     "alignment": (("i'm home .",), ["je suis chez moi .", "are not known"]),
     "bert": (("he ___ to .",), ["likes␣", "data-choice"]),
-    "character_gpt": ((0.01, 3), ["Step 0: loss", "The clock in the tower"]),
+    "character_gpt": ((0.01, 3), ["Step 0: validation loss", "The clock in the tower"]),
     "colors": ((8, "counts"), ["The filled symbols are ", "number 1 of 8"]),
     "gpt": (("she wants to", 0.7, 1), ["Written: she wants to visit the museum ."]),
     "heads": (("GAB", 1), ["The readout says: G white, A white, B black.", "all at once 50 %"]),
@@ -109,7 +109,7 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "patches": (("coat",), ["before it is a pullover?", "The model says <strong>coat"]),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
     "vit": ((), ["Ankle boot, 99 %"]),
-    "words": (("trousers | T-shirt",), ["step 171 of 200", "mostly ask “trousers”"]),
+    "words": (("trousers | T-shirt",), ["step 171 of 200", "attend mostly to “trousers”"]),
 }
 """Kind → what it is made with, and what it shows then without a script."""
 

@@ -137,7 +137,7 @@ def english(page: Page, word: str):
     return page.locator("[data-word]").filter(has_text=word).first
 
 
-def test_a_word_is_crossed_out_and_comes_back(open_widget):
+def test_a_word_is_forbidden_and_allowed_again(open_widget):
     with open_widget(translator()) as page:
         said, before, car = part(page, "said"), part(page, "before"), english(page, "car")
         car.press("Space")
@@ -360,7 +360,7 @@ def test_a_text_is_written_token_by_token_by_choice_and_at_once(open_widget):
         assert len(texts_of(page)) == 33
 
 
-def test_a_token_is_crossed_out_the_rest_is_written_anew_and_comes_back(open_widget):
+def test_a_token_is_forbidden_the_rest_is_written_anew_and_it_is_allowed_again(open_widget):
     model, anew = network("gpt"), "Written: she wants to choose his hat ."
     with open_widget(gpt(), **CALM) as page:
         was = ids_of(page)
@@ -485,7 +485,7 @@ def test_a_number_is_chosen_by_keys_and_stepped_operation_by_operation(open_widg
         page.get_by_role("radio", name="mask").check()
         page.locator("[data-word='1']").click()
         grid.locator("tbody tr").first.locator("td").nth(1).click()
-        expect(work).to_contain_text("home is crossed out: its weight is 0")
+        expect(work).to_contain_text("home is forbidden: its weight is 0")
         button(page, "mean of layer 1").click()
         expect(part(page, "of")).to_contain_text("the mean of 4 heads")
         expect(page.get_by_role("group", name="Operation")).to_be_hidden()

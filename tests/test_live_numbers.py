@@ -470,7 +470,7 @@ def test_forbidden_looks_are_those_of_pytorch_in_200_sentences():
         ("x,-1,9,1.5,2,2", "0,a.b,0.9,1.2", [2], []),
         ("0,1,2", "0.3,0.4,0.5,1.5", [0, 1, 2], [[0, 3], [0, 4], [1, 5]]),
     ):  # what an address forbids leaves a look at every step
-        left = ask("(...given) => crossedOut(...given)", forbid, line, 6)
+        left = ask("(...given) => forbiddenLooks(...given)", forbid, line, 6)
         assert left == {"words": out, "looks": looks}
 
 

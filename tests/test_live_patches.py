@@ -92,7 +92,7 @@ def file(tmp_path_factory):
 
 
 @pytest.mark.browser
-def test_patches_are_taken_and_given_back_by_keys_and_the_focus_stays(browser, file):
+def test_patches_are_forbidden_and_allowed_again_by_keys_and_the_focus_stays(browser, file):
     with live_page(browser, file) as page:
         news, says = part(page, "news"), part(page, "says")
         page.get_by_role("button", name="the boot").press("Enter")
@@ -101,7 +101,7 @@ def test_patches_are_taken_and_given_back_by_keys_and_the_focus_stays(browser, f
         page.get_by_role("button", name="Row 1, column 1").focus()
         for key in ("ArrowUp", "ArrowRight", "Space"):
             page.keyboard.press(key)
-        taken = page.get_by_role("button", name="Row 1, column 2, taken away")
+        taken = page.get_by_role("button", name="Row 1, column 2, forbidden")
         expect(taken).to_be_focused()
         expect(says).to_have_text("The model says pullover")
         expect(news).to_contain_text("Fewer are not enough. You guessed the boot.")
@@ -109,7 +109,7 @@ def test_patches_are_taken_and_given_back_by_keys_and_the_focus_stays(browser, f
         expect(says).to_have_text("The model says coat")
         for key in ("End", "ArrowDown", "Enter"):
             page.keyboard.press(key)
-        expect(page.get_by_role("button", name="Row 2, column 4, taken away")).to_be_focused()
+        expect(page.get_by_role("button", name="Row 2, column 4, forbidden")).to_be_focused()
         expect(page.locator("[data-part=python]")).to_contain_text("forbid(keys=[8])")
 
 
@@ -119,20 +119,20 @@ def test_the_page_takes_the_fewest_at_once_from_who_wants_no_motion(browser, fil
         page.get_by_role("button", name="Find the fewest").click()
         expect(part(page, "says")).to_have_text("The model says sandal")
         expect(part(page, "news")).to_have_text(
-            "4 patches are enough, and fewer are not. Of all 1,820 ways to take 4, only 4 do it."
+            "4 patches are enough, and fewer are not. Of all 1,820 ways to forbid 4, only 4 do it."
         )
-        page.get_by_role("button", name="Give all back").click()
+        page.get_by_role("button", name="Allow all again").click()
         expect(part(page, "says")).to_have_text("The model says ankle boot")
 
 
 @pytest.mark.browser
-def test_an_address_brings_back_the_patches_that_were_taken(browser, file):
+def test_an_address_brings_back_the_patches_that_were_forbidden(browser, file):
     all_gone = ".".join(map(str, range(16)))
     state = f"#live=patches.0&garment=coat&gone={all_gone}"
     with live_page(browser, file, state) as page:
         expect(part(page, "news")).to_contain_text("it says trousers, whatever the picture is")
         page.get_by_role("checkbox", name="Paint them black instead").check()
-        expect(part(page, "news")).to_contain_text("16 of 16 painted black")
+        expect(part(page, "news")).to_contain_text("16 of 16 patches are painted black")
         page.goto(file.as_uri() + "#live=patches.0&garment=umbrella&gone=1.1.99.x")
         expect(part(page, "says")).to_have_text("The model says ankle boot")
 

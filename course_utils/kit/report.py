@@ -81,7 +81,8 @@ class Report:
         if not self.done:
             return f"{self.name}: {self.note or STUB}"
         if self.on_paper and not self.ours:
-            return f"{self.name}: {self.points} of {total} answers are right."
+            which = " The hint is for the first wrong one." if total - self.points > 1 else ""
+            return f"{self.name}: {self.points} of {total} answers are right.{which}"
         if self.passed:
             who = "the course's solution passes" if self.ours else "your code passes"
             return f"{self.name}: {who} {f'all {total} tests' if total > 1 else 'its test'}."

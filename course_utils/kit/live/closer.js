@@ -45,7 +45,7 @@ const EXPLAINED = {
     `The query of ${word.query} and the key of ${word.key}: ${query.length} numbers each` +
     (added ? "." : `, those of head ${head}, made by W<sub>Q</sub> and W<sub>K</sub>.`),
   score: ({ scores, j, added }) => (added
-    ? `The score: query and key are added, tanh is taken, each number is weighted; the sum is ${four(scores[j])}.`
+    ? `The score: query and key are added, each number goes through tanh and is weighted, and the sum is ${four(scores[j])}.`
     : `The products of the two, number by number, sum to the score q·k = ${four(scores[j])}.`),
   scale: ({ scores, scaled, scale, query, j, added }) => (added
     ? "An additive score is not scaled."
@@ -53,7 +53,7 @@ const EXPLAINED = {
   mask: ({ allowed, causal, i, j }, word) => {
     const count = allowed.filter(Boolean).length;
     if (!causal && count === allowed.length) return "Nothing is masked: each key may be attended to.";
-    const why = causal && j > i ? "comes later" : "is crossed out";
+    const why = causal && j > i ? "comes later" : "is forbidden";
     const ends = allowed[j] ? "" : ` ${word.key} ${why}: its weight is 0.`;
     const who = causal ? "may attend to itself and to what came before:" : "may attend to";
     return `${word.query} ${who} ${count} of ${allowed.length} keys.${ends}`;

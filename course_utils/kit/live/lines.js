@@ -22,16 +22,16 @@ function middles(rooms, width) {
 const style = (weight) => `style="--w: ${percent(weight) / 100}"`;
 
 // Lines from the words above (or left) to those below (or right): `path(i, j)` is that of look i.j.
-function linesSVG({ weights, now, crossed }, path, box) {
-  const isCrossed = (i, j) => crossed.includes(`${i}.${j}`);
+function linesSVG({ weights, now, forbidden }, path, box) {
+  const isForbidden = (i, j) => forbidden.includes(`${i}.${j}`);
   const line = (i, j) => `<path ${style(weights[i][j])} data-key="${j}" d="${path(i, j)}"></path>`;
   const every = weights.map((row, i) => {
     const lines = Array.from(row, (weight, j) => (weight >= LEAST ? line(i, j) : ""));
     return `<g data-key="${i}" style="--i: ${i}">${lines.join("")}</g>`;
   });
   const own = Array.from(weights[now], (weight, j) => {
-    if (weight < LEAST_NOW && !isCrossed(now, j)) return "";
-    const sort = isCrossed(now, j) ? ' class="no"' : "";
+    if (weight < LEAST_NOW && !isForbidden(now, j)) return "";
+    const sort = isForbidden(now, j) ? ' class="no"' : "";
     return `<g data-key="${j}" data-look="${now}.${j}"><path class="hit" d="${path(now, j)}"></path>` +
       `<path${sort} ${style(weight)} d="${path(now, j)}"></path></g>`;
   });
@@ -52,8 +52,8 @@ function wordHTML(room, { text, sorts = [], data, pressed, current, share, title
     `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shownHTML(text, begins));
 }
 
-// Two rows of words and the lines between them. above: of [{ text, pressed }] each can be crossed out; below: of
-// [{ text, sorts }] one is `now`; weights: of the words below for those above; crossed: looks "i.j" that are taken away.
+// Two rows of words and the lines between them. above: of [{ text, pressed }] each can be forbidden; below: of
+// [{ text, sorts }] one is `now`; weights: of the words below for those above; forbidden: the looks "i.j" that are forbidden.
 function rows(looks, [above, below], labels, languages) {
   const { weights, now } = looks;
   const rooms = [above, below].map((words) => words.map(({ text }) => roomOf(text)));
@@ -98,7 +98,7 @@ function arcs({ weights, now }, tokens, label) {
     sorts: [...(token.sorts ?? []), goesOn[i] && "goes-on", goesOn[i - 1] && "piece"],
     share: i < now && percent(weights[i]) > 1 ? percent(weights[i]) : "",
   }, i));
-  const looks = { weights: tokens.map((_, i) => (i === now ? weights.slice(0, now) : [])), now, crossed: [] };
+  const looks = { weights: tokens.map((_, i) => (i === now ? weights.slice(0, now) : [])), now, forbidden: [] };
   return `<div class="cu-arcs${width > WIDEST ? " cu-washes" : ""}" style="--width: ${width.toFixed(2)}">` +
     `${linesSVG(looks, path, `class="over" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`)}` +
     `<div role="group" class="cu-words" lang="en" aria-label="${label}">${words.join("")}</div></div>`;
@@ -142,10 +142,10 @@ function odds(items, language, current) {
   return `<ol class="cu-odds">${lines.join("")}</ol>${scale}`;
 }
 
-// "without car — before: elle a une voiture rouge ." names: of what is crossed out, as HTML; was: what stood there before,
+// "without car — before: elle a une voiture rouge ." names: of what is forbidden, as HTML; was: what stood there before,
 // or null where it is the same.
 const withoutHTML = (names, was, language) =>
-  `without ${names.join(", ")} — ${was === null ? "the same" : `before: <s${language}>${safe(was)}</s>`} ${button('data-undo=""', "undo")}`;
+  `without ${names.join(", ")} — ${was === null ? "the same" : `before: <s${language}>${safe(was)}</s>`} ${button('data-undo=""', "allow again")}`;
 
 // The places of `now` that are in no longest common subsequence with `before`.
 function fresh(now, before) {
@@ -233,7 +233,7 @@ function appear(stage) {
   seen.observe(stage);
 }
 
-// act: `now(i)`, `cross(j)` a word, `crossLook("i.j")` if looks can be crossed out, and `undo()`, true if there was
+// act: `now(i)`, `forbid(j)` a word, `forbidLook("i.j")` if looks can be forbidden, and `undo()`, true if there was
 // something to undo.
 function listenToLines(stage, act) {
   let timer = 0;
@@ -247,8 +247,8 @@ function listenToLines(stage, act) {
     clearTimeout(timer);
     const { word, step, look } = at(event)?.dataset ?? {};
     if (step) here(event);
-    else if (look && (!word || event.shiftKey)) act.crossLook?.(look);
-    else if (word) act.cross(Number(word));
+    else if (look && (!word || event.shiftKey)) act.forbidLook?.(look);
+    else if (word) act.forbid(Number(word));
   });
   stage.addEventListener("focusin", (event) => {
     if (at(event)?.dataset.step) here(event);

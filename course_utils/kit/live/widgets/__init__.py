@@ -33,7 +33,7 @@ PARTS = (
     "norms",
     "residuals",
 )
-"""The parts of the translator that `machine` can switch off."""
+"""The parts of the translator that `machine` can ablate."""
 
 GARMENTS = {"boot": (182, "Sandal"), "coat": (339, "Pullover"), "trousers": (5, "Dress")}
 """The pictures of `patches`: name → row in Fashion-MNIST's test set, and the class that it is to become."""
@@ -207,7 +207,7 @@ def translator(
     compact: bool = False,
     everyday: bool = False,
 ) -> Live:
-    """The stored translator: a reader writes a sentence, sees where each French word looks, and takes looks away.
+    """The stored translator: a reader writes a sentence, sees where each French word looks, and forbids looks.
 
     Args:
         sentence: what is translated first.
@@ -227,11 +227,11 @@ def translator(
 
 @kind("Live Transformer", models=("translator_fr",))
 def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> Live:
-    """The stored translator as a drawing whose parts can be switched off, and what it says then.
+    """The stored translator as a drawing whose parts can be ablated, and what it says then.
 
     Args:
         sentence: what is translated first.
-        off: parts that are off at first: sublayers, such as "decoder.0.cross_attention", "norms", "residuals", and
+        off: parts that are ablated at first: sublayers, such as "decoder.0.cross_attention", "norms", "residuals", and
             positions, "source_embedding.positions" or "target_embedding.positions".
 
     Raises:
@@ -305,7 +305,7 @@ def gpt(prompt: str = "she wants to", temperature: float = 0.7, seed: int = 0) -
 
 @kind("Live patches", models=("vit",), style="patches")
 def patches(garment: str = "boot") -> Live:
-    """A garment in sixteen patches, which a reader takes away until a stored vision transformer calls it another one.
+    """A garment in sixteen patches, which a reader forbids until a stored vision transformer calls it another one.
 
     Args:
         garment: what is shown first, "boot", "coat" or "trousers".
@@ -343,7 +343,7 @@ def vit() -> Live:
 
 @kind("Live captions", models=("words",), style="words")
 def words(caption: str = "trousers | ankle boot") -> Live:
-    """Two garments drawn by a stored network for two words: which word each pixel asks, and what it is without one.
+    """Two garments that a stored network drew for two words: the word that each pixel attends to, and the end without it.
 
     Args:
         caption: what is shown first, a left word and a right one.

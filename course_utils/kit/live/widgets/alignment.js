@@ -105,11 +105,11 @@ ${checkpointSlider(bahdanau, "Bahdanau trained for")}
 ${gallery(looks.cross.maps, map)}</div>
 ${explained()}
 </div>
-<p class="cu-live-note">Both know the same ${bahdanau.vocabularies.source.length - 4} English words, and have learned \
-from the same sentences, the Transformer in two passes and Bahdanau's in nine. Of ${bahdanau.score[1]} that they have \
-not read, the Transformer gets ${transformer.score[0]} right, word for word, and Bahdanau's ${bahdanau.score[0]}: with \
-such different trainings this does not say which kind is better. Gold links are known for ${bahdanau.gold.length} \
-sentences that neither has read.</p>`;
+<p class="cu-live-note">Both know the same ${bahdanau.vocabularies.source.length - 4} English words and were trained on the \
+same sentences, the Transformer for two epochs and Bahdanau's model for nine. On ${bahdanau.score[1]} sentences outside the \
+training set the Transformer translates ${transformer.score[0]} exactly, and Bahdanau's ${bahdanau.score[0]}. Their trainings \
+differ too much to say which kind is better. Gold links are known for ${bahdanau.gold.length} sentences that neither was \
+trained on.</p>`;
 }
 
 function mount(form, [bahdanau, transformer]) {

@@ -99,10 +99,10 @@ ${gallery(maps, map)}</div>
 ${region("The chosen map", "table", selfTable(maps, map, pieces, place))}
 ${explained()}
 </div>
-<p class="cu-live-note">Both have read the same sentences for the same number of steps. A gap is one token, so \
-a word that falls into pieces cannot come. \
-Of ${count} tokens hidden in sentences that it has not read, the BERT's first guess \
-is right for ${percent(right / count)} %; the third example is one of the others.</p>`;
+<p class="cu-live-note">Both were trained on the same sentences for the same number of steps. A gap is one token, so \
+a word that falls into pieces cannot fill it. \
+On ${count} tokens hidden in sentences outside its training set, the accuracy of the BERT's first guess is \
+${percent(right / count)} %. In the third example it is wrong.</p>`;
 }
 
 function mount(form, [bundle, left]) {

@@ -29,11 +29,11 @@ function state(_, { text, rate, seed }) {
   return { text, rate: String(rate), seed, begun: { step: 0, ...training.seen() }, about: training.about() };
 }
 
-// The least loss that counting reaches, and by how many letters before.
-const countedSaid = ({ loss, letters }) => `counted, ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
+// The least validation loss that counting reaches, and from how many letters before.
+const countedSaid = ({ loss, letters }) => `baseline, counting ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
 
 // What the lines are, each with a piece of it.
-const LEGEND = [["cu-live-errors", "read", 232], ["cu-live-fit", "unread", 322]].map(([sort, text, x]) =>
+const LEGEND = [["cu-live-errors", "training text", 150], ["cu-live-fit", "validation text", 288]].map(([sort, text, x]) =>
   `<path class="${sort}" d="M${x} 17h20"></path>${textAt(x + 26, 22, "start", text)}`).join("");
 
 const mostOf = ({ letters }) => Math.ceil(Math.log(letters) + 0.5);
@@ -46,7 +46,7 @@ function plotHTML(about) {
     textAt(across(step), 188, step === STEPS ? "end" : "middle", step === STEPS ? `${step} steps` : step));
   const losses = range(most + 1).map((loss) => textAt(32, height(loss) + 5, "end", loss));
   const least = height(counted.loss);
-  const label = `Loss over ${STEPS} steps, of what is read and of what is unread; a dashed line for the least loss by counting, ` +
+  const label = `Loss over ${STEPS} steps, on the training text and on the validation text; a dashed line for the baseline, the least loss by counting, ` +
     fixed(counted.loss, 2);
   return plot(label, "440 194", `<path class="cu-live-axis" d="M40 14V170H412"></path>${steps.join("")}${losses.join("")}
 <path class="cu-live-truth" d="M40 ${least.toFixed(1)}H410"></path>
@@ -59,14 +59,14 @@ ${LEGEND}
 const lineHTML = ({ step, text }) => `<tr><th scope="row">${step}</th><td>${safe(text.replace(/\s+/g, " "))}</td></tr>`;
 
 const saidOf = ({ step, heldOut, loss }) =>
-  `Step ${step}: loss ${loss === undefined ? "" : `${fixed(loss, 2)} read, `}${fixed(heldOut, 2)} unread.`;
+  `Step ${step}: ${loss === undefined ? "" : `training loss ${fixed(loss, 2)}, `}validation loss ${fixed(heldOut, 2)}.`;
 
 function html({ text, rate, seed, begun, about }) {
   return `<label class="cu-live-own"><span class="cu-live-label">Your text</span>
 <textarea ${OURS} data-part="text" rows="5" maxlength="${LONGEST}" spellcheck="false">${safe(text)}</textarea></label>
 <div class="cu-live-ask">${button('data-part="learn" aria-pressed="false"', "Learn")}
 ${button('data-part="again"', "Begin again")}
-${select("Rate", "rate", RATES, rate)}
+${select("Learning rate", "rate", RATES, rate)}
 ${numberField("Seed", "seed", 99, seed)}</div>
 <p aria-live="polite" data-part="said">${saidOf(begun)}</p>
 <div class="cu-live-beside"><div data-part="plot">${plotHTML(about)}</div>
@@ -76,8 +76,8 @@ ${numberField("Seed", "seed", 99, seed)}</div>
 ${slider("Temperature", 'name="temperature" min="0" max="2" step="0.1" value="0.8"', "temperature", "0.8")}
 ${button('data-part="write"', "Write")}</div>
 <p class="cu-live-written" aria-live="polite" data-part="written"></p>
-<p class="cu-live-note">The losses are in nats per letter. The GPT never reads the last tenth of the text, and it is judged by \
-that. The dashed line is the best n-gram model of the same nine tenths (modified Kneser–Ney). The GPT has two layers of \
+<p class="cu-live-note">The losses are in nats per letter. The last tenth of the text is the validation text, and the GPT is \
+never trained on it. The dashed line is a baseline, the best n-gram model of the same nine tenths (modified Kneser–Ney). The GPT has two layers of \
 48 features and looks 32 letters back. Your text doesn't leave this page.</p>`;
 }
 

@@ -20,7 +20,7 @@ const SHAPES = [
   ["downward triangle", corners(3, 0.5)], ["cross", PLUS],
 ];
 
-// What may be seen: a name, and the best share of right colors that it allows, by the number of symbols.
+// What may be seen: a name, and the best accuracy that it allows, by the number of symbols.
 const VIEWS = {
   whole: ["the whole picture", () => 1],
   counts: ["only how many are blue, red, …", (symbols) => ({ 2: 0.625, 4: 0.53125, 8: 0.4423 })[symbols]],
@@ -90,7 +90,7 @@ function told(picture, painted, sees) {
   if (painted.length === picture.length) {
     const wrong = painted.length - rightIn(picture, painted);
     return `${rightIn(picture, painted)} of ${painted.length} are right${wrong ? " (dashed lines: wrong)" : ""}. ` +
-      `Always naming a most frequent color gets ${Math.max(...counts)} of them.`;
+      `The baseline, which always names a most frequent color, gets ${Math.max(...counts)} of them right.`;
   }
   const asked = `Which color does the empty ${SHAPES[painted.length][0]} get? It is number ${painted.length + 1} of ${picture.length}.`;
   const listed = counts.map((count, color) => `${count} ${NAMES[color]}`).filter((_, color) => counts[color]).join(", ");
@@ -107,7 +107,7 @@ function tallyHTML(tally, symbols) {
       ? `<td style="--w: ${share.toFixed(2)}">${right} of ${asked}, ${percent(share)} %</td><td>${percent(most)} %</td></tr>`
       : "<td>–</td><td>–</td></tr>");
   });
-  return `<table><thead><tr>${columnHeads(["you see", "you", "best possible"])}</tr></thead>` +
+  return `<table><thead><tr>${columnHeads(["you see", "your accuracy", "best possible"])}</tr></thead>` +
     `<tbody>${rows.join("")}</tbody></table>`;
 }
 
@@ -143,8 +143,8 @@ function html(given) {
 <div><p aria-live="polite" data-part="said">${shown.said}</p>
 <p class="cu-live-examples" data-part="paints">${paints.join(" ")}</p>
 <p>${button('data-part="next"', "Next picture")}</p>
-${region("How many you had right", "tally", shown.tally)}</div></div>
-<p class="cu-live-note">No network is behind this. The best possible shares are averages over all pictures.</p>`;
+${region("Your accuracy", "tally", shown.tally)}</div></div>
+<p class="cu-live-note">No network is behind this. The best possible accuracy is an average over all pictures.</p>`;
 }
 
 function mount(form) {

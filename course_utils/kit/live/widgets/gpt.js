@@ -24,7 +24,7 @@ function drawn(p, number) {
 // So many equally likely tokens would leave the choice as open.
 const openness = (p) => Math.exp(-total(p.map((each) => (each > 0 ? each * Math.log(each) : 0))));
 
-// before: what it was drawn from before tokens were crossed out; null where it has read another text since, and
+// before: what it was drawn from before tokens were forbidden; null where it has read another text since, and
 // undefined where none is.
 function nextHTML(logits, tokens, { p, follows, free, before }) {
   const plain = before === undefined ? probabilities(logits, 1, 0) : before;
@@ -32,24 +32,24 @@ function nextHTML(logits, tokens, { p, follows, free, before }) {
   if (follows !== undefined && !shown.includes(follows)) shown.push(follows);
   const items = shown.map((id) => ({ text: tokens[id], choice: free ? id : null, now: p[id], before: plain?.[id] }));
   const said = follows === undefined ? "The next token" : `Here came <strong>${safe(tokens[follows])}</strong>. It`;
-  const tick = before === undefined ? " (tick: the softmax alone)"
+  const tick = before === undefined ? " (tick: the softmax without temperature and top k)"
     : before ? " (tick: before)" : ", having read another text than before";
   return `<p>${said} is drawn from${tick}:</p>${odds(items, "en", tokens[follows])}` +
     `<p>The choice is as open as among ${openness(p).toFixed(1)} equally likely tokens.</p>`;
 }
 
-// The text, and what the token behind `step` looks at; crossed: places that no later token may look at.
-function linesHTML(squares, map, all, tokens, { step, crossed, before }) {
+// The text, and what the token behind `step` looks at; forbidden: positions that no later token may look at.
+function linesHTML(squares, map, all, tokens, { step, forbidden, before }) {
   const other = before ? fresh(all, before) : [];
   const row = mapAt(squares, map)[step];
   const texts = [...all.map((id) => tokens[id]), ...(all.length > step + 1 ? [] : ["…"])];
-  const words = texts.map((text, i) => ({ text, pressed: crossed.includes(i), sorts: [other.includes(i) && "fresh"] }));
-  return arcs({ weights: row, now: step + 1 }, words, "Text: press a token to cross it out");
+  const words = texts.map((text, i) => ({ text, pressed: forbidden.includes(i), sorts: [other.includes(i) && "fresh"] }));
+  return arcs({ weights: row, now: step + 1 }, words, "Text: press a token to forbid it");
 }
 
-function beforeHTML(all, tokens, { crossed, before }, decode) {
-  if (!crossed.length) return "";
-  const names = crossed.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`);
+function beforeHTML(all, tokens, { forbidden, before }, decode) {
+  if (!forbidden.length) return "";
+  const names = forbidden.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`);
   return withoutHTML(names, before.join() === all.join() ? null : decode(before), "");
 }
 
@@ -83,8 +83,8 @@ function html({ bundle, prompt, temperature, seed, subwords, begun, ids, squares
   const buttons = Object.entries(ACTS).map(([act, text]) => button(`data-act="${act}"`, text));
   const temperatures = `name="temperature" min="0" max="2" step="0.1" value="${temperature}"`;
   const steps = `name="step" min="1" max="${read.length}" value="${step + 1}" aria-valuetext="${name}"`;
-  return `<p>Begin a sentence, and a small GPT goes on. The arcs lead from a token to those that it looks at. Press a token: \
-no later one may look at it any more.</p>
+  return `<p>Begin a sentence, and a small GPT goes on. The arcs lead from a token to those that it looks at. Press a token to \
+forbid it: no later one may look at it any more.</p>
 <div class="cu-live-ask">
 ${sentenceField("Beginning", "prompt", prompt)}
 ${numberField("Seed", "seed", 9999, seed)}
@@ -98,7 +98,7 @@ ${checkpointSlider(bundle)}
 <p class="cu-live-unknown" data-part="unread"></p>
 <input type="hidden" name="written" value="${safe(written)}">
 <input type="hidden" name="forbid" value="">
-<div class="cu-live-stage" data-part="lines">${linesHTML(squares, map, ids, subwords.tokens, { step, crossed: [] })}</div>
+<div class="cu-live-stage" data-part="lines">${linesHTML(squares, map, ids, subwords.tokens, { step, forbidden: [] })}</div>
 <p class="cu-live-before" data-part="before"></p>
 <p data-part="full"${ids.length > window ? "" : ' hidden=""'}>Its window of ${window} tokens is full.</p>
 <p class="cu-live-status" aria-live="polite" data-part="status">Written: ${safe(subwords.decode(ids))}</p>
@@ -107,11 +107,11 @@ ${slider("Token", steps, "step", name, "cu-live-step")}
 <input type="hidden" name="map" value="${map}">
 <div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${headButtons(squares, map, true)}</div>
 ${closer(selfTable(squares, map, read, step))}
-<p class="cu-live-note">This GPT has read \
+<p class="cu-live-note">This GPT was trained on \
 the course's ${bundle.read.toLocaleString("en")} English sentences, with \
 ${subwords.words.length.toLocaleString("en")} different words, and \
-nothing else. On sentences that it has not read its perplexity is ${Math.exp(bundle.loss).toFixed(1)}. What it writes \
-often makes no sense.</p>`;
+nothing else. On sentences outside its training set its perplexity is ${Math.exp(bundle.loss).toFixed(1)}. What it \
+writes often makes no sense.</p>`;
 }
 
 const BEGUN = { prompt: "she wants to", written: "|she wants to" };
@@ -131,7 +131,7 @@ const CARDS = [
   },
   {
     title: "Subwords", mark: '[data-part="unread"]', open: { prompt: "the old wuman" },
-    text: "A token is a word or a piece of one; ␣ ends a word. A word that it has never read often falls into pieces.",
+    text: "A token is a word or a piece of one; ␣ ends a word. A word outside its training set often falls into pieces.",
     task: "Put the known word in its place. How many tokens has the text now?",
     done: (form) => said(form, "unread") === "",
   },
@@ -165,8 +165,8 @@ const CARDS = [
     done: ({ elements }) => elements.map.value !== "1",
   },
   {
-    title: "Take a token away", mark: "[data-part=lines], [data-part=before]", open: { ...BEGUN, ...PLAIN },
-    text: "No later token may look at one that is crossed out. The rest is written anew, with the same seed.",
+    title: "Forbid a token", mark: "[data-part=lines], [data-part=before]", open: { ...BEGUN, ...PLAIN },
+    text: "No later token may look at a forbidden one. The rest is written anew, with the same seed.",
     task: "Press the token wants, then “Write”.",
     done: ({ elements }) => elements.forbid.value === "2" && drawnIn({ elements }) > 0,
   },
@@ -194,7 +194,7 @@ function mount(form, [bundle]) {
   let timer = 0;
   let [reading, squares] = [null, null]; // of the chosen model
   let writer = field.checkpoint.value; // the model that wrote the text
-  let before = null; // the text that stood there before a token was crossed out, and what it was drawn from
+  let before = null; // the text that stood there before a token was forbidden, and what it was drawn from
   const names = () => reading.model.layers("layers").map((name) => `${name}.attention`);
 
   // The beginning as ids. `written` holds what was drawn, behind the beginning for which it was drawn.
@@ -237,15 +237,15 @@ function mount(form, [bundle]) {
     return all;
   }
 
-  // Places that no later token may look at. Each still looks at itself, so a look is always left.
-  const crossed = () => [...new Set(field.forbid.value.split(",").filter(Boolean).map(Number))]
+  // Positions that no later token may look at. Each still looks at itself, so a look is always left.
+  const forbidden = () => [...new Set(field.forbid.value.split(",").filter(Boolean).map(Number))]
     .filter((i) => Number.isInteger(i) && i >= 0 && i < text().length - 1);
 
   // Forbids the looks; what comes after them is written anew. isWritten: a text is there already, from an address.
   function forbid(isWritten) {
     reading.model.forbidden = [];
     reading.restart();
-    const keys = crossed();
+    const keys = forbidden();
     if (!keys.length) {
       if (before) field.written.value = before.written;
       before = null;
@@ -306,7 +306,7 @@ function mount(form, [bundle]) {
       p, follows: all[step + 1], free: step >= begun().length - 1,
       before: before ? (same ? probabilities(same, ...limits()) : null) : undefined,
     };
-    const cut = { step, crossed: crossed(), before: before?.all };
+    const cut = { step, forbidden: forbidden(), before: before?.all };
     become(part("lines"), linesHTML(squares, field.map.value, all, tokens, cut));
     show("before", beforeHTML(all, tokens, cut, (ids) => subwords.decode(ids)));
     if (whole || ["step", "map"].includes(changed)) show("table", selfTable(squares, field.map.value, pieces, step));
@@ -345,7 +345,7 @@ function mount(form, [bundle]) {
     now: (i) => i > 0 && String(i) !== field.step.value && set("step", String(i)),
     cross(i) {
       if (!squares) draw();
-      const list = crossed();
+      const list = forbidden();
       if (i < text().length - 1) set("forbid", (list.includes(i) ? list.filter((each) => each !== i) : [...list, i]).join(","));
     },
     undo,

@@ -75,7 +75,7 @@ function shown({ request, count, sharpness, white }) {
   return {
     table: tableHTML({ request, count }, weights, numbers),
     said: `The readout says: ${said.join(", ")}.`,
-    shares: `Over all 256 fillings, right: ${listed}; all at once ${percent(every)} %. ` +
+    shares: `Accuracy over all 256 fillings: ${listed}; all at once ${percent(every)} %. ` +
       `No linear readout of as many heads has more than ${percent(mostRight(request.length, count))} %.`,
   };
 }

@@ -165,7 +165,7 @@ function html({ rate, seed, begun, uniform }) {
 it fits: <q>hungry</q> that of the animal, <q>ripe</q> that of the fruit, <q>varnished</q> that of the furniture. \
 The head begins with random matrices.</p>
 <div class="cu-live-ask">${acts.join(" ")}
-${select("Rate", "rate", RATES, rate)}
+${select("Learning rate", "rate", RATES, rate)}
 ${numberField("Seed", "seed", 99, seed)}</div>
 ${slider("Step", steps, "at", `0 of ${STEPS}`, "cu-live-step")}
 <p aria-live="polite" data-part="said">${saidOf(0, begun)}</p>

@@ -1,5 +1,5 @@
-// The machine: a drawing of the whole Transformer that translates. Each part shows what it adds; switched off, it adds
-// nothing, and the French is what remains.
+// The machine: a drawing of the whole Transformer that translates. Each part shows what it adds. An ablated part
+// adds zeros, and the French shows what the other parts can do alone.
 
 const LONGEST = 20; // tokens of a translation
 const FULL = 1.5; // ratio of a full bar
@@ -28,7 +28,7 @@ const HUNTS = [
   ["Tom doesn't know Anna.", "Without which box is Anna the one who doesn't know?", ({ text }) => text.startsWith("anna ne connaît pas")],
   ["He isn't a painter.", "Without which box is he a painter after all?", ({ text }) => text === "il est peintre ."],
   ["Her bottle is full.", "Without which two boxes is it <em>son bouteille</em>?", ({ text }) => text.includes("son bouteille")],
-  ["The dog is behind the house.", "How many boxes can be off without changing a word? Six is good.",
+  ["The dog is behind the house.", "How many boxes can you ablate without changing a word? Six is good.",
     ({ text, off }, before) => text === before.text && off.length > 5],
 ];
 
@@ -44,7 +44,7 @@ function nameOf(part) {
 // The model ------------------------------------------------------------------------------------
 
 class Machine extends Transformer {
-  off = []; // names of PARTS
+  off = []; // names of the PARTS that are ablated
   added = {}; // part → what it added to each token, rows
   passing = {}; // part → what it was added to
 
@@ -128,7 +128,7 @@ function wire(part) {
 const switchButton = (part, off) => button(`class="switch" role="switch" aria-checked="${!off.includes(part)}" ` +
   `data-switch="${part}" aria-label="${nameOf(part)}"`, "<i></i>");
 
-// What was found when only this part was off.
+// What was found when only this part was ablated.
 function foundHTML(count) {
   if (count === undefined) return "";
   return count ? `<em>${count} changed</em>` : '<em class="same">same</em>';
@@ -161,7 +161,7 @@ function insideHTML({ now }, part, at) {
   const sum = plus(passing, added);
   const most = 0.7 * Math.max(...[...passing, ...added, ...sum].map(Math.abs)) || 1;
   const strips = strip("passes by", passing, most) + strip("+ adds", added, most) + strip("= goes on", sum, most);
-  return `<div class="inside">${maps}${now.off.includes(part) ? "<p>It is off, so it adds zeros.</p>" : ""}${strips}` +
+  return `<div class="inside">${maps}${now.off.includes(part) ? "<p>It is ablated, so it adds zeros.</p>" : ""}${strips}` +
     `<p>The ${sum.length} numbers of ${word}: blue is above zero, the warm color below.</p></div>`;
 }
 
@@ -192,7 +192,7 @@ function columnHTML(run, side, at, view) {
   }).join("");
   const [title, told] = { encoder: ["Encoder", "reads the English"], decoder: ["Decoder", "reads the French so far"] }[side];
   const last = side === "encoder" ? `the <strong>memory</strong>: ${run.now.source.length} vectors to look at`
-    : `a score for each of ${run.words.toLocaleString("en")} words; the largest wins`;
+    : `a logit (a score) for each of ${run.words.toLocaleString("en")} words; the largest wins`;
   return `<div class="column ${side}" role="group" aria-label="${title}"><p class="head"><strong>${title}</strong> ${told}</p>` +
     `<div class="words" lang="${language}">${words.join("")}</div>${layer(`embedding: ${run.size} numbers a word`)}${rows}${end(last)}</div>`;
 }
@@ -231,7 +231,7 @@ function frenchHTML(run, view) {
   const told = [
     now.off.length ? `${was} without ${names}.` : "",
     isFound ? '<strong class="found">✓ You found it.</strong>' : hunt ? `<span class="hunt">${hunt[1]}</span>` : "",
-    !now.off.length && !hunt ? "Switch a box off." : "",
+    !now.off.length && !hunt ? "Ablate a box: switch it off." : "",
     now.sure.some((share) => share < UNSURE) ? '<span class="key">Dotted: less than 50 % sure.</span>' : "",
   ].filter(Boolean).join(" ");
   return `${line}<div class="before"><p>${told}</p>${button(`data-on=""${now.off.length ? "" : ' hidden=""'}`, "All on")}</div>`;
@@ -251,7 +251,7 @@ function ran(who, asked, before, off) {
   return { now, before: before ?? now, asked: read, words: config.target_size, size: config.embed_dim };
 }
 
-// What is shown first; what is off then is a list of names.
+// What is shown first; off: the names of the parts that are ablated then.
 function state([bundle], { sentence, off }) {
   const who = answering(bundle);
   const before = translated(who, heard(who, sentence));
@@ -295,7 +295,7 @@ function drawLink(stage) {
 function mount(form, [bundle]) {
   const who = answering(bundle);
   const { field, part, show } = partsOf(form);
-  const tried = {}; // sentence → part → words that change when only this part is off
+  const tried = {}; // sentence → part → words that change when only this part is ablated
   const again = () => drawLink(form.querySelector(".cu-machine"));
   let [asked, before] = [null, null];
 

@@ -30,7 +30,7 @@ function played(model, boards, { board, card, forbid }) {
 
 // What is shown --------------------------------------------------------------------------------
 
-const countText = ({ right }) => `Of the 16 cards ${right} find their twin when all looks are allowed. Luck would find one.`;
+const countText = ({ right }) => `Of the 16 cards ${right} find their twin when all looks are allowed. A random guess would find one.`;
 
 function newsHTML({ card, forbid, twin, says, p, look }) {
   const hit = says === twin;

@@ -1,7 +1,7 @@
-// Patches: those of a garment are pressed away, until the stored vision transformer takes it for another one.
+// Patches: those of a garment are forbidden, until the stored vision transformer takes it for another one.
 
 const [SIDE, PATCH] = [28, 7]; // pixels
-const PAUSE = 350; // ms between two patches that the page takes
+const PAUSE = 350; // ms between two patches that the page forbids
 const KINDS = ["a T-shirt", "trousers", "a pullover", "a dress", "a coat", "a sandal", "a shirt", "a sneaker", "a bag", "an ankle boot"];
 const bare = (kind) => KINDS[kind].replace(/^an? /, "");
 const isMany = (kind) => KINDS[kind] === bare(kind); // trousers
@@ -11,7 +11,7 @@ const withArticle = ({ name, kind }) => (isMany(kind) ? name : `a ${name}`);
 
 const patchOf = (pixel) => Math.floor(pixel / SIDE / PATCH) * ROW + Math.floor((pixel % SIDE) / PATCH);
 
-// The logits when no token may look at the patches that are gone; or when these are painted black.
+// The logits when no token may look at some patches; or when these are painted black.
 function logitsWithout(model, pixels, gone, isBlack) {
   const seen = pixels.map((value, i) => (isBlack && gone.includes(patchOf(i)) ? 0 : value) / 127.5 - 1);
   model.forbidden = isBlack ? [] : [{ place: /attention$/, keys: gone.map((patch) => patch + 1) }]; // key 0: class token
@@ -20,7 +20,7 @@ function logitsWithout(model, pixels, gone, isBlack) {
 
 const highest = (numbers) => numbers.indexOf(Math.max(...numbers));
 
-// What there is to see: the garment, the patches that are gone, and what the model says with and without them.
+// What there is to see: the garment, the patches that are forbidden, and what the model says with and without them.
 function seenWith(model, garments, { garment: name, gone, black, guess }) {
   const garment = garments.find((each) => each.name === name);
   if (!garment) throw new RangeError("no such garment"); // an address may hold anything
@@ -33,7 +33,7 @@ function seenWith(model, garments, { garment: name, gone, black, guess }) {
 
 // What is told ---------------------------------------------------------------------------------
 
-const questionText = ({ garment }) => `How many patches can you take from ${withArticle(garment)} before ` +
+const questionText = ({ garment }) => `How many patches of ${withArticle(garment)} must you forbid before ` +
   `${isMany(garment.kind) ? "they are" : "it is"} ${KINDS[garment.target]}?`;
 const saysHTML = ({ garment, says }) => `The model says <strong${says === garment.kind ? "" : ' class="other"'}>${bare(says)}</strong>`;
 
@@ -51,7 +51,7 @@ const pipsHTML = ({ garment, gone, says }) => range(COUNT).map((i) =>
 
 function guessHTML(garments, guess) {
   const names = garments.map(({ name }) => button(`data-guess="${name}" aria-pressed="${guess === name}"`, `the ${name}`));
-  return `<span>Before you press: which of the three needs only one patch?</span> ${names.join(" ")}`;
+  return `<span>Before you press: for which of the three is one forbidden patch enough?</span> ${names.join(" ")}`;
 }
 
 // The lead of the garment's own score over the highest of the others.
@@ -60,15 +60,15 @@ const lead = (logits, kind) => logits[kind] - Math.max(...logits.filter((_, othe
 function toldHTML({ garment, gone, black, guess, before, logits, says }, garments) {
   const { name } = garment;
   if (!gone.length) {
-    return guess ? `You guess the ${guess}. Now press patches away, and find out.` : guessHTML(garments, guess);
+    return guess ? `You guess the ${guess}. Now forbid patches, and find out.` : guessHTML(garments, guess);
   }
   if (gone.length === COUNT && !black) {
-    return `All 16 patches are gone. The model sees nothing at all, and then it says <strong>${bare(says)}</strong>, whatever the picture is.`;
+    return `All 16 patches are forbidden. The model sees nothing at all, and then it says <strong>${bare(says)}</strong>, whatever the picture is.`;
   }
-  const count = `<strong>${gone.length}</strong> of 16 ${black ? "painted black" : "gone"}, and`;
+  const count = `<strong>${gone.length}</strong> of 16 patches ${gone.length === 1 ? "is" : "are"} ${black ? "painted black" : "forbidden"}, and`;
   if (says === garment.kind) {
     const next = highest(logits.map((logit, kind) => (kind === says ? -Infinity : logit)));
-    return `${count} it still says ${bare(says)}. Its score leads that of the next kind, ${bare(next)}, by ` +
+    return `${count} it still says ${bare(says)}. Its score leads that of the next class, ${bare(next)}, by ` +
       `${lead(logits, says).toFixed(1)}. With all patches the lead was ${lead(before, says).toFixed(1)}.`;
   }
   const become = `${count} the ${name} ${isMany(garment.kind) ? "have" : "has"} become ${KINDS[says]}.`;
@@ -79,13 +79,13 @@ function toldHTML({ garment, gone, black, guess, before, logits, says }, garment
   return `${become} Fewer are not enough.${guessed}`;
 }
 
-// What is told when the page has taken the fewest.
+// What is told when the page has forbidden the fewest.
 function foundHTML({ garment }) {
   const { fewest, ways, choices } = garment;
-  if (fewest === 1) return `<strong>One patch</strong> is enough, and no other one is: the left half of the collar.`;
-  const warning = isMany(garment.kind) ? " But remember what the model says when it sees nothing: <em>trousers</em>. So part of " +
-    "their endurance may be its answer of last resort." : "";
-  return `<strong>${fewest} patches</strong> are enough, and fewer are not. Of all ${choices.toLocaleString("en")} ways to take ` +
+  if (fewest === 1) return `<strong>One patch</strong> is enough, the left half of the collar. No other single patch is.`;
+  const warning = isMany(garment.kind) ? " But remember what the model says when it sees nothing: <em>trousers</em>. They may last so long " +
+    "partly because trousers are its answer of last resort." : "";
+  return `<strong>${fewest} patches</strong> are enough, and fewer are not. Of all ${choices.toLocaleString("en")} ways to forbid ` +
     `${fewest}, only ${ways} do it.${warning}`;
 }
 
@@ -99,8 +99,8 @@ function pythonText({ gone, garment, says, black }) {
 // What is shown --------------------------------------------------------------------------------
 
 function boardHTML({ garment, gone, black }) {
-  const label = "The 16 patches: arrow keys move, space takes a patch or gives it back";
-  const away = black ? ", painted black" : ", taken away";
+  const label = "The 16 patches: arrow keys move, space forbids a patch or allows it again";
+  const away = black ? ", painted black" : ", forbidden";
   const squares = range(COUNT).map((patch) =>
     [`data-patch="${patch}" aria-pressed="${gone.includes(patch)}"`, gone.includes(patch) ? away : ""]);
   return gridHTML(label, garment.picture, squares, black ? "taken black" : "taken");
@@ -115,7 +115,7 @@ function garmentsHTML(garments, chosen) {
 
 function buttonsHTML({ gone }) {
   const off = gone.length ? "" : ' disabled=""';
-  return `${button('data-find=""', "Find the fewest")} ${button(`data-back=""${off}`, "Give back")} ${button(`data-all=""${off}`, "Give all back")}`;
+  return `${button('data-find=""', "Find the fewest")} ${button(`data-back=""${off}`, "Allow the last again")} ${button(`data-all=""${off}`, "Allow all again")}`;
 }
 
 function state([bundle], { garment, garments }) {
@@ -135,7 +135,7 @@ function html({ garments, seen }) {
 <p class="buttons" data-part="buttons">${buttonsHTML(seen)}</p></div></div>
 <p><label>${input("checkbox", 'name="black"')} Paint them black instead, and compare</label></p>
 <details><summary>The same in Python</summary><pre ${OURS} tabindex="0" data-part="python">${pythonText(seen)}</pre></details>
-<p class="cu-live-note">A patch that is gone isn't painted. Its score becomes −∞ before the softmax, so it has the weight 0 in \
+<p class="cu-live-note">A forbidden patch isn't painted. Its score becomes −∞ before the softmax, so it has the weight 0 in \
 every head of both layers, and the other patches share what it had.</p>`;
 }
 
@@ -176,7 +176,7 @@ function mount(form, [bundle]) {
     take(gone().slice(0, -1));
   }
 
-  // The fewest, known beforehand: one after the other before the reader's eyes, or at once.
+  // Forbids the fewest, which are known beforehand: one after the other before the reader's eyes, or at once.
   function find() {
     stop();
     field.black.checked = false;

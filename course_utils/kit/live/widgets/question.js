@@ -123,7 +123,7 @@ function beforeHTML(question, gone) {
   const old = was.map((word, i) => (lost.includes(i) ? `<s>${safe(word)}</s>` : safe(word))).join(" ");
   const rule = ruleText(question, gone);
   return `<i>without</i> ${namesHTML(question, gone)}${isSame ? ": not a word changes." : ` <i>— before:</i> ${old}`} ` +
-    `${button('data-undo=""', "undo")}${rule && `<br>${rule}`}`;
+    `${button('data-undo=""', gone.length > 1 ? "allow them again" : "allow again")}${rule && `<br>${rule}`}`;
 }
 
 // What is read aloud: who may not look, the answer, and what follows from it.
@@ -156,7 +156,7 @@ function searchHTML(question, { gone, tried }) {
   const all = isDone && answers[keyOf(same)]
     ? `<p>${button(`data-all="" aria-pressed="${isAll}"`, `Forbid all ${numberWord(same.length)} that change no word, at once`)}</p>` : "";
   const together = isAll && !says(question, gone)
-    ? `<p>Each of the ${numberWord(same.length)} can be spared alone, but not all ${numberWord(same.length)} together.</p>` : "";
+    ? `<p>Each of the ${numberWord(same.length)} can be forbidden alone, but not all ${numberWord(same.length)} together.</p>` : "";
   return `<p class="task">Forbid one of the tokens. For ${tokens.length - lost.length} of the ${tokens.length} it still says <em>${key}</em>. \
 ${isDone ? `You found the other ${count}.` : `Find the other ${count}.`}</p>
 <p class="slots">${slots.join(" ")}</p>${tried.length ? tallyHTML(question, tried) : "<p>Take one at a time: press a token to forbid it, and press it again to allow it.</p>"}${told}${all}${together}`;

@@ -2,7 +2,7 @@
 
 const SHOWN = 5; // candidates for the next word
 const REST = 250; // ms without a key: what a reader writes is then translated
-const INVITATION = "Press an English word to cross it out, or choose a French word to see where it looks.";
+const INVITATION = "Press an English word to forbid it, or choose a French word to see where it looks.";
 const NOTHING = { words: [], looks: [] };
 const LARGER = "everyday_fr"; // a model of pieces of words
 const LONGEST = 40; // tokens of a translation
@@ -14,7 +14,7 @@ const TITLES = {
   decoder: "Self-attention of the decoder",
   encoder: "Self-attention of the encoder",
 };
-// Sentences, and the word to cross out: without it, it says something else. None is asked for in chapter 00.
+// Sentences, and the word to forbid: then the translator says something else. None is asked for in chapter 00.
 const FINDS = [
   ["please take the train .", 3], ["is the bakery open ?", 3], ["julia is waiting for him .", 3], ["she has a black cat .", 5],
 ];
@@ -22,7 +22,7 @@ const FINDS = [
 // What it may not look at -----------------------------------------------------------------------
 
 // words: of the source, at every step; looks: [row, word], rows of the maps. As many as leave a look at every step.
-function crossedOut(forbid, line, count) {
+function forbiddenLooks(forbid, line, count) {
   const numbers = (text) => text.split(".").map(Number);
   const among = (text) => [...new Set(text.split(",").filter(Boolean))];
   const isPlace = (j) => Number.isInteger(j) && j >= 0 && j < count;
@@ -91,7 +91,7 @@ function translated({ model, language }, asked, beams) {
 // The attentions of one kind, layer by layer.
 const namesOf = (model, kind) => Object.keys(model.maps).filter((name) => name.endsWith(kind));
 
-// Which tokens stand at the rows and columns of a map, and their languages.
+// The tokens at the rows and columns of a map, and their languages.
 function wordsOf(trace, kind) {
   const english = kind === "encoder";
   return {
@@ -130,9 +130,9 @@ function linesHTML(trace, before, { map, step }, { words, looks }) {
     const sorts = [other.includes(i) && "fresh", sure < UNSURE && "unsure"];
     return { text, sorts, title: sure < UNSURE ? `${Math.round(100 * sure)} %` : "" };
   });
-  const crossed = looks.map(([row, j]) => `${wordAt(trace, row)}.${j}`);
-  const view = { weights: between(trace, map), now: step, crossed };
-  return rows(view, [above, below], ["English: press a word to cross it out", "French: choose a word"], ["en", "fr"]);
+  const forbidden = looks.map(([row, j]) => `${wordAt(trace, row)}.${j}`);
+  const view = { weights: between(trace, map), now: step, forbidden };
+  return rows(view, [above, below], ["English: press a word to forbid it", "French: choose a word"], ["en", "fr"]);
 }
 
 function beforeHTML(trace, before, { words, looks }) {
@@ -245,7 +245,7 @@ function examplesHTML(bundle, compact) {
 }
 
 const headsHTML = ({ maps }, { kind, map }) => `<p>Each picture is one head of the ${TITLES[kind].toLowerCase()}. Choose one to ` +
-  `see its ${kind === "cross" ? "lines" : "numbers"}; the first is the mean of the last layer's.</p>${headButtons(maps[kind], map)}`;
+  `see its ${kind === "cross" ? "lines" : "numbers"}; the first is the mean over the heads of the last layer.</p>${headButtons(maps[kind], map)}`;
 
 function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
   const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
@@ -277,9 +277,9 @@ ${checkpoints ? checkpointSlider(bundle) : ""}
 <input type="hidden" name="map" value="${view.map}">
 ${compact ? "" : heads}${closer(tableHTML(trace, view), more)}
 </div>
-${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words. Of \
-${count} test sentences it gets about ${Math.round((5 * right) / count)} in 5 right, word for word. Expect less of your own \
-sentences, because most of those that it has read are made by the same rules as the test sentences.</p>`}`;
+${compact ? "" : `<p class="cu-live-note">It knows ${bundle.vocabularies.source.length - 4} English words. On \
+${count} test sentences its exact-match accuracy is ${percent(right / count)} %. Expect less of your own sentences, because \
+most of its training set is made by the same rules as the test sentences.</p>`}`;
 }
 
 const CARDS = [
@@ -303,9 +303,9 @@ const CARDS = [
     done: ({ elements }) => elements.step.value === "3",
   },
   {
-    title: "Take a word away", mark: "[data-part=lines], [data-part=before]",
+    title: "Forbid a word", mark: "[data-part=lines], [data-part=before]",
     open: { sentence: "please take the train ." },
-    text: "Attention to a word that is crossed out is forbidden. The bars show what is likely now, the ticks what was before.",
+    text: "No French word may attend to a forbidden word. The bars show what is likely now, the ticks what was likely before.",
     task: "Press the English word train.", done: ({ elements }) => elements.forbid.value === "3",
   },
   {
@@ -394,7 +394,7 @@ function mount(form, [bundle]) {
     if (none) return;
     if (changed === "sentence" || changed === "model") field.forbid.value = field.line.value = "";
     const number = asking;
-    const looks = crossedOut(field.forbid.value, field.line.value, asked.words.length);
+    const looks = forbiddenLooks(field.forbid.value, field.line.value, asked.words.length);
     const plain = { asked, beams: Number(field.search.value), away: NOTHING, deeper: false };
     const question = { ...plain, away: looks, deeper: field.encoder.checked };
     const isCut = looks.words.length || looks.looks.length;
@@ -466,16 +466,16 @@ function mount(form, [bundle]) {
     explainCell({ kind, map });
   }
 
-  // Crosses places out, or lets them be; the last look stays.
+  // Forbids positions, or allows them again; the last look stays allowed.
   function toggle(name, places) {
     const list = field[name].value.split(",").filter(Boolean);
     const isOut = places.every((place) => list.includes(place));
     const next = isOut ? list.filter((place) => !places.includes(place)) : [...new Set([...list, ...places])];
     const values = { forbid: field.forbid.value, line: field.line.value, [name]: next.join(",") };
-    const { words, looks } = crossedOut(values.forbid, values.line, trace.source.length);
+    const { words, looks } = forbiddenLooks(values.forbid, values.line, trace.source.length);
     const kept = name === "forbid" ? words.map(String) : looks.map((look) => look.join("."));
     if (isOut || places.every((place) => kept.includes(place))) set(name, next.join(","));
-    else write("told", "It has to attend to something: the last word stays.");
+    else write("told", "It has to attend to something, so the last word stays allowed.");
   }
 
   function undo() {
@@ -490,11 +490,11 @@ function mount(form, [bundle]) {
   listenToTable(part("table"), set);
   listenToLines(part("lines"), {
     now: (i) => String(i + 1) !== field.step.value && set("step", String(i + 1)),
-    cross(j) {
+    forbid(j) {
       if (!trace) draw();
       if (trace) toggle("forbid", [String(j)]);
     },
-    crossLook(look) {
+    forbidLook(look) {
       if (!trace) draw();
       if (!trace) return;
       const [i, j] = look.split(".");

@@ -99,8 +99,8 @@ ${overHTML(pixels, seen, SHOWN)}</div>
 <div class="cu-live-maps cu-live-vit-maps" role="group" aria-label="Weights of the class token by block and head" \
 data-part="maps">${mapsHTML(seen, SHOWN)}</div>
 <p class="cu-live-note">It knows ten kinds of clothes, light on black, and nothing else: whatever you draw, its answer \
-is one of the ten. Of ${count} test pictures it names right: ${shares.join(", ")}. The third example is one of the \
-others.</p>`;
+is one of the ten. Its accuracy on ${count} test pictures: ${shares.join(", ")}. It names the third example \
+wrongly.</p>`;
 }
 
 // A picture from a file: cut to a square, made gray and small, on black. A light ground is made dark.

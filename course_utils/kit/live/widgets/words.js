@@ -1,5 +1,5 @@
-// Two garments that appear for a caption of two words. Each pixel has the color of the word it asks, and a word can be
-// forbidden from a step on. All runs were drawn beforehand, by the network of chapter 17.
+// Two garments that appear for a caption of two words. Each pixel has the color of the word it attends to most, and a word can
+// be forbidden from a step on. All runs were drawn beforehand, by the network of chapter 17.
 
 const [ROWS, COLUMNS] = [7, 14]; // of a map of weights
 const FIRST = 2; // the frame that is shown first, one of the first `starts`
@@ -58,18 +58,18 @@ function asked(data, at, frame) {
 function saidText(data, at, frame, gone) {
   const { words, named, changes } = data.captions[at];
   if (!gone) {
-    if (frame < last(data)) return `On the left half, ${asked(data, at, frame)} % of the pixels mostly ask “${words[0]}”.`;
+    if (frame < last(data)) return `On the left half, ${asked(data, at, frame)} % of the pixels attend mostly to “${words[0]}”.`;
     const wrong = [0, 1].filter((word) => named[word] !== words[word]);
     const judged = wrong.map((word) => ` The classifier takes the ${HALVES[word]} half for ${article(named[word])}.`).join("");
-    return `Finished.${judged} Now go back some steps, and press a word.`;
+    return `Finished.${judged} Now go back some steps, and forbid a word.`;
   }
   const [word, other] = [words[gone.word], words[1 - gone.word]];
   const end = changes[gone.word][data.starts.indexOf(gone.from)];
   const when = `Without “${word}” ${gone.from ? `from step ${data.steps[gone.from]} on` : "from the start"}`;
   const half = `the ${HALVES[gone.word]} half`;
   if (end === named[gone.word]) return `${when}, ${half} still ends as ${article(end)}. It was decided already.`;
-  if (end === other) return `${when}, ${half} can only ask “${other}”, and it becomes ${article(other)} as well.`;
-  return `${when}, ${half} can only ask “${other}”, and our classifier calls the result ${article(end)}.`;
+  if (end === other) return `${when}, ${half} can attend only to “${other}”, and it becomes ${article(other)} as well.`;
+  return `${when}, ${half} can attend only to “${other}”, and our classifier calls the result ${article(end)}.`;
 }
 
 const captionWordHTML = ({ steps, captions }, at, word, gone) => {
@@ -83,7 +83,7 @@ const endLabel = (data, at, gone) =>
 
 function endHTML(data, at, gone) {
   if (!gone) return "";
-  return `<p>${endLabel(data, at, gone)}</p><div class="cu-live-pair" role="img" aria-label="The end without the word">\
+  return `<p>${endLabel(data, at, gone)}</p><div class="cu-live-pair" role="img" aria-label="The end with the word forbidden">\
 ${pairHTML(data, at, last(data), gone, false)}</div>`;
 }
 
@@ -103,7 +103,7 @@ function html({ data, at }) {
     "step", stepText(data, FIRST), "cu-live-step");
   const choices = radios("caption", captions.map((each, i) => [i, safe(each.words.join(" | "))]), at);
   return `<p>The network begins with noise at step 200, and is finished at step 0. <strong>Press a word</strong> to forbid it, and no pixel \
-may ask it from this step on.</p>
+may attend to it from this step on.</p>
 <input type="hidden" name="without" value="">
 <div class="cu-live-words" data-part="stage" style="${sheetOf(data, at)}; --frames: ${frames}; --runs: ${1 + 2 * starts.length}">
 <div><div class="cu-live-caption">${words.join("")}</div>
