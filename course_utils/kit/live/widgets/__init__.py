@@ -343,7 +343,7 @@ def vit() -> Live:
 
 @kind("Live captions", models=("words",), style="words")
 def words(caption: str = "trousers | ankle boot") -> Live:
-    """Two garments that a stored network drew for two words: the word that each pixel attends to, and the end without it.
+    """Two garments that a network drew for two words: the word that each pixel attends to, and the end without one.
 
     Args:
         caption: what is shown first, a left word and a right one.
