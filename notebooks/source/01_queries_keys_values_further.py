@@ -238,9 +238,9 @@ unlearned.astype(object).fillna("")
 #
 # For two keys, the last column has a remedy.
 # [Adam](B_pytorch.ipynb) divides each step by the size of the slopes that it has seen, so a small slope doesn't mean a small step, and about 70 steps are enough for a gap of 10.
-# It can't help where the slope is exactly 0.
+# But Adam can't help where the slope is exactly 0.
 # So with few keys it is better if scores don't start out large, and this is one reason to divide them by $\sqrt d$.
-# With many keys the gradient isn't even small, and [Scoring functions](03_scoring_functions.ipynb) shows the other reason, because there the right key is rarely near the top of its list.
+# With many keys the gradient isn't even small, and [Scoring functions](03_scoring_functions.ipynb) shows the other reason: the right key is rarely near the top of its list.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -284,7 +284,7 @@ fig
 
 # %% [markdown]
 # **Nonnegative** weights keep the sum in the gray wedge, the *convex cone* of the values.
-# It may be long, but it can't point elsewhere.
+# The sum may be long, but it can't point elsewhere.
 # If the weights also **sum to 1**, the sum stays in the dashed triangle, the convex hull.
 # A softmax leads from a corner to the center as it warms up.
 #
@@ -294,7 +294,7 @@ fig
 # Is there something in between?
 # **Sparsemax** ([Martins and Astudillo, 2016](https://arxiv.org/abs/1602.02068)) draws a line under the scores, and what is above the line is the weight.
 # The height of the line makes the weights sum to 1.
-# For the scores 1, 0.6 and 0 it is 0.3, which leaves 0.7, 0.3 and *exactly* 0.
+# For the scores 1, 0.6 and 0 the line is at 0.3, and the weights are 0.7, 0.3 and *exactly* 0.
 # Here are its weights for the kitten of the chapter.
 
 
@@ -368,7 +368,7 @@ crowd.round(3)
 # %% [markdown]
 # A lead of 4 gives 0.98 of the weight between two keys, and 0.005 among 10,000.
 # So a temperature that suits short sequences is too warm for long ones.
-# It is the chapter's law of copies again, because $m-1$ equal keys together weigh as much as a single one whose score is higher by $\ln(m-1)$.
+# This is the chapter's law of copies again: $m-1$ equal keys together weigh as much as a single key whose score is higher by $\ln(m-1)$.
 # An average can't count, either.
 # Five entries of equal weight with the values 1, 0, 0, 0, 0 give $1/5$, and another layer of the network would have to make the number 5 of this average.
 
@@ -399,9 +399,9 @@ for t in (0.01, 0.1, 0.3, 1.0):
 pd.DataFrame.from_dict(nothing, orient="index", columns=["kitten", "house"]).round(2)
 
 # %% [markdown]
-# While it is cold, "nothing" does what we want, because it takes all of the house and hardly anything of the kitten.
-# When it gets warmer, it takes weight from the kitten and loses the house to a crowd of far animals.
-# So one fixed score isn't a remedy at every temperature, and a network would have to learn it.
+# At low temperatures "nothing" does what we want: it takes nearly all of the house's weight and hardly any of the kitten's.
+# At higher temperatures "nothing" takes weight from the kitten, and loses the house to a crowd of far animals.
+# So one fixed score isn't a remedy at every temperature, and a network would have to learn the score.
 #
 # ### Exercise 2 · An answer of "nothing"
 #
@@ -456,7 +456,7 @@ with cu.guard(
 #
 # On average over the draws this is the gradient of the mean loss, $\alpha_j(L_j-\bar L)$ with $\bar L=\sum_i\alpha_iL_i$.
 # Reinforcement learning calls this method **REINFORCE**, and Mnih et al. (2014) trained hard visual attention with it.
-# What does it cost?
+# What does REINFORCE cost?
 # We take the kitten's weights at $T=0.1$ and a right answer of 12 years, and draw 10,000 times.
 
 # %%
@@ -479,7 +479,7 @@ trials.astype(float).round(2)
 
 # %% [markdown]
 # The mean of many draws is near the gradient, except for the elephant, which is hardly ever drawn.
-# A single draw is far from it, since its spread is several times the size of the gradient.
+# A single draw is far from the gradient, and the spread of the draws is several times the gradient's size.
 # If we subtract the mean loss, the average stays as it is and the spread gets a little smaller.
 # The soft average has its exact gradient after one pass.
 # But that is the gradient of another loss, the loss of the mixed answer, and a mixture needn't be like any entry.

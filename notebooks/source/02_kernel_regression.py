@@ -311,7 +311,7 @@ def my_leave_one_out_solution(keys, values, width):
 cu.checks.my_leave_one_out(my_leave_one_out_solution)
 
 # %% [markdown]
-# A score of $-\infty$ is a **mask**, because after the softmax its pair has the weight 0.
+# A score of $-\infty$ is a **mask**, and after the softmax its pair has the weight 0.
 # [Masks](04_masks.ipynb) hide padding in just this way, and words that haven't been written yet.
 #
 # Now the width can be *learned*, since it can follow the gradient of the leave-one-out error downhill, by [Adam](C_glossary.ipynb#adam), which gives each parameter a step size of its own.

@@ -101,7 +101,7 @@ over_seeds.drop(columns="best fixed width").rename(columns=titles).round(4)
 # %% [markdown]
 # We choose the rate by validation, which picks the middle one for both kinds of waves after 2,000 steps.
 # There the network is about 2 % ahead of the best Gaussian on slow waves, and about 1 % behind on fast ones.
-# Longer training closes that gap, because after 6,000 steps with a falling rate it is ahead on the fast waves as well, by less than 1 %, at both rates and with each seed.
+# Longer training closes that gap: after 6,000 steps with a falling rate the network is ahead on the fast waves as well, by less than 1 %, at both rates and with each seed.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -203,8 +203,8 @@ shapes.round(3)
 
 # %% [markdown]
 # Epanechnikov's parabola is the best of all nonnegative kernels, for $n\to\infty$ and away from the edges.
-# That is the theorem, which he proved for densities, and regression has the same constant.
-# But look how little it is worth, because for the same error the others need only a few percent more points.
+# Epanechnikov proved this theorem for densities, and regression has the same constant.
+# But the theorem is worth little, because for the same error the others need only a few percent more points.
 #
 # And with forty points?
 # We try each kernel over its widths, and compare with the true curve in 50 draws.
@@ -620,7 +620,7 @@ fig
 
 # %% [markdown]
 # The first rule falls with a slope near −4/5, as promised.
-# The second one shrinks too fast, so it is still consistent but slower, because its variance is proportional to $1/(n\sigma) = n^{-3/5}$.
+# The second rule lets the width shrink too fast: it is still consistent but slower, since its variance is proportional to $1/(n\sigma) = n^{-3/5}$.
 # The fixed width ends at its bias, since smoothing multiplies $2\sin x$ by $e^{-\sigma^2/2}$.
 # The last rule keeps the number of keys in the window constant, so its noise is never averaged away, however many points arrive.
 
@@ -758,8 +758,8 @@ fig
 
 # %% [markdown]
 # The **effective sample size** of weights is $1/\sum_i\alpha_i^2$, which is $m$ if $m$ keys share the weight equally.
-# On the left you see a **disc**, which ignores points far up and down although they carry the same information.
-# In the middle it has become a **strip**, because the kernel no longer sees $x_2$ and averages over more keys.
+# On the left you see a **disk**, which ignores points far up and down although they carry the same information.
+# In the middle the disk has become a **strip**, because the kernel no longer sees $x_2$ and averages over more keys.
 # If the wave is tilted, two widths don't help, but a matrix does, because it turns the strip.
 # In attention a query is $q = xW_Q$ and a key is $k = xW_K$, and training finds **in which directions to look**.
 

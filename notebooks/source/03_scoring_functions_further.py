@@ -81,8 +81,8 @@ terms.round(2)
 # A key with the prior 20 counts like 20 copies of itself.
 #
 # What about a key that never wins, like D in the chapter?
-# It does get some weight, because $e^{q\cdot D} > 0$.
-# But as the exponential function is convex, this is at most the same average of the others' exponentials.
+# D does get some weight, because $e^{q\cdot D} > 0$.
+# But as the exponential function is convex, $e^{q\cdot D}$ is at most the same average of the others' exponentials.
 #
 # ### Exercise 1 · A Gaussian without differences
 #
@@ -132,7 +132,7 @@ with cu.guard("The weights of a dot product are those of a distance, times a pri
 # ## Keys of one length: layer norm
 #
 # If all keys have the same length, their priors are equal, and dot products give exactly the weights of a Gaussian kernel.
-# **Layer norm** (Ba et al., 2016) makes them so, because it takes a vector to mean 0 and variance 1, and then $\lVert k\rVert^2 = \sum_j k_j^2 = d$.
+# **Layer norm** (Ba et al., 2016) makes keys equally long: it takes a vector to mean 0 and variance 1, and then $\lVert k\rVert^2 = \sum_j k_j^2 = d$.
 # With the width $\sigma$ a Gaussian's score is $q\cdot k/\sigma^2$ plus constants, so dividing by $\sqrt d$ means the width $\sigma = d^{1/4}$.
 #
 # In a transformer, though, the keys aren't the normalized vectors, but these times $W_K$, and layer norm has a learned factor for each coordinate.
@@ -202,8 +202,8 @@ priors = pd.DataFrame(
 priors.round(2)
 
 # %% [markdown]
-# Within this sentence the longest key counts several times as much as the shortest, in one head more than twenty times, and a sixth to a third of the weight moves without the prior.
-# In most heads that is more than before the training.
+# Within this sentence the longest key counts several times as much as the shortest, in one head more than twenty times.
+# Without the prior a sixth to a third of the weight moves, and in most heads that is more than before the training.
 # We asked the same of nine other sentences and of three untrained encoders, and both numbers were larger after the training in at least six of the eight heads.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -258,7 +258,7 @@ with_norm.round(2)
 # Plain scores grow with the square of the factor, and next to nothing is left of the 8 bits that 256 keys can have (the [entropy](#How-spread-out-are-the-weights?-Entropy) is explained below).
 # With QK-norm the size of the matrices doesn't matter, because layer norm makes $\lVert q\rVert=\lVert k\rVert=\sqrt d$, so no score exceeds $\sqrt d = 8$.
 # The price is that a query can no longer choose its temperature by its length.
-# If queries and keys are 1 long, as with Henry et al., scores stay within $\pm1$, and no softmax over many keys could be sharp, which is why they learn a factor.
+# If queries and keys are 1 long, as with Henry et al., scores stay within $\pm1$, and no softmax over many keys could be sharp, so Henry et al. learn a factor.
 #
 # ### Capped scores, and scores that grow with log n
 #
@@ -517,7 +517,7 @@ cu.live.learned_head(1, 0)
 
 # %% [markdown]
 # With rate 1 and seed 0 the loss is 0.606 after 50 steps, and 19 sentences are right.
-# By then the values have grown, from −0.41 to 0.62 for *apple* and from −0.07 to −0.99 for *desk*, but the weights have hardly moved and are still between 0.20 and 0.31.
+# By then the values have grown, to 0.62 for *apple* and −0.99 for *desk*, but the weights have hardly moved and are still between 0.20 and 0.31.
 # The nouns vote.
 # Then the adjectives begin to ask.
 # After 84 steps the loss is below the line, and after 131 all sentences are right.
@@ -525,7 +525,7 @@ cu.live.learned_head(1, 0)
 # The rows of $W_Q$ that don't change belong to the nouns, because they ask nothing that the loss depends on.
 #
 # At step 300 *ripe* gives *apple* 0.95 and *varnished* gives *desk* 0.99, but *hungry* gives *cat* only 0.03.
-# It is right nevertheless, because its own value is negative, masculine, and it looks at *mouse* where there is one.
+# *Hungry* is right nevertheless: its own value is negative, which means masculine, and it attends to *mouse* where there is one.
 # Choose *mouse*, and choose another seed.
 # A weight shows where a head looks, but it doesn't show all that the head knows.
 
@@ -747,7 +747,7 @@ with cu.guard("Additive scores saturate, and the matrix M = W_Q W_Kᵀ has rank 
 # | additive, $h$ units | $2h-1$ | $h$ | $h$ tanh | $h$ |
 #
 # By differences a distance needs $d$ more subtractions than a dot product.
-# By the expansion it needs one, and the norms, which are $d$ multiplications for each *key*, not for each pair.
+# By the expansion it needs a single one, and the norms take $d$ multiplications for each *key*, not for each pair.
 # An additive score with $h = d$ has as many multiplications as a dot product, and a tanh for each.
 #
 # Memory differs more than arithmetic does.
