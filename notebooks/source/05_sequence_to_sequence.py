@@ -599,6 +599,7 @@ show_losses(
 # This is **overfitting**.
 # Can the network translate all the same?
 # It gets a sentence of yours, four of the training set, and eight of the **test set**, by which nobody has chosen anything.
+# The **exact-match accuracy** is the share of test sentences in which every word is as the grammar has it.
 
 # %% tags=["nbval-ignore-output"]
 yours = "her cat isn't sleeping ."  # try "her cat isn't sleeping ." | "the dog is hungry ."
@@ -618,7 +619,6 @@ pd.DataFrame({
 }).set_index("English")  # fmt: skip
 
 # %% [markdown]
-# A sentence counts only if all its words are as the grammar has them, the **exact-match accuracy**.
 # Many of the mistakes are still good French.
 # The shape of a sentence arrives, and single words get lost on the way, so the church becomes a bottle.
 #

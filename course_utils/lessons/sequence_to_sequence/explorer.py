@@ -173,7 +173,7 @@ class Copies:
 
     def _set_curves(self, ax: Axes) -> None:
         self.lines = {
-            room: [ax.plot([], [], **STYLES[room])[0] for _ in self.runs[room]]
+            room: [ax.plot([], [], marker="o", ms=3, **STYLES[room])[0] for _ in self.runs[room]]
             for room in (0, ROOM)
         }
         for room, lines in self.lines.items():
