@@ -141,7 +141,7 @@ fig
 # A [mask](C_glossary.ipynb#mask) is a tensor of truth values, one for each pair of a query and a key.
 # In this course, as in PyTorch's attention operator, **True means that this query may attend to this key.**
 #
-# A **padding mask** forbids `<pad>`, the token that fills up the shorter sentences of a [batch](C_glossary.ipynb#batch).
+# A **padding mask** forbids `<pad>`, the word without a meaning that fills up the shorter sentences of a [batch](C_glossary.ipynb#batch).
 # We get it from a single comparison of positions, in a row, with lengths, in a column:
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
@@ -475,11 +475,11 @@ two.round(2)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "We train a model with the last mistake, upper left. How does its training loss compare with the right model's?",
-    ["lower, as with B", "the same at each step", "higher at first"],
-    answer="the same at each step",
+    ["lower, as with B", "exactly the same", "a little higher"],
+    answer="exactly the same",
     wrong={
         "lower, as with B": "That would need a look ahead. Does the first row of the triangle permit more than the last one?",
-        "higher at first": "That would be right if it were trained one query at a time. How many queries and how many keys are there in a training step?",
+        "a little higher": "That would be right if it were trained one query at a time. How many queries and how many keys are there in a training step?",
     },
     why="A training step has a query for each key, and the first n of n rows are all rows. The mistake only shows when the model writes.",
 )

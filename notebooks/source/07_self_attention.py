@@ -439,11 +439,11 @@ table.round(2)
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "One attention or two, each with a linear layer at the end. Which of them gets nearly all of these questions right?",
-    ["both", "only two attentions", "neither"],
-    answer="only two attentions",
+    ["both of them", "two attentions", "neither of them"],
+    answer="two attentions",
     wrong={
-        "both": "The question's query is made from Anna alone. Can it fit Ben's car, before anybody has said that Ben is meant?",
-        "neither": "A second layer can ask with what the first has found. What would the first have to find?",
+        "both of them": "The question's query is made from Anna alone. Can it fit Ben's car, before anybody has said that Ben is meant?",
+        "neither of them": "A second layer can ask with what the first has found. What would the first have to find?",
     },
     why="The first layer brings two sentences together, and the second asks with the result. "
     "A single layer judges each sentence on its own, and the linear layer adds their votes.",
@@ -634,7 +634,7 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
     assert sum(losses[-50:]) / 50 < from_the_last_word(text) - 0.1
 
 # %% [markdown]
-# Our baseline is the best model that sees only the last word.
+# Our [baseline](C_glossary.ipynb#baseline) is the best model that sees only the last word.
 # The writer has a lower loss, so it uses earlier words, too.
 # Most of what it says has the shape of English, though hardly any of it is true.
 # [GPT](13_gpt.ipynb) is this model with several heads, positions, normalization, and a feed-forward network after each attention.
