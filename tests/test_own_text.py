@@ -115,7 +115,7 @@ def test_a_text_in_another_script_says_that_its_letters_are_cut_into_bytes(file)
 @pytest.mark.parametrize(("pieces", "tokens"), [(False, "letters"), (True, "pieces of words")])
 def test_it_says_of_what_it_counts(file, pieces, tokens):
     text = str(OwnText(file(LINE * 30), 64, pieces))
-    assert f" {tokens} of " in text and f" {tokens} of the unread tenth" in text
+    assert f" {tokens} of " in text and "the validation loss is a mean over" in text
 
 
 def test_a_very_long_file_is_read_in_part_even_if_a_letter_is_cut(file, monkeypatch):
@@ -132,7 +132,7 @@ def test_a_text_that_is_too_short_says_how_many_letters_are_needed(file, pieces)
 @pytest.mark.parametrize(("letters", "pieces"), [(330, False), (1000, True)])
 def test_a_short_text_is_enough(file, letters, pieces):
     text = OwnText(file((LINE * 20)[:letters]), 64, pieces)
-    assert len(text.unread) and text.unread.shape[1] == 65 and len(text.read) > 64
+    assert len(text.val) and text.val.shape[1] == 65 and len(text.train) > 64
     assert text.counted(1) > 0
 
 
@@ -149,15 +149,15 @@ def test_pieces_of_a_long_text_are_cut_a_part_at_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize("pieces", [False, True])
-def test_what_is_asked_is_the_unread_tenth_and_does_not_grow_with_the_text(file, pieces):
+def test_what_is_asked_is_the_validation_tenth_and_does_not_grow_with_the_text(file, pieces):
     whole = long_text(200_000)
     text = OwnText(file(whole), 64, pieces)
-    assert [len(windows) for windows, _ in text.looked_at] == [own.WINDOWS] * 2
-    assert text.decode(text.read.tolist()) == whole[:180_000]
+    assert [len(windows) for windows, _ in text.measured] == [own.WINDOWS] * 2
+    assert text.decode(text.train.tolist()) == whole[:180_000]
     assert all(before + asked in whole[179_700:] for before, asked in text.asked)
     places = [whole.index(before + asked, 179_700) for before, asked in text.asked]
     assert places == sorted(places) and places[-1] > 198_000, "evenly spread"
-    assert len(OwnText(file(whole[:4000]), 64, pieces).unread) < own.WINDOWS
+    assert len(OwnText(file(whole[:4000]), 64, pieces).val) < own.WINDOWS
 
 
 def test_counting_counts_in_a_part_of_a_long_text_and_in_all_of_a_short_one(file, monkeypatch):
@@ -175,14 +175,14 @@ def test_counting_counts_in_a_part_of_a_long_text_and_in_all_of_a_short_one(file
 
 def test_a_loss_a_letter_is_the_same_share_of_a_text_in_letters_and_in_pieces(file):
     path = file(long_text(20_000))
-    assert [ratio for _, ratio in OwnText(path, 64).looked_at] == [1.0, 1.0]
+    assert [ratio for _, ratio in OwnText(path, 64).measured] == [1.0, 1.0]
     text = OwnText(path, 64, pieces=True)
-    for windows, ratio in text.looked_at:
+    for windows, ratio in text.measured:
         asked = windows[:, 33:]
         assert ratio == pytest.approx(
             asked.numel() / sum(len(text.decode(row)) for row in asked.tolist())
         )
-    assert torch.equal(text.unread[0, :33], text.read[-33:])
+    assert torch.equal(text.val[0, :33], text.train[-33:])
 
 
 MEASURED = """
@@ -192,7 +192,7 @@ import course_utils as cu
 
 text = OwnText(sys.argv[1], 64)
 model = cu.GPT(len(text), embed_dim=64, num_heads=4, num_layers=2, max_len=64)
-for windows, _ in text.looked_at:
+for windows, _ in text.measured:
     model(windows[:, :-1]).logsumexp(dim=-1)
 text.counted(1)
 status = open("/proc/self/status").read()  # ru_maxrss would count the process that forked this one

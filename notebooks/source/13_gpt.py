@@ -16,7 +16,8 @@
 # The GPT below has random weights and knows nothing.
 # Paste something you have written, or keep the story that is there, and press *Learn*.
 # Your browser trains it, and three lines show how it goes.
-# One is the loss on the text that the GPT *reads*, one is the loss on the last tenth, which stays *unread*, and the dashed line is the loss that plain *counting* reaches on that tenth.
+# The first is the loss on the **training text**, from which the GPT learns.
+# The second is the loss on the **[validation](C_glossary.ipynb#validation-set) text**, the last tenth, from which it doesn't learn, and the dashed line is the loss of plain *counting* on that tenth.
 
 # %%
 import math
@@ -41,10 +42,10 @@ cu.seed_everything(0)
 cu.live.character_gpt()
 
 # %% [markdown]
-# The loss on the read text goes on falling, while the loss on the unread tenth turns up, with our story after some 400 steps and far above the dashed line.
-# The GPT **[overfits](C_glossary.ipynb#overfitting)**, because it memorizes what it reads again and again, and that is of no use for new text.
-# The unread part, which shows it, is called **[validation](C_glossary.ipynb#validation-set) text**.
-# So a few pages are too little to beat counting, and this chapter shows what it takes.
+# With our story the validation loss turns up after some 400 steps, far above the dashed line, while the training loss goes on falling.
+# Allow a minute or two until then, and ten if your computer is busy.
+# The GPT **[overfits](C_glossary.ipynb#overfitting)**: it memorizes the training text, and that is of no use for new text.
+# A few pages are too little to beat counting, and this chapter shows what it takes.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -55,7 +56,7 @@ cu.live.character_gpt()
 # - train it on a file of your own, and judge fairly what came out.
 
 # %% [markdown] tags=["needs"]
-# You will need [The Transformer](10_transformer.ipynb), and the causal mask from [Masks](04_masks.ipynb).
+# You will need [The Transformer](10_transformer.ipynb), as far as its two blocks, and the causal mask from [Masks](04_masks.ipynb).
 
 # %% jupyter={"source_hidden": true}
 cu.recall("queries_keys_values", "transformer", "multi_head_attention")
@@ -76,35 +77,36 @@ cu.recall("queries_keys_values", "transformer", "multi_head_attention")
 # The oldest language models count.
 # A **bigram** model asks which character followed *this* one in the training text, and how often.
 # A **trigram** model looks at two characters, and an **n-gram** model at the last $n-1$.
-# Here is what follows *q* and *th* in the course's English sentences.
+# The next cell shows what follows *q* and *th* in the course's English sentences.
 
 # %%
 sentences = load_english()
 random.Random(0).shuffle(sentences)
-read, unread = (
+train_text, val_text = (
     "".join(text + "\n" for text in part) for part in (sentences[1000:], sentences[:1000])
 )
-alphabet = sorted(set(read + unread))
+alphabet = sorted(set(train_text + val_text))
 for history in ("q", "th"):
-    n = len(history)
-    follows = Counter(read[i + n] for i in range(len(read) - n) if read[i : i + n] == history)
+    n, text = len(history), train_text
+    follows = Counter(text[i + n] for i in range(len(text) - n) if text[i : i + n] == history)
     print(f"{history!r} is followed by", follows.most_common(5))
-print(f"{len(read):,} characters to read, {len(unread):,} unread, {len(alphabet)} different ones")
+print(f"characters: {len(train_text):,} to train on, {len(val_text):,} to validate")
+print(f"different characters: {len(alphabet)}")
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We look back nine characters and take the plain shares as probabilities. What is the loss on the unread sentences?",
+    "We look back nine characters and take the plain shares as probabilities. What is the loss on the validation text?",
     ["smaller than for one character", "larger than for one character, but finite", "infinite"],
     answer="infinite",
     wrong={
         "smaller than for one character": "Nine characters do say more than one, where we have seen them. What probability does a share give to a character that never followed?",
         "larger than for one character, but finite": "Think of one nine-character history that is followed by something new. What is −ln 0?",
     },
-    why="A single surprise is enough: what never followed gets the share 0, and −ln 0 is infinite. Looking back one character, every unread pair has been seen, but looking back nine, some 5,800 rows of ten characters haven't.",
+    why="A single surprise is enough: what never followed gets the share 0, and −ln 0 is infinite. Looking back one character, every pair of the validation text has been seen. Looking back nine, some 5,800 rows of ten characters haven't.",
 )
 
 # %% [markdown]
-# How can we do better than plain shares?
+# So plain shares have to be **smoothed**.
 # Imagine that *th* came ten times, six times before *e*, three times before *a* and once before *i*.
 # **Kneser–Ney smoothing** takes a **discount** $D = ½$ from each of these three counts, and what it saves, 1½ of ten, goes to the shorter history *h*.
 # If *e* has 0.4 after *h*, it has $(6 - ½ + 1½ \cdot 0.4)/10 = 0.61$ after *th*.
@@ -112,11 +114,12 @@ cu.predict(
 #
 # $$P_n(w \mid s) = \frac{\max(c(sw) - D,\ 0) + D\,u(s)\,P_{n-1}(w \mid s')}{c(s)}$$
 #
-# Here $s$ is the history, and $s'$ is the history without its first character.
-# In the text, $s$ is followed $c(s)$ times by something, $c(sw)$ times by $w$, and by $u(s)$ *different* characters.
-# In a shorter history $c(sw)$ counts the different characters that stood *before* $sw$, and not how often it occurs, because a *u* that only follows *q* is a bad guess elsewhere.
-# At the end $P_1(w)$ is the share of the different pairs that end in $w$.
-# All counting in this chapter is the **modified** form, whose three discounts, for counts of 1, 2 and more, are estimated from the text ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
+# In the example the history $s$ is *th*, and $s'$ is *h*, the history without its first character.
+# The text has $s$ followed by something $c(s) = 10$ times, by $w$ $c(sw) = 6$ times, and by $u(s) = 3$ *different* characters.
+# In a shorter history $c(sw)$ counts the different characters before $sw$, not its occurrences, because a *u* that only follows *q* is a bad guess elsewhere.
+# So $P_1(w)$ is the share of the different pairs that end in $w$.
+# For example, the text `x y x x` has three different pairs, *xy*, *yx* and *xx*, so $P_1(x) = ⅔$.
+# After *x* came one *y* and one *x*, which gives $P_2(x \mid x) = (1 - ½ + ½ \cdot 2 \cdot ⅔)/2 = 0.58$.
 #
 # ### Exercise 1 · Counting on paper
 #
@@ -151,12 +154,15 @@ def counted_on_paper_solution():
 cu.checks.counted_on_paper(counted_on_paper_solution)
 
 # %% [markdown]
-# Watch what counting reaches with more and more history, on our sentences and on the million characters of Shakespeare's plays.
+# The figure shows the loss of counting with more and more history, on our sentences and on the million characters of Shakespeare's plays.
+# The numbers come from **modified** Kneser–Ney, which estimates a discount for counts of 1, of 2 and of more ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
 
 # %%
 number = {letter: i for i, letter in enumerate(alphabet)}
-stream, held_out = (torch.tensor([number[letter] for letter in text]) for text in (read, unread))
-counted = ngrams.kneser_ney_losses(stream.tolist(), held_out.tolist(), 9, len(alphabet))
+stream, val_stream = (
+    torch.tensor([number[letter] for letter in text]) for text in (train_text, val_text)
+)
+counted = ngrams.kneser_ney_losses(stream.tolist(), val_stream.tolist(), 9, len(alphabet))
 plays = list(cu.stored_run("gpt", "shakespeare_kneser_ney").result.values())
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -171,14 +177,15 @@ for losses, name, color in ((counted, "our sentences", "key"), (plays, "Shakespe
     ax.annotate(
         f"{best:.2f}", (losses.index(best), best), (0, 7), textcoords="offset points", ha="center"
     )
-ax.set(xlabel="Characters it looks back", ylabel="Loss on unread text (nats)", ylim=(0, None))
+ax.set(xlabel="Characters it looks back", ylabel="Validation loss (nats)", ylim=(0, None))
 ax.set_xticks(range(9))
 ax.legend()
 fig
 
 # %% [markdown]
 # Each further character helps less, because most long histories are new.
-# **The best point of this curve is the number to beat**, because it costs a few seconds and no training.
+# The best point of the curve is our **[baseline](C_glossary.ipynb#baseline)**, the number to beat.
+# It costs a few seconds and no training.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "three_halves")
@@ -193,7 +200,7 @@ cu.quiz("gpt", "three_halves")
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
     """
-    tok    place
+    tok    pos
     E      P
     x      .
     .      n1
@@ -207,7 +214,7 @@ cu.Drawing(
     """,
     nodes={
         "tok": cu.Box("tokens", shape="(n,)"),
-        "place": cu.Box("places 0, 1, …", shape="(n,)"),
+        "pos": cu.Box("positions 0, 1, …", shape="(n,)"),
         "E": cu.Box("embedding", shape="(n, d)", color="wash"),
         "P": cu.Box("position table", shape="(n, d)"),
         "x": cu.Circle("+"),
@@ -220,19 +227,19 @@ cu.Drawing(
         "nf": cu.Box("norm"),
         "out": cu.Box("times embedding^T", shape="(n, vocabulary)", color="wash"),
     },
-    arrows=["tok -> E -> x", "place -> P -> x", "x -> add1 -> add2 -> nf -> out",
+    arrows=["tok -> E -> x", "pos -> P -> x", "x -> add1 -> add2 -> nf -> out",
             "x -> n1 -> att -> add1", "add1 -> n2 -> ffn -> add2"],
     groups={"one block, × num_layers": "n1 att add1 n2 ffn add2"},
-    alt="Tokens and places are looked up in two tables and added. Each block adds to this stream what causal "
+    alt="Tokens and positions are looked up in two tables and added. Each block adds to this stream what causal "
     "multi-head attention makes of its norm, and then what a network makes of its norm. After the blocks a "
-    "norm and the transposed embedding give a score for each token of the vocabulary.",
+    "norm and the transposed embedding give a logit for each token of the vocabulary.",
     gap=(40, 30),
 )  # fmt: skip
 
 
 # %%
 class Block(nn.Module):
-    """Attention to a place and those before it, then the network at each place."""
+    """Attention to a position and those before it, then the network at each position."""
 
     def __init__(self, embed_dim, num_heads):
         super().__init__()
@@ -265,8 +272,8 @@ class GPT(nn.Module):
 
     def forward(self, tokens, caches=None):
         first = caches[0].length if caches else 0  # so many were read before
-        places = torch.arange(first, first + tokens.shape[1])
-        x = self.embedding(tokens) + self.positions(places)
+        position = torch.arange(first, first + tokens.shape[1])
+        x = self.embedding(tokens) + self.positions(position)
         for i, layer in enumerate(self.layers):
             x = layer(x, caches[i] if caches else None)
         return self.output(self.norm(x))
@@ -282,10 +289,10 @@ class GPT(nn.Module):
 
 # %% [markdown]
 # The network uses [GELU](C_glossary.ipynb#gelu), a smooth relative of the ReLU.
-# Two lines in `__init__` deserve a second look.
+# The model returns **logits**, one score for each possible next token, from which a softmax makes probabilities.
 # With **[weight tying](C_glossary.ipynb#weight-tying)** ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)) the output layer *is* the embedding, so a token's logit is the dot product of the last vector with that token's own embedding.
-# And the tables start small, with a standard deviation of $1/\sqrt d$ where `nn.Embedding` would take 1.
-# Why?
+#
+# The tables start small, with a standard deviation of $1/\sqrt d$ where `nn.Embedding` would take 1.
 # Guess the first loss of both before you run the cell.
 
 # %%
@@ -307,7 +314,7 @@ cu.equal(gpt, package, probe[:2, :-1])
 # %% [markdown]
 # With the large embedding the model starts out sure, and wrong.
 # The [residual stream](C_glossary.ipynb#residual-stream) still holds the embedding of the token that was just read, and its dot product with itself is near 64, so the model bets that every character follows itself.
-# Starting small spares it this detour.
+# With small tables it begins at the loss of a uniform guess.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "who_sees")
@@ -316,8 +323,8 @@ cu.quiz("gpt", "who_sees")
 # ## Training it
 #
 # The text is one long row of numbers.
-# A batch consists of **windows** from random places in it, and at each place of a window the model has to say the next token.
-# Thanks to the causal mask one pass asks all 64 questions at once.
+# A batch consists of **windows** that begin at random positions of the text, and at each position of a window the model has to say the next token.
+# Thanks to the causal mask one forward pass asks all 64 questions at once.
 #
 # ### Exercise 2 · Find the bug
 #
@@ -325,7 +332,7 @@ cu.quiz("gpt", "who_sees")
 #
 # The function below draws the windows.
 # To test it we take the text 0, 1, 2, … and a "model" that always says the next number.
-# It should be right everywhere, but it isn't.
+# Its **accuracy**, the share of right answers, should be 1, but it isn't.
 # Write `fixed_windows`, and the chapter trains with it.
 
 
@@ -338,7 +345,7 @@ def buggy_windows(stream, length, count, generator):
 
 
 counting = buggy_windows(torch.arange(1000), 8, 500, torch.Generator().manual_seed(0))
-print(f"right: {(counting[0] + 1 == counting[1]).float().mean():.3f}")
+print(f"accuracy: {(counting[0] + 1 == counting[1]).float().mean():.3f}")
 
 
 # %% tags=["exercise", "bug"]
@@ -362,9 +369,10 @@ def fixed_windows_solution(stream, length, count, generator):
 cu.checks.fixed_windows(fixed_windows_solution)
 
 # %% [markdown]
-# The loop uses AdamW, which is [Adam](C_glossary.ipynb#adam) with [weight decay](C_glossary.ipynb#weight-decay).
-# The learning rate rises over 30 steps and then falls along half a cosine ([Training transformers](12_training_transformers.ipynb) has the reasons).
-# `done` returns the share of the training that is over, by steps here and by minutes at the end of the chapter.
+# The loop uses AdamW, which is [Adam](C_glossary.ipynb#adam) with **[weight decay](C_glossary.ipynb#weight-decay)**: each step also shrinks the weights a little.
+# **[Clipping](C_glossary.ipynb#gradient-clipping)** shortens a gradient that is longer than 1, so an odd batch can't throw the model off.
+# The **learning rate** `lr` rises over 30 steps and then falls along half a cosine ([Training transformers](12_training_transformers.ipynb) has the reasons).
+# The function `done` returns the share of the training that is over, so we can limit a training by steps, as here, or by minutes, as at the end of the chapter.
 
 # %%
 windows = cu.choose(fixed_windows, training.windows)
@@ -391,8 +399,8 @@ def train(model, stream, done, lr=1e-2, batch=16, watch=None):
 
 
 # %% [markdown]
-# Before we train, we ask a few questions, each of which catches a mistake that would cost hours later.
-# The first one needs a count by hand: a block has $12 d^2 + 13 d$ parameters.
+# Before we train, we check four things, because each mistake found here saves hours later.
+# The first check needs a count by hand: a block has $12 d^2 + 13 d$ parameters.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -408,8 +416,8 @@ whole = torch.full((32,), length)
 cu.before_training(gpt, TextBatch(some[0], whole, some[1]), summed_loss, expected=by_hand, lr=3e-4)
 
 # %% [markdown]
-# Now let's train it, and compare it with counting.
-# At the start of a window the GPT has nearly nothing to look at, which would be unfair, so we let the windows overlap by half and count only the second half of each.
+# Now we train the GPT and compare it with counting.
+# At the start of a window it has nearly nothing to look at, which would be unfair, so we let the windows overlap by half and measure the loss on the second half of each.
 
 # %% tags=["nbval-ignore-output"]
 steps = 500  # try 50 … 1500
@@ -418,46 +426,45 @@ losses = train(gpt, stream, lambda step: step / steps)
 
 
 @torch.no_grad()
-def loss_by_place(model, both):
-    """Mean loss at each place of the windows (count, length + 1): how much after 1, 2, … tokens."""
+def loss_by_position(model, both):
+    """Mean loss at each position of the windows (count, length + 1), after 1, 2, … tokens."""
     return F.cross_entropy(model(both[:, :-1]).mT, both[:, 1:], reduction="none").mean(0)
 
 
-by_place = loss_by_place(gpt, held_out.unfold(0, length + 1, length // 2))
-gpt_loss = by_place[length // 2 :].mean().item()
-print(f"unread: GPT {gpt_loss:.2f}, counting {min(counted):.2f}")
+by_position = loss_by_position(gpt, val_stream.unfold(0, length + 1, length // 2))
+gpt_loss = by_position[length // 2 :].mean().item()
+print(f"validation loss: GPT {gpt_loss:.2f}, counting {min(counted):.2f}")
 
 # %% [markdown]
-# On the left you see the loss over the steps, with dotted lines for counting.
-# On the right we limit how far it can look back.
-# At the first place of a window the GPT sees only one character, at the tenth place it sees ten, and so on, just like an n-gram model.
+# The left-hand figure shows the loss over the steps, with dotted lines for counting.
+# The right-hand figure shows the loss over the number of characters that the GPT can look back: one at the first position of a window, ten at the tenth, just like n-grams of growing length.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, (left, right) = cu.subplots(
     1, 2, width=8.6, height=3.2,
     alt="Left, the training loss over 500 steps falls below the lines of n-grams that look back 0, 1, 2 and nearly 3 characters; dots of "
     "two longer trainings go on to 1,500 steps and lie lower, above the line of 8. Three diamonds at 1,200 steps, of a GPT that reads "
-    "pieces of words, lie below all lines, at 0.6. Right, the loss over the characters it may look at, on unread text: the GPT "
+    "pieces of words, lie below all lines, at 0.6. Right, the validation loss over the characters it may look at: the GPT "
     "falls with up to eight characters, but lies above counting at each of them, and then it stays nearly level.",
 )  # fmt: skip
 smooth = [sum(losses[max(0, i - 9) : i + 1]) / min(i + 1, 10) for i in range(len(losses))]
 left.plot(smooth, color=cu.COLORS["key"], label="training")
 for i, run in enumerate(cu.stored_runs("gpt", "longer")):
     x, y = zip(*run.curves["held_out"][1:], strict=True)
-    label = None if i else "unread, trained for longer"
+    label = None if i else "validation, longer training"
     left.plot(x, y, ".", color=cu.COLORS["value"], label=label)
 in_pieces = cu.stored_runs("gpt", "ladder", parts="+ second block", steps=1200)
 per_letter = pieces_per_letter(sentences[:1000])
 piece_losses = [run.result["loss"] * per_letter for run in in_pieces]
-label = "unread, in pieces of words"
+label = "validation, pieces of words"
 left.plot([1200] * 3, piece_losses, "D", color=cu.COLORS["wrong"], markersize=4, label=label)
 for back in (0, 1, 2, 3, 8):
     left.axhline(counted[back], color="0.5", linestyle=":", linewidth=1)
     left.text(1560, counted[back], f"{back} back", va="center", fontsize=8)
-left.plot([steps], [gpt_loss], "o", color=cu.COLORS["query"], label="unread, at the end")
+left.plot([steps], [gpt_loss], "o", color=cu.COLORS["query"], label="validation, at the end")
 left.legend(loc="upper right", fontsize=8)
 left.set(xlabel="Step", ylabel="Loss (nats)", xlim=(0, 1540), ylim=(0.5, 3.5))
-right.plot(range(1, length + 1), by_place, color=cu.COLORS["key"], label="GPT")
+right.plot(range(1, length + 1), by_position, color=cu.COLORS["key"], label="GPT")
 right.plot(range(1, len(counted)), counted[1:], "o:", color="0.5", label="counting")
 right.set(xlabel="Characters it may look at", xscale="log", ylim=(0.5, 2.5))
 right.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
@@ -470,9 +477,10 @@ fig
 # The right-hand figure shows what is missing: beyond eight characters back our GPT gains nothing, and within them it is worse than counting.
 # Three times as many steps help, as the green dots show, and they are not enough.
 #
-# But who says that a token has to be a letter?
-# The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)), which in fewer steps read more than twice as many letters as the last green dots.
-# Per character, the loss of this GPT on the unread sentences is 0.61, where counting has 0.72 with characters and 0.70 with pieces.
+# A token doesn't have to be a letter.
+# The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)).
+# It read more than twice as many letters as the last green dots, in fewer steps.
+# Its validation loss per character is 0.61, where counting has 0.72 with characters and 0.70 with pieces.
 # So **letter by letter our GPT is behind counting here, and with pieces of words and more text it is ahead**.
 
 # %% [markdown]
@@ -482,7 +490,7 @@ fig
 # A **temperature** $T$ divides the logits, $p_i \propto e^{z_i/T}$, which sharpens the choice below 1 and flattens it above.
 # If four tokens have the weights 8, 4, 2 and 1, then $T = ½$ squares them to 64, 16, 4 and 1, and the best one gets $64/85 = 0.75$.
 # **Top-k** keeps the best $k$ tokens, and **top-p** those that together reach a probability of $p$ ([the nucleus](13_gpt_further.ipynb#The-nucleus)).
-# What does our GPT expect after the beginning of a word, at three temperatures?
+# The next figure shows what our GPT expects after the beginning of a word, at three temperatures.
 
 # %% tags=["nbval-ignore-output"]
 prompt = "the old w"  # try "the old w" | "she wants t" | "the "
@@ -542,7 +550,7 @@ def my_generate_solution(model, prompt, steps, temperature=1.0, top_k=None, gene
 cu.checks.my_generate(my_generate_solution)
 
 # %% [markdown]
-# Our GPT has only 64 places, so for longer texts the function below lets it read the last 32 characters and draw 32 more, again and again.
+# Our GPT has only 64 positions, so for longer texts the function below lets it read the last 32 characters and draw 32 more, again and again.
 
 # %% tags=["nbval-ignore-output"]
 generate = cu.choose(my_generate, training.generate)
@@ -570,8 +578,13 @@ for temperature in (0, 0.7, 1.5):
 # ## Your file
 #
 # Put the path of a text file and a number of minutes into the next cell.
-# It trains *your* class on nine tenths of the text, looks at the validation text every 25 steps, and keeps the weights of the lowest loss (**early stopping**).
+# It trains *your* class on nine tenths of the text, looks at the validation loss every 25 steps, and keeps the weights of the lowest one (**early stopping**).
 # With `begin = "Shakespeare"` your class begins with weights that were trained on Shakespeare's plays in pieces of words.
+#
+# How long does it take until the validation loss turns up?
+# In our trainings it did after some 150 steps with the story (4 KB), and after 2,400 with 100 KB of code.
+# An idle laptop makes a few thousand steps in a minute, and a busy one perhaps a tenth of that.
+# If the cell says that the loss is still falling, give it twice the minutes.
 
 # %% tags=["nbval-ignore-output"]
 path, minutes = "../data/prose/story.txt", 0.1  # put in a file of your own, and 1 to 10 minutes
@@ -582,45 +595,47 @@ own = OwnText(path, length, pieces=has_read)
 mine = GPT(len(own), **sizes)
 if has_read:
     mine.load_state_dict(cu.load_model("gpt_plays").state)
-best = {"unread": math.inf, "counted": own.counted(minutes)}
+best = {"validation": math.inf, "counting": own.counted(minutes)}
 
 
 def keep_best(step, last=False):
     if last or step % 25 == 0:
-        unread, read = (per_letter * loss_by_place(mine, both)[length // 2 :].mean().item()
-                        for both, per_letter in own.looked_at)  # fmt: skip
-        if unread < best["unread"]:
+        val, training = (per_letter * loss_by_position(mine, both)[length // 2 :].mean().item()
+                         for both, per_letter in own.measured)  # fmt: skip
+        if val < best["validation"]:
             weights = {name: value.clone() for name, value in mine.state_dict().items()}
-            best.update(unread=unread, read=read, step=step, weights=weights)
+            best.update(validation=val, training=training, step=step, weights=weights)
 
 
 keep_best(0)
 lr = 3e-3 if has_read else 1e-2
-losses = train(mine, own.read, done, lr, watch=keep_best)
+losses = train(mine, own.train, done, lr, watch=keep_best)
 keep_best(len(losses), last=True)
 mine.load_state_dict(best["weights"])
 print(own)
-print(own.decode(write(mine, own.read[:20].tolist(), 200)))
+print(own.decode(write(mine, own.train[:20].tolist(), 200)))
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=6.0, height=1.7,
-    alt="Three bars for the story after a few seconds of training: the loss on what was read is the smallest or near it, on what is unread the largest, "
-    "and counting lies below the unread.",
+    alt="Three bars for the story after a few seconds of training: the training loss is the smallest or near it, the validation loss the largest, "
+    "and counting lies below the validation loss.",
 )  # fmt: skip
-names = ["counted", "unread", "read"]
+names = ["counting", "validation", "training"]
 bars = ax.barh(
     names, [best[name] for name in names], color=[cu.COLORS[c] for c in ("line", "query", "key")]
 )
 ax.bar_label(bars, fmt="%.2f", padding=3)
-ax.set(xlabel=f"Loss (nats per character), best at step {best['step']}")
+ax.set(xlabel=f"Loss (nats per character), best at step {best['step']} of {len(losses)}")
 if best["step"] == 0:
     print(f"None of the {len(losses)} steps was better than the beginning: give it more minutes.")
+elif best["step"] > len(losses) - 25:
+    print("The validation loss is still falling: give it twice the minutes.")
 fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "On the unread tenth of the story, which has only 4,000 characters, a GPT of pieces that begins with nothing reaches 2.08. What does it reach if it has read Shakespeare before?",
+    "The story has only 4,000 characters. On its validation tenth a GPT of pieces that begins with nothing reaches a loss of 2.08. What does it reach if it has read Shakespeare before?",
     ["about 2.1", "about 1.55", "about 0.8"],
     answer="about 1.55",
     wrong={
@@ -631,7 +646,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# We tried this with the story, some pages of Python's documentation, and the code of its `argparse`.
+# The next figure has the same for three texts: the story, some pages of Python's documentation, and the code of its `argparse`.
 # On each we trained a GPT of letters and two of pieces of words, from random weights and after Shakespeare, and we counted with and without his plays.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -665,29 +680,31 @@ for row, text in enumerate(titles):
         )
         ax.plot(count, row + 0.25, "x", color=cu.COLORS[color], label=f"counted, {label}")
 ax.set_yticks(range(3), titles.values())
-ax.set(xlabel="Loss on the unread tenth (nats per character)", ylim=(2.5, -0.5))
+ax.set(xlabel="Loss on the validation tenth (nats per character)", ylim=(2.5, -0.5))
 ax.legend(*(part[:5] for part in ax.get_legend_handles_labels()), fontsize=8)
 fig
 
 # %% [markdown]
 # **With pieces of words, having read Shakespeare helped on each text**, most with the story, which is short *and* English prose.
-# On the story the GPT is then about level with counting, which has 1.61 with Shakespeare's counts added, and 1.54 with the best mix of two tables of counts.
+# On the story the GPT is then about level with counting that has Shakespeare's counts, too.
 # On the documentation and the code letters did better here than Shakespeare's pieces, and counting without Shakespeare did best.
 #
-# With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, with 1.48 against 1.52 (one training, at its best step).
+# With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, in one training at its best step.
 # What still separates such a GPT from an assistant is far more parameters and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
 # In [Real weights](18_real_weights.ipynb) this chapter's class holds a small one, and answers.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "The diamonds of both pictures are three seeds. "
-    "Those of *Training it* had one rate, and the green dots beside them are two seeds at the chapter's rate. "
-    "In the picture above each beginning has the best of four or six rates on each text, and 120 steps on the story or 240 on the others. "
+    "The diamonds of both figures are three seeds. "
+    "The diamonds of *Training it* had one learning rate, and the green dots beside them are two seeds at the chapter's rate. "
+    "In the figure above each beginning has the best of four or six rates on each text, and 120 steps on the story or 240 on the others. "
     "In letters we trained one seed for longer, mostly at one rate, so on the documentation and the code the order may change with more training. "
-    "A GPT of letters can begin after Shakespeare, too: with one seed it then has 1.64 on the story, 1.53 on the documentation and 0.94 on the code, where counting is ahead as well. "
-    "The story's unread tenth has only some 400 characters, in letters or in some 160 pieces, too few to tell 1.55 from 1.61 or 1.54. "
-    "For counting we took the best n up to 7, and for the GPTs the best rate and step, both by the loss on the unread tenth itself, which favors both a little. "
+    "A GPT of letters can begin after Shakespeare, too. With one seed it then has 1.64 on the story, 1.53 on the documentation and 0.94 on the code, and counting is ahead there as well. "
+    "On the story the GPT after Shakespeare has 1.55, counting with Shakespeare's counts added 1.61, and the best mix of two tables of counts 1.54. "
+    "The story's validation tenth has only some 400 characters, in letters or in some 160 pieces, which are too few to tell these numbers apart. "
+    "For counting we took the best n up to 7, and for the GPTs the best rate and step, both by the validation loss itself, which favors both a little. "
+    "On the GPU the GPT has 1.48 and counting 1.52. "
     "\n\n</details>"
 )
 
@@ -733,10 +750,10 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - A language model gives probabilities to the next token, and its loss means something only next to what counting reaches on the same text.
+# - A language model gives probabilities to the next token, and its loss means something only next to a baseline: what counting reaches on the same text.
 # - A GPT is two tables, blocks of causal attention and a feed-forward network, and an output layer that shares the embedding's weights.
-#   One pass asks as many questions as the window has tokens.
-# - It writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
+#   One forward pass asks as many questions as the window has tokens.
+# - A GPT writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
 # - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try to begin with a model that has read before.
 # - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
 

@@ -32,12 +32,12 @@ cu.seed_everything(0)
 # ## Pieces of words
 #
 # The chapter reads characters, which makes texts long.
-# With one token for each word they'd be short, but a word that was never seen would have no token at all.
+# With one token for each word they'd be short, but a new word would have no token at all.
 # **Subwords** are a compromise, in which frequent words stay whole and rare words fall into pieces.
 # **[Byte-pair encoding](C_glossary.ipynb#byte-pair-encoding)** ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)) finds the pieces by counting.
-# We begin with characters and an end mark `␣` after each word, and then do one thing again and again, namely *count all pairs of neighbors and **merge** the most frequent pair.*
+# We begin with characters and an end mark `␣` after each word, and then do one thing again and again: *count all pairs of neighbors and **merge** the most frequent pair.*
 #
-# Let's do it by hand for a text that has *play* 6 times, *played* 4, *lay* 3, *stay* 5 and *stayed* 2 times.
+# For example, take a text that has *play* 6 times, *played* 4, *lay* 3, *stay* 5 and *stayed* 2 times.
 #
 # | pair | occurs in | count |
 # |---|---|---|
@@ -57,13 +57,13 @@ print("merges of the five words:", Subwords(five, size=100).merges[:4])
 
 sentences = load_english()
 random.Random(0).shuffle(sentences)
-held_out, read = sentences[:1000], sentences[1000:]
+val_set, train_set = sentences[:1000], sentences[1000:]
 vocab_size = 512  # try 128 | 256 | 512 | 800
-subwords = Subwords(read, size=vocab_size)
+subwords = Subwords(train_set, size=vocab_size)
 print(*subwords.pieces("she walked to the overparameterized bakery ."))
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-words = Counter(" ".join(read).split())
+words = Counter(" ".join(train_set).split())
 story = " ".join(load_story()).split()
 letters = set("".join(words))
 cuts = {
@@ -75,7 +75,7 @@ cuts = {
     ),
     "words": (len(words), lambda word: 1, lambda word: word not in words),
 }
-test_words = " ".join(held_out).split()
+test_words = " ".join(val_set).split()
 pd.DataFrame(
     {
         name: {
@@ -97,7 +97,7 @@ pd.DataFrame(
 #
 # Cutting a new word takes ten lines.
 # Begin with the characters and the end mark, and apply each merge wherever its pair occurs, from left to right.
-# (Don't look for the longest pieces, because that is another algorithm.)
+# Don't look for the longest pieces, which is another algorithm.
 
 
 # %% tags=["exercise", "build"]
@@ -112,7 +112,7 @@ cu.checks.encode_word(encode_word)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def encode_word_solution(word, merges):
-    """Each merge goes along the list once; what it has made stands at the same place."""
+    """Each merge goes along the list once; what it has made stands at the same position."""
     pieces = [*word, "␣"]
     for left, right in merges:
         place = 0
@@ -139,7 +139,7 @@ print(encode("overparameterized", subwords.merges))
 # It is the chapter's class after 1,200 steps on our sentences.
 # The bars show the probabilities from which each token is drawn.
 # Write with the temperature at both ends, and then with top-k.
-# Then press *wants*, so later tokens can't look at it any more, and see what the same seed writes now.
+# Then forbid *wants*, and compare what the same seed writes.
 
 # %% jupyter={"source_hidden": true}
 cu.live.gpt("she wants to", 0.7, 1)
@@ -151,7 +151,7 @@ cu.live.gpt("she wants to", 0.7, 1)
 # GPT-2 begins with *bytes* instead ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)), because in UTF-8 every text of every script is a row of bytes, and there are only 256 of them.
 # The merges are found as before, but there are no end marks.
 # A space belongs to the word that follows it, and no merge crosses from one word to the next.
-# Let's see what both kinds of pieces make of five texts.
+# The next table shows what both kinds of pieces make of five texts.
 
 # %%
 by_bytes = Tokenizer(models.BPE())
@@ -196,7 +196,7 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # We can't compare perplexities of different tokens, because a character is easier to guess than a word.
 # But all tokenizers cut the *same text*, so we can divide its whole log-likelihood by something they share, the number of characters.
 # If we also divide by $\ln 2$, we get **bits per character**.
-# Let's compare n-grams of characters and of subwords, with [modified Kneser–Ney smoothing](13_gpt.ipynb#What-counting-knows), each with its best n on the same held-out text.
+# We compare n-grams of characters and of subwords, with [modified Kneser–Ney smoothing](13_gpt.ipynb#What-counting-knows), each with its best n on the same validation text.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -265,13 +265,12 @@ cu.checks.nucleus_probs(nucleus_probs_solution)
 # %% [markdown]
 # ## What each part is good for
 #
-# Which part of a GPT helps, and how much?
-# Let's train a GPT of subwords again with fewer parts, from a single head up.
+# To see which part of a GPT helps, and how much, we train a GPT of subwords again with fewer parts, from a single head up.
 # The first two models have only attention between the embedding and the output.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Attention alone between embedding and output. After 400 steps at the rate 0.01 four heads have a larger held-out loss than one head, in three seeds. And after 400 steps at 0.03?",
+    "Attention alone between embedding and output. After 400 steps at the learning rate 0.01 four heads have a larger validation loss than one head, in three seeds. And after 400 steps at 0.03?",
     ["four heads are better", "one head stays better", "both are alike"],
     answer="four heads are better",
     wrong={
@@ -289,7 +288,7 @@ ladder = pd.DataFrame(run.config | run.result for run in cu.stored_runs("gpt", "
 parts = list(ladder["parts"].unique())
 fig, (left, right) = cu.subplots(
     1, 2, width=8.6, height=3.0,
-    alt="Left, held-out losses over the rate after 400 steps. One head and four heads have about 4.0 at 0.003. At 0.01 four heads have 3.1 and one head 3.0; "
+    alt="Left, validation losses over the learning rate after 400 steps. One head and four heads have about 4.0 at 0.003. At 0.01 four heads have 3.1 and one head 3.0; "
     "at 0.03 and 0.1 four heads are far lower, best at 0.1 with 2.2, where one head has 2.6. At 0.3 both are above 3. Right, six models after 1,200 steps "
     "at 0.01: from 2.4 for one head down to 1.8 for two blocks. Lines mark bigrams and the best counting.",
 )  # fmt: skip
@@ -298,7 +297,7 @@ for part, color in (("one head", "query"), ("four heads", "key")):
     middle = of_part.groupby("rate")["loss"].mean()
     left.plot(middle.index, middle, color=cu.COLORS[color], label=part)
     left.plot(of_part["rate"], of_part["loss"], ".", color=cu.COLORS[color])
-left.set(xscale="log", xlabel="Rate, 400 steps", ylabel="Held-out loss (nats per token)")
+left.set(xscale="log", xlabel="Learning rate, 400 steps", ylabel="Validation loss (nats per token)")
 left.set_xticks(rates := sorted(by_rate["rate"].unique()), [f"{rate:g}" for rate in rates])
 left.minorticks_off()
 left.legend()
@@ -307,13 +306,13 @@ for name, loss, look in (("2-grams", bigrams, ":"), ("best counting", best_count
     right.axvline(loss, color="0.5", linestyle=look, linewidth=1)
     right.text(loss, -0.8, f" {name}", fontsize=8, va="bottom", ha="right")
 right.set_yticks(range(len(parts)), parts)
-right.set(xlabel="Held-out loss, 1,200 steps at 0.01", ylim=(len(parts) - 0.5, -0.9))
+right.set(xlabel="Validation loss, 1,200 steps at 0.01", ylim=(len(parts) - 0.5, -0.9))
 fig
 
 # %% [markdown]
 # On the left the two lines cross.
 # At 0.01 we would have called four heads useless, and at 0.03 they are far ahead after the same 400 steps.
-# So **a comparison at one rate compares rates**, and each model has to be tried at several ([Controls](G_controls.ipynb)).
+# So **a comparison at one learning rate compares rates**, and each model has to be tried at several ([Controls](G_controls.ipynb)).
 # One head is best at 0.03, four heads are best at 0.1, and at 0.3 both are lost.
 # On the right, after 1,200 steps at a single rate again, each further part is level or better, and the whole GPT is ahead of the best counting.
 
@@ -354,13 +353,13 @@ cu.show_heatmaps(
     queries=spelled[:-1], keys=spelled[:-1], width=8.0, height=7.0, xlabel="", ylabel="",
     titles=[f"block 0, head {head}" for head in range(4)],
     alt="Four maps of 24 letters, a block of seven repeated. In each head most weight lies on pieces of lines "
-    "parallel to the diagonal, a few places below it.",
+    "parallel to the diagonal, a few positions below it.",
 )  # fmt: skip
 
 # %% [markdown]
 # In the first block the model can only guess, and in the repetitions it copies.
 # Has it learned the rule "find the same letter, and take what came after it"?
-# Let's test it with longer blocks than it has ever read.
+# To find out, we give it longer blocks than it has ever read.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -382,13 +381,13 @@ slower = pd.DataFrame(
 slower.loc[["repetitions", "blocks of 9", "blocks of 10"]].round(2)
 
 # %% [markdown]
-# No, because neither this copier nor the three copiers of the table, which had a third of its rate, learned the rule.
+# None of our copiers has learned the rule, neither this one nor the three of the table, which had a third of its learning rate.
 # They copy texts that are like their training, but fail on blocks that are a little longer.
 #
 # Larger models do have heads that follow the rule in texts that are like nothing they have read, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
 # In [Real weights](18_real_weights.ipynb#Copying:-induction-heads) we find eight of them in a real model, and see what it can't do without them.
-# They take two layers.
-# The first brings to each place the token before it, and the second uses that token to find the place.
+# An induction head takes two layers.
+# The first brings to each position the token before it, and the second uses that token to find the position.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -401,9 +400,9 @@ with cu.guard(
 # %% [markdown]
 # ## What a cache weighs
 #
-# The cache that makes writing fast has to be stored somewhere, so how large is it?
+# The cache that makes writing fast has to be stored somewhere.
 # It holds a key and a value for each token, layer and key–value head, which makes $2 \cdot \text{layers} \cdot \text{heads} \cdot \text{head size}$ numbers a token, each of two bytes in half precision.
-# (In Llama 3.1, four query heads share one head of keys and values, so its cache is a quarter of what it would be.)
+# In Llama 3.1, four query heads share one head of keys and values, so its cache is a quarter of what it would be.
 
 # %%
 models_of = {  # layers, heads of keys and values, head size, window
@@ -429,8 +428,8 @@ pd.DataFrame(weighs).T
 # How far does a GPT get letter by letter with more of everything?
 # [nanoGPT](https://github.com/karpathy/nanoGPT) reads Shakespeare's plays, character by character, at two sizes.
 # At the smaller size, for a CPU, we trained it for 3,000 steps.
-# Watch how its writing changed on the way.
-# (Each line begins with the step and, where we measured it, the loss on the last tenth.)
+# The next cell shows how its writing changed on the way.
+# Each line begins with the step and, where we measured it, the validation loss, on the last tenth.
 
 # %%
 small = text_runs.real_run()
@@ -441,8 +440,8 @@ for example in small.examples:
 
 # %% [markdown]
 # At the end it writes in the manner of a play, but it is still worse than counting, which has 1.52.
-# Its 1.66 is the loss at all places of its windows, the first of which have little to read.
-# If we count only places with half a window before them, as the chapter does, it has 1.62.
+# Its 1.66 is the loss at all positions of its windows, and the first positions have little to read.
+# At the positions with half a window before them, which the chapter takes, it has 1.62.
 #
 # The larger size, for a GPU, has six layers of 384 features and windows of 256 characters.
 # It is `cu.GPT`, which is the chapter's class with dropout.
@@ -456,22 +455,22 @@ large
 plays = cu.stored_run("gpt", "shakespeare_kneser_ney").result
 fig, ax = cu.subplots(
     width=6.6, height=3.0,
-    alt="Losses over 5,000 steps. The loss on the text that is read falls from 2.5 to 0.83 throughout. The loss on unread text falls to "
+    alt="Losses over 5,000 steps. The training loss falls from 2.5 to 0.83 throughout. The validation loss falls to "
     "1.48 at step 1,500, just below the dashed line of counting at 1.52, and then rises to 1.71.",
 )  # fmt: skip
-for name, color, label in (("train_loss", "key", "read"), ("val_loss", "query", "unread")):
+for name, color, label in (("train_loss", "key", "training"), ("val_loss", "query", "validation")):
     ax.plot(*zip(*large.curves[name], strict=True), color=cu.COLORS[color], label=label)
 best_step, best_loss = min(large.curves["val_loss"], key=lambda point: point[1])
 ax.plot(best_step, best_loss, "o", color=cu.COLORS["query"])
-ax.axhline(min(plays.values()), color="0.5", linestyle="--", linewidth=1, label="counted")
+ax.axhline(min(plays.values()), color="0.5", linestyle="--", linewidth=1, label="counting")
 ax.set(xlabel="Step", ylabel="Loss (nats per character)", ylim=(0.7, 2.6))
 ax.legend()
 fig
 
 # %% [markdown]
-# The best loss on unread text, at all places of the windows, is 1.484 at step 1,500 (nanoGPT publishes 1.47), so here a GPT knows more than counting letter by letter, too.
-# (It is one training, and the best of 20 looks at the text that we report.)
-# After that it **overfits**, because it goes on memorizing the text that it reads, and gets worse on everything else.
+# The best validation loss, at all positions of the windows, is 1.484 at step 1,500 (nanoGPT publishes 1.47), so here a GPT knows more than counting letter by letter, too.
+# This is one training, and we chose the best of 20 looks by the text that we report.
+# After step 1,500 the GPT **overfits**: it goes on memorizing the training text, and gets worse on everything else.
 # So keep the weights of the best step, as the chapter does, and don't trust the last ones.
 #
 # How large should a model be, for how much text?

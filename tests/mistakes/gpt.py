@@ -68,7 +68,7 @@ def _windows(stream, starts, length):
 @mistake(
     "fixed_windows",
     caught_by="reads tokens that are neighbors",
-    hint="Which places does a window take?",
+    hint="Which positions does a window take?",
 )
 def wrapped(stream, length, count, generator):
     """Goes on at the text's beginning behind its end."""
@@ -77,7 +77,7 @@ def wrapped(stream, length, count, generator):
 
 @mistake(
     "fixed_windows",
-    caught_by="draws the places with the generator",
+    caught_by="draws the starts with the generator",
     hint="Where do your random numbers",
 )
 def without_generator(stream, length, count, generator):
@@ -120,7 +120,9 @@ def last_place_left_out(stream, length, count, generator):
     return tokens[:, :-1], targets[:, :-1]
 
 
-@mistake("fixed_windows", caught_by="reads each token but the last", hint="Which is the last place")
+@mistake(
+    "fixed_windows", caught_by="reads each token but the last", hint="Which is the last position"
+)
 def last_start_left_out(stream, length, count, generator):
     """Never asks for the last token of the text."""
     starts = torch.randint(max(1, len(stream) - length - 1), (count, 1), generator=generator)

@@ -46,7 +46,7 @@ def without_merges_word_is_its_characters_and_end_mark(candidate):
 def merge_joins_its_pair_at_every_position_from_left_to_right(candidate):
     """Can a pair occur twice in a word? Walk along the whole list for each merge.
 
-    Where the pair is, two entries become one: `pieces[place : place + 2] = [left + right]`.
+    Where the pair is, two entries become one: `pieces[i : i + 2] = [left + right]`.
     """
     _expect_pieces(candidate, "ayay", [("a", "y")], ["ay", "ay", "␣"])
     _expect_pieces(candidate, "aaaa", [("a", "a"), ("aa", "aa")], ["aaaa", "␣"])
@@ -62,7 +62,7 @@ def words_of_text_become_pieces_that_were_merged(candidate):
 
 @encode_word.must("merges are applied in the order in which they were learned")
 def merges_are_applied_in_order_in_which_they_were_learned(candidate):
-    """What does your outer loop go through? It should be the merges, with the places of the word inside.
+    """What does your outer loop go through? It should be the merges, with the positions in the word inside.
 
     Does your code compare two whole pieces with the pair? Others with the same letters must stay apart.
     """
@@ -120,20 +120,20 @@ fixed_windows = Check()
 PLUS_ONE = "In `torch.arange(1000)` the next token is t + 1. Which token comes next in a text? Take it from `stream`."
 
 
-def _window_places(candidate, length=8, count=50, size=40, seed=0):
-    """The places in the text of tokens and of targets: all its tokens differ, −1 stands for one that is not in it."""
+def _window_positions(candidate, length=8, count=50, size=40, seed=0):
+    """Positions in the text of tokens and targets: its tokens differ, and −1 stands for one that is not in it."""
     generator = torch.Generator().manual_seed(seed)
     text = _permuted_text(size)
     answer = candidate(text.clone(), length, count, generator)
     both = expect_tensors(answer, "tokens", "targets")
-    return [_places_in_text(expect_shape(tokens, (count, length)), text) for tokens in both]
+    return [_positions_in_text(expect_shape(tokens, (count, length)), text) for tokens in both]
 
 
 def _permuted_text(size: int) -> Tensor:
     return torch.randperm(size, generator=torch.Generator().manual_seed(7))
 
 
-def _places_in_text(tokens: Tensor, text: Tensor) -> Tensor:
+def _positions_in_text(tokens: Tensor, text: Tensor) -> Tensor:
     matches = tokens[..., None] == text
     return torch.where(matches.any(dim=-1), matches.int().argmax(dim=-1), -1)
 
@@ -141,18 +141,20 @@ def _places_in_text(tokens: Tensor, text: Tensor) -> Tensor:
 @fixed_windows.must("gives tokens and targets of the shape (count, length)")
 def gives_tokens_and_targets_of_shape(candidate):
     """How many tokens of the text does a window need? Each of its tokens, even the last, asks for the next one."""
-    _window_places(candidate)
-    _window_places(candidate, length=1, count=3)
+    _window_positions(candidate)
+    _window_positions(candidate, length=1, count=3)
 
 
 @fixed_windows.must("reads tokens that are neighbors in the text")
 def reads_tokens_that_are_neighbors_in_text(candidate):
-    """Which places does a window take? They follow its start without a gap: `starts + torch.arange(…)`."""
-    tokens, _ = _window_places(candidate)
+    """Which positions does a window take? They follow its start without a gap: `starts + torch.arange(…)`."""
+    tokens, _ = _window_positions(candidate)
     expect(bool((tokens.diff(dim=1) == 1).all()), "a window skips or repeats tokens of the text")
 
 
-@fixed_windows.must("has the next token of the text as target, even at the last place of a window")
+@fixed_windows.must(
+    "has the next token of the text as target, even at the last position of a window"
+)
 def has_next_token_as_target_even_at_end_of_window(candidate):
     """What does `roll` put at the end of a row? Look at the last column of your targets.
 
@@ -162,31 +164,31 @@ def has_next_token_as_target_even_at_end_of_window(candidate):
         candidate(_permuted_text(40), 8, 50, torch.Generator()), "tokens", "targets"
     )
     expect(not torch.equal(targets, tokens + 1), "each target is its token plus 1", PLUS_ONE)
-    tokens, targets = _window_places(candidate)
+    tokens, targets = _window_positions(candidate)
     wrong = (targets != tokens + 1).any(dim=0).nonzero().flatten().tolist()
-    expect_equal(wrong, [], "places of a window with a wrong target")
+    expect_equal(wrong, [], "positions of a window with a wrong target")
 
 
 @fixed_windows.must("reads each token but the last, and asks for each but the first")
 def reads_each_token_but_last_and_asks_for_each_but_first(candidate):
-    """Which is the last place where a window may start? Its last target still has to be in the text.
+    """Which is the last position where a window may start? Its last target still has to be in the text.
 
     `torch.randint(high, …)` draws numbers below high. A text of length + 1 tokens has one window.
     """
-    tokens, targets = _window_places(candidate, length=3, count=400, size=8)
-    expect_equal(sorted(set(tokens.flatten().tolist())), list(range(7)), "places read")
-    expect_equal(sorted(set(targets.flatten().tolist())), list(range(1, 8)), "places asked for")
-    tokens, targets = _window_places(candidate, length=7, count=5, size=8)
-    expect_equal(targets[0].tolist(), list(range(1, 8)), "places asked for in the only window")
+    tokens, targets = _window_positions(candidate, length=3, count=400, size=8)
+    expect_equal(sorted(set(tokens.flatten().tolist())), list(range(7)), "positions read")
+    expect_equal(sorted(set(targets.flatten().tolist())), list(range(1, 8)), "positions asked for")
+    tokens, targets = _window_positions(candidate, length=7, count=5, size=8)
+    expect_equal(targets[0].tolist(), list(range(1, 8)), "positions asked for in the only window")
 
 
-@fixed_windows.must("draws the places with the generator")
-def draws_places_with_generator(candidate):
+@fixed_windows.must("draws the starts with the generator")
+def draws_starts_with_generator(candidate):
     """Where do your random numbers come from? `torch.randint` takes the generator as an argument."""
-    first, again, other = (_window_places(candidate, seed=seed)[0] for seed in (0, 0, 1))
+    first, again, other = (_window_positions(candidate, seed=seed)[0] for seed in (0, 0, 1))
     expect(torch.equal(first, again), "the same generator gave other windows")
     expect(not torch.equal(first, other), "another generator gave the same windows")
-    expect(len(first[:, 0].unique()) > 10, "all windows of a batch start at few places")
+    expect(len(first[:, 0].unique()) > 10, "all windows of a batch start at few positions")
 
 
 # Writing on a cache -----------------------------------------------------------------------------

@@ -26,7 +26,7 @@ WINDOWS = 100
 """The most windows on which a loss is measured; they are spread evenly over the text, however long it is."""
 
 COUNTED = 300_000
-"""The most letters in which n-grams are counted, just before the unread tenth; in a short training fewer."""
+"""The most letters in which n-grams are counted, just before the validation tenth; in a short training fewer."""
 
 ORDERS = 7
 """Letters of the longest n-grams."""
@@ -206,7 +206,7 @@ def until(minutes: float) -> Callable[[int], float]:
 
 
 class OwnText:
-    """The text of a file: nine tenths to read, and the last tenth, which stays unread.
+    """The text of a file: nine tenths to train on, and the last tenth for validation.
 
     Args:
         path: of the file.
@@ -216,8 +216,8 @@ class OwnText:
     Attributes:
         text: the whole text.
         tokens: what encodes and decodes it.
-        read: (tokens,) ids to train on.
-        unread, again: (windows, length + 1) windows of the unread tenth and of what is read, at most `WINDOWS` each.
+        train: (tokens,) ids of the training text.
+        val, again: (windows, length + 1) windows of the validation and of the training text, at most `WINDOWS` each.
             They overlap by half, and the second half of each is asked.
 
     Raises:
@@ -228,45 +228,45 @@ class OwnText:
         self.text, self.name, self.length = read_text(path), Path(path).name, length
         self.tokens = pieces_of_reader() if pieces else Letters(self.text)
         cut, half = int(0.9 * len(self.text)), length // 2
-        self.read, unread = map(self.tokens.encode, (self.text[:cut], self.text[cut:]))
-        if len(self.read) <= length or len(unread) < half:
-            per_token = len(self.text) / max(1, len(self.read) + len(unread))
+        self.train, val = map(self.tokens.encode, (self.text[:cut], self.text[cut:]))
+        if len(self.train) <= length or len(val) < half:
+            per_token = len(self.text) / max(1, len(self.train) + len(val))
             needed = math.ceil(1.1 * half * per_token) * 10 if pieces else 10 * half + 10
             raise ValueError(
                 f"{self.name} has {len(self.text):,} letters, and its last tenth is too short to judge by. "
                 f"Put in a text of about {needed:,.0f} letters or more."
             )
-        self.unread, self.again = (
-            spread(ids, length) for ids in (torch.cat([self.read[-half - 1 :], unread]), self.read)
+        self.val, self.again = (
+            spread(ids, length) for ids in (torch.cat([self.train[-half - 1 :], val]), self.train)
         )
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def __repr__(self) -> str:
-        asked = self.unread[:, self.length // 2 + 1 :].numel()
+        asked = self.val[:, self.length // 2 + 1 :].numel()
         tokens = "letters" if isinstance(self.tokens, Letters) else "pieces of words"
         said = (
-            f"{self.name}: {len(self.text):,} letters. The GPT reads {len(self.read):,} {tokens} "
-            f"of {len(self):,} kinds, and is asked for {asked:,} {tokens} of the unread tenth."
+            f"{self.name}: {len(self.text):,} letters. The training text has {len(self.train):,} {tokens} "
+            f"of {len(self):,} kinds, and the validation loss is a mean over {asked:,}."
         )
-        in_bytes = len(self.read) > int(0.9 * len(self.text))  # more pieces than letters
+        in_bytes = len(self.train) > int(0.9 * len(self.text))  # more pieces than letters
         return f"{said} This text's letters are cut into bytes." if in_bytes else said
 
     @cached_property
     def asked(self) -> list[tuple[str, str]]:
-        """For each unread window its first half, in letters, and its second half, whose loss is measured."""
+        """The first half of each validation window, in letters, and its second half, whose loss is measured."""
         middle = self.length // 2 + 1
-        rows = self.unread.tolist()
+        rows = self.val.tolist()
         return [(self.decode(row[:middle]), self.decode(row[middle:])) for row in rows]
 
     @cached_property
-    def looked_at(self) -> list[tuple[Tensor, float]]:
-        """The windows on which a loss is measured, the unread first, and the tokens per letter of each.
+    def measured(self) -> list[tuple[Tensor, float]]:
+        """The windows on which a loss is measured, of the validation text first, and the tokens per letter of each.
 
         A loss per token times this is the loss per letter.
         """
-        return [(windows, self._per_letter(windows)) for windows in (self.unread, self.again)]
+        return [(windows, self._per_letter(windows)) for windows in (self.val, self.again)]
 
     def _per_letter(self, windows: Tensor) -> float:
         """Tokens per letter of the second halves of windows."""
