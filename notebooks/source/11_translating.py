@@ -11,7 +11,7 @@
 #
 # **A translator can show us where it looks. Does that tell us why it says a word?**
 # Here is a sentence with two maps, English across and French down.
-# One shows the attention, that is how much each French word *looks* at each English word, averaged over eight heads (without the end of the sentence, and stretched to 1).
+# One shows the attention weights, averaged over eight heads: how much each French word *looks* at each English word.
 # For the other we *forbade* one English word after the other, and noted how much probability each French word lost.
 # Which map is which, and which one would you call the explanation?
 
@@ -39,7 +39,7 @@ cu.explore.which_map()
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
-# - train a Transformer to translate, and judge it by sentences that it hasn't read;
+# - train a Transformer to translate, and judge it by a test set;
 # - write beam search, and tell an error of the search from an error of the model;
 # - measure what a word needs by forbidding, and say what an attention map leaves out.
 
@@ -53,7 +53,7 @@ cu.recall("transformer", "bahdanau_attention", "sequence_to_sequence")
 # ## Training it
 #
 # Let's train a translator of our own first, with [teacher forcing](C_glossary.ipynb#teacher-forcing).
-# The model is the last chapter's, with two layers of four heads on each side, and now it reads the sentences nine times.
+# The model is the last chapter's, with two layers of four heads on each side, and now it trains for nine **epochs**, which means that it reads all sentences nine times.
 # We take the sentences, the loss and the batches from [Bahdanau attention](06_bahdanau_attention.ipynb#Training-it).
 
 # %%
@@ -78,7 +78,7 @@ def train(model, seed, lr=7e-3, epochs=epochs):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 def score(model, pairs):
-    """BLEU and the share of translations that are exactly right, greedily."""
+    """BLEU and exact-match accuracy of the greedy translations."""
     lines = cu.translate(model, [" ".join(p.source) for p in pairs],
                          *vocabularies, max_len=20)  # fmt: skip
     right = [" ".join(pair.target) for pair in pairs]
@@ -94,13 +94,14 @@ history.plot()
 # %% tags=["nbval-ignore-output"]
 for line, french in zip(FOUR, cu.translate(model, FOUR, *vocabularies), strict=True):
     print(f"{line:12} {french}")
-print("400 test sentences: BLEU {:.2f}, exactly right {:.2f}".format(*score(model, world.test)))
+print("400 test sentences: BLEU {:.2f}, accuracy {:.2f}".format(*score(model, world.test)))
 
 # %% [markdown]
 # The four sentences come out right, but **it has read them in training**, so they don't tell us whether it can translate.
-# The test sentences do, because it has never seen them, and more than four in five are exactly right.
+# The **test set** does, because the model has never seen its sentences.
+# There its **exact-match accuracy**, the share of translations that are right word for word, is above four in five.
 #
-# How does the recurrent translator of that chapter compare, with nearly the same number of parameters?
+# The next table compares it with the recurrent translator of [Bahdanau attention](06_bahdanau_attention.ipynb), which has nearly the same number of parameters.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 tuned = {"kind": "attention", "order": "French", "lowest": "val_loss"}
@@ -110,7 +111,7 @@ runs = {
     "Transformer, 18 epochs": cu.stored_runs("translating", "transformer_for_longer"),
     "recurrent, 18 epochs": cu.stored_runs("bahdanau_attention", "recurrent_translator", **tuned),
 }
-columns = {"exact": "exactly right", "exact_10": "… of 8 to 10 tokens"}
+columns = {"exact": "accuracy", "exact_10": "… of 8 to 10 tokens"}
 shares = {name: pd.DataFrame([run.result for run in group]) for name, group in runs.items()}
 compared = pd.DataFrame(
     {name: results[list(columns)].mean() for name, results in shares.items()}
@@ -123,7 +124,7 @@ compared.round(2)
 # So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which one takes less time.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("After nine epochs the Transformer has more sentences right, with every seed."):
+with cu.guard("After nine epochs the Transformer has the higher accuracy, with every seed."):
     ours = shares["Transformer, 9 epochs"].exact
     assert ours.min() > max(0.8, shares["recurrent, 9 epochs"].exact.max())
 with cu.guard(
@@ -231,7 +232,7 @@ cu.checks.my_grow(my_grow)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def my_grow_solution(scores, log_p, size):
-    """Place p of the flattened table is beam p // V and word p % V."""
+    """Position p of the flattened table is beam p // V and word p % V."""
     total = scores[:, None] + log_p
     best, picked = total.flatten().topk(size)
     return best, picked // log_p.shape[1], picked % log_p.shape[1]
@@ -359,9 +360,9 @@ pd.DataFrame(errors_of, index=["wrong", "the search's error", "the model's error
 # %% [markdown]
 # With a beam of 4 no search error is left, and yet only five fewer sentences are wrong.
 # Most errors belong to the model, so a larger beam won't repair them.
-# A beam has little to do here, because this model is sure of itself and gives seven of its words in eight more than 0.9.
+# A beam has little to do here, because this model is sure of itself and gives seven words in eight a probability above 0.9.
 # [Real sentences](11_translating_further.ipynb#Real-sentences) leave more to choose from, and there a beam of 4 takes the same class from 38.1 to 39.9 BLEU (one training).
-# (Very large beams can translate *worse*, mostly because their output gets too short, as [Koehn and Knowles (2017)](https://arxiv.org/abs/1706.03872) found.)
+# Very large beams can translate *worse*, mostly because their output gets too short, as [Koehn and Knowles (2017)](https://arxiv.org/abs/1706.03872) found.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("translating", "whose_error")
@@ -374,12 +375,12 @@ with cu.guard("Our search gives the package's words."):
     assert mine == package
 
 # %% [markdown]
-# ## What a word needs: attention or forbidding?
+# ## What a word needs: attention weights or forbidding?
 #
-# Now that we can ask the model for probabilities, let's go back to the two maps.
+# Now that we can ask the model for probabilities, we go back to the two maps.
 # One is the mean of its eight cross-attention maps, where each row is named after the French word that the model *says* at this step.
-# The other comes from the experiment that you know from [Start here](00_start_here.ipynb), [Multi-head attention](08_multi_head_attention.ipynb) and [The Transformer](10_transformer.ipynb): **forbid it, and see**.
-# We forbid every layer to look at one of the English words, and ask how much of its probability each French word has lost.
+# The other comes from the experiment that you know from [Start here](00_start_here.ipynb) and [The Transformer](10_transformer.ipynb): **forbid it, and see**.
+# We forbid one English word in the cross-attention of every layer, and ask how much of its probability each French word has lost.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -388,7 +389,7 @@ cu.predict(
     ["all of “, s'il te plaît”", "only “s'il te plaît”", "only the comma"],
     answer="only the comma",
     wrong={
-        "all of “, s'il te plaît”": "They all come from *please*, that's true. But what has the decoder read already when it has to say *te*?",
+        "all of “, s'il te plaît”": "All four come from *please*, that's true. But what has the decoder read already when it has to say *te*?",
         "only “s'il te plaît”": "When the decoder has to say *s'il*, it has read “mange une pizza ,”. How would you go on?",
     },
     why="The comma announces the rest. After it the decoder goes on in French, as you would.",
@@ -438,11 +439,12 @@ explorer.show_maps(
 )
 
 # %% [markdown]
-# So map A was forbidding, and map B was attention (the frames are the gold links).
+# On the first screen map A was forbidding, and map B was attention.
+# The frames are the **gold links**, which the grammar that made the sentences knows.
 # The comma needs *please*, which only the left map says clearly.
-# And *s'il te plaît*?
-# Its words look at *please* and at other words, but they hardly need any of them alone.
-# We forbid all of the English, everywhere, and let the decoder read the right French up to each word.
+# The words *s'il te plaît* look at *please* and at other words, but hardly need any of them alone.
+# Do they need the English at all?
+# We forbid all of it in every layer, and let the decoder read the right French up to each word.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 with cu.intervene(translator) as acts:
@@ -455,13 +457,13 @@ print("without any English:", *(f"{word} {p:.2f}" for word, p in zip(pair.target
 # But the weights of a softmax add up to 1, so **an attention has to look somewhere, even when it needs nothing**.
 # Half of the weight of *plaît* is on the end of the English sentence, which our maps leave out, stretching the rest to 1.
 #
-# Press *please* to cross it out, and see what the translator says without it.
+# Forbid *please* here, and see what the translator says without it.
 
 # %% jupyter={"source_hidden": true}
 cu.live.translator("please eat a pizza .", True)
 
 # %% [markdown]
-# Does forbidding come closer to the grammar's gold links, then?
+# We can also ask which map comes closer to the gold links.
 # We link each French word to the English one with the largest number in its row, and compare by the [alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -491,7 +493,7 @@ rates.round(2)
 # Forbidding is closer to the gold links than the mean of all heads, but don't make much of it.
 # If we read the same attention as shares of each English word, that is each column divided by its sum, it is about as close.
 # So **how we read a map matters as much as which map we read**, and a low error rate doesn't make a map an explanation.
-# (Whether attention explains has been argued by [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186), and against them by [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626).)
+# [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186) argued that attention is no explanation, and [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) argued against them.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -514,7 +516,7 @@ with cu.guard(
 # Forbidding can deceive us as well.
 # *House* is feminine in French, so the decoder has to know the noun before it says *la*.
 # It can look at the noun itself, and the encoder has a head that looks from an article to its noun.
-# Let's close the first road, then the second, then both.
+# The next cell ablates the head, then forbids the noun, and then does both.
 
 # %%
 duck = "the duck slept behind the house ."
@@ -528,14 +530,14 @@ for roads in ("nothing", "head", "noun", "head and noun"):
 
 # %% [markdown]
 # After the first two experiments you would say that the article needs neither the noun nor the head.
-# But with both roads closed, the house becomes masculine.
-# Here is the same for every article of the test that comes right before its noun.
+# But without both, the house becomes masculine.
+# The next figure has the same for every article of the test set that comes right before its noun.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 genders = beams.article_roads(translator, larger.test, words_of)
 fig, ax = cu.subplots(
     width=6.6, height=2.6,
-    alt="Bars of the share of articles with the right gender. Without nothing, without head 0.1 and without all encoder heads it is near 1; "
+    alt="Bars of the accuracy of the gender of articles. Without nothing, without head 0.1 and without all encoder heads it is near 1; "
     "without the noun 0.9; without noun and head less than 0.8; without noun and all encoder heads 0.55, near the one half of a coin.",
 )  # fmt: skip
 bars = ax.barh(range(len(genders)), list(genders.values()), color=cu.COLORS["key"], height=0.6)
@@ -543,12 +545,13 @@ ax.set_yticks(range(len(genders)), list(genders))
 ax.bar_label(bars, fmt="%.2f", padding=3)
 ax.axvline(0.5, color=cu.COLORS["wrong"], linestyle="--", linewidth=1)
 ax.invert_yaxis()
-ax.set(xlabel="Articles with the right gender, without …", xlim=(0, 1.1))
+ax.set(xlabel="Accuracy of the articles' gender, without …", xlim=(0, 1.1))
 fig
 
 # %% [markdown]
-# In this translator nine articles in ten or more keep their gender with one road closed, without noun and head about three quarters, and without the noun and all heads it is little better than a coin (dashed).
-# In three others, closing the road to the noun makes one article in eight to more than one in four wrong, but closing both costs more in each.
+# In this translator nine articles in ten or more keep their gender without either of the two.
+# Without the noun *and* the head three quarters do, and without the noun and all heads the gender is little better than a coin (dashed).
+# In three other translators forbidding the noun alone costs more, but in each of them both together cost more still.
 # **What you can do without may still be one of two roads**, so when something seems unnecessary, forbid it together with whatever could stand in for it.
 
 # %% [markdown]
@@ -557,21 +560,21 @@ fig
 # Our networks are small, and a grammar made their sentences.
 # In the first table each row has the best of three learning rates or four, chosen on validation sentences, with three seeds.
 # Only the Transformer of 18 epochs kept its rate of 0.007.
-# Three more networks that were trained like ours agree about the maps, but not about one closed road.
-# Without the noun 0.71 to 0.88 of their genders are right (0.58 to 0.79 at two other rates), without all encoder heads 0.81 to 0.95, and without both 0.51 to 0.59.
+# Three more networks that were trained like ours agree about the maps, but not about what one of the two costs.
+# Without the noun the accuracy of their genders is 0.71 to 0.88 (0.58 to 0.79 at two other rates), without all encoder heads 0.81 to 0.95, and without both 0.51 to 0.59.
 #
 # </details>
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Here one closed road leaves most genders right, and two leave little more than a coin."
+    "Here most genders stay right without the noun or without the heads, and without both little more than a coin is left."
 ):
     one_road = "head 0.1", "all encoder heads", "the noun"
     assert min(genders[name] for name in one_road) > 0.89
     assert genders["the noun and head 0.1"] < 0.8
     assert genders["the noun and all encoder heads"] < 0.6
 with cu.guard(
-    "In the three others the noun alone costs more, and closing both roads more than either."
+    "In the three others the noun alone costs more, and both together cost more than either."
 ):
     both = three["gender, the noun and all encoder heads"]
     assert both.max() < 0.62
@@ -583,7 +586,7 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Judge a translator by sentences that it hasn't read.
+# - Judge a translator by a test set, whose sentences it hasn't read.
 #   On ours the Transformer learns faster than the recurrent translator, epoch for epoch.
 # - Greedy decoding can miss the best sentence, and so can a beam.
 #   Ask the model for both probabilities before you blame the search, because most errors here are the model's.
@@ -613,7 +616,7 @@ cu.quiz("translating")
 # - Li, X., Li, G., Liu, L., Meng, M. and Shi, S. (2019).
 #   [On the word alignment from neural machine translation](https://aclanthology.org/P19-1124/).
 #   ACL.
-#   Alignments by taking a source word away.
+#   Alignments from what a prediction loses without a source word.
 # - Wiegreffe, S. and Pinter, Y. (2019).
 #   [Attention is not not explanation](https://arxiv.org/abs/1908.04626).
 #   EMNLP.

@@ -30,7 +30,7 @@ cu.seed_everything(0)
 #
 # The search of the chapter runs the whole decoder over the whole beginning for each new word.
 # Does it have to?
-# The mask is causal, so a vector at an earlier place depends only on earlier words, and its keys and values are the same at every step.
+# The mask is causal, so a vector at an earlier position depends only on earlier words, and its keys and values are the same at every step.
 # If we **keep them**, word $t$ needs one query, one new key and one new value.
 # This is the **[KV cache](C_glossary.ipynb#kv-cache)**, drawn here for one beam and $S$ source tokens.
 
@@ -174,7 +174,7 @@ cu.checks.fixed_newest(fixed_newest_solution)
 # %% [markdown]
 # How do you notice such a bug?
 # Compare the log-probabilities that you get step by step with the ones that a single pass with teacher forcing gives.
-# Let's do it for three beams of five words, with your function if it has passed.
+# The next cell does so for three beams of five words, with your function if it has passed.
 
 # %%
 newest = cu.choose(fixed_newest, beams.newest)
@@ -262,16 +262,16 @@ show_heads(
 
 # %% [markdown]
 # Some heads look at the word that is being translated, others at the next noun or at the end.
-# Before you tell a story about one of them, [forbid it and see](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?).
-# You can draw the same maps for your own sentences with [the chapter's live translator](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?).
+# Before you tell a story about one of them, [forbid it and see](11_translating.ipynb#What-a-word-needs:-attention-weights-or-forbidding?).
+# You can draw the same maps for your own sentences with [the chapter's live translator](11_translating.ipynb#What-a-word-needs:-attention-weights-or-forbidding?).
 
 # %% [markdown]
 # ## Four sentences of a lecture
 #
 # A widely used lecture ([Zhang et al., 2023](https://d2l.ai), section 11.7) trains a Transformer of 2 + 2 layers, 256 wide with four heads, on the first 512 pairs of the archive.
-# After 30 passes it translates four sentences and gives each a BLEU score.
+# After 30 epochs it translates four sentences and gives each a BLEU score.
 # We trained it at this size with three seeds.
-# What do you think of it?
+# Is this a good translator?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 lecture = cu.stored_runs("translating", "lecture")
@@ -292,12 +292,12 @@ pd.DataFrame(
 # Three of the four are right with each seed, and these are the three that the model has **read**, 30 times each, as lines 1, 50 and 350 of the archive.
 # It hasn't read *He's calm*, which never comes out quite right.
 # The four scores are the lecture's to the digit (by [its formula](05_sequence_to_sequence_further.ipynb)).
-# So what looks like a good translator is a good memory.
-# Let's give it sentences that it hasn't read, made of words that it knows.
+# So what looks like a good translator may be a good memory, a model that **overfits**.
+# That is why we test it on sentences that it hasn't read, made of words that it knows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-unread = [(int(run.result["unread_right"]), int(run.result["unread"])) for run in lecture]
-print(*(f"seed {seed}: {hits} of {count} unread sentences" for seed, (hits, count) in enumerate(unread)), sep="\n")  # fmt: skip
+tested = [(int(run.result["unread_right"]), int(run.result["unread"])) for run in lecture]
+print(*(f"seed {seed}: {hits} of {count} test sentences right" for seed, (hits, count) in enumerate(tested)), sep="\n")  # fmt: skip
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Of the four sentences those are right that were read, with each seed."):
@@ -306,8 +306,8 @@ with cu.guard("Of the four sentences those are right that were read, with each s
     for run in lecture:
         assert [row["line"] for row in run.examples] == [1, 50, 0, 350]
         assert [row["bleu"] == 1 for row in run.examples] == [True, True, False, True]
-with cu.guard("At most one in ten unread sentences is right."):
-    assert all(hits <= 0.1 * count for hits, count in unread)
+with cu.guard("At most one in ten test sentences is right."):
+    assert all(hits <= 0.1 * count for hits, count in tested)
 
 # %% [markdown]
 # ## Real sentences
@@ -395,7 +395,7 @@ pd.set_option("display.max_colwidth", 60)
 pd.DataFrame(table)
 
 # %% [markdown]
-# Two are exactly right.
+# Two translations are exactly right.
 # A French reader accepts two more, *j'aimerais pouvoir t'aider* and *quelqu'un m'a dit ça*, for which BLEU gives 0.55 and 0.00.
 # And it gives 0.71 for *vivre n'est pas facile*, which has lost the word *here*.
 # The score counts common words and pairs, but not what they mean.
@@ -419,9 +419,9 @@ with cu.guard("A right translation has 0.00, and one that lost a word more than 
 #
 # About one test sentence in seven has a word that the model reads as `<unk>`.
 # With **subwords** this doesn't happen, because rare words are read and said in pieces ([Sennrich et al., 2016](https://arxiv.org/abs/1508.07909)).
-# ([GPT](13_gpt_further.ipynb#Pieces-of-words) shows how to find the pieces.)
-# Let's train the same model on the same pairs for the same number of steps, with up to 4,000 pieces for each language.
-# (*One* and *all* are the translations that BLEU compares with.)
+# [GPT](13_gpt_further.ipynb#Pieces-of-words) shows how to find the pieces.
+# We trained the same model on the same pairs for the same number of steps, with up to 4,000 pieces for each language.
+# In the table, *one* and *all* are the translations that BLEU compares with.
 
 # %%
 pieces = real_sentences.real_run("subwords")
@@ -433,7 +433,7 @@ versus = pd.DataFrame(
             "test sentences with <unk>": f"{run.result['unknown']:.0f}",
             "BLEU, greedily, one": f"{100 * run.result['test_bleu']:.1f}",
             "BLEU, beam, all": f"{100 * run.result['test_bleu_beam_all']:.1f}",
-            "exactly right": f"{run.result['exact']:.2f}",
+            "exact-match accuracy": f"{run.result['exact']:.2f}",
             "minutes": f"{run.result['training_seconds'] / 60:.0f}",
         }
         for name, run in (("words", words), ("subwords", pieces))
@@ -450,10 +450,9 @@ pd.DataFrame(
 
 # %% [markdown]
 # Now no sentence has an unknown word, but each has more tokens.
-# In these two runs subwords don't pay, because BLEU with a beam is two points lower.
-# (With a single seed each, two points say little.)
-# They do bring *here* back, and *in all probability* is now about the time of an arrival.
-# But they also allow an error that a model of words can't make, because *acacacacle* isn't a word at all.
+# In these two runs subwords don't pay: BLEU with a beam is two points lower, which says little with a single seed each.
+# Subwords do bring *here* back, and *in all probability* is now about the time of an arrival.
+# But subwords also allow an error that a model of words can't make, because *acacacacle* isn't a word at all.
 #
 # Don't take this as a rule.
 # Both models still improve in the eighth epoch, the model with subwords has fewer parameters because its two tables are smaller, we didn't tune the 4,000 pieces, and the sentences are short and everyday.

@@ -37,15 +37,15 @@ cu.seed_everything(0)
 cu.explore.broken()
 
 # %% [markdown]
-# At the high rate the loss jumps, BLEU falls to zero, and the translator says nothing at all, or only full stops.
+# At the high **learning rate** the loss jumps, BLEU falls to zero, and the translator says nothing at all, or only full stops.
 # Lowering the rate again doesn't heal it, although it had learned well at that very rate.
 # Only the file helps, because somebody had saved the weights in time.
-# (In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.)
+# In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
-# - judge a falling loss by comparing it with three dull baselines;
+# - judge a falling loss by comparing it with three baselines;
 # - find out which part of a model is to blame, by an intervention with a control;
 # - say why Adam's first steps are so large, and what a warm-up does about it;
 # - choose the best of your saved weights fairly.
@@ -57,7 +57,7 @@ cu.explore.broken()
 cu.recall("bahdanau_attention", "transformer")
 
 # %% [markdown]
-# ## A loss that falls: three dull baselines
+# ## A loss that falls: three baselines
 #
 # Let's begin with an accident that is harder to notice, because the loss falls.
 # We train one model twice, with the same first weights and the same sentences.
@@ -65,7 +65,7 @@ cu.recall("bahdanau_attention", "transformer")
 #
 # The model is the Transformer of 2017, with the norm after the sum ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)).
 # The sentences come in three parts.
-# We learn from `world.train`, choose by `world.val` (**validation**), and keep `world.test` for one score at the end.
+# We learn from the **training set** `world.train`, choose by the **[validation set](C_glossary.ipynb#validation-set)** `world.val`, and keep the **test set** `world.test` for one score at the end.
 
 # %%
 world = spanish_world()
@@ -108,15 +108,15 @@ def train(model, batches, rate, optimizer=None, each_step=None):
 
 # %% [markdown]
 # What is a good loss?
-# A uniform guess among all Spanish tokens has a loss of $\ln 428 = 6.06$, but that is a weak baseline.
+# A uniform guess among all Spanish tokens has a loss of $\ln 428 = 6.06$, but that is a weak **[baseline](C_glossary.ipynb#baseline)**.
 # How low can a model get *without ever looking at the English*?
 #
 # ### Exercise 1 · What a context tells
 #
 # *build · 5 minutes*
 #
-# A dull model sees a *context* and nothing else.
-# The best it can do is to give each token its share among all tokens with the same context.
+# Our baselines see a *context* and nothing else.
+# The best such a model can do is to give each token its share among all tokens with the same context.
 # Write its loss, the mean of $-\ln p$ over the very tokens that were counted.
 # For example, with the contexts x x x y and the tokens a a b b it is $-\tfrac14(2\ln\tfrac23 + \ln\tfrac13 + \ln 1) = 0.477$.
 
@@ -145,27 +145,27 @@ def loss_given_solution(contexts, tokens):
 cu.checks.loss_given(loss_given_solution)
 
 # %% [markdown]
-# Let's give it three contexts: nothing at all (a **unigram** model), the place in the sentence, and the token before (a **bigram** model).
+# We give your function three contexts: nothing at all (a **unigram** model), the position in the sentence, and the token before (a **bigram** model).
 # A fourth context, all tokens before, gives the lowest loss that any model can reach on these sentences without the English.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 loss_of_context = cu.choose(loss_given, entropy_given)
 sentences = [[*pair.target, "<eos>"] for pair in world.train]
 tokens = [token for words in sentences for token in words]
-places = [place for words in sentences for place in range(len(words))]
-so_far = [tuple(words[:place]) for words in sentences for place in range(len(words))]
-dull = {
+positions = [i for words in sentences for i in range(len(words))]
+so_far = [tuple(words[:i]) for words in sentences for i in range(len(words))]
+baselines = {
     "unigram": loss_of_context([0] * len(tokens), tokens),
-    "place": loss_of_context(places, tokens),
+    "position": loss_of_context(positions, tokens),
     "bigram": loss_of_context([context[-1:] for context in so_far], tokens),
     "all before": loss_of_context(so_far, tokens),
 }
-print("loss per token:", *(f"{name} {loss:.2f}" for name, loss in dull.items()), sep="   ")
+print("loss per token:", *(f"{name} {loss:.2f}" for name, loss in baselines.items()), sep="   ")
 
 # %% [markdown]
-# The broken translator ends close to the first number.
+# The broken translator of the first screen ends close to the loss of the unigram model.
 #
-# Now let's train A, and draw its loss and B's, with a dotted line for each dull model.
+# Now we train A, and draw its loss and B's, with a dotted line for each baseline.
 
 # %% tags=["nbval-ignore-output"]
 RATE = 6e-3
@@ -189,14 +189,14 @@ MEANS = {"A": "A: no warm-up", "B": "B: warm-up"}
 COLOR = {"A": cu.COLORS["query"], "B": cu.COLORS["key"]}
 fig, ax = cu.subplots(
     width=7, height=3.4,
-    alt="Training losses of A and B, three seeds each, over 280 steps, with dotted lines for the unigram, place and bigram "
+    alt="Training losses of A and B, three seeds each, over 280 steps, with dotted lines for the unigram, position and bigram "
     "models and for all tokens before. B falls below the lowest line; A stays between the lines.",
 )  # fmt: skip
 for name, dash in (("A", "-"), ("B", "--")):
     for run in three[name]:
         label = MEANS[name] if run is three[name][0] else None
         ax.plot(*zip(*run["curves"]["loss"], strict=True), dash, color=COLOR[name], label=label)
-for name, value in dull.items():
+for name, value in baselines.items():
     ax.axhline(value, color=cu.COLORS["line"], linewidth=0.8, linestyle=":")
     ax.text(280, value, f" {name}", va="center")
 ax.set(xlabel="Step", ylabel="Training loss per token", xlim=(0, 280), ylim=(0, 6.3))
@@ -205,11 +205,10 @@ fig
 
 # %% [markdown]
 # Both losses fall.
-# But B falls below every dotted line, which no model can do without the English, while A stays among the dull models.
-# **A falling loss means little until you draw a dull model beside it.**
+# But B falls below every dotted line, which no model can do without the English, while A stays among the baselines.
+# **A falling loss means little until you draw a baseline beside it.**
 #
-# Does A read the English at all?
-# Let's give it *another sentence's*.
+# To see whether A reads the English at all, we give it *another sentence's*.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -232,7 +231,7 @@ own, another = loss_on(failed, validation), loss_on(failed, with_another_english
 print(f"A's loss with the right English {own:.2f}, with another sentence's {another:.2f}")
 
 # %% [markdown]
-# Here are three trainings of each, after 112 steps.
+# The table has three trainings of each, after 112 steps.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 exchanged = {
@@ -244,17 +243,17 @@ exchanged.T.unstack(level=0).swaplevel(axis=1).sort_index(axis=1, ascending=[Tru
 
 # %% [markdown]
 # B believes the English, because with the wrong sentence its loss rises by about three, to that of a unigram model.
-# In A it rises by less than one.
+# In A the loss rises by less than one.
 # So trainings 1 and 2 of A have become **language models**, which speak Spanish and read little of the English.
-# Training 0 is worse, hardly better than the model that sees the place alone.
+# Training 0 is worse, hardly better than the model that sees the position alone.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "The broken translator has the loss of a unigram model, whose most common tokens are the end and the full stop."
 ):
     broken = cu.stored_runs("training_transformers", "broken")
-    assert all(abs(run.result["high, loss"] - dull["unigram"]) < 0.35 for run in broken)
-    assert all(abs(run.result["lower, loss"] - dull["unigram"]) < 0.35 for run in broken)
+    assert all(abs(run.result["high, loss"] - baselines["unigram"]) < 0.35 for run in broken)
+    assert all(abs(run.result["lower, loss"] - baselines["unigram"]) < 0.35 for run in broken)
     assert [token for token, _ in Counter(tokens).most_common(2)] == ["<eos>", "."]
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -263,33 +262,34 @@ with cu.guard(
     given=ramp == 0,
 ):
     at_end = {name: [run["curves"]["loss"][-1][1] for run in some] for name, some in three.items()}
-    assert min(at_end["A"]) > dull["all before"] > 5 * max(at_end["B"])
+    assert min(at_end["A"]) > baselines["all before"] > 5 * max(at_end["B"])
     assert max(run["bleu"] for run in three["A"]) < 0.03
     assert min(run["bleu"] for run in three["B"]) > 0.8
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Another sentence's English costs B far more than A, and B is then about as good as a unigram model. Two trainings of A are as good as a bigram model, and one is as good as the place alone."
+    "Another sentence's English costs B far more than A, and B is then about as good as a unigram model. Two trainings of A are as good as a bigram model, and one is as good as the position alone."
 ):
     costs = exchanged.loc["another's"] - exchanged.loc["its own English"]
     assert costs[MEANS["A"]].max() < 1.2 < 2.2 < costs[MEANS["B"]].min()
-    assert (exchanged.loc["another's", MEANS["B"]] - dull["unigram"]).abs().max() < 0.8
+    assert (exchanged.loc["another's", MEANS["B"]] - baselines["unigram"]).abs().max() < 0.8
     assert ramp or another - own < 1.2
     of_a = exchanged.loc["its own English", MEANS["A"]]
-    assert ((of_a - dull["bigram"]).abs() < 0.3).sum() == 2
-    assert ((of_a - dull["place"]).abs() < 0.3).sum() == 1
+    assert ((of_a - baselines["bigram"]).abs() < 0.3).sum() == 2
+    assert ((of_a - baselines["position"]).abs() < 0.3).sum() == 1
 
 # %% [markdown]
 # ## What broke? An intervention with a control
 #
-# Is it the fault of A's encoder, which has nothing to offer, or of its decoder, which doesn't look?
+# A's encoder may have nothing to offer, or its decoder may not look.
+# Two measurements tell us something about each.
 #
-# - **Likeness** is the mean cosine between the encoder's outputs, over all pairs of tokens of 200 sentences.
+# - The **cosine similarity** of the encoder's outputs, as a mean over all pairs of tokens of 200 sentences.
 #   At 1 all words have the same vector.
-# - **Evenness** is the [entropy](C_glossary.ipynb#entropy) of the decoder's cross-attention, as a share of the entropy of equal weights.
+# - The **normalized entropy** of the decoder's cross-attention, which is its [entropy](C_glossary.ipynb#entropy) divided by the entropy of equal weights.
 #   At 1 the decoder looks at all English words alike.
 #
-# Here are both over 112 steps.
+# The figure shows both over 112 steps.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 looked = {
@@ -300,26 +300,27 @@ looked = {
 }
 fig, axes = cu.subplots(
     1, 2, width=8.4, height=2.9,
-    alt="Likeness of the encoder's outputs and evenness of the cross-attention over 112 steps, three seeds of A and of B. In A likeness jumps to nearly 1, "
-    "comes down to 0.65 and 0.70 in two seeds, and evenness stays at 1; in B likeness rises to 0.8 or 0.9, falls to 0.1, and evenness falls to 0.5.",
+    alt="Cosine similarity of the encoder's outputs and normalized entropy of the cross-attention over 112 steps, three seeds of A and of B. In A the similarity jumps to nearly 1 and "
+    "comes down to 0.65 and 0.70 in two seeds, and the entropy stays at 1; in B the similarity rises to 0.8 or 0.9, falls to 0.1, and the entropy falls to 0.5.",
 )  # fmt: skip
-for ax, name in zip(axes, ("likeness", "evenness"), strict=True):
+titles = {"likeness": "Mean cosine similarity", "evenness": "Normalized entropy"}
+for ax, (name, title) in zip(axes, titles.items(), strict=True):
     for letter, dash in (("A", "-"), ("B", "--")):
-        for place, curves in enumerate(looked[letter]):
-            label = MEANS[letter] if place == 0 and ax is axes[1] else None
+        for i, curves in enumerate(looked[letter]):
+            label = MEANS[letter] if i == 0 and ax is axes[1] else None
             ax.plot(*zip(*curves[name], strict=True), dash, color=COLOR[letter], label=label)
-    ax.set(xlabel="Step", ylabel=name.capitalize(), xlim=(0, 112), ylim=(0, 1.03))
+    ax.set(xlabel="Step", ylabel=title, xlim=(0, 112), ylim=(0, 1.03))
 axes[1].legend(loc="lower left")
 fig
 
 # %% [markdown]
-# In A the likeness jumps to nearly 1 within three steps, so the encoder says the same about every word.
-# Have we found the culprit?
-# Not yet, because in B the likeness also rises before it comes down again.
+# In A the similarity jumps to nearly 1 within three steps, so the encoder says the same about every word.
+# This doesn't prove that the encoder is the culprit, because in B the similarity also rises before it comes down again.
 # In two trainings of A it comes down as well, but only between sentences.
 #
 # To learn which half is in the way we need an **intervention**.
-# We take A after 112 steps, give its encoder, its decoder or nothing new random weights, and train on for another 224 steps, now with the [warm-up](C_glossary.ipynb#warm-up) of B.
+# We take A after 112 steps and **re-initialize** its encoder, its decoder or nothing, which means that we give it new random weights.
+# Then we train on for another 224 steps, now with the [warm-up](C_glossary.ipynb#warm-up) of B.
 # The **control** is B itself, where both halves were new.
 
 
@@ -344,8 +345,8 @@ cu.predict(
     answer="the encoder",
     wrong={
         "nothing": "The rate is now one that B learned with. But do the weights begin where B's did?",
-        "the decoder": "It does not choose where to look. But is there something to choose from?",
-        "both": "That is B, and it is enough. Is one of the halves enough, too?",
+        "the decoder": "The decoder does not choose where to look, that's true. But is there something to choose from?",
+        "both": "With both halves new it is training B, and that is enough. Is one of the halves enough, too?",
     },
     why="With a new encoder BLEU rises to more than 0.8 in two trainings and begins to rise in the third. With a new decoder it stays near 0.",
 )
@@ -395,7 +396,7 @@ with cu.guard("In A the decoder looks everywhere alike to the end, and in B it c
 # %% [markdown]
 # ## Small first steps: Adam and warm-up
 #
-# Why is the full rate too much for the very first steps?
+# Why is the full learning rate too much for the very first steps?
 # **[Adam](C_glossary.ipynb#adam)** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) divides each gradient $g$ by its usual size.
 # It keeps two averages,
 #
@@ -408,7 +409,7 @@ with cu.guard("In A the decoder looks everywhere alike to the end, and in B it c
 # $$\eta\,\frac{\hat m}{\sqrt{\hat v}} = \eta\,\frac{g}{|g|} = \pm\,\eta ,$$
 #
 # the full rate, whatever the gradient is.
-# Let's watch three weights take this step, with **gradient clipping** ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), which shortens the whole gradient to length 1.
+# The next cell takes this step with three weights, after **gradient clipping** ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)), which shortens the whole gradient to length 1.
 
 # %%
 limit = 1.0  # try 0.1 … 1000.0
@@ -422,9 +423,8 @@ adam_step["moves by"] = weight.tolist()
 adam_step.round(4)
 
 # %% [markdown]
-# All three move by the full rate.
-# Clipping has made every gradient a hundred times smaller, but it hasn't made any step smaller.
-# (What does it [protect](12_training_transformers_further.ipynb#What-clipping-protects)?)
+# All three weights move by the full rate.
+# Clipping has made every gradient a hundred times smaller, but no step ([what it protects](12_training_transformers_further.ipynb#What-clipping-protects) is another story).
 # The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once.
 #
 # A **warm-up** makes these steps small, because the rate rises linearly over the first $W$ steps.
@@ -462,8 +462,8 @@ def predicted_steps_solution():
 cu.checks.predicted_steps(predicted_steps_solution)
 
 # %% [markdown]
-# How much warm-up does a model need?
-# Start where A failed, and move the warm-up to the right until the model with the norm after learns, and try other rates.
+# How many steps a warm-up takes is a **hyperparameter**, a number that we choose and training doesn't.
+# Start where A failed, move the warm-up to the right until the model with the norm after learns, and then try other rates.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.warmup()
@@ -472,7 +472,7 @@ cu.explore.warmup()
 # At the two smaller rates neither model needs a warm-up, and at the largest both do.
 # In between, at A's rate, only post-norm needs one.
 # So **here a warm-up makes a larger rate bearable**.
-# (Does the size of the first steps do the damage, or Adam's empty memory? We [tell the two apart](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?).)
+# The further page tells apart whether [the size of the first steps](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) does the damage, or Adam's empty memory.
 #
 # ### Exercise 3 · Find the bug
 #
@@ -561,11 +561,12 @@ with cu.guard(
 # %% [markdown]
 # ## A recipe: one batch, gradient norms, three rates
 #
-# Would a well-known recipe have caught A early ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/))?
+# A well-known recipe ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/)) should catch a training like A early.
+# Three of its checks, one after the other:
 #
-# - **Overfit one batch.** A model that can't do this has a bug.
-#   A learns a batch by heart in 56 steps, faster than B.
-# - **Watch the gradient norm of each part**, here the whole model and the queries and keys of its cross-attention.
+# 1. **Overfit one batch.** A model that can't do this has a bug.
+#    A [overfits](C_glossary.ipynb#overfitting) a batch in 56 steps, faster than B.
+# 2. **Look at the gradient norm of each part**, here of the whole model and of the queries and keys of its cross-attention.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 parts = {
@@ -589,20 +590,20 @@ fig
 
 # %% [markdown]
 # The total norm looks healthy.
-# Part by part it doesn't: after twelve steps the queries and keys of A's cross-attention get a gradient a hundred times smaller than B's, and soon thousands of times.
+# Part by part it doesn't: after twelve steps the queries and keys of A's cross-attention get a gradient a hundred times smaller than B's, and soon thousands of times smaller.
 # The words of a sentence leave A's encoder as nearly the same vector, so it makes no difference where the decoder looks, and no gradient tells it.
-# So **watch the gradient norm of each part**: beside B's, twelve steps give A away.
+# So **look at the gradient norm of each part**: beside B's, twelve steps give A away.
 #
-# - **[Try three rates](G_controls.ipynb).** At half and at a quarter of its rate, A's model translates without a warm-up.
+# 3. **[Try three learning rates](G_controls.ipynb).** At half and at a quarter of its rate, A's model translates without a warm-up.
 #
-# So A passes the first check, and the other two find it.
+# So A passes the first check, and the second and third find it.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "A learns one batch by heart and its total gradient stays near B's; its queries and keys get almost none, since the words of a sentence are alike; smaller rates save it."
+    "A overfits one batch and its total gradient stays near B's; its queries and keys get almost none, since the words of a sentence are alike; smaller rates save it."
 ):
-    by_heart = cu.stored_runs("training_transformers", "one_batch")
-    assert all(run.result["loss"] < 0.1 for run in by_heart)
+    one_batch = cu.stored_runs("training_transformers", "one_batch")
+    assert all(run.result["loss"] < 0.1 for run in one_batch)
     for of_a, of_b in zip(parts["A"], parts["B"], strict=True):
         steps = [step for step, _ in of_a[looks]]
         ratio = pd.DataFrame(
@@ -660,7 +661,7 @@ print(f"the best, {best}: BLEU {world.bleu(mine, world.test):.2f} on the test")
 
 # %% [markdown]
 # The translator is back (if it had learned something by then).
-# We scored only the chosen file on the test.
+# We scored only the chosen file on the test set.
 #
 # Now try a case of your own, and write down your guess before you run it.
 # How far can the rate jump before the training breaks (try 0.012, then 0.02), and does it break as easily early on, say with `break_at = 56`?
@@ -669,7 +670,7 @@ print(f"the best, {best}: BLEU {world.bleu(mine, world.test):.2f} on the test")
 #
 # We trained one small model on generated sentences.
 # New encoders and decoders were drawn twice each, and the table shows means.
-# Each statement rests on three trainings, except that the settings of the warm-up explorer, and the smaller rates of the recipe, were trained once each.
+# Each statement rests on three trainings, but the settings of the warm-up explorer and the smaller rates of the recipe were trained once each.
 # A jump to only twice the peak makes all three translators worse, but breaks none of them.
 # At step 56 a jump to 0.02 or 0.03 breaks all three, and no file helps, because none could translate yet.
 # We watched the broken translators for 112 steps after the rate was lowered, so we can't say that they would never recover.
@@ -707,13 +708,13 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - Draw dull models beside a training curve, and exchange the source.
-#   If another sentence's English hardly hurts a translator, it is at best a language model.
+# - Draw baselines beside a training curve, and give a translator another sentence's source.
+#   If that hardly hurts, the translator is at best a language model.
 # - An odd measurement is a suspicion, and an intervention with a control is evidence.
 # - A healthy total gradient norm can hide a part that learns nothing.
 # - Adam's very first step has the size of the rate, clipped or not, and the next are of that order.
-#   A warm-up makes them small, so the model can bear a larger rate.
-# - Save checkpoints, choose by validation, and score only the chosen one on the test.
+#   A warm-up makes these steps small, so here the model bears a larger rate.
+# - Save checkpoints, choose by the validation set, and score only the chosen one on the test set.
 
 # %% [markdown] tags=["next"]
 # Next: [GPT](13_gpt.ipynb).

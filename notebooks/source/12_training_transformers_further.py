@@ -41,14 +41,13 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## What do the first steps destroy?
 #
-# In the chapter training A fails because it begins at the full rate.
+# In the chapter training A fails because it begins at the full learning rate.
 # There are two explanations.
 # The first says that Adam's averages are poor at the start, because they come from few gradients, so the sizes of its steps can't be trusted.
 # **RAdam** corrects them with a factor that grows over a few hundred steps ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)).
 # The second says that with the norm after the sum the output of the whole stack changes too much when all weights move at once ([Liu et al., 2020b](https://arxiv.org/abs/2004.08249)).
 #
-# We can tell them apart.
-# Let's fill Adam's averages *before* A begins, with 50 batches at rate 0.
+# To tell them apart, we fill Adam's averages *before* A begins, with 50 batches at rate 0.
 # Then the averages are good, but the first step is still large.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -88,7 +87,7 @@ compared.rename_axis("BLEU after 112 steps").round(2)
 # RAdam does learn, but it also begins with small steps, so by itself it wouldn't decide between the explanations.
 # And with the norm *before* the sublayer the model learns at the same full rate in all three trainings.
 # So what the first steps destroy depends on where the norm is.
-# ([Below](#Two-orders-of-norm) we see how gradients flow in the two orders.)
+# [Below](#Two-orders-of-norm) we see how gradients flow in the two orders.
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -136,7 +135,7 @@ class AdamW:
 
 
 # %% [markdown]
-# Let's try it on two weights that begin at 1.
+# We try it on two weights that begin at 1.
 # Their gradients are nothing but noise, large for the first and small for the second.
 
 
@@ -176,7 +175,7 @@ decayed.round(3)
 #
 # A second schedule is just as common as the chapter's: half a cosine from the peak to (nearly) 0, $\tfrac12(1+\cos(\pi u))$, where $u$ is the share of the steps that is over.
 # PyTorch has it as `CosineAnnealingLR`.
-# Let's compare it with $1/\sqrt{\text{step}}$, with both as shares of the peak.
+# The figure compares it with $1/\sqrt{\text{step}}$, with both as shares of the peak.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 total = 280  # the steps of the chapter's trainings
@@ -219,7 +218,7 @@ with cu.guard(
 # With the norm before the sublayer, each sublayer adds to the stream, so the stream grows as it goes up.
 # How much it grows depends on the initial weights.
 # GPT draws them with standard deviation 0.02 ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), and GPT-2 divides the weights of the last matrix in each sublayer by $\sqrt{N}$, where $N$ is the number of residual connections ([Radford et al., 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section 2.3).
-# Let's see what the stream looks like after many layers.
+# The next cell measures the stream after many layers.
 
 
 # %%
@@ -318,7 +317,7 @@ for name, sum_of in (("divided by all tokens", by_token), ("mean of means", by_m
 # %% [markdown]
 # If we divide by the number of *all* tokens, the four pieces add up to the gradient of the whole batch.
 # The mean of four means is another gradient, in which tokens of short sentences count more.
-# (And the schedule counts steps of the optimizer, not pieces.)
+# The schedule counts steps of the optimizer, not pieces.
 #
 # ### Sixteen bits
 #
@@ -342,9 +341,9 @@ pd.DataFrame(table, index=limits).T
 # **bfloat16** has the range of float32 but large steps, so $1 + 0.001$ is 1.
 # For *weights* that is fatal, because an update of a thousandth would be lost every time.
 # So in **mixed precision** (`torch.autocast` in PyTorch) the weights stay in float32, and only the products are computed in sixteen bits.
-# (Softmax, norms and losses stay in float32 as well. `cu.Trainer` does all this on GPUs that compute in bfloat16.)
+# Softmax, norms and losses stay in float32 as well, and `cu.Trainer` does all this on GPUs that compute in bfloat16.
 #
-# Let's see it for one step of Adam on the small model.
+# The next cell takes one step of Adam on the small model in each way.
 
 
 # %%
@@ -489,8 +488,8 @@ with cu.guard(
 # ## What a checkpoint must hold
 #
 # The files of the chapter hold weights, which is enough to choose the best.
-# To *go on* as if nothing had happened we need more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its pass the loader is.
-# Let's interrupt a training after 30 of 60 steps and resume it in two ways, with all of its state and with its weights only.
+# To *go on* as if nothing had happened we need more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its epoch the loader is.
+# We interrupt a training after 30 of 60 steps and resume it in two ways, with all of its state and with its weights only.
 
 
 # %%
@@ -584,10 +583,10 @@ cu.Drawing(
 # %% [markdown]
 # The line around the sublayers is the residual stream.
 # On the left it passes through every norm, and on the right only through the one at the very top.
-# (A pre-norm decoder layer has three such norms, because it has three sublayers.)
+# A pre-norm decoder layer has three such norms, because it has three sublayers.
 #
 # What does that mean for training?
-# Let's send a gradient down through a stack of 24 sublayers with random weights, and measure its size on the residual stream.
+# We send a gradient down through a stack of 24 sublayers with random weights, and measure its size on the residual stream.
 
 
 # %%
@@ -633,7 +632,7 @@ pd.DataFrame(
 #
 # The lecture reports that its pre-norm model needs no warm-up, but takes 100 epochs to reach what the post-norm model reaches in 40.
 # Is that a fact about the order, or about the rate?
-# Let's train both on 20,000 pairs that people wrote ([Tatoeba](https://tatoeba.org), paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), once each, with 256 features, four layers on either side, six epochs, and a warm-up of 200 steps.
+# We trained both on 20,000 pairs that people wrote ([Tatoeba](https://tatoeba.org), paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR), once each, with 256 features, four layers on either side, six epochs, and a warm-up of 200 steps.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 orders = {f"norm {place}": real_run(norm_first=place == "before") for place in ("after", "before")}
@@ -649,7 +648,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # With a warm-up both orders learn about equally fast here, and loss and BLEU disagree about which is ahead.
-# (We trained each once, and not without a warm-up, where the chapter finds its large difference.)
+# We trained each once, and not without a warm-up, where the chapter finds its large difference.
 # Where there is a GPU, `make gpu CHAPTER=12` trains the lecture's two models at its size, on 90,000 of the 93,582 pairs that have at most eight words on either side.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -677,7 +676,7 @@ with cu.guard(
 # %% [markdown]
 # ## A first generation
 #
-# The lecture's first model differs from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) in more than the place of its norms:
+# The lecture's first model differs from [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) in more than the position of its norms:
 #
 # - A head reads a *slice* of the embedding, and no $W_O$ mixes the heads afterwards.
 # - Scores are divided by $\sqrt{d}$ *after* the softmax.
@@ -692,18 +691,18 @@ for part in (SlicedHeads, FirstDecoderLayer):
     print(part.__name__, inspect.getsource(part.forward), sep="\n")
 
 # %% [markdown]
-# So zeroing does hide the later words, at the price of one pass for each word, but the mask along the features hides nearly everything else as well.
+# So zeroing does hide the later words, at the price of one forward pass for each word, but the mask along the features hides nearly everything else as well.
 # And the flattened layers are expensive: with sentences of 10 tokens, 256 features, 4 heads, four layers, 11,258 English and 21,823 Spanish tokens, the lecture's encoder has 124,583,936 parameters and its decoder 149,886,015, and ours has the same two numbers if self-attention reads the flattened sentence, too.
 #
 # ### What twenty sentences show
 #
-# The lecture trains on 90,000 pairs for 40 epochs, which takes some 16 hours by its printed times (167 seconds for 200 steps, 25 minutes a pass), and then shows 20 translations.
+# The lecture trains on 90,000 pairs for 40 epochs, which takes some 16 hours by its printed times (167 seconds for 200 steps, 25 minutes an epoch), and then shows 20 translations.
 # Each of them is printed with an `EOS` in front and its ten places filled up by more, which a reader has to cut off.
 # By its own verdict 14 are correct, 2 correct in meaning and 4 wrong.
 # They come from the very data that the model was trained on, with masking switched off, and the lecture itself concludes that this is no translator and that overfitting is the likely reason.
 #
 # We can see what such a list shows.
-# We trained this model and the standard one in small, on 300 pairs for 24 passes, at four rates each.
+# We trained this model and the standard one in small, on 300 pairs for 24 epochs, at four learning rates each.
 # Take the first generation at the rate where it repeats its sentences best, and let it translate twenty sentences that it has read, and twenty that it hasn't (✓ is word for word the stored translation).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -725,9 +724,9 @@ pd.DataFrame(columns)
 
 # %% [markdown]
 # As in the lecture, more than half of the sentences that it has read are right, but none of the others.
-# The standard model learns all twenty by heart at its larger rates, and even so it never has more than three of the others right.
-# **Twenty seen sentences, however well translated, say nothing about unseen ones.**
-# Nor do they show that a model overfits, because for that we need the unseen ones.
+# The standard model translates all twenty correctly at its larger rates, and still never more than three of the others.
+# **Twenty training sentences, however well translated, say nothing about others.**
+# Nor do they show that a model [overfits](C_glossary.ipynb#overfitting), because for that we need a validation set.
 #
 # The lecture also suspects its vocabulary, and says that at least five times as many words would be needed.
 # We can try that in small.
@@ -751,7 +750,7 @@ by_words.mean().round(2)
 # But with five times the words and the same pairs, each word is read less often, and the model is less sure of the words that it has.
 # Five times the pairs win back a part of that.
 # So the two have to grow together, and the vocabulary alone doesn't make a model general.
-# (These are generated sentences, three seeds each, and one learning rate.)
+# All this is with generated sentences, three seeds each, and one learning rate.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

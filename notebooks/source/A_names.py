@@ -255,7 +255,7 @@ pd.DataFrame(
 # | Positionwise Feed-Forward Networks | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Residual Connection and Layer Normalization | 10 [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual) |
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) · 10 [The whole model](10_transformer.ipynb#The-whole-model) |
-# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 [What a word needs: attention or forbidding?](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?) · 11 further [All heads of one sentence](11_translating_further.ipynb#All-heads-of-one-sentence) · 11 further [Four sentences of a lecture](11_translating_further.ipynb#Four-sentences-of-a-lecture) |
+# | Training | 11 [Training it](11_translating.ipynb#Training-it) · 11 [What a word needs: attention weights or forbidding?](11_translating.ipynb#What-a-word-needs:-attention-weights-or-forbidding?) · 11 further [All heads of one sentence](11_translating_further.ipynb#All-heads-of-one-sentence) · 11 further [Four sentences of a lecture](11_translating_further.ipynb#Four-sentences-of-a-lecture) |
 # | Transformers for Vision | 15 [Patches](15_vision_transformers.ipynb#Patches) · 15 [The model in one class](15_vision_transformers.ipynb#The-model-in-one-class) · 15 further [All of Fashion-MNIST](15_vision_transformers_further.ipynb#All-of-Fashion-MNIST) |
 #
 # | Zou, *Attention Mechanism* | Here |

@@ -81,7 +81,7 @@ cu.seed_everything(0)
 # An intervention that forbids attention: some queries may not attend to a key any more, whose weight goes to the other keys, and we see what the model says then.
 # For example, if the pixels may not attend to *trousers*, two T-shirts may come out for *trousers | T-shirt*.
 # A word that can be forbidden without harm was not needed on this route, even if it had a large weight.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout), [In which layer?](18_real_weights.ipynb#In-which-layer?).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [What a word needs](11_translating.ipynb#What-a-word-needs:-attention-weights-or-forbidding?), [Where it looks, and what it needs](15_vision_transformers.ipynb#Where-it-looks,-and-what-it-needs), [Forbid a word, and see](17_diffusion.ipynb#Forbid-a-word,-and-see:-attention-knockout), [In which layer?](18_real_weights.ipynb#In-which-layer?).
 #
 # ### <a id="attention-sink"></a>attention sink
 #
@@ -587,7 +587,7 @@ fig
 # The number that says how far a step of training moves along the gradient.
 # We choose it by the validation loss, for each model anew.
 # For example, in plain gradient descent, a slope of 2 and a rate of 0.1 move a parameter by 0.2.
-# *Taught in* [Gradients](B_pytorch.ipynb#Gradients), [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
+# *Taught in* [Gradients](B_pytorch.ipynb#Gradients), [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-baselines).
 #
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
@@ -631,7 +631,7 @@ fig
 # The number that says how wrong a model is, and that training makes smaller.
 # For classifiers and language models it is the [cross-entropy](#cross-entropy), which is ln 10 = 2.3 for a guess among ten.
 # For example, for the values 1 and 1, the predictions 1 and 3 have a mean squared error of (0 + 4) / 2 = 2.
-# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy), [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-dull-baselines).
+# *Taught in* [Softmax and the cross-entropy](B_pytorch.ipynb#Softmax-and-the-cross-entropy), [A training loop](B_pytorch.ipynb#A-training-loop), [A loss that falls](12_training_transformers.ipynb#A-loss-that-falls:-three-baselines).
 #
 # ### <a id="low-rank"></a>low rank
 #

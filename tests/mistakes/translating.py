@@ -23,7 +23,7 @@ def scores_without_an_axis(scores, log_p, size):
     return _best(scores + log_p, size)
 
 
-@mistake("my_grow", caught_by="grows one beam into several", hint="Which beam does place p")
+@mistake("my_grow", caught_by="grows one beam into several", hint="Which beam does position p")
 def rows_and_words_exchanged(scores, log_p, size):
     """Gives the word where the beam is asked for."""
     best, rows, words = _best(scores[:, None] + log_p, size)
@@ -42,7 +42,7 @@ def divides_by_the_beams(scores, log_p, size):
     return best, picked // len(scores), picked % len(scores)
 
 
-@mistake("my_grow", caught_by="says which beam", hint="What does a place")
+@mistake("my_grow", caught_by="says which beam", hint="What does a position")
 def always_beam_zero(scores, log_p, size):
     """Grows the best beam only."""
     best, words = (scores[0] + log_p[0]).topk(size)

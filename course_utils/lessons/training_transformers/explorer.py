@@ -56,7 +56,7 @@ class Broken:
             1, 3, alt="A training that breaks", width=8.8, height=3.0, width_ratios=[1, 1, 1.15]
         )
         limits = {"loss": (0, 6), "bleu": (-0.03, 1)}
-        titles = {"loss": "Training loss", "bleu": "BLEU on new sentences"}
+        titles = {"loss": "Training loss", "bleu": "Validation BLEU"}
         self.lines: dict[tuple, Line2D] = {}
         for ax, kind in zip(axes[:2], titles, strict=True):
             ax.axvline(BREAK, color=COLORS["line"], linewidth=0.8, linestyle=":")
@@ -113,7 +113,7 @@ def warmup() -> Explorer:
         for order, lr, steps in itertools.product(ORDERS, RATES, WARMUPS)
     }
     controls = {
-        "lr": Slider(RATES, 6e-3, label="Peak rate", format="{:g}"),
+        "lr": Slider(RATES, 6e-3, label="Peak learning rate", format="{:g}"),
         "warmup": Slider(WARMUPS, 0, label="Warm-up steps"),
     }
     caption = "One training for each setting, seed 0, run beforehand."
@@ -159,4 +159,4 @@ class Curves:
             self.scores[order].set_ydata(bleu)
             results.append(f"with the {label}, BLEU {bleu[-1]:.2f}")
         ramp = f"{warmup} steps of warm-up" if warmup else "no warm-up"
-        return f"Peak rate {lr:g}, {ramp}: {' and '.join(results)} after 5 epochs."
+        return f"Peak learning rate {lr:g}, {ramp}: {' and '.join(results)} after 5 epochs."

@@ -1,4 +1,4 @@
-"""Checks of *Translating*: beams on paper, growing the beams, forbidding, and a newest word at the wrong place."""
+"""Checks of *Translating*: beams on paper, growing the beams, forbidding, and a newest word at the wrong position."""
 
 from collections.abc import Callable
 from typing import Any
@@ -71,7 +71,7 @@ def adds_score_of_each_beam_to_all_of_its_words(candidate):
 def gives_scores_rows_and_words_one_for_each_beam_that_is_kept(candidate):
     """How many beams are there afterwards? There should be `size` of everything.
 
-    On the flattened sums, topk gives `size` values and `size` places.
+    On the flattened sums, topk gives `size` values and `size` positions.
     """
     for given in _scores_rows_words(candidate(*_random_beams(5), 4)):
         expect_shape(given, (4,))
@@ -94,7 +94,7 @@ def grows_one_beam_into_several(candidate):
         )
         raise
     expect_close(scores, torch.tensor([0.5, 0.4]).log(), "scores of the first step")
-    apart = "Which beam does place p of the flattened sums belong to? With V words it is p // V, and the word is p % V."
+    apart = "Which beam does position p of the flattened sums name? With V words it is p // V, and the word is p % V."
     expect_close(rows.float(), torch.zeros(2), "rows of the first step", hint=apart)
     expect_close(words.float(), torch.tensor([0.0, 2.0]), "words of the first step", hint=apart)
 
@@ -120,9 +120,9 @@ def keeps_best_of_all_continuations(candidate):
 
 @my_grow.must("says which beam and which word each came from")
 def says_which_beam_and_which_word_each_came_from(candidate):
-    """What does a place in the flattened sums say? It names a beam and a word, so take it apart into the two.
+    """What does a position in the flattened sums say? It names a beam and a word, so take it apart into the two.
 
-    With V words, place p belongs to beam p // V and to word p % V.
+    With V words, position p belongs to beam p // V and to word p % V.
     """
     for beams, words, size in ((3, 7, 4), (4, 5, 2), (1, 9, 3)):
         given = _random_beams(beams, words)
@@ -209,7 +209,7 @@ def forbids_one_english_word_at_time(candidate):
     expect_close(candidate(model, p, 3), needs(model, p, 3), "the map")
 
 
-# A word at the wrong place -----------------------------------------------------------------------
+# A word at the wrong position -----------------------------------------------------------------------
 
 fixed_newest = Check()
 

@@ -18,11 +18,11 @@ from course_utils.lessons.translating.beams import attention_maps, needs_maps, s
 __all__ = ["which_map"]
 
 SENTENCES = {
-    "please eat a pizza .": "mange une pizza , s'il te plaît .",
     "emma isn't repairing her pretty watch .": "emma ne répare pas sa jolie montre .",
     "there were three mirrors near the window .": "il y avait trois miroirs près de la fenêtre .",
     "this isn't her small toy .": "ce n'est pas son petit jouet .",
     "does oscar like to study ?": "est-ce qu'oscar aime étudier ?",
+    "please eat a pizza .": "mange une pizza , s'il te plaît .",
 }
 """Test sentences."""
 
