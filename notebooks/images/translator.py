@@ -2,7 +2,7 @@
 
     make book && .venv/bin/python notebooks/images/translator.py
 
-A pointer goes to a word of the sentence and crosses it out; the translation below it changes; the word comes back.
+A pointer goes to a word of the sentence and forbids it; the translation below it changes; the word comes back.
 """
 
 import io
