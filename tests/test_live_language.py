@@ -193,7 +193,7 @@ def test_weights_have_a_unit_and_what_is_no_word_is_named(open_widget):
         expect(end).to_have_text("end")
         expect(end.get_by_role("img", name="the end")).to_be_visible()
         heads = part(page, "maps")
-        expect(heads).to_contain_text("the first is the mean of the last layer's")
+        expect(heads).to_contain_text("the first is the mean over the heads of the last layer")
         texts = [" ".join(text.split()) for text in heads.get_by_role("button").all_inner_texts()]
         assert texts[:2] == ["mean of layer 1", "layer 0, head 0"]
 

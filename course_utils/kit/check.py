@@ -69,7 +69,7 @@ class Check:
     """Properties that right code has; call it with a learner's function.
 
     Args:
-        judge_all: whether each property is tried whatever the others say, as for answers on paper.
+        judge_all: whether each property is tried even if an earlier one does not hold, as for answers on paper.
         forbids: functions of PyTorch or of the course, by name, that do what the task asks for: a
             candidate that calls one passes no property.
 

@@ -1,6 +1,6 @@
 """Five checks before a training, each of which catches a mistake that costs hours later.
 
-The number of parameters, the first loss, a target that is shifted, one batch learned by heart, and parts that do not
+The number of parameters, the first loss, a target that is shifted, a batch to overfit, and parts that do not
 learn. Used in *GPT* and *BERT and transfer*.
 """
 
@@ -19,7 +19,7 @@ TARGETS = {"target_out": "target_in", "targets": "tokens"}
 """The name of a batch's targets → the name of the inputs at the same places."""
 
 STEPS = 30
-"""The number of steps in which one batch has to be learned by heart."""
+"""The number of steps in which the model has to overfit one batch."""
 
 
 def before_training(
@@ -36,7 +36,7 @@ def before_training(
             `target_out` and `target_in`, or `targets` and `tokens`, each (batch, length).
         loss: (model, batch) → summed loss, and the number of tokens or images that it is summed over.
         expected: the number of trainable parameters, counted by hand.
-        lr: learning rate of AdamW, with which one batch is learned by heart.
+        lr: learning rate of AdamW, with which one batch is overfitted.
     """
     device = next(model.parameters(), torch.empty(0)).device
     batch = batch.to(device) if hasattr(batch, "to") else batch

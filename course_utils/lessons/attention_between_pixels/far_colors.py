@@ -86,7 +86,7 @@ def far_pictures(count: int, seed: int, symbols: int = 4) -> FarPictures:
 
 
 def counting(symbols: int) -> float:
-    """The expected share of right colors of always naming a most frequent color, in pictures with so many symbols."""
+    """The expected accuracy of a baseline that always names a most frequent color, in pictures with so many symbols."""
     draws = torch.cartesian_prod(*[torch.arange(PAINTS)] * symbols).view(-1, symbols)
     counts = F.one_hot(draws, PAINTS).sum(dim=1)
     return (counts.max(dim=1).values / symbols).mean().item()
@@ -100,7 +100,7 @@ def _distance(first: Tensor, second: Tensor) -> Tensor:
 
 @torch.no_grad()
 def share_right(model: nn.Module, pictures: FarPictures) -> float:
-    """Share of the holes that get the right color."""
+    """Accuracy: the share of the holes that get the right color."""
     asked = pictures.answers != IGNORED
     right = model(pictures.inputs).argmax(dim=1) == pictures.answers
     return right[asked].float().mean().item()
@@ -186,7 +186,7 @@ class Counter(nn.Module):
     """A stand-in for a network that names a most frequent color, of several the first.
 
     Args:
-        far: whether only what is far from a pixel counts there; else the whole picture does.
+        far: whether a pixel counts only the dots that are far from it; else it counts those of the whole picture.
     """
 
     def __init__(self, far: bool = False):

@@ -1,6 +1,6 @@
 """Stored trainings on far colors, `make runs CHAPTER=16`: networks with attention, or with group norms, in the middle.
 
-*Attention between pixels* shows the share of right colors over the number of symbols.
+*Attention between pixels* shows the accuracy over the number of symbols.
 """
 
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ TESTS, VALIDATION = 1_000_001, 1_000_002
 def far_colors(
     chapter: SimpleNamespace, *, kind: str, symbols: int, steps: int, rate: float, seed: int
 ) -> dict:
-    """Share of right colors on 500 pictures, every 100 steps; the rate is chosen on 500 others."""
+    """Accuracy on 500 test pictures, every 100 steps. The learning rate is chosen on 500 others."""
     torch.manual_seed(seed)
     network = chapter.FarNetwork(middle(kind), symbols)
     curve = chapter.train(network, far_pictures(500, TESTS, symbols), steps, rate, seed)

@@ -47,7 +47,7 @@ def train_with_checkpoints(
         model: the translator.
         name: its name as a stored model.
         config: the arguments of its class.
-        rate: the largest learning rate; it rises for `warmup` steps and falls to 0 at the end of all passes.
+        rate: the largest learning rate; it rises for `warmup` steps and falls to 0 at the end of all epochs.
         passes: through the training data.
         seed: of the order of the sentences.
 

@@ -49,9 +49,9 @@ from course_utils.train.schedules import warmup_decay
 from course_utils.train.trainer import Trainer
 
 PASSES = {"attention": 18, "fixed": 27}
-"""Passes through the training data: about as many seconds for each kind."""
+"""Epochs of training: they take about as many seconds for each kind."""
 LOOKS = (0, 1, 2, 4, 8)
-"""Passes after which `learning` stores maps, besides the end."""
+"""Epochs after which `learning` stores maps, besides the end."""
 LONG = 8
 """The fewest tokens of a long sentence, in each language."""
 GROUPS = {"exact_5": (4, 5), "exact_7": (6, 7), "exact_10": (8, 10)}
@@ -143,7 +143,7 @@ def other_orders(*, order: str, seed: int) -> dict[str, dict]:
 def learning(*, order: str) -> dict[str, Any]:
     """How one translator learns to align.
 
-    After each of the passes `LOOKS` and at the end, `examples` has the maps of the test sentences `SHOWN`, and the
+    After each of the epochs `LOOKS` and at the end, `examples` has the maps of the test sentences `SHOWN`, and the
     result the alignment error rate of all. "first", "median" and "third" are the quartiles over long sentences.
     """
     world, examples = world_in(order), []
@@ -330,7 +330,7 @@ def lecture(
 def scores_on_unread(
     model: nn.Module, corpus: Sequence[Pair], vocabularies: Vocabularies
 ) -> dict[str, int]:
-    """How many pairs of known words a lecture's translator has not read, "unread", and how many of them it gets right.
+    """Number of pairs of known words outside a lecture's training set ("unread"), and how many are translated exactly.
 
     They are among lines 1,000 to 1,400 of the corpus, of which it has read fewer.
     """

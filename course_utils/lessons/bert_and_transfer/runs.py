@@ -155,7 +155,7 @@ def left_strangeness(model: GPT, data: Labeled) -> Tensor:
 def sorted_out(
     chapter: SimpleNamespace, measure: Callable[[Labeled], Tensor], data: Labeled, seed: int
 ) -> dict[str, float]:
-    """Shares of sentences that a measure of their strangeness tells apart rightly, in order or exchanged.
+    """Accuracies with which a measure of strangeness tells sentences in order from sentences with two words exchanged.
 
     Args:
         chapter: with `best_threshold`.
@@ -284,7 +284,7 @@ EXAMPLES = {
     "i'm not going to ___ to music .": "listen␣",
     "lucas must sell a yellow ___ .": "hat␣",
 }
-"""Unread sentences and their hidden word: two that the BERT fills rightly, and one that it does not."""
+"""Sentences outside the training set and their hidden word: two that the BERT fills rightly, and one wrongly."""
 
 
 @torch.no_grad()

@@ -246,7 +246,7 @@ def all_but_one(count: int) -> list[Tensor]:
 
 @functools.cache
 def classifier() -> ViT:
-    """The stored vision transformer, right on 0.84 of held-out pictures."""
+    """The stored vision transformer, whose accuracy on held-out pictures is 0.84."""
     return load_model("vit").network(ViT)
 
 

@@ -139,7 +139,7 @@ def own_texts_counted(*, text: str, before: str) -> dict:
 def own_texts_mixed(*, text: str) -> dict:
     """The least loss of a mixture of two n-gram models, one of the text and one of Shakespeare's plays.
 
-    The length of the n-grams of each and the weight of the text's own are the best on the unread tenth.
+    The length of the n-grams of each and the weight of the text's own are the best on the validation text.
     """
     plays = fetch("tinyshakespeare").read_text(encoding="utf-8")
     alphabet = "".join(sorted(set(plays + own_text(text))))
@@ -224,7 +224,7 @@ def _of_pieces(vocab_size: int, seed: int) -> GPT:
 
 @torch.no_grad()
 def loss_of_all(model: GPT, read: Tensor, unread: Tensor) -> float:
-    """The sum of the losses of all tokens of `unread`, each with half a window or more of `read` before it."""
+    """The sum of the losses of all tokens of the validation text, each with half a window or more before it."""
     half = LENGTH // 2
     extra = -len(unread) % half  # tokens that fill the first window; their losses are left out
     both = torch.cat([read[-half - 1 - extra :], unread]).unfold(0, LENGTH + 1, half)

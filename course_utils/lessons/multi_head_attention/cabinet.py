@@ -128,14 +128,14 @@ def train_lookups(
 
 @torch.no_grad()
 def lookup_accuracy(network: LookupNetwork) -> Tensor:
-    """Shares of right answers over *all* requests and fillings, (3,): the first ball, the second, both."""
+    """Accuracies over *all* requests and fillings, (3,): of the first ball, of the second, of both."""
     right = _right(network)
     return torch.stack([*right.float().mean(dim=(0, 1)), right.all(dim=-1).float().mean()])
 
 
 @torch.no_grad()
 def lookup_cases(network: LookupNetwork) -> Tensor:
-    """Shares of right answers, (2, 3): a row where both balls are alike, a row where they differ.
+    """Accuracies, (2, 3): a row where both balls are alike, a row where they differ.
 
     The columns are the first ball, the second, and both.
     """

@@ -44,7 +44,7 @@ from course_utils.recording import record_attention
 def verb_readers(*, objects: str, num_heads: int, steps: int) -> dict:
     """Readers of subject and object at all rates and with all seeds, trained side by side (`ReadersSideBySide`).
 
-    The curves are the share of 500 unseen sentences with both nouns right, over the steps, of each reader
+    The curves are the accuracy on both nouns of 500 unseen sentences, over the steps, of each reader
     (`reader_key`). The results are, of each, this share at the end ("both"), the mean weights of head 0 on the
     "subject" and on the "object", and the standard deviation of the first over the sentences ("spread").
     """
@@ -70,9 +70,9 @@ def verb_readers(*, objects: str, num_heads: int, steps: int) -> dict:
     seeds=(0, 1, 2),
 )
 def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: int) -> dict:
-    """Shares of right nouns of a reader with the library's attention, trained alone.
+    """Accuracies of a reader with the library's attention, trained alone.
 
-    Of the unseen sentences 250 give "validation", by which the rate is chosen, and the others all other shares.
+    Of the unseen sentences 250 give "validation", by which the rate is chosen, and the others all other accuracies.
     """
     torch.manual_seed(seed)
     reader = VerbReader(MultiHeadAttention(32, num_heads))
@@ -90,7 +90,7 @@ def verb_reader(*, objects: str, num_heads: int, steps: int, rate: float, seed: 
     seeds=(0, 1, 2),
 )
 def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
-    """Shares of right answers of a network trained on the cabinet, over all requests and fillings."""
+    """Accuracies of a network trained on the cabinet, over all requests and fillings."""
     torch.manual_seed(seed)
     network = train_lookups(LookupNetwork(16, num_heads), steps=steps, lr=rate, seed=seed)
     shares = zip(("first", "second", "both"), lookup_accuracy(network), strict=True)
@@ -99,7 +99,7 @@ def cabinet(*, num_heads: int, steps: int, rate: float, seed: int) -> dict:
 
 @stored(cases=[{"steps": 300}], rates=(0.01, 0.03, 0.1), seeds=(0, 1, 2))
 def single_head(*, steps: int, rate: float, seed: int) -> dict:
-    """Results of one head on the cabinet: shares with both balls right where they are alike and where they differ.
+    """Results of one head on the cabinet: accuracy on both balls where they are alike and where they differ.
 
     "weight 0" and "loss 0" are those of the first ball that is asked for, "weight 1" and "loss 1" of the second.
     """

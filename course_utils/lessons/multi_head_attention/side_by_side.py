@@ -86,7 +86,7 @@ class ReadersSideBySide:
 
     @torch.no_grad()
     def shares_right(self) -> list[float]:
-        """Shares of unseen sentences with both nouns right, one for each reader."""
+        """Accuracy on both nouns of unseen sentences, one for each reader."""
         batch = self._for_all(self.unseen)
         right = self._logits(batch).argmax(dim=-1) == batch.nouns
         return right.all(dim=-1).float().mean(dim=-1).tolist()

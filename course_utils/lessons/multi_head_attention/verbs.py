@@ -164,7 +164,7 @@ def train_reader(
 
 @torch.no_grad()
 def reader_accuracy(reader: VerbReader, batch: Sentences) -> list[float]:
-    """Shares of sentences with the right subject, with the right object, and with both."""
+    """Accuracy on the subject, on the object, and on both."""
     right = reader(batch).argmax(dim=-1) == batch.nouns
     return [*right.float().mean(dim=0).tolist(), right.all(dim=1).float().mean().item()]
 
@@ -184,7 +184,7 @@ def reader_key(rate: float, seed: int) -> str:
 def reader_ends(run: StoredRun) -> pd.DataFrame:
     """Table with a row for each reader of a run of `verb_readers`.
 
-    The columns are `rate` and `seed`, the share of sentences with `both` nouns right at the end, and of head 0 the mean
+    The columns are `rate` and `seed`, the accuracy on `both` nouns at the end, and of head 0 the mean
     weights on `subject` and `object` and the `spread` of the first.
     """
     rows = []
@@ -203,7 +203,7 @@ def best_rate(ends: pd.DataFrame) -> float:
 
 
 def show_over_steps(runs: Sequence[StoredRun]) -> Picture:
-    """Picture of the share of unseen sentences with both nouns right over the steps: a panel a run, a line a reader.
+    """Picture of the accuracy on both nouns of unseen sentences over the steps: a panel a run, a line a reader.
 
     The readers at the best rate are drawn last, in color.
     """

@@ -177,7 +177,7 @@ def train_reader(model: Reader, seed: int, *, steps: int = 600, rate: float = 3e
 
 @torch.no_grad()
 def share_right(model: Reader, sentences: Sentences) -> dict[str, float]:
-    """Share of right genders at "it", and at the adjective."""
+    """Accuracy of the gender at "it", and at the adjective."""
     genders = model(sentences.tokens).argmax(dim=-1)
     right = (genders == sentences.gender[:, None]).float().mean(dim=0)
     return {"it": right[IT].item(), "adjective": right[ADJECTIVE].item()}

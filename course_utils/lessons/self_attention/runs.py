@@ -69,7 +69,7 @@ LINKS = {
     chapter=["kinds", "train", "share_right"],
 )  # fmt: skip
 def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
-    """Share of right answers to whose car has which color, by the number of cars (`pairs`)."""
+    """Accuracy on the question whose car has which color, by the number of cars (`pairs`)."""
     return _learned(chapter, kind, partial(owners, pairs=pairs), seed, rate=rate)
 
 
@@ -122,7 +122,7 @@ def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed:
     chapter=["kinds", "train", "share_right"],
 )
 def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
-    """Share of right answers to which color the car of somebody's friend has."""
+    """Accuracy on the question which color the car of somebody's friend has."""
     return _learned(chapter, kind, friends, seed, steps=steps, rate=rate)
 
 
@@ -146,7 +146,7 @@ def forbidden(chapter, *, seed: int) -> dict:
 
 
 def _learned(chapter, kind: str, draw: Draw, seed: int, **options: float) -> dict:
-    """Shares of right answers of one of the chapter's kinds of model, after training on a task."""
+    """Validation and test accuracy of one of the chapter's kinds of model, after training on a task."""
     seed_everything(seed)
     model = chapter.kinds[kind]()
     chapter.train(model, draw, seed, **options)
@@ -161,7 +161,7 @@ def _learned(chapter, kind: str, draw: Draw, seed: int, **options: float) -> dic
     chapter=["SelfAttention"],
 )
 def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
-    """Shares of right genders at "it" and at the adjective, on unseen sentences and on those of the training."""
+    """Accuracy of the gender at "it" and at the adjective, on unseen sentences and on the training set."""
     model = new_reader(chapter.SelfAttention, kind, seed)
     train_reader(model, seed, rate=rate)
     seen, unseen = (share_right(model, sentences) for sentences in train_and_test())

@@ -55,7 +55,7 @@ def copier(chapter: SimpleNamespace, *, room: int, rate: float, seed: int) -> di
 LONG = {"vector": {"room": 128, "passes": 96}, "look back": {"room": 0, "passes": 12}}
 """Long trainings: far longer for the vector than for the decoder that looks back."""
 LOOKS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 72, 80, 88, 96)
-"""Numbers of passes after which a copier of a long training is measured."""
+"""Numbers of epochs after which a copier of a long training is measured."""
 
 
 @stored(

@@ -84,7 +84,7 @@ class SmallWorld:
         return PairLoader(pairs, *words, batch_size=size, shuffle=shuffle, seed=seed)
 
     def batches(self, steps: int, *, seed: int = 0) -> Iterator[Batch]:
-        """`steps` batches of the training pairs, pass after pass, each shuffled anew."""
+        """`steps` batches of the training pairs, epoch after epoch, each shuffled anew."""
         loader = self.loader(self.train, seed=seed)
         passes = itertools.chain.from_iterable(itertools.repeat(loader))
         return itertools.islice(passes, steps)
@@ -168,7 +168,7 @@ GRAMMAR_SENTENCES = 14_000
 EVERYDAY_SENTENCES = 96
 """Everyday sentences in the training data, beside the four of `FOUR`."""
 REPETITIONS = 8
-"""How often a pass has each everyday sentence: they are few."""
+"""How often an epoch has each everyday sentence: they are few."""
 
 
 @cache

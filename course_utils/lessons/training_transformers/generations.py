@@ -21,7 +21,7 @@ PAIRS = 300
 """Pairs of the small training."""
 
 PASSES = 24
-"""How often each is read."""
+"""Epochs of the small training."""
 
 RATES = {
     "standard": (1e-3, 3e-3, 1e-2, 2e-2),

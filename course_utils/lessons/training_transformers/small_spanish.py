@@ -25,7 +25,7 @@ WARMUP = 50
 """Steps until it is reached."""
 
 STEPS = 280
-"""Steps of a training: 56 batches a pass, five passes."""
+"""Steps of a training: 56 batches an epoch, five epochs."""
 
 SHORT = 112
 """Steps of a training that is watched closely."""
@@ -48,7 +48,7 @@ def world_of(train: list[Pair], val: list[Pair], test: list[Pair]) -> SmallWorld
 
 
 def spanish_world() -> SmallWorld:
-    """The corpus of this chapter: 3,253 training pairs, 200 for validation, 200 for the test; 56 batches a pass.
+    """The corpus of this chapter: 3,253 training pairs, 200 for validation, 200 for the test; 56 batches an epoch.
 
     Generated sentences of at most 8 Spanish tokens in the 200 commonest English words. No English sentence stands in
     two parts.

@@ -1,4 +1,4 @@
-"""Training of a Transformer that a reader has written: three passes over the sentences of the small world.
+"""Training of a Transformer that a reader has written: three epochs on the sentences of the small world.
 
 *The Transformer* trains its class with it, and its stored runs do so for other seeds, rates and sizes of the parts.
 """
@@ -107,7 +107,7 @@ class Scale(nn.Module):
 
 
 def scale_positions(model: nn.Module, scale: float) -> None:
-    """Multiply a model's positions by a factor; 0 takes them away."""
+    """Multiply a model's positions by a factor; 0 ablates them."""
     if scale != 1:
         model.positions = ScaledPositions(model.positions, scale)
 

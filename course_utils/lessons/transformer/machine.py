@@ -110,7 +110,7 @@ def ablate(acts: Interventions, *parts: str) -> None:
 
 
 def says(sentences: Sequence[str], *parts: str) -> list[str]:
-    """French of each sentence, as the stored translator gives it without some parts."""
+    """French of each sentence, as the stored translator gives it with some parts ablated."""
     with intervene(translator()) as acts:
         ablate(acts, *parts)
         translations = greedy(translator(), *batch_of(sentences), max_len=LONGEST)
@@ -118,7 +118,7 @@ def says(sentences: Sequence[str], *parts: str) -> list[str]:
 
 
 def without(sentence: str, *parts: str) -> str:
-    """French of one sentence, as the stored translator gives it without some parts."""
+    """French of one sentence, as the stored translator gives it with some parts ablated."""
     return says([sentence], *parts)[0]
 
 
@@ -212,7 +212,7 @@ def measure_parts(
     *,
     longest: int = LONGEST,
 ) -> pd.DataFrame:
-    """Table of what each part is worth to a translator: a row for each of `PARTS`.
+    """Table of what ablating each part costs a translator: a row for each of `PARTS`.
 
     The columns are its `bar` (`relative_sizes`), the share of translations that are `changed` without it, and the BLEU
     that is `lost` then.

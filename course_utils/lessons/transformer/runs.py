@@ -75,7 +75,7 @@ def rows_and_parts(
 
     Args:
         rows: "small" for embeddings as the chapter draws them, "large" for PyTorch's.
-        positions: the factor of the positions; 0 takes them away.
+        positions: the factor of the positions; 0 ablates them.
         parts: the factor of what each attention and network adds.
         rate: the learning rate.
         seed: of the weights and of the order of the sentences.

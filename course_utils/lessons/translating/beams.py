@@ -180,7 +180,7 @@ def needs(model: Transformer, p: Callable[[], Tensor], m: int) -> Tensor:
     """How far the probability of each target word falls when no cross-attention may attend to a source word.
 
     Args:
-        model: the translator, all of whose cross-attentions are kept from one word at a time.
+        model: the translator, in whose cross-attentions one word at a time is forbidden.
         p: computes the probabilities of the target words, (…, n), with this model.
         m: number of source words, from the first on.
 
@@ -239,10 +239,10 @@ ROADS = {
 
 
 def articles(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
-    """Places of singular articles and possessives that stand right before their noun in both languages.
+    """Positions of singular articles and possessives that stand right before their noun in both languages.
 
     Returns:
-        (number of the pair, place in the target, place in the source) of each; the noun stands at the next place.
+        (number of the pair, position in the target, position in the source) of each; the noun comes next.
     """
     places = []
     for i, pair in enumerate(pairs):
@@ -261,7 +261,7 @@ def articles(pairs: Sequence[Pair]) -> list[tuple[int, int, int]]:
 def article_roads(
     model: Transformer, pairs: Sequence[Pair], vocabularies: Vocabularies
 ) -> dict[str, float]:
-    """Shares of articles whose right gender is more probable than the other, by what is forbidden (`ROADS`).
+    """Accuracy of the gender of articles (the right one is more probable), by what is forbidden (`ROADS`).
 
     "head 0.1" stands for the encoder head with most weight from an article on its noun, which has this number in the
     stored translator.

@@ -3,7 +3,7 @@
 It is trained on all short English–French pairs of the archive at manythings.org/anki (CC BY 2.0 FR), as in
 `real_sentences`, and on the course's own everyday sentences. Both languages share one table of pieces of words, which
 is the output layer, too. Visitors of a page leave marks out and write other names than Tom and Mary, so the training
-sentences are changed in this way, anew in each pass.
+sentences are changed in this way, anew in each epoch.
 """
 
 import random
@@ -132,7 +132,7 @@ def renamed(pair: Pair, old: str, new: str) -> Pair:
 
 
 class TypedPairs(PairLoader):
-    """Batches of pairs as they might be typed, drawn anew in each pass."""
+    """Batches of pairs as they might be typed, drawn anew in each epoch."""
 
     def __init__(self, pairs: Sequence[Pair], pieces: Pieces, *, batch_size: int, seed: int):
         super().__init__(pairs, pieces, pieces, batch_size=batch_size, seed=seed)

@@ -150,7 +150,7 @@ READ, BATCH, PASSES = 512, 128, 30
 
 @stored(seeds=range(3))
 def lecture(*, seed: int) -> dict:
-    """Translations of `FOUR` by a lecture's Transformer, and its score on unread sentences of known words.
+    """Translations of `FOUR` by a lecture's Transformer, and its score on sentences outside its training set.
 
     Zhang et al. (2023), "Dive into deep learning", section 11.7, whose formula of BLEU scores each of the four.
     """

@@ -13,7 +13,7 @@ from course_utils.models.vision import ViT
 
 @torch.no_grad()
 def logits_without(model: ViT, images: Tensor, gone: Tensor) -> Tensor:
-    """Logits (n, classes) when no token may look at the patches that are gone.
+    """Logits (n, classes) when no token may look at the forbidden patches.
 
     Args:
         model: in eval mode.
@@ -28,13 +28,13 @@ def logits_without(model: ViT, images: Tensor, gone: Tensor) -> Tensor:
 
 
 def choices(patches: int, size: int) -> Tensor:
-    """All ways to take `size` of so many patches, (ways, patches), True = taken."""
+    """All ways to forbid `size` of so many patches, (ways, patches), True = forbidden."""
     rows = torch.tensor(list(combinations(range(patches), size)))
     return torch.zeros(len(rows), patches, dtype=torch.bool).scatter(1, rows, True)
 
 
 def fewest(model: ViT, image: Tensor, target: int) -> tuple[int, int, list[int]]:
-    """The fewest patches without which the model names another class: how many, in how many ways, and the surest way.
+    """The fewest forbidden patches with which the model names another class: how many, how many ways, the surest way.
 
     Args:
         model: in eval mode.

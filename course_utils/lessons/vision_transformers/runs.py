@@ -28,7 +28,7 @@ from course_utils.models.vision import ViT
 
 SEEDS = (0, 1, 2)
 EPOCHS = 3
-"""Passes over the pictures on the page."""
+"""Epochs of the training on the page."""
 LONGER, STEPS = 5, 400
 """Passes, or steps, of the comparisons."""
 KINDS = ("class token", "mean of the patches", "no positions")
@@ -52,7 +52,7 @@ def network(name: str, seed: int) -> torch.nn.Module:
     cases=[{"name": name, "lr": lr, "seed": 0} for name in RATES for lr in TRIED],
 )
 def rates(*, name: str, lr: float, seed: int) -> dict:
-    """Share of the validation pictures that are named right after a short training at this rate."""
+    """Validation accuracy after a short training at this rate."""
     images, validation, _ = parts()
     model = network(name, seed)
     train(model, images, epochs=EPOCHS, lr=lr, seed=seed)
@@ -152,7 +152,7 @@ class ZeroOutput(torch.nn.Module):
 
 
 def without_attention(model: torch.nn.Module) -> torch.nn.Module:
-    """The same model, with its attention sublayers taken out in place."""
+    """The same model, whose attention sublayers are ablated in place: they add zeros."""
     for layer in model.layers:
         layer.attention = ZeroOutput()
     return model

@@ -108,7 +108,7 @@ def heads(request: str = "CF", num_heads: int = 2) -> Live:
 
 @kind("Live coloring of symbols")
 def colors(symbols: int = 4, sees: str = "whole") -> Live:
-    """A picture whose empty symbols a reader colors like their filled partners; the score stands beside the best one.
+    """A picture whose empty symbols a reader colors like their filled partners, with the accuracy beside the best one.
 
     Args:
         symbols: 2, 4 or 8.
