@@ -269,7 +269,7 @@ pd.DataFrame(
 # | Encoder; Decoder | 10 [The two blocks](10_transformer.ipynb#The-two-blocks) |
 # | Model | 10 [The whole model](10_transformer.ipynb#The-whole-model) |
 # | Masked softmax loss; Train function | 05 [Teacher forcing and the loss](05_sequence_to_sequence.ipynb#Training:-teacher-forcing-and-the-loss) |
-# | Prediction | 05 [Greedy decoding](05_sequence_to_sequence.ipynb#Greedy-decoding:-letters,-then-words) · 05 further [A fixed number of places](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-places) · 11 [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search) |
+# | Prediction | 05 [Greedy decoding](05_sequence_to_sequence.ipynb#Greedy-decoding:-letters,-then-words) · 05 further [A fixed number of positions](05_sequence_to_sequence_further.ipynb#A-fixed-number-of-positions) · 11 [The best sentence: beam search](11_translating.ipynb#The-best-sentence:-beam-search) |
 # | Llama | 14 further [What came after](14_bert_and_transfer_further.ipynb#What-came-after) |
 #
 # | Kak, *Transformers: Learning with Purely Attention Based Networks* | Here |
