@@ -100,7 +100,7 @@ cu.predict(
     why="The exponentials are e = 2.72 for rain and 1, 1, 1 for the padding: 3 of 5.72.",
 )
 
-# %%
+# %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 pad = 0.0  # try -3.0 … 3.0
 batch = [
     line.split()
@@ -116,7 +116,8 @@ unmasked = (X @ X.mT / math.sqrt(4)).softmax(dim=-1)  # (batch, queries, keys)
 print(f"rain's weight on padding: {unmasked[2, 0, 1:].sum():.3f}")
 
 # %% [markdown]
-# Here are all the weights, and in each row the columns of `<pad>` take their part.
+# Here are all the weights.
+# In the second and third sentence, the columns of `<pad>` take a part of each row.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
@@ -257,7 +258,7 @@ cu.predict(
     why="The exponentials become 1, 2, 1, 1. Two of these five belong to forbidden keys.",
 )
 
-# %%
+# %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 example = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).log()
 first_two = torch.tensor([[True, True, False, False]])
 
@@ -446,7 +447,7 @@ two.round(2)
 # Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one**.
 # Each digit may attend to the next one and has learned to copy it, but when B writes, there is no next digit yet.
 #
-# This is what a loss can hide: **a loss lower than the noise allows, on rows that the model has never seen, is a mistake.**
+# So a loss can hide a leak, and there is a sign for it: **a loss lower than the noise allows, on rows that the model has never seen, is a mistake.**
 # Mostly the answer is in the input, because a mask leaks or the targets aren't shifted, or else padding counts in the mean.
 #
 # How low can an honest loss be?

@@ -428,7 +428,7 @@ cu.predict(
 )
 
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def rate(found, pairs):
     gold = [pair.alignment for pair in pairs]
     return alignment.alignment_error_rate([alignment.links_of(words) for words in found], gold)
@@ -541,7 +541,7 @@ cu.predict(
     why="When ne and the verb have been said, our grammar has nothing but pas.",
 )
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 every = cu.stored_runs(
     "bahdanau_attention", "recurrent_translator", lowest="val_loss", kind="attention"
 )

@@ -207,7 +207,7 @@ cu.predict(
     why="The query of her meets the same five keys and mixes the same five values. Only the order of a sum has changed.",
 )
 
-# %%
+# %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 attend = cu.choose(self_attention, written_out)
 order = [4, 1, 2, 3, 0]
 Z, Z_turned = attend(X, W_Q, W_K, W_V), attend(X[order], W_Q, W_K, W_V)
@@ -449,10 +449,14 @@ cu.predict(
     "A single layer judges each sentence on its own, and the linear layer adds their votes.",
 )
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
+# %% [markdown]
+# Here is the accuracy of each model, by the number of steps and by the learning rate.
+
+# %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 hops = cu.stored_runs("self_attention", "of_a_friend")
-shares = by_rate(hops, "right").pivot(index=["kind", "steps"], columns="rate")["right"]
-pd.DataFrame(shares.round(2).astype(object).fillna(""))
+of_hops = by_rate(hops, "right").rename(columns={"rate": "learning rate"})
+of_hops = of_hops.pivot(index=["kind", "steps"], columns="learning rate", values="right")
+pd.DataFrame(of_hops.round(2).astype(object).fillna(""))
 
 # %% [markdown]
 # Two attentions find nearly every answer.

@@ -230,7 +230,7 @@ with cu.guard("The test refuses plain attention and lets a convolution in a ring
 # %%
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
 shares = table(tuned, "it", "adjective")
-shares.round({"it": 2, "adjective": 2})
+shares.round({"it": 2, "adjective": 2}).rename(columns={"rate": "learning rate"})
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
