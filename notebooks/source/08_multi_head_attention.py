@@ -14,7 +14,7 @@
 # Nearly every model then attends several times, each time to a different projection of the same vectors.
 # We call each of these attentions a **head**.
 # Our translator from English to French looks back at its own words with eight of them, in two layers of four.
-# Remove one, and read what it says then.
+# **Ablate** one, which means that its output becomes zero, and read what the translator says then.
 
 # %% [markdown] tags=["paths"]
 # On the way to GPT: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes), [When do two heads pay?](#When-do-two-heads-pay?).
@@ -38,20 +38,21 @@ cu.seed_everything(0)
 cu.explore.dissection()
 
 # %% [markdown]
-# In the first sentence our translator repeats a word without head 0.0 (layer 0, head 0), and without head 0.1 it doesn't know where to stop.
+# Without head 0.0, which is head 0 of layer 0, our translator repeats a word in the first sentence, and without head 0.1 it doesn't know where to stop.
 # The lines show which words the chosen head attends to.
-# The bars show by how many [nats](C_glossary.ipynb#nat) the loss rises, on 400 of the sentences it was trained on, when we set a head's output to zero (**zero ablation**) or replace it by its average (**mean ablation**).
-# [Later](#Taking-heads-away:-ablation) we'll see which question each answers.
-# The label "0.0 same token 0.72" says that head 0.0 puts 0.72 of its weight on the [token](C_glossary.ipynb#token) that is asking.
-# Equal weights would put 0.20 there, and a *mixed* head has no clear favorite.
-# (Trained again, its heads might differ.)
+# "0.72 on same token" says that head 0.0 puts 0.72 of its weight, on average, on the [token](C_glossary.ipynb#token) that is asking, where a head with equal weights for all tokens would put 0.20.
+# A *mixed* head has no clear favorite.
+#
+# The bars show how much the loss rises without each head, in [nats](C_glossary.ipynb#nat), the unit of a loss that is made of natural logarithms.
+# With **zero ablation** we ask what is lost if the head says nothing at all.
+# With **mean ablation** we put the head's average in its place, and ask what is lost if it always says the same, whatever the sentence is.
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
 #
 # - say which two look-ups a single head can do at once, and which it can't;
 # - write a layer with several heads as one class, and spot the split that has the right shape but the wrong meaning;
-# - remove a head in two ways, and say which question each way answers.
+# - ablate a head in two ways, and say which question each way answers.
 
 # %% [markdown] tags=["needs"]
 # You will need [Self-attention](07_self_attention.ipynb).
@@ -62,23 +63,22 @@ cu.recall("self_attention", "scoring_functions")
 # %% [markdown]
 # ## Two questions, one average
 #
-# Why isn't one head enough?
 # Imagine a cabinet with eight drawers, A to H, each holding a white ball ($+1$) or a black one ($-1$).
 # The request "CF" asks for the ball in C *and* the ball in F.
 # Requests are our queries, drawers are keys, and balls are values.
 #
 # To look into one drawer, a head puts all its weight there: a **look-up**.
 # If we ask it for two, it has to divide its weight, $\alpha$ on C and $1-\alpha$ on F, but it still returns only *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$.
-# From this number a **linear readout** has to answer both questions: "C is white" if $u_1 m + c_1 > 0$, and "F is white" if $u_2 m + c_2 > 0$.
+# From this number a **linear readout**, a linear map and a sign, has to answer both questions: "C is white" if $u_1 m + c_1 > 0$, and "F is white" if $u_2 m + c_2 > 0$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "Half the weight on C, half on F. For which balls in C and F can no rule, however clever, tell the cabinets apart by m?",
-    ["white, white and black, black", "white, black and black, white", "none: all four differ"],
+    ["white, white and black, black", "white, black and black, white", "for no two of the four"],
     answer="white, black and black, white",
     wrong={
         "white, white and black, black": "m is (1 + 1)/2 for the first. And for the second?",
-        "none: all four differ": "Compute m for C white, F black, and then the other way round.",
+        "for no two of the four": "Compute m for C white, F black, and then the other way round.",
     },
     why="Both give m = 0. The average says that there is one ball of each, but it doesn't say which is where.",
 )
@@ -103,11 +103,10 @@ averages_of.rename_axis("α").round(2)
 # %% [markdown]
 # Each readout cuts the line of averages $m$ once.
 # Two cuts make three pieces, but we have four cases to tell apart, so **one head is right in at most ¾ of them**.
-# (The weights can't adapt to what is inside, because the keys don't show the balls.)
+# The weights can't adapt to what is inside, because the keys don't show the balls.
 #
 # This happens because all values lie along *one direction*.
-# What if they don't?
-# Let's put the balls of A–D into one feature and the balls of E–H into another, and ask for one of each.
+# Now let's put the balls of A–D into one feature and the balls of E–H into another, and ask for one of each.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 mixed = [(i, j) for i in range(4) for j in range(4, 8)]  # one of A–D, one of E–H
@@ -120,7 +119,7 @@ right = ((halves @ values > 0) == (asked > 0)).all(dim=-1)  # (256, 16)
 print(f"one head, two features: both right in {right.sum()} of {right.numel()}")
 
 # %% [markdown]
-# Now one head is always right, because an average of *vectors* keeps the two directions apart.
+# This time one head is always right, because an average of *vectors* keeps the two directions apart.
 # So "$k$ look-ups take $k$ heads" is true only for look-ups of the *same* feature ([proof](08_multi_head_attention_further.ipynb#Why-k-look-ups-take-k-heads)).
 
 # %% jupyter={"source_hidden": true}
@@ -132,7 +131,7 @@ cu.quiz("multi_head_attention", "same_feature")
 # How does a layer get several heads?
 # In *Anna sold her old car*, *her* looks for a person and for a thing, and both have to share one softmax.
 # We take the same queries, keys and values, and cut them in the middle.
-# Watch what happens to the two weights of 0.38.
+# In the first stage *Anna* and *car* have a weight of 0.38 each, and in the fourth you see what they have after the cut.
 
 # %% jupyter={"source_hidden": true}
 cu.stages("multi_head_attention")
@@ -148,7 +147,7 @@ cu.stages("multi_head_attention")
 #
 # In our code $d$ is `embed_dim` and $d/h$ is `head_dim`, and $[\dots]$ joins along the last axis.
 # Each head scales by its *own* size, $1/\sqrt{d/h}$.
-# Let's write the formula as a loop over the heads.
+# As code the formula is a loop over the heads.
 
 
 # %%
@@ -164,25 +163,25 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # %% [markdown]
 # ### The output projection adds the heads
 #
-# What does one head do for the layer?
-# If we cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out, we see it:
+# To see what one head does for the layer, we look at $W_O$ more closely.
+# If we cut $W_O$ into $h$ blocks of *rows*, one for each head and multiply out, we get
 #
 # $$[H_0, \dots, H_{h-1}]\,W_O = \sum_{i=0}^{h-1} H_i\, W_O^{(i)}, \qquad W_O^{(i)} \in \mathbb R^{d/h \times d}.$$
 #
 # So each head writes a vector of all $d$ numbers, as in the sixth stage above, and the layer returns their *sum* ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
-# That is why we can remove a head without touching the others.
+# That is why we can ablate a head without touching the others: its term of the sum becomes zero.
 #
 # ## Split and join: one product and two transposes
 #
 # Our loop is slow.
 # All heads can attend at once if we make the head an axis *before* the length, because PyTorch then treats heads like the sentences of a batch.
-# Let's number the entries of six tokens with 14 features, and cut them into two heads:
+# We number the entries of six tokens with 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis, from (batch, 6, 14) to (batch, 6, 2, 7);
 # 2. `transpose` exchanges length and head, which gives (batch, 2, 6, 7).
 #
 # A single **reshape** gives the same shape, but it is a popular mistake.
-# Watch where the colors go.
+# Watch where the colors go in the second row of the picture.
 
 
 # %%
@@ -323,7 +322,7 @@ cu.equal(mine, package, *qkv, mask)
 #
 # More heads cost no parameters, because the matrices stay $d\times d$, but they cost *width*.
 # A head scores with $W_Q^{(i)}W_K^{(i)\top}$, often called $W_{QK}$, and writes with $W_V^{(i)}W_O^{(i)}$, called $W_{OV}$.
-# Both are $d\times d$ and have **[low rank](C_glossary.ipynb#low-rank)**, at most $d/h$.
+# Both are $d\times d$ but have **[low rank](C_glossary.ipynb#low-rank)**: everything passes through only $d/h$ numbers.
 # So [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
 # A model that writes must store the keys and values of all heads.
@@ -331,7 +330,7 @@ cu.equal(mine, package, *qkv, mask)
 #
 # ## When do two heads pay?
 #
-# Let's go back to the cabinet, now with a network that learns.
+# Back at the cabinet, we now take a network that learns.
 # Two heads [can answer every request](08_multi_head_attention_further.ipynb#Weights-for-two-look-ups,-by-hand).
 # Does [Adam](C_glossary.ipynb#adam) find such weights, and what does it make of a single head with the same number of parameters?
 
@@ -353,8 +352,8 @@ table = pd.DataFrame(shares, answers).T
 table.rename_axis("heads").round(2)
 
 # %% [markdown]
-# Does one head look into one drawer?
-# Let's look at its map.
+# By these numbers the single head could be one that looks into a single drawer.
+# Its map says more.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 asked_of = {h: cabinet.asked_weights(networks[h].attention.weights) for h in (1, 2)}
@@ -386,7 +385,7 @@ fig
 # ### A cabinet in language: subject and object
 #
 # In *yesterday the young doctor followed the queen .* the verb has two questions, who did it, and to whom?
-# We let the verb attend **once**, to the vectors of all words with their [places](09_positions.ipynb), and read two nouns from the answer with a linear layer.
+# We let the verb attend **once**, to the vectors of all words with their [positions](09_positions.ipynb), and read two nouns from the answer with a linear layer.
 # In *things* the object is a thing, as in *the girl saw the small boat .*, and in *people* each noun may be either, as in *the girl saw the small king .*
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -443,10 +442,9 @@ fig
 
 # %% [markdown]
 # One of the two heads attends to the subject and the other to the object.
-# (In some trainings they change roles from sentence to sentence.)
 # Their mean, in the last row, looks like one undecided head, and it is what `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`.
 #
-# Would a single head get there with more training?
+# Perhaps a single head only needs more training.
 # In the next figure each line is one training, dark at the best learning rate and pale at three others.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -461,30 +459,30 @@ verbs.show_over_steps(verb_readers)
 # Those that succeed share it between both, in shares that change from sentence to sentence.
 # Their weights can depend on both words, because here a word's key and value come from the *same* vector, whereas a drawer's key doesn't show its ball.
 #
-# ## Taking heads away: ablation
+# ## Ablating heads
 #
-# What is a head worth?
-# To find out we take it away, which is called **[ablation](C_glossary.ipynb#ablation)**, but we have to put something in its place.
+# At the top of this page we replaced a head's output, which is called **[ablation](C_glossary.ipynb#ablation)**, and there are two things that we can put in its place.
 #
 # - With **zero ablation** the head adds nothing.
 #   We ask what the network loses if nothing comes from there at all.
 # - With **mean ablation** the head always says the same, its average over many sentences.
 #   We ask what the network loses if it no longer hears what is special about *this* sentence.
 #
-# Zero may be a value that the network has never met, which can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
+# Zero may be a value that the network has never met.
+# This can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
 # In the translator at the top, zero ablation costs more for head 0.1, and mean ablation for head 0.0.
-# So the mean can do harm, too: it says in every sentence what the head says on average, and here saying nothing is better.
+# So the mean can do harm, too.
+# It says in every sentence what the head says on average, and for head 0.0 saying nothing is better.
 # Neither bar is the head's worth.
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 8 minutes*
 #
-# A colleague wants a zero ablation, and sets the head's part of the query projection to zero.
+# Somebody wants a zero ablation, and sets the head's part of the query projection to zero.
 # This function makes two mistakes.
 # For the second, look at the last line below.
-# With one head left the network finds one ball and guesses the other, so it should still be right in half of the cases.
-# Why does it get fewer?
+# With one head left the network finds one ball and guesses the other, so its accuracy should still be ½, but it is lower.
 # Find both mistakes, and write `fixed_without_head`.
 # (`copy.deepcopy(layer)` makes a copy.)
 
@@ -499,7 +497,7 @@ def buggy_without_head(layer, head):
 
 
 victim = copy.deepcopy(networks[2])
-print(f"before: both right {cabinet.lookup_accuracy(victim)[2]:.2f}")
+print(f"before: accuracy {cabinet.lookup_accuracy(victim)[2]:.2f}")
 for gone in (0, 1):
     victim.attention = buggy_without_head(victim.attention, gone)
     print(f"without head {gone}: {cabinet.lookup_accuracy(victim)[2]:.2f}")
@@ -507,7 +505,7 @@ for gone in (0, 1):
 
 # %% tags=["exercise", "bug"]
 def fixed_without_head(layer, head):
-    """The layer without one head (counted from 0), as a copy."""
+    """A copy of the layer, with one head (counted from 0) ablated."""
     ...
 
 
@@ -532,7 +530,7 @@ def fixed_without_head_solution(layer, head):
 cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %% [markdown]
-# In large translators and in BERT most single heads can be removed with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)), much like the second layer at the top of this page.
+# In large translators and in BERT we can ablate most single heads with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)), much like those of the second layer at the top of this page.
 #
 # ### Exercise 3 · A head for adjectives?
 #
@@ -545,7 +543,7 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 # <details><summary>To compare</summary>
 #
 # First, the head's weight on neighbors that aren't adjectives: if it is just as large, the head only looks at neighbors.
-# Second, the errors without the head: if adjectives suffer no more than other words, it doesn't handle them.
+# Second, the errors when we ablate the head: if adjectives suffer no more than other words, it doesn't handle them.
 # Third, other seeds: if no other network has such a head, the caption is about one network.
 #
 # </details>
@@ -620,12 +618,15 @@ with cu.guard(
 # - One head returns one weighted average, so $k$ look-ups *of the same feature*, read linearly, take $k$ heads if the keys say nothing about the values.
 #   Look-ups of different features can share a head.
 # - We compute $h$ heads by one projection, a cut and a transpose, and the output projection adds what they found.
-# - With zero ablation we ask what a network loses if a head says nothing, and with mean ablation what it loses if the head always says the same.
+# - To **ablate** a head is to replace its output.
+#   With zero ablation we ask what a network loses if the head says nothing, and with mean ablation what it loses if the head always says the same.
 #   Both can do harm.
 #
 # <details><summary>How sure is this?</summary>
 #
 # That one head can't always answer two questions of the same feature is proved, not measured.
+# The translator at the top is one network, and trained again its heads might differ.
+# Its losses are those on 400 of the sentences that it was trained on.
 # The cabinet was trained at three rates with three seeds for each number of heads.
 # One head was always right where the balls are alike and nearly never where they differ.
 # At 0.01 and 0.03 it had more than a third of its weight on each drawer, while at 0.1 it settled on one of them, at a higher loss (0.34 a ball against 0.23).

@@ -41,7 +41,7 @@ cu.seed_everything(0)
 # The weights, and so $B$, don't depend on $b$, because the keys don't show the balls.
 #
 # Suppose that all answers are right for every $b$.
-# Let's look at answer $i$ in its hardest case, where the other balls pull it in the wrong direction as far as they can.
+# Take answer $i$ in its hardest case, where the other balls pull it in the wrong direction as far as they can.
 # With ball $i$ white, $A_{ii} - \sum_{j\ne i}|A_{ij}| + c_i > 0$.
 # With ball $i$ black and all others of the opposite color, $-A_{ii} + \sum_{j\ne i}|A_{ij}| + c_i \le 0$.
 # If we subtract the second from the first, we get $A_{ii} > \sum_{j \ne i} |A_{ij}|$ for each $i$.
@@ -53,8 +53,8 @@ cu.seed_everything(0)
 # We can go on with the chapter's argument about pieces.
 # Each rule cuts the space of $m$, which has $h$ dimensions, by one plane, and between the planes no answer changes.
 # $k$ planes make at most $\sum_{i \le h} \binom{k}{i}$ pieces.
-# For $k = 2$ and one head this makes 3, but we need 4.
-# Let's check it for $k = 4$, with a thousand dominant matrices, and with twenty thousand products through fewer heads.
+# With $k = 2$ and one head there are 3 pieces, but we need 4.
+# Let's check this bound for $k = 4$, with a thousand dominant matrices, and with twenty thousand products through fewer heads.
 
 # %%
 k = 4
@@ -117,7 +117,7 @@ with cu.record_attention(network) as maps:
 on_c, on_f = maps["attention"][0, [0, 1], task.requests.index("CF"), [2, 5]].tolist()
 right = cabinet.lookup_accuracy(network).tolist()
 print(f"request CF: head 0 gives C {on_c:.4f}, head 1 gives F {on_f:.4f}")
-print("right: first, second, both", [round(share, 3) for share in right])
+print("accuracy: first, second, both", [round(share, 3) for share in right])
 
 # %% [markdown]
 # Both weights are 0.9998, and every case is right.
@@ -148,7 +148,7 @@ with cu.guard(
 # In the extreme case, with width 1, the scores are $q\,k_j$, so the largest key wins for $q > 0$, and the smallest for $q < 0$.
 # This means that of $n$ keys only two can ever win.
 # With width 2, keys on a circle can all win.
-# Let's count the winners among eight keys for a thousand random queries.
+# The table counts the winners among eight keys for a thousand random queries.
 
 # %%
 line = torch.randn(8, 1)
@@ -251,10 +251,9 @@ print("outputs that notice slice 1: sliced {}, projected {} of 12".format(*notic
 # Projected heads give the same as before, because they may choose their basis, but slices can't, because what a head sees depends on the order of the features.
 # In the third line, only the four outputs of head 1 notice a change of slice 1, whereas all twelve outputs of projected heads do.
 # However many sliced layers we stack, slice 0 never learns about slice 1.
-# (In a Transformer the feed-forward layers between them do mix the slices.)
+# In a Transformer the feed-forward layers between them do mix the slices.
 #
-# What does this cost?
-# In the cabinet a drawer has label and ball in features 0–7 only.
+# To see what slices cost, we go back to the cabinet, in which a drawer has label and ball in features 0–7 only.
 # A head that sees features 8–15 has keys and values of zero.
 # So only one head is left, which can't do two look-ups of the same feature.
 # But if label and ball happen to be in both halves, slices can do it.
@@ -285,7 +284,7 @@ for name, wrap in (
 pd.Series(laid_out).unstack(sort=False).round(2)
 
 # %% [markdown]
-# The table shows the share of cases with both balls right after 300 steps.
+# The table shows the accuracy, with both balls right, after 300 steps.
 # Slices do well if somebody has laid out the features for them, whereas a projection learns the layout.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -413,7 +412,7 @@ with cu.guard("One additive head isn't enough, whatever its score, and two are."
 #
 # The last mistake happens in code that folds heads into the batch, (batch · heads, length, head_dim), as *Dive into Deep Learning* (Zhang et al., 2023) does.
 # There the valid length of each sequence has to come $h$ times *in a row*, as `repeat_interleave` makes it, whereas `repeat` repeats the whole list.
-# Let's look at a number that betrays each mistake.
+# The table has a number that betrays each mistake.
 
 
 # %%
@@ -438,7 +437,7 @@ signs = {
     "variance of the scores": [
         round((q16 @ k16.mT / math.sqrt(size)).var().item(), 2) for size in (16, 256)
     ],
-    "outputs that change without head 1": noticed,
+    "outputs that change if head 1 is ablated": noticed,
     "lengths of sequence 0 in its three heads": [
         valid.repeat_interleave(3)[:3].tolist(), valid.repeat(3)[:3].tolist(),
     ],
@@ -448,7 +447,7 @@ pd.DataFrame(signs, index=["right", "wrong"]).T
 # %% [markdown]
 # Shared matrices make copies of one head, so the joined rows of 12 numbers have only rank 4.
 # With $\sqrt{256}$ instead of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start.
-# If only the four outputs of head 1 change when it goes, nothing has mixed the heads.
+# If only the four outputs of head 1 change when we ablate it, nothing has mixed the heads.
 # And with `repeat` the second head of sequence 0 loses two tokens.
 # A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for the last one.
 
@@ -457,7 +456,7 @@ with cu.guard("Each of the four mistakes can be seen in a number of its own."):
     assert signs["rank of 30 joined rows"] == [12, 4]
     assert abs(signs["variance of the scores"][0] - 1) < 0.05
     assert signs["variance of the scores"][1] == 0.06
-    assert signs["outputs that change without head 1"] == [12, 4]
+    assert signs["outputs that change if head 1 is ablated"] == [12, 4]
     assert signs["lengths of sequence 0 in its three heads"] == [[4, 4, 4], [4, 2, 4]]
 
 # %% [markdown]

@@ -28,7 +28,7 @@ cu.seed_everything(0)
 # The removal of a part of a trained network, such as a head or a layer, to see what the network loses without it.
 # **Zero ablation** replaces the output of the part by zeros, and **mean ablation** replaces it by its average.
 # For example, if the loss hardly changes without a head, the network can do without that head.
-# *Taught in* [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away:-ablation).
+# *Taught in* [Ablating heads](08_multi_head_attention.ipynb#Ablating-heads).
 #
 # ### <a id="accuracy"></a>accuracy
 #
@@ -484,7 +484,7 @@ fig
 # One of several attentions that work at the same time, each with its own projection of queries, keys and values.
 # (The last layer of a model is called its output layer here.)
 # For example, one head may attend to the word before, and another to the subject of the sentence.
-# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Taking heads away](08_multi_head_attention.ipynb#Taking-heads-away:-ablation).
+# *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Ablating heads](08_multi_head_attention.ipynb#Ablating-heads).
 #
 # ### <a id="heatmap"></a>heatmap
 #

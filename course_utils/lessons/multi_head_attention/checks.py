@@ -1,4 +1,4 @@
-"""Checks of *Multi-head attention*: joining the heads, a layer without one head."""
+"""Checks of *Multi-head attention*: joining the heads, a layer with one head ablated."""
 
 import copy
 

@@ -33,15 +33,15 @@ def dissection() -> Explorer:
     run = stored_run("multi_head_attention", "translator_heads")
     sources = tuple(example["source"] for example in run.examples)
     controls = {
-        "head": Choice(NAMES, NAMES[0], label="Remove head"),
+        "head": Choice(NAMES, NAMES[0], label="Ablate head"),
         "by": Choice(BYS, "zero", label="by"),
         "sentence": Choice(sources, sources[0], label="Sentence"),
     }
-    caption = "Remove one head after the other: without which does the translator stumble?"
-    return Explorer("dissection", lambda: HeadRemoved(run), controls, caption=caption)
+    caption = "Ablate one head after the other: without which does the translator stumble?"
+    return Explorer("dissection", lambda: HeadAblated(run), controls, caption=caption)
 
 
-class HeadRemoved:
+class HeadAblated:
     """Lines from each word to those that a head attends to, the translation without it, and the loss without each."""
 
     def __init__(self, run: StoredRun):
@@ -73,16 +73,16 @@ class HeadRemoved:
             places = [index + shift for index in range(len(NAMES))]
             self.bars[by] = bars.barh(places, more, 0.38, color=COLORS["key"], edgecolor="white")
             bars.text(more[0] + 0.01, shift, f"by {by}", va="center")
-        labels = [" ".join((head, *self._favorite(head))) for head in NAMES]
+        labels = [f"{head}: {self._favorite(head)}" for head in NAMES]
         bars.set_yticks(range(len(NAMES)), labels)
         bars.invert_yaxis()
         bars.set(xlabel="loss rises by (nats)")
         bars.margins(x=0.2)
 
-    def _favorite(self, head: str) -> tuple[str, ...]:
-        """The head's favorite kind of token and its weight as texts; of a head without one only `MIXED`."""
+    def _favorite(self, head: str) -> str:
+        """The head's mean weight on its favorite kind of token; of a head without one only `MIXED`."""
         kind, weight = favorite_kind(self.run.result, head)
-        return (kind,) if kind == MIXED else (kind, f"{weight:.2f}")
+        return kind if kind == MIXED else f"{weight:.2f} on {kind}"
 
     def draw(self, head: str, by: str, sentence: str) -> str:
         """Show the links of the head, mark its bar, and say what the translator says without it."""
@@ -102,11 +102,11 @@ class HeadRemoved:
                 bar.set_alpha(1.0 if way == by else 0.35)
         self.whole.set_text(f"All heads: {example['whole']}")
         self.without.set_text(fill(f"Without {head}: {example[f'{head}, {by}']}", 48))
-        kind, *weight = self._favorite(head)
+        kind, weight = favorite_kind(result, head)
         favorite = (
-            f"mostly attends to the {kind}, with a mean weight of {weight[0]}"
-            if weight
-            else "has no clear favorite"
+            "has no clear favorite"
+            if kind == MIXED
+            else f"mostly attends to the {kind}, with a mean weight of {weight:.2f}"
         )
         return (
             f"Head {head} of a translator {favorite}. With all heads “{sentence}” becomes “{example['whole']}”, and "
