@@ -32,12 +32,12 @@ PIECES: tuple[tuple[str, str, Callable], ...] = (
     ),
     (
         "diffusion",
-        "Noise becomes what two words ask for. Press a word to forbid it, and no pixel may ask it.",
+        "Noise becomes what two words ask for. Press a word to forbid it, and no pixel may attend to it.",
         live.words,
     ),
     (
         "real_weights",
-        "A real language model was asked this. Press a word: what did it say without a look at it?",
+        "A real language model was asked this. Forbid a word: what does it answer then?",
         live.question,
     ),
 )
