@@ -29,9 +29,8 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## The right shape and the wrong patches
 #
-# If you leave out the `permute`, a reshape still gives a tensor of the right shape.
-# What does such a "patch" hold?
-# Let's put the images together again, as if the patches were right.
+# If you leave out the `permute`, a reshape still gives a tensor of the right shape, but not the right patches.
+# To see what such a "patch" holds, we put the images together again, as if the patches were right.
 # We paint our boot for this: red as it is, green darker, and blue with a light from the right.
 
 # %%
@@ -70,15 +69,14 @@ cu.show_images(
 )
 
 # %% [markdown]
-# All three have the shape (1, 16, 147).
+# All three results have the shape (1, 16, 147).
 # Without the permute a "patch" holds three neighboring squares, nearly always of *one* color, and from a reshape alone it holds five lines and a quarter.
-# No error is raised, and a network still learns something from such tokens, because each of them always belongs to the same place.
+# No error is raised, and a network still learns something from such tokens, because each of them always belongs to the same position.
 #
 # On a gray image the first mistake isn't even a mistake, because with a single channel the order is right.
 # So code that was tested on MNIST can fail silently on color images.
 # The code printed in Avinash Kak's lecture ([2025](https://engineering.purdue.edu/DeepLearn/)) for its ViT on CIFAR-10 unfolds twice and then reshapes, without a permute, and its confusion matrix has a mean of 56.2 % on the diagonal.
 # [Below](#CIFAR-10,-with-right-and-with-wrong-patches) we measure what the permute is worth.
-# (In the same lecture the embedding is a module *outside* the network. Then the optimizer and the file have to get both, since otherwise the embedding stays as it was drawn, although the loss falls.)
 #
 # ### Exercise 1 · Put the image together again
 #
@@ -118,13 +116,13 @@ cu.checks.rebuild(rebuild_solution)
 #
 # $$\mathbf R_\ell = \tfrac12\big(\bar{\mathbf A}_\ell + \mathbf I\big), \qquad \text{rollout} = \mathbf R_{L-1} \cdots \mathbf R_1\,\mathbf R_0 .$$
 #
-# Let's do one by hand, with the class token and two patches $a$ and $b$.
+# For example, take the class token and two patches $a$ and $b$.
 # In block 0 the class token gives ½ to itself and ½ to $a$, and $b$ gives ½ to $a$ and ½ to itself.
 # In block 1 the class token gives all its weight to $b$.
 # Then row 0 of $\mathbf R_0$ is (¾, ¼, 0), its row 2 is (0, ¼, ¾), and row 0 of $\mathbf R_1$ is (½, 0, ½).
 # The class token's row of the product is ½ (¾, ¼, 0) + ½ (0, ¼, ¾) = (0.375, **0.25**, 0.375), so a quarter comes from $a$, at which block 1 doesn't even look.
 #
-# Do three models that were trained alike agree about a picture?
+# Three models were trained alike, and we ask whether their maps agree about a picture.
 # For 500 test pictures we correlate the maps of two models over the sixteen patches.
 # As a control the second model gets *another* picture, which tells us how much agreement comes without looking at this picture at all.
 
@@ -154,7 +152,7 @@ pd.DataFrame(agree).T.round(2)
 
 # %% [markdown]
 # In the last block two models agree no more about one picture than about two different ones.
-# Rolled out, their maps agree more, although part of that comes without looking at the picture.
+# By rollout their maps agree more, although part of this agreement comes without looking at the picture.
 # So "head 2 of the last block looks at the heel" would be a sentence about one training.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -178,8 +176,8 @@ cu.live.vit()
 # ## Against a convolutional network
 #
 # A convolution looks at neighbors, and does the same everywhere.
-# This is built in, and we call it an **[inductive bias](C_glossary.ipynb#inductive-bias)**.
-# A ViT has to learn even that neighboring patches belong together, so does it need more images?
+# What a network knows before it learns is called its **[inductive bias](C_glossary.ipynb#inductive-bias)**.
+# A ViT has to learn even that neighboring patches belong together, so it may need more images.
 #
 # Our `SmallCNN` has three convolutions of 3 × 3 with stride 2.
 # Each network has the learning rate that was best for it among five, 0.003 for the ViT and 0.03 for the CNN, and both see the same images, once for **equal epochs** (5) and once for **equal steps** (400 batches), with three seeds.
@@ -225,21 +223,20 @@ for ax, budget in zip(data_axes, ("epochs", "steps"), strict=True):
         middle = here.groupby("images")["test"].mean()
         (drawn_line,) = ax.plot(middle.index, middle, style, label=network)
         ax.plot(here["images"], here["test"], ".", color=drawn_line.get_color(), markersize=4)
-    ax.set(xscale="log", xlabel="training images", title=f"equal {budget}")
+    ax.set(xscale="log", xlabel="Training images", title=f"equal {budget}")
     ax.set_xticks([500, 1000, 2500, 9000], ["500", "1,000", "2,500", "9,000"])
     ax.minorticks_off()
-data_axes[0].set_ylabel("test, share right")
+data_axes[0].set_ylabel("Test accuracy")
 data_axes[0].legend()
 data_picture
 
 # %% [markdown]
-# On the left the answer seems to be yes, because with few images the CNN leads by far.
+# On the left the ViT seems to need more images, because with few images the CNN leads by far.
 # But five epochs of 500 images are only 40 steps, and of 9,000 images they are 705.
 # On the right both make 400 steps, and **the lead is the same with few images and with many**.
 # So the larger lead with few images came from few steps.
 #
-# Is the missing knowledge of neighbors the reason for the rest?
-# The last columns of the table speak against it.
+# The rest of the lead might come from the missing knowledge of neighbors, but the last columns of the table speak against this.
 # One hidden layer on the pixels knows nothing of neighbors either, and with few images it is ahead of the ViT as well.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -255,14 +252,13 @@ with cu.guard(
 # %% [markdown]
 # ## Positions in two dimensions
 #
-# A patch has a row and a column, but our table has just one vector for each place.
-# We can tell the model about rows and columns if a place gets the sum of two learned vectors, one for its row and one for its column.
-# Then 4 + 4 vectors do the work of 16, and places in the same row share something from the start.
+# A patch has a row and a column, but our table has just one vector for each position.
+# We can tell the model about rows and columns if a position gets the sum of two learned vectors, one for its row and one for its column.
+# Then 4 + 4 vectors do the work of 16, and patches in the same row share something from the start.
 # The class token gets no position at all, and loses nothing by it, because the sum of two learned vectors is just another learned vector.
 #
-# Does this help?
-# And what are the table and the class token worth at all?
-# Each row of the table below is the chapter's ViT with one change, trained for five passes with three seeds.
+# The table below shows whether this helps, and what the positions and the class token are worth at all.
+# Each row is the chapter's ViT with one change, trained for five epochs with three seeds.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 changed = [
@@ -270,7 +266,7 @@ changed = [
     *cu.stored_runs("vision_transformers", "two_dimensions"),
 ]
 rows = pd.DataFrame([{"kind": "rows and columns"} | run.config | run.result for run in changed])
-parts = rows.pivot(index="kind", columns="seed", values="test").add_prefix("test, seed ")
+parts = rows.pivot(index="kind", columns="seed", values="test").add_prefix("test accuracy, seed ")
 names = {
     "class token": "as in the chapter",
     "rows and columns": "a vector for each row and each column",
@@ -281,10 +277,9 @@ parts = parts.loc[list(names)].rename(names)
 parts.round(3)
 
 # %% [markdown]
-# Without positions a few hundredths are lost in each seed, which isn't much: a bag of patches still names four garments of five.
-# Rows and columns do at least as well as the table, and in two of three seeds a little better, but with one learning rate and so few seeds that doesn't decide it.
-# ([Dosovitskiy et al. (2021)](https://arxiv.org/abs/2010.11929), appendix D.4, found no difference.)
-# And the output layer can just as well read the mean of the patches (they found that in appendix D.3, once each way had a learning rate of its own).
+# Without positions a few hundredths are lost in each seed, which isn't much: a bag of patches still names four in five garments.
+# Rows and columns do at least as well as the table, but one learning rate and three seeds don't decide it, and [Dosovitskiy et al. (2021)](https://arxiv.org/abs/2010.11929), appendix D.4, found no difference.
+# The output layer can just as well read the mean of the patches, as they found in appendix D.3.
 #
 # For images of another size all weights fit except this table.
 # Dosovitskiy et al. (section 3.2) leave the class token's row as it is, interpolate the others as if they were a small image with $d$ channels, and train on.
@@ -322,7 +317,7 @@ print(moved.view(4, 4)[:2].round(decimals=1))
 #
 # The chapter learns from 9,000 images in seconds.
 # *Dive into Deep Learning* ([Zhang et al., 2023](https://d2l.ai), section 11.8) takes all 60,000, enlarged to 96 × 96, and a larger ViT: 36 patches of 16 × 16, 512 features, 2,048 inside the networks, 8 heads and 2 blocks.
-# Where there is a GPU, `make gpu CHAPTER=15` trains it for twenty passes, with a tenth of the images kept for validation, and 10,000 more for a single test at the end.
+# Where there is a GPU, `make gpu CHAPTER=15` trains it for twenty epochs, with a tenth of the images kept for validation, and 10,000 more for a single test at the end.
 # Images are mirrored at random while it learns, labels are [smoothed](12_training_transformers_further.ipynb#Smoothed-labels), and the rate rises and then falls to 0.
 # Here is what came out on an H200.
 
@@ -331,9 +326,9 @@ print(moved.view(4, 4)[:2].round(decimals=1))
 pd.DataFrame({"96 × 96": clothes.result}).loc[["parameters", "validation", "test"]].T.round(3)
 
 # %% [markdown]
-# It names only a few test images in a hundred more than the chapter's, which saw a sixth of the images for a few seconds.
+# This ViT names only a few more test images in a hundred than the chapter's, which saw a sixth of the images for a few seconds.
 # Enlarging an image adds no information.
-# (It is one training at one learning rate, so we can't say more.)
+# It is one training at one learning rate, and we can't say more.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("On all of Fashion-MNIST at 96 × 96 the test accuracy is between 0.87 and 0.90."):
@@ -343,10 +338,9 @@ with cu.guard("On all of Fashion-MNIST at 96 × 96 the test accuracy is between 
 # ## CIFAR-10, with right and with wrong patches
 #
 # CIFAR-10 has 60,000 color photographs of 32 × 32 pixels in ten classes.
-# What does it cost there to cut patches without the permute?
-# Two networks with 96 features, 3 heads and 3 blocks were trained beforehand, once each, for six passes over 45,000 images.
-# They differ only in how patches of 4 × 4 are cut.
-# A third one with right patches is larger, with 256 features and 6 blocks, and was trained for 40 passes on an H200, which is the number of passes in the lecture.
+# On them we can measure what it costs to cut patches without the permute.
+# Two networks were trained beforehand, once each, for six epochs of 45,000 images, and they differ only in how patches of 4 × 4 are cut.
+# A third network with right patches is larger and was trained for 40 epochs on an H200, as many as in the lecture.
 #
 # The photographs were read from JPEGs, which means **re-compressed** with losses, so the numbers are not quite comparable with those of the original pixels.
 # `cu.load_image_folder` reads any folder of images by class, your own photographs as well.
@@ -372,9 +366,9 @@ pd.DataFrame(
     {
         name: {
             "parameters": f"{run.result['parameters']:,.0f}",
-            "passes": f"{run.config['epochs']}",
-            "validation": f"{run.result['validation']:.3f}",
-            "test": f"{run.result['test']:.3f}",
+            "epochs": f"{run.config['epochs']}",
+            "validation accuracy": f"{run.result['validation']:.3f}",
+            "test accuracy": f"{run.result['test']:.3f}",
         }
         for name, run in zip(cuts, photos, strict=True)
     }
@@ -385,14 +379,14 @@ animals = photos[2].examples[0]["classes"]
 matrix = torch.tensor(photos[2].examples[0]["confusion"]) / 1000
 fig, (curve_ax, matrix_ax) = cu.subplots(
     1, 2, width=8.9, height=4.4, width_ratios=[1, 1.6],
-    alt="Left: validation accuracy over the passes on re-compressed CIFAR-10. With right patches it is above the one without permute after each "
-    "of six passes; the larger network rises for about 30 passes to 0.67. Right: its confusion matrix; the diagonal is between 0.49, for cats, and 0.80, for ships.",
+    alt="Left: validation accuracy over the epochs on re-compressed CIFAR-10. With right patches it is above the one without permute after each "
+    "of six epochs; the larger network rises for about 30 epochs to 0.67. Right: its confusion matrix; the diagonal is between 0.49, for cats, and 0.80, for ships.",
 )  # fmt: skip
 for name, run, style in zip(cuts, photos, ("o-", "s--", ".-"), strict=True):
     curve_ax.plot(*zip(*run.curves["validation"], strict=True), style, markersize=4, label=name)
 curve_ax.axhline(0.562, color="0.5", linestyle=":", linewidth=1)
 curve_ax.text(40, 0.562, "the lecture's test, 0.562", ha="right", va="top", fontsize=8)
-curve_ax.set(xlabel="Pass over the training images", ylabel="Validation, share right")
+curve_ax.set(xlabel="Epoch", ylabel="Validation accuracy")
 curve_ax.legend(fontsize=8, loc="lower right")
 cu.heatmap(
     matrix_ax, matrix, queries=animals, keys=animals, xlabel="Answer", ylabel="True class", annotate=True,
@@ -401,18 +395,18 @@ matrix_ax.tick_params(axis="x", rotation=60)
 fig
 
 # %% [markdown]
-# With right patches more is right after every pass, and at the end three test photographs of a hundred.
+# With right patches the accuracy is higher after every epoch, and at the end by three test photographs in a hundred.
 # Nobody would have seen the mistake in its curve alone, because the network learns all the same.
 # With one seed each we can't say how much of the gap is chance.
 #
-# The larger network names two photographs of three right, well above the lecture's mean of 56.2 %.
-# Don't read that as the worth of the permute, though, because network, rate and images differ as well.
+# The larger network names two in three photographs right, well above the lecture's mean of 56.2 %.
+# Don't read this as the worth of the permute, though, because network, learning rate and images differ as well.
 # It confuses the same pairs as the lecture's matrix: cats with dogs, automobiles with trucks, airplanes with ships.
-# And for the last ten passes its validation hardly rises while the training loss still falls, which is a sign that it begins to memorize.
+# And for the last ten epochs its validation accuracy hardly rises while the training loss still falls, which is the first sign of **overfitting**: the network begins to learn the training images by heart.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Once, on re-compressed CIFAR-10: right patches are better after every pass, and the larger network is well above 56.2 %."
+    "Once, on re-compressed CIFAR-10: right patches are better after every epoch, and the larger network is well above 56.2 %."
 ):
     right, wrong, larger = photos
     assert right.config["patches"] == "right" and larger.result["test"] > 0.64

@@ -11,7 +11,7 @@
 #
 # **What can one pixel learn from another that is far away?**
 #
-# Each empty symbol below has a filled partner of the same shape, at least four pixels away, and wants its color.
+# Each empty symbol below has a filled partner of the same shape, at least four pixels away, and should get the partner's color.
 # Color a picture with two symbols, with four and with eight.
 # Then make it harder, and look only at *how many* have each color, or only at three pixels around.
 
@@ -35,10 +35,11 @@ cu.live.colors()
 
 # %% [markdown]
 # When you see everything you are always right, because you *look* for the partner.
-# When you see only the counts, the best you can do is to name a most frequent color, and what lies within three pixels tells you nothing.
+# When you see only the counts, the best you can do is to name a most frequent color.
+# And what lies within three pixels tells you nothing.
 #
 # Networks are in the same three situations.
-# A convolution sees what is near, a norm over the whole picture can count, and attention can look.
+# A [convolution](C_glossary.ipynb#convolution) sees what is near, a norm over the whole picture can count, and attention can look.
 # We'll train them on these pictures and find out what they do.
 
 # %% [markdown] tags=["goals"]
@@ -59,19 +60,18 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 #
 # Attention between pixels is older than the networks that learn it.
 # Imagine a picture with random noise on each pixel $y_i$.
-# We can remove noise by averaging pixels that show the same thing, but which pixels do?
-# Image processing gave three answers, and all of them are one formula, in which a pixel's key $\mathbf k_i$ is its query as well:
+# We can remove noise by averaging pixels that show the same thing, if we know which pixels do.
+# Image processing has three answers, and all three are one formula, in which a pixel's key $\mathbf k_i$ is its query as well:
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp(-\|\mathbf k_i - \mathbf k_j\|^2/2)}{\sum_l \exp(-\|\mathbf k_i - \mathbf k_l\|^2/2)} .$$
 #
 # | filter | key of a pixel | so it averages |
 # |---|---|---|
-# | **Gaussian blur** | its place, divided by a width $s$ | what is near |
-# | **bilateral filter** ([Tomasi and Manduchi, 1998](https://doi.org/10.1109/ICCV.1998.710815)) | place $/\,s$, and its value $/\,r$ | what is near and looks similar |
+# | **Gaussian blur** | its position, divided by a width $s$ | what is near |
+# | **bilateral filter** ([Tomasi and Manduchi, 1998](https://doi.org/10.1109/ICCV.1998.710815)) | position $/\,s$, and its value $/\,r$ | what is near and looks similar |
 # | **non-local means** ([Buades et al., 2005](https://doi.org/10.1109/CVPR.2005.38)) | the $3\times3$ patch around it, divided by $w$ | what looks similar, anywhere |
 #
-# Let's do one by hand.
-# Three pixels have the values 0, 1 and 0.2, a "patch" is just the pixel itself, and $w = 0.1\sqrt2$.
+# As an example for a pencil, three pixels have the values 0, 1 and 0.2, a "patch" is just the pixel itself, and $w = 0.1\sqrt2$.
 # Then the first pixel has the scores 0, −25 and −1, the weights 0.73, 0.00 and 0.27, and the new value $0.27 \cdot 0.2 = 0.05$.
 # Here is the formula in code, with the first filter.
 
@@ -126,9 +126,9 @@ def non_local_means_solution(pictures, width):
 cu.checks.non_local_means(non_local_means_solution)
 
 # %% [markdown]
-# Let's clean pictures of clothes with all three, at the best of a few widths, chosen on other pictures.
-# Non-local means differ from the bilateral filter in two ways, because their keys hold patches and forget the place.
-# So the last row is a control, with both patch and place in the key.
+# The table cleans pictures of clothes with all three filters, each at the best of a few widths, chosen on a validation set.
+# Non-local means differ from the bilateral filter in two ways: their keys hold patches, and they forget the position.
+# So the last row is a control, with both the patch and the position in the key.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -143,7 +143,7 @@ filters = {
     "blur": (blur, [(0.5,), (0.6,), (0.7,), (0.85,)]),
     "bilateral": (bilateral, list(itertools.product((1.0, 1.5, 2.0), (0.4, 0.6, 0.8)))),
     "non-local means": (by_likeness, [(0.6,), (0.7,), (0.8,), (1.0,)]),
-    "patch and place": (pixels.patches_and_places, [(3, 0.8), (5, 0.8), (8, 0.7)]),
+    "patch and position": (pixels.patches_and_places, [(3, 0.8), (5, 0.8), (8, 0.7)]),
 }
 tests, validation = pixels.clothes("test", 12), pixels.clothes("train", 8)
 
@@ -171,10 +171,10 @@ pd.DataFrame(errors, index=draws).T.rename_axis("squared error").round(3)
 
 # %% [markdown]
 # So **the keys decide what is averaged with what**, and a patch is a good key, because nine noisy pixels tell more than one.
-# It isn't forgetting the place that helped, because with the place in the key, too, the error is even a little smaller.
-# See for yourself [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).
+# To forget the position is no help: with the position in the key, too, the error is even a little smaller.
+# An explorer shows [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).
 #
-# If the keys decide so much, why make them by hand?
+# Keys that decide so much need not be made by hand.
 # Inside a network we learn queries, keys and values, each with a matrix of its own, and from *features*, which say more than a patch.
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step with their *non-local block*, named after the filter.
 
@@ -183,12 +183,12 @@ cu.quiz("attention_between_pixels", "same_formula")
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In each draw of the noise the bilateral filter leaves less error than the blur, non-local means leave less, and patch and place least.",
+    "In each draw of the noise the bilateral filter leaves less error than the blur, non-local means leave less, and patch and position least.",
     given=noise == 0.3,
 ):
     by_hand = torch.tensor([0.0, -25, -1]).softmax(dim=0)
     assert [round(weight, 2) for weight in by_hand.tolist()] == [0.73, 0, 0.27]
-    order = ["blur", "bilateral", "non-local means", "patch and place"]
+    order = ["blur", "bilateral", "non-local means", "patch and position"]
     for draw in range(3):
         left = [errors[name][draw] for name in order]
         assert left == sorted(left, reverse=True)
@@ -196,10 +196,10 @@ with cu.guard(
 # %% [markdown]
 # ## Pixels as tokens
 #
-# Inside a network our pictures are a tensor (batch, $C$, $H$, $W$) with $C$ **channels**, but attention wants tokens.
-# A token is a pixel, and **its $C$ channels are its embedding**.
+# Inside a network our pictures are a tensor (batch, $C$, $H$, $W$) with $C$ numbers for each pixel, its **channels**, but attention wants tokens.
+# We make each pixel a token, and **its $C$ channels are the token's embedding**.
 # In memory a picture lies channel after channel, so we have to move the axis of the channels to the end.
-# Watch where the numbers of a tiny picture with two channels go, first transposed and then with `view`, which gives the right shape as well.
+# The figure shows where the numbers of a tiny picture with two channels go, first transposed and then with `view`, which gives the right shape as well.
 
 # %%
 numbers = torch.arange(12).view(1, 2, 2, 3)  # channel 0: 0 to 5, channel 1: 6 to 11
@@ -283,7 +283,7 @@ cu.Drawing(
 #
 # *bug · 5 minutes*
 #
-# A colleague has copied the step between the two convolutions from another project.
+# Somebody has copied the step between the two convolutions from another project.
 # Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of these thirds the channels of head 0, then those of head 1, and so on.
 # With one head the result is right, and with more it is wrong.
 # Take $C = 4$ and two heads, write down the twelve channels, and ask which of them become the queries of head 1.
@@ -366,14 +366,14 @@ cu.equal(mine, reference, torch.randn(2, 16, 5, 7))
 # %% [markdown]
 # ## Counting or binding
 #
-# Back to the empty symbols.
+# Now we return to the empty symbols of the first screen.
 # Our network has three $3\times3$ convolutions and something in the middle.
-# The convolutions see three pixels far, so on their own they can only guess, and everything from farther away has to come through the middle.
-# There we put one of these:
+# The convolutions see three pixels far, so on their own they can only guess.
+# Everything from farther away has to come through the middle, and there we put one of these:
 #
 # - **attention**, with a layer norm of each pixel, so nothing else connects the pixels;
 # - **a summary**, which is a group norm with two convolutions of width 1 and nearly the same number of parameters.
-#   Its 8 means and 8 variances tell each pixel about the whole picture in 16 numbers.
+#   Its means and variances tell each pixel about the whole picture in 16 numbers.
 
 
 # %%
@@ -398,7 +398,7 @@ class FarNetwork(nn.Module):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 def train(network, tests, steps, rate=1e-3, seed=0):
-    """[[step, share of right colors in `tests`], …], every 100 steps."""
+    """[[step, accuracy on `tests`], …], every 100 steps."""
     pictures = far_colors.far_pictures(32 * steps, seed, tests.symbols)
     optimizer = torch.optim.Adam(network.parameters(), rate)
     curve = []
@@ -409,14 +409,15 @@ def train(network, tests, steps, rate=1e-3, seed=0):
         loss.backward()
         optimizer.step()
         if step % 100 == 0:
-            curve.append([step, far_colors.share_right(network, tests)])
+            curve.append([step, far_colors.accuracy_of(network, tests)])
     return curve
 
 
 # %% [markdown]
-# Which score tells us that a network looks?
-# If you only name a most frequent color, you are right in 0.63 of all cases with two symbols, in 0.53 with four and in 0.44 with eight, the best shares of the first screen.
-# Let's train both networks with eight symbols and draw in this **line of counting**.
+# Our score is the **accuracy**, the share of empty symbols that get the right color.
+# Whoever only counts and names a most frequent color has an accuracy of 0.63 with two symbols, 0.53 with four and 0.44 with eight.
+# This is the **baseline** of the task, and we call it the line of counting.
+# We train both networks with eight symbols, and only an accuracy above the line tells us that a network does more than counting.
 
 # %% tags=["nbval-ignore-output"]
 symbols = 8  # try 2 | 4 | 6 | 8
@@ -435,7 +436,7 @@ STYLE = {
 }
 fig, ax = cu.subplots(
     width=6.4, height=2.9,
-    alt="Share of right colors over the training steps, with eight symbols. Both curves rise to the line of counting at 0.44. The summary stays there, "
+    alt="Accuracy over the training steps, with eight symbols. Both curves rise to the line of counting at 0.44. The summary stays there, "
     "while attention leaves it after some hundred steps and climbs to 1.",
 )  # fmt: skip
 for kind, curve in curves.items():
@@ -444,7 +445,7 @@ for kind, curve in curves.items():
 for height, label in ((0.25, "a guess"), (far_colors.counting(symbols), "counting")):
     ax.axhline(height, color=cu.COLORS["line"], linestyle=":")
     ax.text(1010, height, label, va="center", fontsize=9)
-ax.set(xlim=(0, 1000), ylim=(0, 1.05), xlabel="Step", ylabel="Share of right colors")
+ax.set(xlim=(0, 1000), ylim=(0, 1.05), xlabel="Step", ylabel="Accuracy")
 ax.legend(loc="center right", bbox_to_anchor=(1, 0.62))
 fig
 
@@ -460,7 +461,7 @@ runs = pd.DataFrame(run.config | run.result for run in runs)
 sizes = (2, 4, 8)
 fig, ax = cu.subplots(
     width=6.4, height=3.0,
-    alt="Share of right colors for two, four and eight symbols, three seeds or more each. Attention is at 1 everywhere. A summary of 16 numbers is near 1 for two and four "
+    alt="Accuracy for two, four and eight symbols, three seeds or more each. Attention is at 1 everywhere. A summary of 16 numbers is near 1 for two and four "
     "symbols and near the line of counting for eight; one of 64 numbers lies between. The line of counting falls from 0.63 to 0.53 and 0.44.",
 )  # fmt: skip
 for place, (kind, rows) in enumerate(runs.groupby("kind", sort=False)):
@@ -471,7 +472,7 @@ ax.plot(range(3), [far_colors.counting(count) for count in sizes], color=cu.COLO
 ax.text(2.34, far_colors.counting(8), "counting", va="center", fontsize=9)
 ax.axhline(0.25, color=cu.COLORS["line"], linestyle=":")
 ax.text(2.34, 0.25, "a guess", va="center", fontsize=9)
-ax.set(xlim=(-0.3, 2.3), ylim=(0, 1.05), xlabel="Symbols", ylabel="Share of right colors")
+ax.set(xlim=(-0.3, 2.3), ylim=(0, 1.05), xlabel="Symbols", ylabel="Accuracy")
 ax.set_xticks(range(3), sizes)
 ax.legend(loc="upper right", bbox_to_anchor=(0.86, 0.9))
 fig
@@ -479,10 +480,11 @@ fig
 # %% [markdown]
 # Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the line of counting.
 # With 64 numbers it can get much farther, although not in every training.
-# So **in our trainings a summary of fixed size learned to tell a few pairs apart, and with eight pairs none of its trainings came above 0.53.**
-# You have met such a summary in [the vector of our first copier](05_sequence_to_sequence.ipynb), and there, too, looking up was learned much sooner than packing everything into one vector.
+# So **in our trainings a summary of 16 numbers learned to tell a few pairs apart, and with eight pairs it learned little more than to count.**
+# [The vector of our first copier](05_sequence_to_sequence.ipynb) is such a summary, too, and there looking up was also learned much sooner than packing everything into one vector.
 #
-# To ask a network directly whether it counts or binds, we change the color of *one* filled symbol and see which answers follow.
+# An accuracy doesn't say how a network gets its answers.
+# To ask a network directly, we change the color of *one* filled symbol and see which answers follow.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -491,7 +493,7 @@ cu.predict(
     answer="all or none",
     wrong={
         "only its partner's": "To change its partner's answer alone, the network has to know which one the partner is. Does a count say that?",
-        "those of symbols nearby": "Has a count of colors any idea where the symbols are?",
+        "those of symbols nearby": "A count of colors has no idea where the symbols are. So can it treat near ones differently?",
     },
     why="It names the same color for every empty symbol, so either all answers follow it or none does.",
 )
@@ -519,7 +521,8 @@ fig
 # %% [markdown]
 # With attention exactly one answer changes, the partner's.
 # A counter changes all of its answers or none, and the summary does neither.
-# It looks more like a counter that leaves out what is near, because a partner never is, and so can do a little better than the line (0.51).
+# It looks more like a counter that leaves out near symbols, because a partner is never near.
+# Such a counter does a little better than the line.
 # So **two networks may be right equally often and do different things**, and we only see this because we changed something and looked.
 #
 # Now choose a picture and a symbol of your own.
@@ -563,7 +566,7 @@ fig
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
     "Each point is one training. Attention solved every task at the first rate that we tried. The summary of 16 numbers solved two symbols at once and four at the middle one of three rates. "
-    "With eight symbols we gave it four rates, the best of which is inside the grid, and nine seeds at the two largest, and none of 24 trainings came above 0.53 in 1,600 steps. "
+    "With eight symbols we gave it four rates, the best of which is inside the grid, and nine seeds at the two largest, and none of 24 trainings came above 0.53 in 1,600 steps. A counter that leaves out near symbols has 0.51. "
     "None of this shows that 16 numbers *can't* hold eight pairs: attention, too, pauses before it binds, and with other pictures or a longer training a summary may be luckier. "
     "The summary of 64 numbers had three rates, and three of its nine trainings came above 0.7, with curves that were still rising, so it may get farther than you see here. "
     "The curves over the steps and the maps belong to one training on this page."
@@ -596,7 +599,7 @@ with cu.guard(
     for each in (summed, far):
         between = (each.sum(dim=-1) > 0) & (each.sum(dim=-1) < 8)
         assert between.float().mean() > 0.5
-    assert abs(far_colors.share_right(far_colors.Counter(far=True), unseen) - 0.5) < 0.02
+    assert abs(far_colors.accuracy_of(far_colors.Counter(far=True), unseen) - 0.5) < 0.02
     assert summed[:, ~own].mean() < summed[:, own].mean() < 0.7
 
 with cu.guard("An empty symbol puts most of its weight on its partner.", given=symbols == 8):
@@ -613,8 +616,8 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 #   A network learns its keys.
 # - A pixel is a token and its channels are its embedding.
 #   Transpose, don't `view`, and cut into thirds before you cut into heads.
-# - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, and with eight none of its trainings came above 0.53.
-#   A share near the line of counting doesn't say how a network gets it: change one thing far away and see which answers change.
+# - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, and with eight it hardly came above counting.
+#   An accuracy near the line of counting doesn't say how a network gets it: change one thing far away and see which answers change.
 
 # %% [markdown] tags=["next"]
 # Next: [Attention in a diffusion model](17_diffusion.ipynb), where this block sits in a network that draws.

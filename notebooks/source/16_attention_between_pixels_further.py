@@ -32,19 +32,18 @@ cu.seed_everything(0)
 # ## Where a pixel looks
 #
 # All three filters of the chapter replace a pixel by a weighted average of all pixels.
-# In the explorer, put the marked pixel on an edge of the shoe, and then into an even area.
-# For which filter does the map of weights look the same everywhere?
+# In the explorer, put the marked pixel on an edge of the shoe, and then into an even area, and find the filter whose map of weights looks the same everywhere.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.likeness()
 
 # %% [markdown]
-# Only the blur, because its keys are places and know nothing of the picture.
+# Only the map of the blur looks the same everywhere, because its keys are positions and know nothing of the picture.
 #
 # ## Pixels in memory
 #
 # The chapter said that a convolution of width 1 over the line of pixels is a linear layer.
-# Let's make sure, as functions of the pixels, the weight and the bias, in outputs and gradients.
+# The cell makes sure of this, as functions of the pixels, the weight and the bias, in outputs and gradients.
 
 # %%
 x = torch.randn(2, 12, 20)  # (batch, channels, pixels)
@@ -99,9 +98,8 @@ cu.checks.predicted_pixels(predicted_pixels_solution)
 #
 # $$\big(d^{-1/4}\,\mathbf q\big) \cdot \big(d^{-1/4}\,\mathbf k\big) = d^{-1/2}\; \mathbf q \cdot \mathbf k .$$
 #
-# Algebra says that this is the same, so why bother?
-# Because the machine computes with float16, whose largest number is 65,504.
-# Let's do one by hand, with $d = 64$ and all entries 40.
+# Algebra says that this is the same, but the machine computes with float16, whose largest number is 65,504.
+# Take $d = 64$ and all entries 40.
 # Then $\mathbf q \cdot \mathbf k = 64 \cdot 1600 = 102{,}400$, which is too large before we come to divide it by 8.
 # With $64^{-1/4} = 0.354$ on both sides each entry is 14.1, and the sum is the 12,800 that we wanted.
 # Here are one query and two keys, the second key a little smaller.
@@ -126,7 +124,6 @@ pd.DataFrame(rows, index=columns).T.round(2)
 # If we scale first, they are finite and the weights are right.
 # The format bfloat16 reaches as far as float32 and pays with digits, so it finds 12,288 in the place of 12,320.
 # That is why you see $d^{-1/4}$ in code that writes the product out for float16.
-# The comment in that code says so as well: "More stable with f16 than dividing afterwards".
 # PyTorch's own operator takes queries and keys unscaled, and takes care of the scale itself.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -143,8 +140,7 @@ with cu.guard(
 # ## What one changed pixel changes
 #
 # Attention carries something from every pixel to every other pixel.
-# Is it the only part that does?
-# Let's change one pixel of a $15\times15$ picture, and count how many pixels of the output change.
+# To see which other parts do, we change one pixel of a $15\times15$ picture, and count how many pixels of the output change.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -194,7 +190,7 @@ changes.round(4)
 # So a network with group norms is never local, with attention or without, and anybody who compares attention with convolutions has to take care of the norm as well.
 #
 # We add no positions anywhere, so a block whose input pixels are permuted gives the same output, permuted, just as in [Self-attention](07_self_attention.ipynb).
-# Image networks know places from the convolutions around the block, because these see the zeros beyond the border ([Islam et al., 2020](https://arxiv.org/abs/2001.08248)).
+# Image networks know positions from the convolutions around the block, because these see the zeros beyond the border ([Islam et al., 2020](https://arxiv.org/abs/2001.08248)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -224,7 +220,7 @@ with cu.guard(
 # With $n = HW$ pixels and $C$ channels the two convolutions of the block take $4nC^2$ multiplications, and the scores and the mixing take $2n^2C$.
 # For a square picture of side $s$ we have $n = s^2$, so the first grows as $s^2$ and the second as $s^4$, and they are equal where $n = 2C$.
 # If the weights are written down, they take $n^2$ numbers for each head and picture.
-# Let's compare these formulas with what PyTorch counts.
+# We compare these formulas with what PyTorch counts.
 
 # %%
 wide = 64  # try 16 | 32 | 64
@@ -276,8 +272,7 @@ fig
 # %% [markdown]
 # PyTorch counts exactly the sum of both formulas.
 # From side 32 to side 64 the convolutions become 4 times as expensive, and scores, mixing and weights 16 times.
-# On the right you see what that means in seconds.
-# (A fused operator doesn't have to keep all the weights at once, but it computes them all the same.)
+# On the right you see what this means in seconds.
 #
 # So image networks put the block where pictures are small.
 # The first denoising models have it at $16\times16$ only ([Ho et al., 2020](https://arxiv.org/abs/2006.11239)), and later ones at $32\times32$, $16\times16$ and $8\times8$ ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)), in networks that shrink a picture step by step and enlarge it again.

@@ -580,8 +580,7 @@ cu.show_images(
 # The later we forbid it, the more of the trousers stays, because the network can see them in what is drawn so far.
 # In the second row the word is forbidden at first, and may be asked only later.
 #
-# These are two captions.
-# To see more, we took 72 random captions, and for each of their words the classifier said what its half of the picture shows.
+# Two captions are not many, so we took 72 random captions, and for each of their words the classifier said what its half of the picture shows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
@@ -613,7 +612,7 @@ fig
 #
 # <details><summary>How sure is this?</summary>
 #
-# All of this is one network, trained once, for 6,400 steps at a learning rate of 0.008.
+# The chapter shows one network, trained once, for 6,400 steps at a learning rate of 0.008.
 # Trainings of 600 steps, with three seeds each, had a mean weighted loss of 0.196 at 0.003, 0.189 at 0.008, 0.188 at 0.02 and 0.204 at 0.05.
 # The two best rates differ by less than two seeds do, so we took the smaller one.
 # In the long training the validation loss fell from 0.141 at step 5,000 to 0.136 at the end.

@@ -10,9 +10,7 @@
 # # Attention in a diffusion model: mirrors, fewer steps, guidance and DiT
 #
 # Here is what a first reader of [Attention in a diffusion model](17_diffusion.ipynb) may skip.
-# When does a pixel need *another pixel*?
-# Do we need two hundred steps, and how is a network made to follow its caption more closely?
-# And what became of the U-Net in the generators of today?
+# It asks when a pixel needs *another pixel*, whether we need two hundred steps, how a network is made to follow its caption more closely, and what became of the U-Net in the generators of today.
 #
 # The smaller networks of this page draw a single garment of $14 \times 14$ pixels for its class, or garments of $8 \times 8$, so that many trainings can be compared.
 
@@ -61,8 +59,7 @@ cu.checks.noised_on_paper(noised_on_paper_solution)
 # ## Where attention between pixels helps: the mirror task
 #
 # In the chapter a pixel needed the words.
-# When does it have to ask another pixel that is far away?
-# Let's build a case in which it must.
+# Here is a case in which it has to ask another pixel that is far away.
 # A small garment is clean on the left, and on the right the same garment, mirrored, is hidden in noise, with 16 black columns between them.
 # All that the network needs to know is on the left, but its convolutions reach only 15 columns.
 #
@@ -111,9 +108,9 @@ fig
 # %% [markdown]
 # Attention pulls ahead once it has found where to look.
 # In two of three trainings it has found the mirror image by step 1,200, and in the third it is still on its way.
-# (All networks were trained at one rate, 0.006. At half and at twice this rate the one with three levels comes out the same, in the one seed that we tried.)
-# Can we see what each network has found?
-# Here are four garments as the networks draw them after 400 steps from nothing but the clean one on the left.
+# All networks were trained at one learning rate, and at half and twice this rate the one with three levels came out the same, in the one seed that we tried.
+#
+# To see what each network has found, here are four garments as the networks draw them after 400 steps from nothing but the clean one on the left.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 made = {run.config["kind"]: torch.tensor(run.examples[0]["drawn"]) for run in runs if run.examples}
@@ -154,15 +151,15 @@ copies.framed(maps, query_column)
 # ## Added vectors against cross-attention
 #
 # With a single word cross-attention is one added vector.
-# So with two words, could we simply add two vectors, one for each word and place?
-# We tried it with pairs of $8 \times 8$ pixels and five ways to give the network its caption, each trained for 300 steps at one rate.
-# The dots show how many drawn garments are nearest to the mean picture of their word, which is a weak judge, because it recognizes only two of three *real* garments.
+# With two words we could simply add two vectors, one for each word and its position.
+# We tried this with pairs of $8 \times 8$ pixels and five ways to give the network its caption, each trained for 300 steps at one learning rate.
+# The dots show how many drawn garments are nearest to the mean picture of their word, which is a weak classifier: it recognizes only two in three *real* garments.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 told = pd.DataFrame(run.config | run.result for run in cu.stored_runs("diffusion", "captions"))
 fig, ax = cu.subplots(
     width=7.2, height=2.2,
-    alt="Share of garments named right, three seeds each. Without a caption a tenth; both words added, a quarter; with their places added, a third, "
+    alt="Accuracy of the garments, three seeds each. Without a caption a tenth; both words added, a quarter; with their places added, a third, "
     "with empty tokens in addition no more; with cross-attention almost two fifths.",
 )  # fmt: skip
 for row, kind in enumerate(copies.CAPTIONS):
@@ -176,7 +173,7 @@ fig
 # %% [markdown]
 # Most of the gain comes from the words themselves, and cross-attention adds a little more in each seed.
 # The gain isn't just its parameters, since cross-attention to *empty* tokens brings nothing.
-# For captions of a fixed length, then, added vectors are a fair rival, and cross-attention comes into its own where a sentence may have any number of words.
+# For captions of a fixed length, then, added vectors are a strong baseline, and cross-attention comes into its own where a sentence may have any number of words.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -194,14 +191,13 @@ with cu.guard("Cross-attention draws the most garments as named, in each seed.")
 # ## Fewer steps: DDIM
 #
 # The sampler of the chapter goes from level $a = \bar\alpha_t$ to $b = \bar\alpha_s$, and nothing says that $s = t - 1$.
-# (The first screen visits about every fifth step.)
 # The fresh noise is a choice as well. [Song, Meng and Ermon (2021)](https://arxiv.org/abs/2010.02502) take
 #
 # $$\mathbf x_s = \sqrt b\;\hat{\mathbf x}_0 + \sqrt{1 - b - \eta^2\sigma^2}\;\hat{\boldsymbol\varepsilon} + \eta\,\sigma\,\mathbf z .$$
 #
 # With $\eta = 1$ this is DDPM.
 # With $\eta = 0$, called **DDIM**, there is no fresh noise at all, and the first noise decides the whole picture.
-# Watch what happens to ten noises that DDIM turns into garments in five, ten, twenty and fifty steps.
+# The picture shows ten noises that DDIM turns into garments in five, ten, twenty and fifty steps.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 ways = [guidance.draw_garments(1, num_steps=n, eta=0.0, scale=1.0, seed=3) for n in (5, 10, 20, 50)]
@@ -217,18 +213,17 @@ cu.show_images(
 #
 # ## Guidance
 #
-# How do we make a network follow its class more closely?
-# It was trained with one label in ten withheld, so it can answer twice, with the class, $\boldsymbol\varepsilon_c$, and without, $\boldsymbol\varepsilon_\varnothing$.
-# **Classifier-free guidance** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)) goes on in the direction of the difference:
+# Our network was trained with one label in ten withheld, so it can answer twice, with the class, $\boldsymbol\varepsilon_c$, and without, $\boldsymbol\varepsilon_\varnothing$.
+# To make it follow its class more closely, **classifier-free guidance** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)) goes on in the direction of the difference:
 #
 # $$\boldsymbol\varepsilon = \boldsymbol\varepsilon_\varnothing + w\,(\boldsymbol\varepsilon_c - \boldsymbol\varepsilon_\varnothing).$$
 #
 # With $w = 0$ the class is ignored, $w = 1$ is the network itself, and a larger $w$ exaggerates what the class changes.
-# (The paper's $w$ is ours minus 1. The first screen of the chapter was drawn with $w = 3$.)
+# The first screen of the chapter was drawn with $w = 3$, and the paper's $w$ is ours minus 1.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "With w = 1 two of three drawn garments are nearest to the mean of their class, which is also the share of real garments. How many are with w = 4?",
+    "With w = 1 two in three drawn garments are nearest to the mean of their class, which is also the share of real garments. How many are with w = 4?",
     ["fewer", "as many", "more"],
     answer="more",
     wrong={
@@ -301,7 +296,7 @@ with cu.guard(
 # $$\mathbf x_u = (1 - u)\,\mathbf x_0 + u\,\boldsymbol\varepsilon, \qquad \mathbf v = \frac{\mathrm d\mathbf x_u}{\mathrm du} = \boldsymbol\varepsilon - \mathbf x_0, \qquad \mathrm{loss} = \|\mathbf v - \mathrm{network}(\mathbf x_u, u)\|^2 .$$
 #
 # To draw, we start from noise at $u = 1$ and walk against the velocity down to $u = 0$, as in any differential equation.
-# Let's try it with the pixel of the chapter, which is $+1$ or $-1$.
+# We try it with the pixel of the chapter, which is $+1$ or $-1$.
 # Its best guess is again a hyperbolic tangent, $\hat x_0 = \tanh\big((1 - u)\, x_u / u^2\big)$, and the velocity follows from it.
 
 # %%
@@ -317,7 +312,7 @@ print(
 )
 
 # %% [markdown]
-# All arrive, without any fresh noise and without a schedule.
+# All pixels arrive, without any fresh noise and without a schedule.
 # The network, its attention and its guidance stay as they are, and only the target of the training and the step of the sampler change.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -378,9 +373,9 @@ print(f"with other numbers, two conditions: apart by {(two[0] - two[1]).std():.1
 # %% [markdown]
 # With random numbers instead of the zeros, the same patches come out differently for two conditions.
 #
-# Why the latent?
+# The latent saves attention.
 # In a picture of $512 \times 512$ one map of attention between all pixels would have 69 billion weights.
-# The latent has $64 \times 64$ places, and with patches of $2 \times 2$ they become 1,024 tokens, so a map has a million.
+# The latent has $64 \times 64$ pixels, and with patches of $2 \times 2$ they become 1,024 tokens, so a map has a million.
 # That's why a transformer can do without the coarse level of a U-Net.
 #
 # Back to the chapter: [Attention in a diffusion model](17_diffusion.ipynb).

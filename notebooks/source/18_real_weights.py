@@ -476,7 +476,7 @@ right.set(xlabel="Head that may not look", ylabel="Mean P(capital)", ylim=(0, 1)
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head whose look the answer misses: without it the probability halves.
+# Head 4 puts nearly all of its weight on the country, and it is the only head without whose look the probability halves.
 # Head 1 puts most of its weight on the country, too, but when only head 1 may not look, hardly anything happens.
 # So once more, **a weight shows where a head looks, and not what is needed**.
 #
@@ -518,7 +518,7 @@ fig
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# All of it holds for this file of four bits; the original's numbers are not there to compare with.
+# All numbers hold for this file of four bits, and the original's are not there to compare with.
 #
 # - **The layer.** The gray lines are fourteen countries whose names are one token, and the model knows the capitals of thirteen; for Egypt it says *Alexandria* here.
 #   In all we asked for 42 countries, of which the model knows 32, and for each of the 32 layer 23 matters most.
@@ -913,7 +913,7 @@ fig
 # The twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3; seven of the forty came above 0.2, up to 0.28, and five of the twelve little known countries lie below 0.2.
 # *Seoul* for West Korea has 0.79, *Istanbul* for Turkey 0.53, and *Bern* for Switzerland 0.13; for Fiji the model says *Fakarakala*, which doesn't exist, with 0.53 for its first piece.
 # Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.
-# All of it holds for this file of four bits, asked without a system prompt.
+# All numbers hold for this file of four bits, asked without a system prompt.
 #
 # </details>
 

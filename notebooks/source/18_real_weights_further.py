@@ -64,7 +64,7 @@ class SentenceEncoder(nn.Module):
 # Its weights come in a *safetensors* file, which is simpler than GGUF.
 # Eight bytes say how long the table of contents is, the table is JSON, and behind it stand the numbers.
 # `cu.fetch("minilm")` and `cu.fetch("minilm-tokenizer")` bring the weights and the tokenizer.
-# Without them you see what we recorded, and with them you can ask about any sentence of yours.
+# Without the files you see what we recorded, and with them you can ask about any sentence of yours.
 
 # %% tags=["nbval-ignore-output"]
 encoder = meaning.fill(SentenceEncoder)  # None without the two files
@@ -75,10 +75,10 @@ for other, cosine in meaning.cosines(encoder, sentence, others).items():
 
 # %% [markdown]
 # *The man bit the dog* is nearer to our sentence than *The man was bitten by the dog*, which says the same as our sentence.
-# That happens in 11 of the 12 sentences that we tried.
-# (The passive also has two more words, so this isn't a fair control yet. Exercise 1 asks for one.)
+# The same happens in 11 of the 12 sentences that we tried.
+# But the passive also has two more words, so this isn't a fair control yet, and Exercise 1 asks for one.
 #
-# Is that so for opposites, too?
+# Opposites are a harder test.
 # We wrote 44 sentences, each with its opposite and with two paraphrases, before we computed a cosine.
 # One paraphrase is free (*The price went up* and *It became more expensive*), the other keeps most of the words (*The price rose*).
 # Each dot below is a sentence, and above the diagonal its opposite, here *The price went down*, is the nearer one.
@@ -103,7 +103,8 @@ fig
 # %% [markdown]
 # **For 35 of the 44 sentences the opposite is nearer than the free paraphrase (red dots), and for only 16 it is nearer than the paraphrase in the same words.**
 # So a large part of a cosine is topic and wording.
-# Counting the shared words alone would prefer the opposite for 43 sentences and for 19, so MiniLM hears a little more than shared words, but not enough to tell yes from no.
+# As a baseline we only counted the shared words, which prefers the opposite for 43 sentences and for 19.
+# MiniLM hears a little more than shared words, but not enough to tell yes from no.
 #
 # ### Exercise 1 · A fair control
 #
@@ -151,8 +152,8 @@ with cu.guard("The class of this page is the one that the recorded cosines were 
 # ## King − man + woman, with its controls
 #
 # The most famous sum of word vectors is $\text{king} - \text{man} + \text{woman} \approx \text{queen}$ ([Mikolov, Yih and Zweig, 2013](https://aclanthology.org/N13-1090)).
-# Let's do it among 1,170 words, those of the course's sentences, of its story and of these analogies, with MiniLM's vector of each word and, below, with the rows of its embedding.
-# An analogy has three given words (a is *man*, b is *king*, c is *woman*), and we have 32 of them, about families, capitals, verbs and more.
+# We compute it among 1,170 words, those of the course's sentences, of its story and of these analogies, with MiniLM's vector of each word and then with the rows of its embedding.
+# An analogy has three given words (a is *man*, b is *king*, c is *woman*), and we have 32 analogies, about families, capitals, verbs and more.
 #
 # We look for the nearest word to b − a + c, among all words and then without the three given ones, as is usually done.
 # Two controls follow: we subtract nothing (b + c), and we ask only for the nearest word to c.
@@ -177,7 +178,7 @@ pd.DataFrame(
 # With the sentence encoder's vectors the nearest word to *king − man + woman* is *king*.
 # *Queen* comes first when the three given words are excluded, and it comes first even if nothing is subtracted.
 # In the table, excluding the given words makes most of the difference, from 3 to 24, and **without any subtraction 19 of 32 are still right**.
-# In this list the subtraction adds 5 (and 7 with the rows of the embedding), and much of the magic is that the given words may not win ([Linzen, 2016](https://arxiv.org/abs/1606.07736)).
+# In this list the subtraction adds only a few, and much of the magic is that the given words may not win ([Linzen, 2016](https://arxiv.org/abs/1606.07736)).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -191,9 +192,8 @@ with cu.guard(
 # %% [markdown]
 # ## Search: counting is hard to beat
 #
-# What are such vectors used for?
-# Mostly for search: embed every section once, embed the question, and take the section with the largest cosine.
-# The method to beat is **BM25**, which counts the shared words and gives more to rare ones ([Robertson and Zaragoza, 2009](https://doi.org/10.1561/1500000019)).
+# Such vectors are mostly used for search: embed every section once, embed the question, and take the section with the largest cosine.
+# The baseline is **BM25**, which counts the shared words and gives more to rare ones ([Robertson and Zaragoza, 2009](https://doi.org/10.1561/1500000019)).
 #
 # We search this course.
 # A question of a quiz should find its chapter.
@@ -211,14 +211,13 @@ best_size["questions"] = best_size["questions"].astype(int)
 best_size.rename(
     index={"quiz": "quiz → chapter", "glossary": "glossary → section", "own words": "own words → chapter"},
     columns={"both": "both added"},
-).rename_axis("share with the right one first").round(2)  # fmt: skip
+).rename_axis("accuracy: the right one comes first").round(2)  # fmt: skip
 
 # %% [markdown]
 # **In this course the encoder at its best size is nowhere ahead of counting at its own, and on the glossary it is far behind.**
 # The glossary speaks in the book's own terms, which a count can find.
 # Where somebody avoids these terms the two are level, as far as 28 questions can tell.
-# If we add both scores, each scaled to mean 0 and variance 1, the sum beats either of them on all three kinds of questions, at all four sizes (and nearly always with other settings of BM25 that we tried).
-#
+# If we add both scores, each scaled to mean 0 and variance 1, the sum beats either of them on all three kinds of questions.
 # These numbers depend on the pages as they were when we recorded them, on 28 November 2026.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -234,8 +233,7 @@ with cu.guard(
 # %% [markdown]
 # ## The logit lens: a warning
 #
-# Back to SmolLM2, which looks the country up in layer 23.
-# Could we simply read along?
+# We return to SmolLM2, which looks the country up in layer 23, and try to read along.
 # The **logit lens** ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) takes the vector $\mathbf x$ after some layer and pretends that it was the last one.
 # It computes the logits $\mathbf E\, \mathrm{norm}(\mathbf x)$ with the embedding $\mathbf E$, and reads off the best token.
 #
@@ -275,10 +273,9 @@ fig
 
 # %% [markdown]
 # Up to layer 22 neither lens reads anything, and yet the vector tells the country.
-# (By the [chapter's patches](18_real_weights.ipynb#In-which-layer?) the answer doesn't hang on it yet.)
-# After layer 23 the plain lens gives the capital the median rank 1,891, and the centered one 4, because what all prompts have in common covered what differs.
-# Does the centered lens read the answer, then?
-# Let's ask about other things than capitals.
+# After layer 23 the plain lens still puts the capital far down, and the centered lens gives it the median rank 4, because what all prompts have in common had covered what differs.
+# It seems to read the answer.
+# As a control we ask about other things than capitals.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rows = {
@@ -295,8 +292,8 @@ pd.DataFrame.from_dict(read, orient="index", columns=columns).astype(int)
 # %% [markdown]
 # The capital is read where nobody asks for it, and even in the country's bare row of the embedding, before any layer.
 # So the lens reads the country and what is near it in the embedding.
-# **If the lens reads nothing, something may be there all the same, and if it reads something, that need be neither asked for nor used.**
-# For that we have to intervene, as the chapter does.
+# **If the lens reads nothing, something may be there all the same, and if it reads something, the model need not use it.**
+# To see what the model uses we have to intervene, as the chapter does.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -319,19 +316,17 @@ with cu.guard(
 # %% [markdown]
 # ## Longer copies
 #
-# In the chapter SmolLM2 copies about two thirds of forty random tokens.
-# (With the sixteen new texts below it is 0.77.)
-# Does it copy at any distance?
+# In the chapter SmolLM2 copies about two thirds of forty random tokens, and we ask whether it copies at any distance.
 # We drew blocks of 5 to 400 tokens, 40 texts of the shortest and 4 of the longest.
 # We drew them twice, once from all 49,152 tokens and once from frequent ones (ids 300 to 2,999, which byte-pair encoding made early).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "The block has only 5 random tokens and comes for the second time. How much of it is copied correctly, compared with a block of 40?",
-    ["more, since there is less to remember", "about as much", "less"],
+    ["more", "about as much", "less"],
     answer="less",
     wrong={
-        "more, since there is less to remember": "Attention has nothing to remember, because all tokens are there. How would the model notice, within 5 tokens, that the text repeats itself?",
+        "more": "It would be less to remember. But attention has nothing to remember, because all tokens are there. How would the model notice, within 5 tokens, that the text repeats itself?",
         "about as much": "An induction head would do as well at once. But how would the model notice, within 5 tokens, that the text repeats itself?",
     },
     why="0.44 instead of 0.77. When the block of 5 comes for the third time, the model copies 0.81 of it.",
@@ -357,10 +352,10 @@ ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
 fig
 
 # %% [markdown]
-# (The bars go from the worst text to the best one.)
+# The bars go from the worst text to the best one.
 # With frequent tokens it copies blocks of 400 about as well as blocks of 20, so **the distance alone doesn't stop it**.
-# With tokens drawn from all 49,152, most of which are rare, it falls to a quarter.
-# Rarity and length act together, because 2,700 rare tokens alone are copied to 0.57 in blocks of 40 and to 0.07 in blocks of 200.
+# With tokens drawn from the whole vocabulary, most of which are rare, it falls to a quarter.
+# Rarity and length act together: rare tokens alone are still copied in blocks of 40, and hardly ever in blocks of 200.
 # So before we say "it can't copy that far", we have to ask what it was given to copy.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -381,8 +376,7 @@ with cu.guard(
 # %% [markdown]
 # ## How many bits?
 #
-# The file has four bits for most numbers.
-# Would fewer do?
+# The file has four bits for most numbers, and perhaps fewer would do.
 # We rounded the layers' matrices again, in blocks of 32 or of 192 or with one scale for a whole row, and measured how much the loss grows on our short story, which the model can't have read.
 # The horizontal axis counts all bits that are stored, so a number of four bits takes five in a block of 32, because $d$ and $m$ are shared by only 32 numbers.
 
@@ -409,11 +403,8 @@ fig
 
 # %% [markdown]
 # **In larger blocks the same loss costs almost a bit less per number.**
-# Blocks of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and blocks of 32 need six bits for it.
-# With about three stored bits blocks of 192 reach 6.0, where the others are about as bad as a uniform guess.
-# In a block of 32 a whole bit per number goes into $d$ and $m$, and in a block of 192 only a sixth.
-# A row saves the sixth as well, but its one scale has to fit its largest number.
-# (Of course the file was already rounded once, in blocks with other borders than ours.)
+# In a block of 32 a whole bit per number goes into $d$ and $m$, and in a block of 192 only a sixth of a bit.
+# A whole row saves this sixth as well, but its one scale has to fit its largest number.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -440,9 +431,8 @@ with cu.guard(
 # %% [markdown]
 # ## Silent mistakes
 #
-# How do you know that a loaded model is right?
-# It answers *Paris*, so it must be.
-# Let's make three mistakes that raise no error.
+# A loaded model that answers *Paris* seems to be right.
+# We make three mistakes that raise no error.
 # The base of the rotary angles is 10,000, which is the default of `cu.GPT`, and not 100,000.
 # The features of queries and keys are turned in *halves* (feature $j$ with $j + d/2$, as in Hugging Face's files), and not as *neighbors* (as in our file).
 # And the $\varepsilon$ of the norms is $10^{-6}$ instead of $10^{-5}$.
@@ -466,17 +456,13 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# **All four say *Paris*.**
-# (The loss is the one on the first 600 tokens of the story; the chapter takes 400 of them.)
-# So one prompt is no test.
-# (A chat about Japan finds one of the three, since with halves the whole answer is *The capital of Japan.*)
-# With halves 29 of the 30 capitals are right, one more than without the mistake, although the loss on our story has nearly doubled.
-# The base costs 0.15 nats, and nobody who doesn't know the right loss would notice.
-# And the wrong $\varepsilon$ costs nothing at all that we could measure, and still a logit moves by 0.035.
+# **All four say *Paris*, so one prompt is no test.**
+# With halves one capital more is right than without the mistake, although the loss on our story has nearly doubled.
+# The base costs so little that nobody who doesn't know the right loss would notice.
+# And the wrong $\varepsilon$ costs nothing that we could measure, and still a logit moves a little.
 #
-# What finds all three is **parity**, which means that a second implementation reads the same file, and we compare the logits number by number.
-# Hugging Face's transformers read it with their own code, and our logits differ from theirs by less than 0.0001 where the largest are about 40.
-# So a difference of 0.035 would stand out.
+# What finds all three mistakes is **parity**: a second implementation reads the same file, and we compare the logits number by number.
+# Hugging Face's transformers read it with their own code, and our logits differ from theirs by less than 0.0001, so even the smallest change of the table would stand out.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -501,10 +487,20 @@ with cu.guard(
 # Fourteen of them, with their free paraphrases, were a first trial, and for the other thirty and for all close paraphrases we knew no cosine when we wrote them.
 # The twelve swapped roles were written by one person in one sitting, and all are short English sentences.
 #
+# Of the sixteen new texts with forty random tokens 0.77 is copied.
+# The rare tokens are 2,700, and they are copied to 0.57 in blocks of 40 and to 0.07 in blocks of 200.
+#
+# Blocks of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and blocks of 32 need six bits for it.
+# With about three stored bits blocks of 192 reach 6.0, where the others are about as bad as a uniform guess.
 # With blocks of 64 the loss lies between those of 32 and of 192, at 4.5 stored bits and at 5.5.
+# The file was already rounded once, in blocks with other borders than ours.
+#
+# For the silent mistakes the loss is the one on the first 600 tokens of the story, of which the chapter takes 400.
+# A chat about Japan finds one of the three, since with halves the whole answer is *The capital of Japan.*
 #
 # In the search the best size of a piece was chosen on the questions themselves, for both sides alike.
 # BM25 has its usual constants, 1.5 and 0.75.
+# The sum of both scores is ahead at all four sizes, and nearly always with other settings of BM25 that we tried.
 #
 # The curves of the lens look alike for *The people of X are* and for *Q: What is the capital of X? A: It is*, where the centered lens gives the capital the ranks 7 and 5 after layer 23.
 # Compared with *The capital of X is*, the first tells 24 to 30 countries up to layer 22, and the second, which is less like it, 11 to 29.

@@ -81,10 +81,10 @@ def mirrored_around(pictures, width):
 @mistake(
     "non_local_means",
     caught_by="weights a pixel far away like",
-    hint="Does a key contain the place",
+    hint="Does a key contain the position",
 )
 def near_ones_only(pictures, width):
-    """Puts the place into the key, too."""
+    """Puts the position into the key, too."""
     height, breadth = pictures.shape[1:]
     places = torch.cartesian_prod(torch.arange(float(height)), torch.arange(float(breadth)))
     where = places.view(-1, 2).expand(len(pictures), -1, -1)

@@ -1435,9 +1435,9 @@ ON_PAPER = {
     reason="sum to",
     hint="softmax",
 )
-def logits(model, ids, places, layer):
+def logits(model, ids, positions, layer):
     """Gives logits."""
-    return _looks(model, ids, lambda z: z[0, -1], queries=6, keys=places, layers=layer)
+    return _looks(model, ids, lambda z: z[0, -1], queries=6, keys=positions, layers=layer)
 
 
 @mistake(
@@ -1445,70 +1445,72 @@ def logits(model, ids, places, layer):
     caught_by="gives a probability for each token",
     hint="Which row of the logits says",
 )
-def of_all_tokens(model, ids, places, layer):
+def of_all_tokens(model, ids, positions, layer):
     """Gives a row for each token."""
-    return _looks(model, ids, lambda z: z[0].softmax(-1), queries=6, keys=places, layers=layer)
+    return _looks(model, ids, lambda z: z[0].softmax(-1), queries=6, keys=positions, layers=layer)
 
 
-@mistake("my_without_look", caught_by="hides the places from the last token", hint="Whose row")
-def of_the_first_token(model, ids, places, layer):
+@mistake("my_without_look", caught_by="forbids the positions to the last token", hint="Whose row")
+def of_the_first_token(model, ids, positions, layer):
     """Reads the first token's row."""
-    return _looks(model, ids, lambda z: z[0, 0].softmax(-1), queries=6, keys=places, layers=layer)
+    return _looks(
+        model, ids, lambda z: z[0, 0].softmax(-1), queries=6, keys=positions, layers=layer
+    )
 
 
 @mistake(
     "my_without_look",
-    caught_by="hides the places from the last token",
+    caught_by="forbids the positions to the last token",
     reason="no look at [2] in layer 1",
     hint="Who asks?",
 )
-def for_everybody(model, ids, places, layer):
-    """Hides the places from all tokens."""
-    return _looks(model, ids, keys=places, layers=layer)
+def for_everybody(model, ids, positions, layer):
+    """Forbids the positions to all tokens."""
+    return _looks(model, ids, keys=positions, layers=layer)
 
 
 @mistake(
     "my_without_look",
-    caught_by="hides the places from the last token",
+    caught_by="forbids the positions to the last token",
     reason="no look at [2] in layer 1",
     hint="In which layer?",
 )
-def in_every_layer(model, ids, places, layer):
-    """Hides the places in all layers."""
-    return _looks(model, ids, queries=6, keys=places)
+def in_every_layer(model, ids, positions, layer):
+    """Forbids the positions in all layers."""
+    return _looks(model, ids, queries=6, keys=positions)
 
 
 @mistake(
     "my_without_look",
-    caught_by="hides the places from the last token",
+    caught_by="forbids the positions to the last token",
     reason="no look at [2] in layer 1",
     hint="At what may it not look?",
 )
-def at_nothing(model, ids, places, layer):
+def at_nothing(model, ids, positions, layer):
     """Lets the last token look at nothing in this layer."""
     return _looks(model, ids, queries=6, layers=layer)
 
 
 @mistake(
     "my_without_look",
-    caught_by="hides the places from the last token",
+    caught_by="forbids the positions to the last token",
     reason="no look at [2] in layer 1",
     hint="the last token is the query",
 )
-def exchanged(model, ids, places, layer):
-    """Lets the places not look at the last token."""
-    return _looks(model, ids, queries=places, keys=6, layers=layer)
+def exchanged(model, ids, positions, layer):
+    """Lets the positions not look at the last token."""
+    return _looks(model, ids, queries=positions, keys=6, layers=layer)
 
 
 @mistake(
     "my_without_look",
-    caught_by="hides the places from the last token",
+    caught_by="forbids the positions to the last token",
     reason="no look at [3, 4] in layer 2",
-    hint="How many places",
+    hint="How many positions",
 )
-def first_place(model, ids, places, layer):
-    """Hides the first place only."""
-    return _looks(model, ids, queries=6, keys=places[0], layers=layer)
+def first_position(model, ids, positions, layer):
+    """Forbids the first position only."""
+    return _looks(model, ids, queries=6, keys=positions[0], layers=layer)
 
 
 @mistake(
@@ -1517,21 +1519,21 @@ def first_place(model, ids, places, layer):
     reason="numbers counted from 0",
     hint="At which position stands",
 )
-def counted_back(model, ids, places, layer):
+def counted_back(model, ids, positions, layer):
     """Counts the last token as −1."""
-    return _looks(model, ids, queries=-1, keys=places, layers=layer)
+    return _looks(model, ids, queries=-1, keys=positions, layers=layer)
 
 
 @mistake(
     "my_without_look",
-    caught_by="hides the places from the last token",
+    caught_by="forbids the positions to the last token",
     reason="no look at [2] in layer 1",
     hint="inside the block",
 )
-def outside(model, ids, places, layer):
+def outside(model, ids, positions, layer):
     """Runs the model after the block."""
     with course_utils.intervene(model) as acts:
-        acts.forbid(queries=6, keys=places, layers=layer)
+        acts.forbid(queries=6, keys=positions, layers=layer)
     return model(ids)[0, -1].softmax(-1)
 
 
@@ -1540,10 +1542,10 @@ def outside(model, ids, places, layer):
     caught_by="leaves the model as it was",
     hint="How long is the look forbidden?",
 )
-def left_open(model, ids, places, layer):
+def left_open(model, ids, positions, layer):
     """Opens the block by hand and never closes it."""
     acts = course_utils.intervene(model).__enter__()
-    acts.forbid(queries=6, keys=places, layers=layer)
+    acts.forbid(queries=6, keys=positions, layers=layer)
     return model(ids)[0, -1].softmax(-1)
 
 

@@ -76,7 +76,7 @@ def pixels_exchanged(images, size):
 
 
 @mistake(
-    "my_patches", caught_by="keeps all channels of its place", hint="Where is the channel's axis"
+    "my_patches", caught_by="keeps all channels in each patch", hint="Where is the channel's axis"
 )
 def channel_fastest(images, size):
     """The channel changes fastest within a patch."""

@@ -101,7 +101,7 @@ def continues_edges_with_own_pixels_not_zeros(candidate):
 
 @non_local_means.must("weights a pixel far away like one nearby if its patch is the same")
 def weights_pixels_by_their_patch_not_their_place(candidate):
-    """Does a key contain the place of its pixel? It should hold the nine numbers of the patch, and no more."""
+    """Does a key contain the position of its pixel? It should hold the nine numbers of the patch, and no more."""
     near, far = torch.zeros(2, 1, 9, 9)
     near[0, 2, 2], near[0, 2, 5] = 1.0, 1.5
     far[0, 2, 2], far[0, 6, 6] = 1.0, 1.5

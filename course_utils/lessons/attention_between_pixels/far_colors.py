@@ -99,7 +99,7 @@ def _distance(first: Tensor, second: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def share_right(model: nn.Module, pictures: FarPictures) -> float:
+def accuracy_of(model: nn.Module, pictures: FarPictures) -> float:
     """Accuracy: the share of the holes that get the right color."""
     asked = pictures.answers != IGNORED
     right = model(pictures.inputs).argmax(dim=1) == pictures.answers

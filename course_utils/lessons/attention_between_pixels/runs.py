@@ -9,9 +9,9 @@ import torch
 
 from course_utils.kit.runs import stored
 from course_utils.lessons.attention_between_pixels.far_colors import (
+    accuracy_of,
     far_pictures,
     middle,
-    share_right,
 )
 
 STEPS = {2: 600, 4: 1600, 8: 1600}
@@ -53,5 +53,5 @@ def far_colors(
     curve = chapter.train(network, far_pictures(500, TESTS, symbols), steps, rate, seed)
     count = sum(parameter.numel() for parameter in network.parameters())
     result = {"right": curve[-1][1], "parameters": count}
-    result["validation"] = share_right(network, far_pictures(500, VALIDATION, symbols))
+    result["validation"] = accuracy_of(network, far_pictures(500, VALIDATION, symbols))
     return {"result": result, "curves": {"right": curve}}

@@ -666,11 +666,11 @@ def _probs_without(model: GPT, ids: Tensor, **forbidden) -> Tensor:
 
 
 def _call_without_look(
-    candidate: Callable, places: list[int], layer: int
+    candidate: Callable, positions: list[int], layer: int
 ) -> tuple[Tensor, GPT, Tensor]:
     model, ids = _model_and_ids()
     with torch.no_grad(), explained(_LOOK):
-        answer = candidate(model, ids, places, layer)
+        answer = candidate(model, ids, positions, layer)
     return expect_shape(answer, (20,)), model, ids
 
 
@@ -695,13 +695,15 @@ def gives_probability_for_each_token_of_vocabulary(candidate):
     )
 
 
-@my_without_look.must("hides the places from the last token in this layer, and from nobody else")
-def hides_places_from_last_token_in_this_layer_only(candidate):
+@my_without_look.must(
+    "forbids the positions to the last token in this layer, and to no other token"
+)
+def forbids_positions_to_last_token_in_this_layer_only(candidate):
     """Who may not look, at what, and in which layer? `acts.forbid(queries=…, keys=…, layers=…)` counts from 0."""
-    for places, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
-        answer, model, ids = _call_without_look(candidate, places, layer)
+    for positions, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
+        answer, model, ids = _call_without_look(candidate, positions, layer)
         last = LENGTH - 1
-        right = _probs_without(model, ids, queries=last, keys=places, layers=layer)
+        right = _probs_without(model, ids, queries=last, keys=positions, layers=layer)
         with torch.no_grad():
             first, whole = model(ids)[0, [0, -1]].softmax(-1)
         slips = (
@@ -709,21 +711,21 @@ def hides_places_from_last_token_in_this_layer_only(candidate):
              "Whose row of the logits do you read? The last token says what comes next, not the first one."),
             (whole,
              "Is anything forbidden? The model has to run inside the block, and the last token is the query that asks; "
-             "the places are the keys."),
-            (_probs_without(model, ids, keys=places, layers=layer),
+             "the positions are the keys."),
+            (_probs_without(model, ids, keys=positions, layers=layer),
              "Who asks? Without `queries=` no token may look there, and only the last is meant: `ids.shape[1] - 1`."),
-            (_probs_without(model, ids, queries=last, keys=places),
+            (_probs_without(model, ids, queries=last, keys=positions),
              "In which layer? Without `layers=` it is forbidden in all of them."),
-            (_probs_without(model, ids, queries=last, keys=places[0], layers=layer),
-             "How many places are there? `keys=` takes the whole list."),
+            (_probs_without(model, ids, queries=last, keys=positions[0], layers=layer),
+             "How many positions are there? `keys=` takes the whole list."),
             (_probs_without(model, ids, queries=last, layers=layer),
-             "At what may it not look? Without `keys=` at nothing at all. Give it the places."),
+             "At what may it not look? Without `keys=` at nothing at all. Give it the positions."),
         )  # fmt: skip
         hints = [hint for other, hint in slips if torch.allclose(answer, other, atol=1e-5)]
         good = torch.allclose(answer, right, atol=1e-5)
         expect(
             good,
-            f"no look at {places} in layer {layer}: token 0 has {answer[0]:.3f}, expected {right[0]:.3f}",
+            f"no look at {positions} in layer {layer}: token 0 has {answer[0]:.3f}, expected {right[0]:.3f}",
             hints[0] if hints else "",
         )
 

@@ -35,8 +35,8 @@ def cuts_picture_of_text_as_we_did_by_hand(candidate):
     )
 
 
-@my_patches.must("keeps all channels of its place in each patch, one after the other")
-def keeps_all_channels_of_its_place_in_each_patch(candidate):
+@my_patches.must("keeps all channels in each patch, one after the other")
+def keeps_all_channels_in_each_patch(candidate):
     """Where is the channel's axis after the split? Move it in front of the height and the width within a patch.
 
     Within a patch the channel changes slowest, so we have (batch, rows, columns, channels, height, width) before
