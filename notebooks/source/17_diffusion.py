@@ -12,9 +12,9 @@
 # **A network looks at noise and finds a pair of trousers in it, and next to them an ankle boot, because we asked for them.
 # How do our words get into the picture?**
 #
-# Below, two garments appear step by step, and each pixel has the color of the word it attends to. We say that the pixel *asks* this word.
-# Press *trousers* to forbid the word: from this step on, no pixel may ask it.
-# Then give the word back, go to step 200 or to step 114, and press it there.
+# Below, two garments appear step by step, and each pixel has the color of the word it attends to most.
+# Press *trousers* to forbid the word: from this step on, no pixel may attend to it.
+# Then allow the word again, go to step 200 or to step 114, and press it there.
 
 # %%
 import itertools
@@ -440,7 +440,7 @@ cu.show_images(
 # ## Words for pixels: cross-attention
 #
 # Our caption has two words, and the left half of the picture needs a different word from the right half.
-# So we let the pixels ask. In **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
+# So we let each pixel *ask* the words. In **[cross-attention](C_glossary.ipynb#cross-attention)** the queries come from the pixels, and keys and values from the words.
 # Stable Diffusion reads its text in this way ([Rombach et al., 2022](https://arxiv.org/abs/2112.10752)).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
