@@ -112,10 +112,50 @@ cu.predict(
 # If *e* has 0.4 after *h*, it has $(6 - ½ + 1½ \cdot 0.4)/10 = 0.61$ after *th*.
 # And an *r*, which never followed *th* and has 0.1 after *h*, still gets $1½ \cdot 0.1/10 = 0.015$.
 #
+# The figure shows the loss of counting with more and more history, on our sentences and on the million characters of Shakespeare's plays.
+# The numbers come from **modified** Kneser–Ney, which estimates a discount for counts of 1, of 2 and of more ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
+
+# %%
+number = {letter: i for i, letter in enumerate(alphabet)}
+stream, val_stream = (
+    torch.tensor([number[letter] for letter in text]) for text in (train_text, val_text)
+)
+counted = ngrams.kneser_ney_losses(stream.tolist(), val_stream.tolist(), 9, len(alphabet))
+plays = list(cu.stored_run("gpt", "shakespeare_kneser_ney").result.values())
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+fig, ax = cu.subplots(
+    width=6.4, height=2.9,
+    alt="Loss of counting over the characters it looks back. For the sentences it falls from 3.0 without a look back to 0.7 "
+    "with eight characters and is still falling a little. For Shakespeare it falls from 3.3 to 1.5 with six and rises a little after.",
+)  # fmt: skip
+for losses, name, color in ((counted, "our sentences", "key"), (plays, "Shakespeare", "value")):
+    ax.plot(range(len(losses)), losses, "o-", color=cu.COLORS[color], label=name)
+    best = min(losses)
+    ax.annotate(
+        f"{best:.2f}", (losses.index(best), best), (0, 7), textcoords="offset points", ha="center"
+    )
+ax.set(xlabel="Characters it looks back", ylabel="Validation loss (nats)", ylim=(0, None))
+ax.set_xticks(range(9))
+ax.legend()
+fig
+
+# %% [markdown]
+# Each further character helps less, because most long histories are new.
+# The best point of the curve is our **[baseline](C_glossary.ipynb#baseline)**, the number to beat.
+# It costs a few seconds and no training.
+
+# %% jupyter={"source_hidden": true}
+cu.quiz("gpt", "three_halves")
+
+# %% [markdown]
+# The rest of this section has the formula, and you compute with it by hand.
+# Nothing later needs it, so you can skip it.
+#
 # $$P_n(w \mid s) = \frac{\max(c(sw) - D,\ 0) + D\,u(s)\,P_{n-1}(w \mid s')}{c(s)}$$
 #
 # In the example the history $s$ is *th*, and $s'$ is *h*, the history without its first character.
-# The text has $s$ followed by something $c(s) = 10$ times, by $w$ $c(sw) = 6$ times, and by $u(s) = 3$ *different* characters.
+# In the text, $s$ is followed $c(s) = 10$ times by something, $c(sw) = 6$ times by $w$, here an *e*, and by $u(s) = 3$ *different* characters.
 # In a shorter history $c(sw)$ counts the different characters before $sw$, not its occurrences, because a *u* that only follows *q* is a bad guess elsewhere.
 # So $P_1(w)$ is the share of the different pairs that end in $w$.
 # For example, the text `x y x x` has three different pairs, *xy*, *yx* and *xx*, so $P_1(x) = ⅔$.
@@ -152,43 +192,6 @@ def counted_on_paper_solution():
 
 
 cu.checks.counted_on_paper(counted_on_paper_solution)
-
-# %% [markdown]
-# The figure shows the loss of counting with more and more history, on our sentences and on the million characters of Shakespeare's plays.
-# The numbers come from **modified** Kneser–Ney, which estimates a discount for counts of 1, of 2 and of more ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
-
-# %%
-number = {letter: i for i, letter in enumerate(alphabet)}
-stream, val_stream = (
-    torch.tensor([number[letter] for letter in text]) for text in (train_text, val_text)
-)
-counted = ngrams.kneser_ney_losses(stream.tolist(), val_stream.tolist(), 9, len(alphabet))
-plays = list(cu.stored_run("gpt", "shakespeare_kneser_ney").result.values())
-
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-fig, ax = cu.subplots(
-    width=6.4, height=2.9,
-    alt="Loss of counting over the characters it looks back. For the sentences it falls from 3.0 without a look back to 0.7 "
-    "with eight characters and is still falling a little. For Shakespeare it falls from 3.3 to 1.5 with six and rises a little after.",
-)  # fmt: skip
-for losses, name, color in ((counted, "our sentences", "key"), (plays, "Shakespeare", "value")):
-    ax.plot(range(len(losses)), losses, "o-", color=cu.COLORS[color], label=name)
-    best = min(losses)
-    ax.annotate(
-        f"{best:.2f}", (losses.index(best), best), (0, 7), textcoords="offset points", ha="center"
-    )
-ax.set(xlabel="Characters it looks back", ylabel="Validation loss (nats)", ylim=(0, None))
-ax.set_xticks(range(9))
-ax.legend()
-fig
-
-# %% [markdown]
-# Each further character helps less, because most long histories are new.
-# The best point of the curve is our **[baseline](C_glossary.ipynb#baseline)**, the number to beat.
-# It costs a few seconds and no training.
-
-# %% jupyter={"source_hidden": true}
-cu.quiz("gpt", "three_halves")
 
 # %% [markdown]
 # ## GPT in one class

@@ -26,16 +26,16 @@ cu.seed_everything(0)
 # ## What LoRA is worth
 #
 # In [the chapter](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA) you wrote a LoRA layer.
-# How does it compare with training every weight, and with training nothing but the new output layer?
+# How does it compare with training every weight, and with **linear probing**, which trains nothing but the new output layer, a **probe** on frozen features?
 # And what if LoRA stands where [its paper](https://arxiv.org/abs/2106.09685) puts it, next to the projections of queries and values in each attention?
-# All four start from the BERT of the first screen and take the same 400 steps with a thousand labels, each at the best of four or five rates, and three times with other labels.
+# All four start from the BERT of the first screen and take the same 400 steps with a thousand labels, each at the best of four or five learning rates, and three times with other labels.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ways = {
     "all": ("all weights", 132_994),
     "LoRA": ("LoRA, rank 4, feed-forward networks", 5_250),
     "LoRA, attention": ("LoRA, rank 4, queries and values", 2_178),
-    "output": ("output layer only", 130),
+    "output": ("linear probe: output layer only", 130),
 }
 right, rows = {}, {}
 for method, (way, trained) in ways.items():
@@ -50,20 +50,20 @@ for method, (way, trained) in ways.items():
     right[method] = [run.result["right"] for run in runs]
     rows[way] = {
         "trained": f"{trained:,}",
-        "right": " ".join(f"{each:.2f}" for each in right[method]),
+        "accuracy": " ".join(f"{each:.2f}" for each in right[method]),
     }
 pd.DataFrame(rows).T
 
 # %% [markdown]
-# With one trained number for every 25, LoRA gets most of the way from the output layer to training everything.
-# Next to queries and values, with fewer than half as many numbers, it gets a little less far.
-# All four start from one and the same BERT, and we tried only rank 4, so we can't say what would close the rest, or which place is better for the same number of parameters.
+# With one trained number for every 25, LoRA gets most of the way from the probe to training everything.
+# Next to queries and values, with fewer than half as many numbers, LoRA gets a little less far.
+# All four start from one and the same BERT, and we tried only rank 4, so we can't say what would close the rest, or which layers are better for the same number of parameters.
 # On GPT-3, which has a million times as many weights, the paper finds no loss against training all of them, and the change for a task takes 35 MB where a whole copy would take 350 GB.
 # After the training you can add $\frac{\alpha}{r}AB^\top$ to $W$, and the network is as fast as before.
 #
 # ## Before masks: the autoencoder
 #
-# Is it really the *hiding* that teaches the network something?
+# To see whether it is really the *hiding* that teaches the network something, we leave it out.
 # An **[autoencoder](C_glossary.ipynb#autoencoder)** is asked for its own input and needs no labels either.
 # Autoencoders were the usual way to begin a deep network in the years before BERT, and [Erhan et al. (2010)](https://jmlr.org/papers/v11/erhan10a.html) asked why that helped.
 # They found that pretraining acts as a regularizer, because training starts in a region whose minima generalize better.
@@ -76,15 +76,15 @@ pd.DataFrame(rows).T
 (copier,) = cu.stored_runs("bert_and_transfer", "transfer", beginning="autoencoder", highest="val")
 print(f"loss of the autoencoder: {copier.result['asked']:.4f}")
 print(
-    f"order, a thousand labels: autoencoder {copier.result['right']:.2f}, BERT {right['all'][0]:.2f}"
+    f"accuracy on order, a thousand labels: autoencoder {copier.result['right']:.2f}, BERT {right['all'][0]:.2f}"
 )
 
 # %% [markdown]
-# The autoencoder answers without a single mistake, because every place sees the token it is asked for and only has to pass it on.
+# The autoencoder answers without a single mistake, because every position sees the token it is asked for and only has to pass it on.
 # For the task this was worth nothing in this one training, at any of four rates, so here it was the hiding that taught.
 #
 # There are two ways to make an autoencoder work for its answer.
-# It can have a narrow place through which not everything fits, which we didn't try, or its input can be damaged.
+# It can have a **bottleneck**, a layer through which not everything fits, which we didn't try, or its input can be damaged.
 # A **denoising autoencoder** ([Vincent et al., 2008](https://dl.acm.org/doi/10.1145/1390156.1390294)) restores the undamaged input, and BERT's masks are such a damage, with a loss that counts only the picked tokens.
 
 # %% [markdown]
@@ -108,7 +108,7 @@ print(
 # The first Llama has neither, and the 70-billion model of the second has GQA ([Touvron et al., 2023b](https://arxiv.org/abs/2307.09288)).
 #
 # In `cu.GPT` each of these is an argument.
-# Let's write two of them by hand first, and compare.
+# We write two of them by hand first, and compare.
 
 
 # %%
@@ -189,8 +189,7 @@ pd.DataFrame(rows).T
 #
 # ## What the exchanges bring
 #
-# Does the loss notice any of this?
-# We trained each variant as a small GPT on [pieces of words](13_gpt_further.ipynb#Pieces-of-words), on the same text, for 400 steps at one rate, with three seeds.
+# To see what the loss notices of this, we trained each variant as a small GPT on [pieces of words](13_gpt_further.ipynb#Pieces-of-words), on the same text, for 400 steps at one learning rate, with three seeds.
 # The dashed line is what the best counting has on the same sentences, Kneser–Ney's of up to four tokens.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -202,22 +201,22 @@ counted = cu.stored_run("gpt", "kneser_ney").result
 best_count = min(loss for name, loss in counted.items() if name != "tokens")
 picture, ax = cu.subplots(
     width=6.4, height=3,
-    alt="Held-out losses of seven models, three seeds each, as points beside the loss of the best counting, 2.04. "
+    alt="Validation losses of seven models, three seeds each, as points beside the loss of the best counting, 2.04. "
     "Rotary positions alone lie at 1.93 to 1.95 and all exchanges together at 2.00 to 2.01, left of it; the others lie beside the GPT, right of it.",
 )  # fmt: skip
-for place, points in enumerate(losses.values()):
-    ax.plot(points, [place] * 3, "o", color=cu.COLORS["key"], alpha=0.7)
+for row, points in enumerate(losses.values()):
+    ax.plot(points, [row] * 3, "o", color=cu.COLORS["key"], alpha=0.7)
 ax.set_yticks(range(len(losses)), losses)
 ax.invert_yaxis()
 ax.axvline(best_count, color="0.4", linestyle="--", linewidth=1)
 ax.annotate("best counting", (best_count, 1), (3, 3), xycoords=("data", "axes fraction"),
             textcoords="offset points", color="0.3")  # fmt: skip
-ax.set(xlabel="Held-out loss (nats a token)")
+ax.set(xlabel="Validation loss (nats per token)")
 picture
 
 # %% [markdown]
 # Rotary positions help most here, and after these few steps only the two models that have them are ahead of counting.
-# (With three times the steps the GPT itself is, at 1.77.)
+# With three times the steps the GPT itself is, at 1.77.
 # Is that thanks to the turning, or because no table of positions has to be learned in so few steps?
 # Our comparison can't say, but [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
 # RMSNorm and SwiGLU are level with the original, so here they cost no loss, and RMSNorm is a little simpler, and sharing a single head of keys and values costs a little loss for a quarter of the cache.
