@@ -148,7 +148,7 @@ fig
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
 #
 # A **causal mask** keeps a model from reading the words that it has to predict.
-# Query $i$ may attend to keys $0 \dots i$, which makes a triangle.
+# Query $i$ may attend to keys $0 \dots i$, and the permitted pairs form a triangle.
 # If we want both masks, a pair needs *both* permissions.
 
 # %%

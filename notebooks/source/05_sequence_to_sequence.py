@@ -223,7 +223,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# The gates also multiply the gradient going back, so it lives as long as the memory, and the gates can be learned.
+# The gates also multiply the gradient on its way back, so the gradient lives as long as the memory, and a network learns its gates.
 # The GRU's older relative, the **LSTM**, has a second state and three gates.
 #
 # ## Encoder and decoder

@@ -189,7 +189,7 @@ cu.show_curves(
 # An untrained GRU forgets as well, though less than the plain tanh.
 # An orthogonal $U$ helps, and an update gate near 1 helps more.
 # The difference is that a GRU can *learn* such a gate, feature by feature.
-# The **LSTM** of [Hochreiter and Schmidhuber (1997)](https://doi.org/10.1162/neco.1997.9.8.1735), which is the older one, has a second state for this purpose, and now three gates.
+# The older **LSTM** of [Hochreiter and Schmidhuber (1997)](https://doi.org/10.1162/neco.1997.9.8.1735) has a second state for this purpose, and today three gates.
 #
 # Move the gate, and see how much of the state comes from the old state and from each word.
 

@@ -526,7 +526,8 @@ explorer.show_learned(rule, rates, maps(solver, yours.test))
 #
 # A map shows where a word has looked, but did it have to?
 # Take the French negation, *ne … pas*, which is wrapped around the verb, with both words linked to *didn't* or *don't*.
-# For one word at a time we replace the context by the **plain average** of the encoder's states, by setting the word's keys to zero, so that all its scores are equal.
+# For one word at a time we set its keys to zero.
+# All its scores are then equal, and its context is the **plain average** of the encoder's states.
 # How probable is the right word then?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

@@ -34,7 +34,8 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Four sentences with a perfect score
 #
-# Some lectures train this model on the first few hundred lines of the Tatoeba file, and report the BLEU of *go .*, *i lost .*, *he's calm .* and *i'm home .*, which can reach a perfect 1.
+# Some lectures train this model on the first few hundred lines of the Tatoeba file, and report the BLEU of *go .*, *i lost .*, *he's calm .* and *i'm home .*
+# The four can reach a perfect 1.
 # What does a perfect score say here?
 # We repeat two such trainings at their sizes, with two recurrent layers (the query is the state of the upper one) and Adam at a learning rate of 0.005.
 # The larger model trains for 15 epochs on 512 pairs, and words that occur only once become `<unk>`.
@@ -73,7 +74,7 @@ fig
 # The loss falls as it should, and after 15 epochs, which are only 60 steps, one or two of the four sentences are right.
 # After 250 epochs three are right.
 # But these three are in the training set, whereas *he's calm .* is nowhere in the file and comes out wrong.
-# So a perfect score on the three shows what the model remembers, which is **overfitting**.
+# So a perfect score on the three shows only what the model remembers: it **overfits**.
 # Of new sentences, made only of words of the training set, hardly any are right (2 of 40 and 4 of 89 at best).
 #
 # The vocabulary matters at this size.

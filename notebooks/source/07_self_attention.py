@@ -603,7 +603,7 @@ cu.checks.whose_old_car(whose_old_car_solution)
 # With a causal mask each word sees only itself and the words before it.
 # If our class then says which word comes next, it is a **language model**.
 # We train one on the course's English sentences and let it write.
-# The sentences fill a tensor, so after the end of each stands $-100$, a target that `cross_entropy` leaves out.
+# The sentences differ in length, so we fill up their targets with $-100$, which `cross_entropy` leaves out.
 
 # %% tags=["nbval-ignore-output"]
 text, vocabulary = sentences()  # (sentences, n) tokens
@@ -654,7 +654,8 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
 # In the table of averages each row has the best of three or four learning rates, chosen on a validation set of other questions, and the mean of three seeds.
 # Only the wider average was given more steps, and it was still learning.
 # With the larger start its embeddings begin with a standard deviation of 1 instead of 0.3, and its mean is multiplied by $\sqrt{13}$; other starts may help it more.
-# *Ben's friend is Clara* names Ben as well and may have collected the color of his car, which is one more way, so a forbidden link costs less than we might expect.
+# *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
+# Because of this additional way a forbidden link costs less than we might expect.
 # For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
 #
 # </details>

@@ -176,7 +176,7 @@ def train_reader(model: Reader, seed: int, *, steps: int = 600, rate: float = 3e
 
 
 @torch.no_grad()
-def share_right(model: Reader, sentences: Sentences) -> dict[str, float]:
+def accuracies_of_words(model: Reader, sentences: Sentences) -> dict[str, float]:
     """Accuracy of the gender at "it", and at the adjective."""
     genders = model(sentences.tokens).argmax(dim=-1)
     right = (genders == sentences.gender[:, None]).float().mean(dim=0)

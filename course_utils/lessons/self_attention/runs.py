@@ -12,8 +12,8 @@ from course_utils.kit.runs import stored
 from course_utils.lessons.scoring_functions import scores
 from course_utils.lessons.self_attention.genders import (
     READERS,
+    accuracies_of_words,
     new_reader,
-    share_right,
     train_and_test,
     train_reader,
 )
@@ -66,7 +66,7 @@ LINKS = {
         for rate in rates
         for seed in range(3)
     ],
-    chapter=["kinds", "train", "share_right"],
+    chapter=["kinds", "train", "accuracy"],
 )  # fmt: skip
 def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
     """Accuracy on the question whose car has which color, by the number of cars (`pairs`)."""
@@ -79,7 +79,7 @@ def recalled(chapter, *, kind: str, pairs: int, rate: float, seed: int) -> dict:
         for rate in RATES
         for seed in range(3)
     ],
-    chapter=["kinds", "train", "share_right"],
+    chapter=["kinds", "train", "accuracy"],
 )
 def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, seed: int) -> dict:
     """As `recalled`, with more steps of training than its 800."""
@@ -93,7 +93,7 @@ def recalled_later(chapter, *, kind: str, pairs: int, steps: int, rate: float, s
         for rate in RATES
         for seed in range(3)
     ],
-    chapter=["kinds", "train", "share_right"],
+    chapter=["kinds", "train", "accuracy"],
 )
 def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed: int) -> dict:
     """As `recalled`, for an average whose embeddings begin at 1 instead of 0.3, with its mean multiplied by √13."""
@@ -103,7 +103,7 @@ def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed:
         model.embedding.weight.div_(0.3)
     model.mixers[0].register_forward_hook(lambda module, given, mean: 13**0.5 * mean)
     chapter.train(model, draw, seed, steps=steps, rate=rate)
-    validation, right = (chapter.share_right(model, draw, seed=seed) for seed in (0, 1))
+    validation, right = (chapter.accuracy(model, draw, seed=seed) for seed in (0, 1))
     return {"result": {"validation": validation, "right": right}}
 
 
@@ -119,20 +119,20 @@ def recalled_larger_start(chapter, *, pairs: int, steps: int, rate: float, seed:
         for rate in rates
         for seed in range(3)
     ],
-    chapter=["kinds", "train", "share_right"],
+    chapter=["kinds", "train", "accuracy"],
 )
 def of_a_friend(chapter, *, kind: str, steps: int, rate: float, seed: int) -> dict:
     """Accuracy on the question which color the car of somebody's friend has."""
     return _learned(chapter, kind, friends, seed, steps=steps, rate=rate)
 
 
-@stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "share_right"])
+@stored(cases=[{"seed": seed} for seed in range(3)], chapter=["kinds", "train", "accuracy"])
 def forbidden(chapter, *, seed: int) -> dict:
     """Weights of some links in two attentions, and the accuracy with these links forbidden."""
     seed_everything(seed)
     model = chapter.kinds["two attentions"]()
     chapter.train(model, friends, seed, steps=1500)
-    result = {"right, nothing": chapter.share_right(model, friends)}
+    result = {"right, nothing": chapter.accuracy(model, friends)}
     weights = [mix.weights.mean(0) for mix in model.mixers]
     for name, links in LINKS.items():
         result[f"weight, {name}"] = sum(
@@ -141,7 +141,7 @@ def forbidden(chapter, *, seed: int) -> dict:
         with intervene(model) as acts:
             for layer, word, other in links:
                 acts.forbid(layers=layer, queries=word, keys=other)
-            result[f"right, {name}"] = chapter.share_right(model, friends)
+            result[f"right, {name}"] = chapter.accuracy(model, friends)
     return {"result": result}
 
 
@@ -150,7 +150,7 @@ def _learned(chapter, kind: str, draw: Draw, seed: int, **options: float) -> dic
     seed_everything(seed)
     model = chapter.kinds[kind]()
     chapter.train(model, draw, seed, **options)
-    validation, test = (chapter.share_right(model, draw, seed=seed) for seed in (0, 1))
+    validation, test = (chapter.accuracy(model, draw, seed=seed) for seed in (0, 1))
     return {"result": {"validation": validation, "right": test}}
 
 
@@ -164,7 +164,7 @@ def reader(chapter, *, kind: str, seed: int, rate: float) -> dict:
     """Accuracy of the gender at "it" and at the adjective, on unseen sentences and on the training set."""
     model = new_reader(chapter.SelfAttention, kind, seed)
     train_reader(model, seed, rate=rate)
-    seen, unseen = (share_right(model, sentences) for sentences in train_and_test())
+    seen, unseen = (accuracies_of_words(model, sentences) for sentences in train_and_test())
     return {"result": unseen | {f"{word}, training": share for word, share in seen.items()}}
 
 

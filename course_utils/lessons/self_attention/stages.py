@@ -283,7 +283,7 @@ def _causal() -> Canvas:
         for i, (word, row) in enumerate(zip(WORDS, CAUSAL, strict=True))
     ]
     sheet = Canvas(
-        f"Matrix of weights with a causal mask; everything right of the diagonal is hidden. {' '.join(seen)}"
+        f"Matrix of weights with a causal mask; everything right of the diagonal is forbidden. {' '.join(seen)}"
     )
     left, width, height, top = 66, 62, 44, 44
     ys = rows(top, height)
