@@ -9,7 +9,8 @@ from course_utils.studio.book.pages import STATIC
 
 PAGE = """<meta charset=utf-8><article><section id=scores><h1>Scores<a class=headerlink>#</a></h1><p>All scores.</p>
 <section id=root><h2>Why divide by √d?</h2><p>A first sentence. The variance of <b>the product</b> is d.</p>
-<div class=cell_input>softmax(x)</div></section></section></article>"""
+<div class=cell_input>softmax(x)</div></section><section id=entry><h2>Product</h2><p>A product is a product.</p></section>
+</section></article>"""
 # As Sphinx has it: a constant with a method, called when the page stands there.
 SEARCH = """<meta charset=utf-8><div id=search-results></div><script>const Search = {performSearch() {}};</script>
 <script>SCRIPT</script><script>addEventListener("load", () => Search.performSearch("QUERY"));</script>"""
@@ -28,6 +29,7 @@ def test_each_section_has_its_own_text_without_code(folder):
     assert sections == [
         ["03.html", "scores", "Scores", "Scores", "All scores."],
         ["03.html", "root", "Scores", "Why divide by √d?", "A first sentence. The variance of the product is d."],
+        ["03.html", "entry", "Scores", "Product", "A product is a product."],
     ]  # fmt: skip
 
 
@@ -37,6 +39,7 @@ def test_each_section_has_its_own_text_without_code(folder):
     [
         ("why divide by sqrt d", ["03.html?found#root"], "The variance of the product is d."),
         ("score", ["03.html?found#scores"], "All scores."),
+        ("product", ["03.html?found#entry", "03.html?found#root"], "A product is a product."),
         ("softmax", [], ""),
     ],
 )

@@ -23,7 +23,8 @@
       const [heading, body] = [plain(title), plain(text)];
       const scores = patterns.map((each) => 12 * Math.min(count(heading, each), 1) + Math.log1p(count(body, each)));
       const held = scores.filter(Boolean).length;
-      const score = held && scores.reduce((sum, each) => sum + each, 0) * (held / patterns.length) ** 2;
+      const whole = heading === plain(query).trim() ? 12 : 0; // the glossary's entry of a term comes first
+      const score = held && (whole + scores.reduce((sum, each) => sum + each, 0)) * (held / patterns.length) ** 2;
       return { page, place, book, title, text, score, patterns };
     });
     return rows.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score).slice(0, MOST);
