@@ -9,7 +9,8 @@ from course_utils.studio.book.pages import STATIC
 
 PAGE = """<meta charset=utf-8><article><section id=scores><h1>Scores<a class=headerlink>#</a></h1><p>All scores.</p>
 <section id=root><h2>Why divide by √d?</h2><p>A first sentence. The variance of <b>the product</b> is d.</p>
-<div class=cell_input>softmax(x)</div></section><section id=entry><h2>Product</h2><p>A product is a product.</p></section>
+<div class=cell_input>softmax(x)</div></section>
+<section id=entry><h2>Product</h2><p>A product is a product.</p></section>
 </section></article>"""
 # As Sphinx has it: a constant with a method, called when the page stands there.
 SEARCH = """<meta charset=utf-8><div id=search-results></div><script>const Search = {performSearch() {}};</script>
