@@ -10,7 +10,7 @@
 # # Names, notation and shapes
 #
 # This page is for looking things up.
-# You find the shapes of every step of attention on one sheet, the letters of the formulas, the names that other texts use, and for five other courses the sections in which this course teaches the same things.
+# It has the shapes of every step of attention on one sheet, the letters of the formulas, the names that other texts use, and for five other courses the sections in which this course teaches the same things.
 
 # %%
 import pandas as pd
@@ -39,7 +39,7 @@ cu.seed_everything(0)
 #
 # Masks are boolean, and True means *may attend*.
 # A padding mask has the shape (b, 1, 1, m), a causal mask (n, n).
-# A row in which everything is hidden gives NaN in the code of this table and zeros in `cu.masked_softmax`.
+# A row in which everything is forbidden gives NaN in the code of this table and zeros in `cu.masked_softmax`.
 
 # %%
 b, h, n, m, d_k = 2, 4, 3, 5, 8
@@ -136,14 +136,14 @@ pd.DataFrame(
 # | $\beta$ | the noise of a diffusion step ($\beta_t$); the two decay rates of Adam ($\beta_1, \beta_2$); the shift of a layer norm; an inverse temperature |
 # | $k$, $K$ | a key, the keys; a kernel; the number of neighbors or tokens that are kept (top-$k$) |
 # | $d$ | features of a vector; a distance; dimensions of the data; the step between numbers of four bits |
-# | $N$ | layers in the paper of 2017; the batch in PyTorch's documentation; the number of data |
+# | $N$ | layers in *Attention is all you need*; the batch in PyTorch's documentation; the number of data |
 # | $T$ | a temperature; the transpose, as in $K^T$; the length of a sequence; the steps of a diffusion |
 
 # %% [markdown]
 # ## The same thing by other names
 #
 # We use the names of `torch.nn` wherever it has one.
-# Here they are next to the names of the paper of 2017 and of PyTorch:
+# Here they are next to the names of *Attention is all you need* (2017) and of PyTorch:
 #
 # | Here | Meaning | The 2017 paper | `torch.nn` |
 # |---|---|---|---|
@@ -202,12 +202,12 @@ pd.DataFrame(
 #
 # Three traps:
 #
-# - $N$ is the number of layers in the paper and the batch in the documentation of `torch.nn`.
+# - $N$ is the number of layers in the 2017 paper and the batch in the documentation of `torch.nn`.
 # - In Kak's lectures a head sees a *slice* of the embedding, and elsewhere it sees all of it, through a learned projection.
 #   [Multi-head attention](08_multi_head_attention.ipynb) measures the difference.
 # - PyTorch has both conventions for masks.
 #   In both masks of `nn.MultiheadAttention` True means *is hidden*, but in the mask of `nn.functional.scaled_dot_product_attention` it means *may attend*, as here.
-#   Let's give two sentences of 3 and 5 tokens, with padding mask and causal mask, to both of them:
+#   Here both get two sentences, of 3 and 5 tokens, with a padding mask and a causal mask:
 
 # %%
 lengths, words = torch.tensor([3, 5]), torch.randn(2, 5, 8)
@@ -228,8 +228,8 @@ pd.DataFrame(
 
 # %% [markdown]
 # Each row is a query of the first sentence, with a 1 for each key that gets weight.
-# (With an identity matrix for values, the answers are the weights.)
-# Both agree, because we gave `nn.MultiheadAttention` the opposite of our mask, `~mask`.
+# The values are an identity matrix, so the answers are the weights.
+# The two columns agree, because we gave `nn.MultiheadAttention` the opposite of our mask, `~mask`.
 
 # %% [markdown]
 # ## Five other texts, section by section

@@ -65,7 +65,7 @@ cu.seed_everything(0)
 # ### <a id="alignment-error-rate"></a>alignment error rate
 #
 # A number that says how far a model's links are from links made by hand: 1 − 2 |found ∩ right| / (|found| + |right|), over all sentences.
-# (The definition of Och and Ney also has possible links.)
+# The definition of Och and Ney also has possible links.
 # For example, if 3 of 4 links that were found are among 4 right ones, the rate is 1 − 6/8 = 0.25.
 # *Taught in* [Alignment error rate](06_bahdanau_attention.ipynb#Alignment-error-rate).
 #
@@ -482,7 +482,7 @@ fig
 # ### <a id="head"></a>head
 #
 # One of several attentions that work at the same time, each with its own projection of queries, keys and values.
-# (The last layer of a model is called its output layer here.)
+# The last layer of a model is called its output layer here.
 # For example, one head may attend to the word before, and another to the subject of the sentence.
 # *Taught in* [Ask a translator](00_start_here.ipynb#Ask-a-translator), [From one head to two, and to h](08_multi_head_attention.ipynb#From-one-head-to-two,-and-to-h), [Ablating heads](08_multi_head_attention.ipynb#Ablating-heads).
 #
@@ -592,7 +592,7 @@ fig
 # ### <a id="leave-one-out-error"></a>leave-one-out error
 #
 # The error at each point when it is predicted from all others, which makes it a fair measure of one width.
-# (If you choose the best of many widths by it, its value there is a little too small.)
+# If you choose the best of many widths by it, its value there is a little too small.
 # For example, with forty points we predict forty times, each time from the other 39.
 # *Taught in* [Leave one out: choosing and learning the width](02_kernel_regression.ipynb#Leave-one-out:-choosing-and-learning-the-width).
 #

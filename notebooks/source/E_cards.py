@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Data and models: cards
 #
-# What the course's data hold and what they lack, and what its stored models, and the two real ones that you can fetch, were trained on and get wrong.
+# This page says what the course's data hold and what they lack, and what its stored models, and the two real ones that you can fetch, were trained on and get wrong.
 # The form follows *Datasheets for datasets* ([Gebru et al., 2021](https://arxiv.org/abs/1803.09010)) and *Model cards* ([Mitchell et al., 2019](https://arxiv.org/abs/1810.03993)).
 # Licenses, files and checksums stand in the folder `data/`, in its README.
 
@@ -37,8 +37,7 @@ cu.seed_everything(0)
 # | **Personal data** | none: names are common first names, put in by the grammar |
 # | **License** | CC BY 4.0 |
 #
-# How large are they, and how long are their sentences?
-# Each English sentence counts once.
+# The table shows how large the parts are and how long their sentences, and each English sentence counts once.
 
 # %%
 parts = {
@@ -66,10 +65,10 @@ pd.DataFrame({name: described(pairs) for name, pairs in parts.items()}).T
 
 # %% [markdown]
 # The generated part has 783 English words in 20,050 sentences of at most ten tokens; punctuation counts as a token.
-# By hand, an English sentence has two or three translations, in the mean.
+# In the part written by hand, an English sentence has two or three translations on average.
 #
 # Who is spoken of?
-# The share of English sentences that have each of these words:
+# We count the share of English sentences that have each of these words.
 
 # %%
 asked = ["i", "you", "he", "she", "we", "they"]
@@ -84,7 +83,7 @@ pd.DataFrame(shares).map("{:.1%}".format).T
 # %% [markdown]
 # *He* and *she* are nearly equally frequent.
 # By hand, *I* and *you* lead, as in talk.
-# In the generated part one sentence in seventy has *because* and none has *if*: there are almost no subordinate clauses.
+# In the generated part one sentence in seventy has *because* and none has *if*, so there are almost no subordinate clauses.
 # So nothing that is measured here speaks of long sentences, of irony, politeness or dialects.
 # The English *you* has several right translations, and one that is missing counts as an error.
 #
@@ -119,8 +118,7 @@ cu.show_images(
 # %% [markdown]
 # Things stand in the middle, upright, one to a picture.
 # All shoes point to the left.
-# How far does that go?
-# Here is the share of pictures that are nearer to the mean of their own class as they are than mirrored.
+# We can measure how far that goes, by the share of pictures that are nearer to the mean of their own class as they are than mirrored.
 
 # %%
 distance = (pictures - means[train.labels]).flatten(1).norm(dim=1)
@@ -129,13 +127,13 @@ nearer = [(distance < mirrored)[those].float().mean() for those in of_class]
 pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".format).T
 
 # %% [markdown]
-# Of the sneakers and the boots nearly every one is nearer as it is, of the sandals nine in ten.
-# A network may learn that shoes point to the left, and will not have seen one that points to the right; mirrored pictures in training are the usual remedy.
-# (The others lie above one half, too: each picture is part of its own mean, and a front has a left side.)
+# Nearly all sneakers and boots are nearer as they are, and nine in ten sandals.
+# A network may learn that shoes point to the left, because it never sees one that points to the right, and the usual remedy is to train on mirrored pictures, too.
+# The other classes lie above one half as well, because each picture is part of its own mean, and the front of a garment has a left side.
 #
 # **What is missing**: colors, people who wear the clothes, backgrounds, folds, several things in one picture, and every kind of garment that is not among the ten.
 # Some labels are wrong or arguable (shirt, coat and pullover overlap), and nobody has counted how many.
-# A network that is right in nine of ten such pictures has not been tested on a photograph.
+# A network with an accuracy of 0.9 on such pictures has not been tested on a photograph.
 #
 # ## Sets that are not in the folder
 #
@@ -164,20 +162,20 @@ pd.DataFrame(rows).T
 # %% [markdown]
 # | Model | Task | Trained on | What it cannot |
 # |---|---|---|---|
-# | `translator_fr`, a `cu.Transformer` | English to French | 14,000 generated sentences, and a hundred everyday ones of at most two words | say that it does not know: a word that it never read becomes `<unk>`, and a sentence unlike the grammar's becomes fluent nonsense. `translator_fr_0` and `translator_fr_100` are from its training, repeated on another processor, before the first step and after 100 of 618 (there it ended at a held-out loss of 0.195, here at 0.189) |
+# | `translator_fr`, a `cu.Transformer` | English to French | 14,000 generated sentences, and a hundred everyday ones of at most two words | say that it does not know: a word that it never read becomes `<unk>`, and a sentence unlike the grammar's becomes fluent nonsense. `translator_fr_0` and `translator_fr_100` are from its training, repeated on another processor, before the first step and after 100 of 618 (there it ended at a validation loss of 0.195, here at 0.189) |
 # | `everyday_fr`, a `cu.Transformer` of pieces of words | English to French | 140,000 pairs of at most ten words, of Tatoeba (CC BY 2.0 FR) and of the course | rare words, which it spells into words that do not exist; idioms; *tu* or *vous* as you mean it. It never says that it is not sure |
-# | `bahdanau_fr`, a `cu.AttentionTranslator` | English to French | the same sentences, nine times | the same ([Bahdanau attention](06_bahdanau_attention.ipynb)) |
-# | `gpt`, a `cu.GPT` | the next token | 20,248 English sentences of the course, 1,200 steps | know what it says: its perplexity on sentences that it has not read is 5.9, many of those that it writes make no sense ([GPT](13_gpt.ipynb)). `gpt_0` and `gpt_100` are the same one before its first step and after 100 |
+# | `bahdanau_fr`, a `cu.AttentionTranslator` | English to French | the same sentences, nine epochs | the same ([Bahdanau attention](06_bahdanau_attention.ipynb)) |
+# | `gpt`, a `cu.GPT` | the next token | 20,248 English sentences of the course, 1,200 steps | know what it says: its perplexity on the validation set is 5.9, and many of its own sentences make no sense ([GPT](13_gpt.ipynb)). `gpt_0` and `gpt_100` are the same one before its first step and after 100 |
 # | `gpt_copier`, a `cu.GPT` | the next letter of a text that repeats a block of random letters | such texts, 500 steps | blocks that are longer than those of its training ([GPT](13_gpt.ipynb)) |
-# | `vit`, `vit_1`, `vit_2`, `vit_patch14`, `vit_patch4`, each a `cu.ViT` | the class of a gray picture of 28 × 28 | 9,000 of the course's pictures of Fashion-MNIST, five times | one in six of the test pictures, most often a shirt; and anything but light clothes on black ([Vision transformers](15_vision_transformers.ipynb)) |
+# | `vit`, `vit_1`, `vit_2`, `vit_patch14`, `vit_patch4`, each a `cu.ViT` | the class of a gray picture of 28 × 28 | 9,000 of the course's pictures of Fashion-MNIST, five epochs | one in six of the test pictures, most often a shirt; and anything but light clothes on black ([Vision transformers](15_vision_transformers.ipynb)) |
 # | `memory`, a `cu.ViT` of one block | where the twin of each of sixteen cards lies | 48,000 boards of such pictures, reduced to 14 × 14 | one twin in three, most often among clothes for the upper body ([Vision transformers](15_vision_transformers.ipynb)) |
 # | `bert`, a `cu.BERT` | hidden tokens of a sentence | the English sentences, 3,600 steps | write, or fill in a word that falls into pieces; it is about level with the best counts of both sides ([BERT and transfer](14_bert_and_transfer.ipynb)) |
 # | `gpt_left`, a `cu.GPT` | the next token of a sentence | the same sentences, for the same number of steps | see what comes after a gap ([BERT and transfer](14_bert_and_transfer.ipynb)) |
-# | `clothes_unet`, a `cu.UNet` | the noise in a picture of 14 × 14, with or without its class | the 10,000 training pictures of the course, reduced, 1,500 steps of 32 | draw sharply, or anything else; a weak judge names its drawings right as often as real ones, and they differ a little less among themselves ([further page](17_diffusion_further.ipynb)) |
-# | `words_unet`, with `words.json` drawn by it | the noise in two garments of 28 × 28 side by side, for a caption of two words | pairs from the 60,000 training pictures of Fashion-MNIST | any other word, and any sentence; of its shirts our judge recognizes about four in ten ([Attention in a diffusion model](17_diffusion.ipynb)) |
+# | `clothes_unet`, a `cu.UNet` | the noise in a picture of 14 × 14, with or without its class | the 10,000 training pictures of the course, reduced, 1,500 steps of 32 | draw sharply, or anything else; a weak classifier names its drawings as accurately as real ones, and they differ a little less among themselves ([further page](17_diffusion_further.ipynb)) |
+# | `words_unet`, with `words.json` drawn by it | the noise in two garments of 28 × 28 side by side, for a caption of two words | pairs from the 60,000 training pictures of Fashion-MNIST | any other word, and any sentence; our classifier recognizes about four in ten of its shirts ([Attention in a diffusion model](17_diffusion.ipynb)) |
 # | `copier_unet`, a `cu.UNet` | the noise in the right of two garments of 8 × 8, the left one clean and mirrored | such pairs, 400 steps | copy exactly: the drawn garment differs from its model by 0.05 in the mean square, two garments from each other by 0.45; after 1,200 steps the same network does |
 #
-# The translator on generated sentences that it has not read, and on sentences of another kind:
+# Here the translator gets generated sentences of its test set, and sentences of another kind.
 
 # %%
 kept, world = load_model("translator_fr"), larger_world()
@@ -185,11 +183,11 @@ model = cu.Transformer(**kept.config)
 model.load_state_dict(kept.state)
 model.eval()
 vocabularies = world.source_vocab, world.target_vocab
-unread = world.test[:200]
-said = cu.translate(model, [" ".join(pair.source) for pair in unread], *vocabularies)
-right = [" ".join(pair.target) for pair in unread]
-exact = sum(a == b for a, b in zip(said, right, strict=True)) / len(unread)
-print(f"of {len(unread)} generated sentences, right to the letter: {exact:.0%}")
+new = world.test[:200]
+said = cu.translate(model, [" ".join(pair.source) for pair in new], *vocabularies)
+right = [" ".join(pair.target) for pair in new]
+exact = sum(a == b for a, b in zip(said, right, strict=True)) / len(new)
+print(f"exact-match accuracy on {len(new)} generated sentences: {exact:.2f}")
 
 others = [
     "she is late because the bus was late .",
@@ -199,11 +197,10 @@ others = [
 pd.DataFrame({"English": others, "said": cu.translate(model, others, *vocabularies)})
 
 # %% [markdown]
-# Of the unread sentences of its own grammar four in five are right to the letter.
-# None of the three others is.
+# Four in five sentences of its own grammar are right to the letter, and none of the three others is.
 # The last answer, *your house eats chicken*, is correct French and has nothing to do with the question.
 #
-# None of them should be used for anything but learning how it works.
+# No model of this table should be used for anything but learning how it works.
 #
 # ## Weights of real models
 #
@@ -270,7 +267,8 @@ pd.DataFrame(counted).T
 
 # %% [markdown]
 # Three runs at full size were made on a GPU, an NVIDIA H200, and all others on one thread of a processor.
-# The time is that of the clock, mostly with other work on the same machine (of a run that was interrupted, since then), and compares nothing; where a chapter compares times, it says how they were measured.
+# The times were taken by the clock, mostly with other work on the same machine, so don't compare them (of an interrupted run we know only the time since then).
+# Where a chapter compares times, it says how they were measured.
 # `make runs CHAPTER=13` makes those of a chapter that are missing.
 #
 # ## References

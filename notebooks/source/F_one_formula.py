@@ -195,8 +195,8 @@ pd.DataFrame(
 #   Change a size, a mask or a score, predict what a number will do, and run the cell.
 #   [A control is a tuned control](G_controls.ipynb) says what can go wrong then.
 # - **Forbid something.**
-#   You have crossed out a word, a head, a part of the Transformer, a patch, a word of a caption, and a single look in one of thirty layers.
-#   The same gesture works on any model that you can load, and `cu.intervene` does it in a line.
+#   You have forbidden a word, a patch, a word of a caption, and a single look in one of thirty layers, and you have ablated a head and a part of the Transformer.
+#   Both work on any model that you can load, and `cu.intervene` does either in a line.
 # - **Read the papers with the code beside you.**
 #   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
 # - **Go where the laptop ends.**

@@ -9,9 +9,10 @@
 # %% [markdown]
 # # A control is a tuned control
 #
-# Does attention do what an average with a hidden layer cannot?
-# On [a further page of Self-attention](07_self_attention_further.ipynb#It-and-its-adjective) both were trained to find the gender of *it*, with about as many parameters and as many steps.
-# Choose one learning rate, and say who wins.
+# Can attention do what an average with a [hidden layer](C_glossary.ipynb#hidden-layer) cannot?
+# On [a further page of Self-attention](07_self_attention_further.ipynb#It-and-its-adjective) both were trained to find the gender of *it*, with about the same number of parameters and for the same number of steps.
+# The table shows the **accuracy** of both, the share of right answers, at three learning rates.
+# Choose one rate, and say which model is better.
 
 # %%
 import pandas as pd
@@ -27,8 +28,10 @@ shares = table(runs, "it").pivot(index="rate", columns="kind", values="it")[list
 shares.round(2)
 
 # %% [markdown]
-# At 0.003 attention is ahead, at 0.01 the two are level, at 0.03 the average is ahead.
-# Each row has three seeds, and they agree with one another:
+# At a rate of 0.003 attention is ahead, at 0.01 the two are level, and at 0.03 the average is ahead.
+# Each row is a mean over three seeds.
+# Do the seeds of a row agree?
+# For each row we count those with an accuracy above 0.95, and in brackets stands the range that three tries allow (a Wilson interval).
 
 # %%
 every = pd.DataFrame([run.config | run.result for run in runs])
@@ -36,12 +39,11 @@ learned = every["it"].gt(0.95).groupby([every["rate"], every["kind"]])
 learned.agg(lambda seeds: Share(int(seeds.sum()), len(seeds))).unstack()[list(sides)]
 
 # %% [markdown]
-# Seeds tell how much one training differs from the next.
-# They do not tell whether the comparison is fair: three seeds at 0.003 would have proved one thing, three at 0.03 the opposite.
-# (The table counts seeds that are right in more than 95 %; in brackets stands what three tries allow, the interval of Wilson.)
+# They agree, and yet they don't make the comparison fair.
+# Seeds tell us how much one training differs from the next, but three seeds at 0.003 would have proved one thing, and three at 0.03 the opposite.
 #
 # A rate belongs to a model as its weights do.
-# So each side gets its own, the best of several, chosen by something that is not the result to be told:
+# That is why each side gets its own rate, the best of several, chosen by something other than the result that we want to report.
 
 # %%
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
@@ -55,15 +57,16 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
     assert min(run.result["it"] for run in tuned) > 0.95
 
 # %% [markdown]
-# The two are level.
-# (These runs kept no validation sentences: the rates are chosen by the share on training sentences.
-# Attention has the full share at 0.003 and at 0.01, and the tie goes to the smaller rate.
-# It is the smallest that we tried, which would be a reason to go on if more than 1.00 could be reached.)
+# Attention and the average are level.
+# These runs kept no [validation set](C_glossary.ipynb#validation-set), so the rates are chosen by the accuracy on the training set.
+# There attention reaches 1.00 at 0.003 and at 0.01, and the tie goes to the smaller rate.
+# This is the smallest rate that we tried, which would be a reason to go on if more than 1.00 could be reached.
 #
 # ## Does a wider network help?
 #
-# The same trap, with validation sentences to choose by.
-# The translator of [Sequence to sequence](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) and one of twice the width, as many passes, new sentences exactly right:
+# The same trap waits where there is a validation set to choose by.
+# Here the translator of [Sequence to sequence](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) is compared with one of twice the width, trained for the same number of epochs.
+# The last two columns show the exact-match accuracy on short and on long sentences of the test set.
 
 # %%
 wide = cu.stored_runs("sequence_to_sequence", "fixed_context", passes=24)
@@ -72,14 +75,14 @@ room = table(wide, "val_loss", short, long).drop(columns=["passes", "source"])
 room.round(dict.fromkeys(room.columns.difference(["rate"]), 2))
 
 # %% [markdown]
-# At 0.009 the wider one is behind in every column (by less than seeds differ).
+# At a rate of 0.009 the wider translator is behind in every column, by less than seeds differ.
 # At the two lower rates it is ahead in every column.
-# By the validation loss both get 0.004, which lies between the other two, so the second sentence is the one to write.
+# By the validation loss both translators get 0.004, which lies between the other two rates, so we write that the wider one is ahead.
 #
 # It would be tempting to add "and most where sentences are long", because the gain in the last column is the largest.
 # But there are only 55 long sentences and three seeds, and the two gains differ by little more than chance alone would make them.
 # An exact match also gets harder with every token, so the same improvement per token shows more in a long sentence.
-# What isn't resolved isn't written.
+# We don't write what the data don't resolve.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
