@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from tiny_book import book
 
 import course_utils as cu
 from course_utils.figures.picture import image_tag
@@ -21,8 +22,9 @@ from course_utils.kit.mime import MADE_BY
 from course_utils.kit.page import MAX_BYTES
 from course_utils.kit.rich_text import to_html
 from course_utils.studio import StudioError, manifest, notebook_files
+from course_utils.studio import paths as studio_paths
 from course_utils.studio.book import build as builder
-from course_utils.studio.book import check, pages, transforms, widgets
+from course_utils.studio.book import check, pages, signposts, transforms, widgets
 from course_utils.studio.book.cells import tags
 from course_utils.studio.book.transforms import BookPage
 
@@ -156,6 +158,49 @@ def test_a_page_ends_with_cards_and_the_lines_tagged_next_that_no_card_says(less
     assert "<b>Two</b>" in cards and 'data-ways="To B"' in cards
     assert aside == "{.cu-further}\nMore: [one](01_one_further.ipynb)."
     assert "References, 2 works" in fold and works.startswith("- A book") and end == "</details>"
+
+
+WAYS = """
+[[path]]
+title = "To three"
+goal = "03_three"
+chapters = ["00_one", { chapter = "01_two", sections = ["B"] }, "03_three"]
+
+[[path]]
+title = "Short"
+goal = "03_three"
+chapters = [{ chapter = "01_two", sections = ["A"] }, "03_three"]
+"""
+
+
+def test_a_section_names_the_ways_that_leave_it_out_and_lines_on_ways_name_theirs(tmp_path):
+    (tmp_path / "book.toml").write_text(book("00_one", "01_two", "02_between", "03_three") + WAYS)
+    (tmp_path / "notebooks" / "source").mkdir(parents=True)
+    course = manifest.load(tmp_path / "book.toml", files=False)
+    two = course.chapters[1]
+    two.source.write_text(
+        "# %% [markdown]\n# # Two\n\n# %% [markdown]\n# ## A\n# Text.\n# ## B\n# ## Take-aways\n"
+        '\n# %% [markdown] tags=["next"]\n# Next.\n'
+    )
+    studio_paths.write_lines(course, two)
+    cells = notebook_files.read_source(two.source).cells
+    _, ways, sections, leads_on = texts(
+        signposts.put_up(new_notebook(cells=cells), course, two).cells
+    )
+    assert ways.splitlines() == [
+        '<span class="cu-way" data-ways="To three">On the way to three: [B](#B).</span>',
+        '<span class="cu-way" data-ways="Short">On the way *Short*: [A](#A).</span>',
+    ]
+    assert leads_on.splitlines()[1] == (
+        '<span class="cu-way" data-ways="To three|Short">'
+        "On the way to three and *Short*, [Three](03_three.ipynb) comes next.</span>"
+    )
+    one, other = sections.split("## B")
+    assert 'data-ways="To three" hidden>\n\nNot on your way to three. Go on with [B](#B).\n' in one
+    assert (
+        'data-ways="Short"' in other
+        and "Not on your way, *Short*. Go on with the [take-aways]" in other
+    )
 
 
 def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):

@@ -384,7 +384,7 @@ def running(tmp_path_factory):
 def test_lab_answers_with_the_start_page_on_the_next_free_port(running):
     address, taken = running
     first = manifest.load(files=False).chapters[0]
-    assert "/lab/tree/notebooks/START.md?token=" in address
+    assert "/lab/tree/notebooks/START.ipynb?token=" in address
     assert int(re.search(r":(\d+)/", address)[1]) != taken
     base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
     path = f"/api/contents/notebooks/{first.notebook}.ipynb"
@@ -398,7 +398,10 @@ def test_the_start_page_opens_in_a_browser_and_nothing_pops_up(running, browser)
     page, asked = browser.new_page(), []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
-    page.wait_for_selector(".jp-MarkdownViewer table", timeout=300_000)
+    page.wait_for_selector(".cu-map[data-ready]", timeout=300_000)  # it is trusted: its script runs
+    page.get_by_role("button", name="To GPT").click()
+    page.locator(".cu-map-stops:visible").get_by_role("link", name="13 · GPT").wait_for()
+    assert page.evaluate("localStorage.getItem('cu-way')") == '"To GPT"'
     assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
     base = re.match(r"http://[^/]+/", address)[0]
     assert [url for url in asked if url.startswith("http") and not url.startswith(base)] == []

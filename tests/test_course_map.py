@@ -65,25 +65,45 @@ FIRST = "start_here/one_word"
 
 
 @pytest.mark.parametrize(
-    ("passed", "sentence", "mark"),
+    ("passed", "sentence", "state"),
     [
-        ({}, "**Begin with [00 · Start here](00_start_here.ipynb).**", "○"),
-        ({FIRST: "2026-11-20"}, "of {total} exercises.", "◑"),
-        ({"start_here/*": "2026-11-20"}, "**Go on with [01 · Queries, keys and values]", "●"),
-        (
-            {FIRST: "2026-11-20", "masks/old": "2026-11-21"},
-            "[04 · Masks](04_masks.ipynb)**, where",
-            "◑",
-        ),
+        ({}, "Begin with [00 · Start here](00_start_here.ipynb).", None),
+        ({FIRST: "2026-11-20"}, "of {total} exercises.", "begun"),
+        ({"start_here/*": "2026-11-20"}, "Go on with [01 · Queries, keys and values]", "done"),
+        ({FIRST: "2026-11-20", "masks/old": "2026-11-21"}, "[04 · Masks](04_masks.ipynb), where", "begun"),
     ],
-)
-def test_the_start_page_of_lab_marks_what_is_solved_and_says_where_to_go_on(passed, sentence, mark):
+)  # fmt: skip
+def test_the_start_page_of_lab_fills_what_is_solved_and_says_where_to_go_on(
+    passed, sentence, state
+):
     checks = re.findall(r"^cu\.checks\.(\w+)\(", COURSE.chapters[0].source.read_text("utf-8"), re.M)
     if "start_here/*" in passed:
         passed = {f"start_here/{name}": "2026-11-20" for name in checks}
-    assert sentence.format(total=len(set(checks))) in tables.place(COURSE, passed)
-    row = tables.stations(COURSE, passed).split("| ")[1]
-    assert row.startswith(mark)
+    assert sentence.format(total=len(set(checks))) in tables.place(COURSE.chapters, passed)
+    (first,) = re.findall(
+        '<li data-page="00_start_here".*?</a>', CourseMap(COURSE, passed)._repr_html_()
+    )
+    assert re.findall('data-state="(.*?)"', first) == [state] * bool(state)
+
+
+def test_a_way_lists_its_stops_and_what_is_solved_in_their_sections():
+    shown = CourseMap(COURSE, {"masks/old": "2026-11-20"})._repr_html_()
+    for i, (path, way) in enumerate(legs(COURSE).items()):
+        (stops,) = re.findall(f'<section class="cu-map-stops" data-stops="{i}".*?</section>', shown)
+        assert f'aria-label="{path}"' in stops
+        links = re.findall(r'<li><a href="(\w+)\.ipynb">', stops)
+        assert links == [leg.chapter.notebook for leg in way]
+        where = "Go on with" if "04_masks" in links else "Begin with"
+        assert f"<p>{where} <a href=" in stops
+    assert (
+        "<p>"
+        not in re.findall('<section class="cu-map-stops".*?</section>', WHOLE._repr_html_())[0]
+    )
+
+
+def test_a_way_counts_the_exercises_of_its_sections_alone():
+    chapter = COURSE.chapters[3]
+    assert tables.solved(chapter, {})[1] > tables.solved(chapter, {}, ["Additive scores"])[1]
 
 
 @pytest.mark.browser
@@ -114,6 +134,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     way.click()
     expect(off).to_have_count(len(COURSE.chapters) - 4)
     expect(page.locator(".cu-map-said")).to_have_text("00 → 01 → 02 → 03")
+    expect(page.locator(".cu-map-stops:visible li")).to_have_count(4)
     way.click()
     expect(off).to_have_count(0)
     onwards = page.locator(".cu-next:visible small")

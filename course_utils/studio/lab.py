@@ -13,16 +13,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course_utils.files import ROOT, atomic_write
+import nbformat
+from IPython.core.formatters import DisplayFormatter
+from nbformat import NotebookNode
+from nbformat.sign import NotebookNotary
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from course_utils.files import ROOT
 from course_utils.kit.passed import passed_exercises
 from course_utils.studio import StudioError, kernel, manifest, tables
+from course_utils.studio.course_map import CourseMap
 from course_utils.studio.handout import template
-from course_utils.studio.manifest import Manifest
+from course_utils.studio.manifest import START, Manifest
+from course_utils.studio.notebook_files import normalize, write_notebook
 
 SETTINGS = Path(__file__).parent / "lab_settings"
 """Folder of defaults below the student's own settings: no news, no search for updates, Markdown rendered."""
 WORKSPACES = "_build/lab"  # which panels are open: of this course only
-START = "START.md"
 EXTENSIONS = (
     "--ServerApp.jpserver_extensions="
     "{'jupyterlab_jupytext': False, 'course_utils.studio.saving': True}"
@@ -56,16 +63,18 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def start_page(course: Manifest) -> str:
-    """Lab's first page, in Markdown: where to go on, the map with the solved exercises, and the paths."""
+def start_page(course: Manifest) -> NotebookNode:
+    """Lab's first page: where to go on, and the map, on which a way can be chosen and solved exercises show."""
     passed = {exercise: entry["day"] for exercise, entry in passed_exercises().items()}
-    return template(
-        "start.md",
-        title=course.title,
-        place=tables.place(course, passed),
-        stations=tables.stations(course, passed),
-        paths=tables.paths_table(course),
+    shown = DisplayFormatter().format(CourseMap(course, passed))[0]
+    text = template("start.md", title=course.title, place=tables.place(course.chapters, passed))
+    code = new_code_cell(
+        "from course_utils.studio.course_map import course_map\n\ncourse_map(mine=True)",
+        execution_count=1,
+        outputs=[new_output("execute_result", data=shown, execution_count=1)],
+        metadata={"jupyter": {"source_hidden": True}},
     )
+    return normalize(new_notebook(cells=[new_markdown_cell(text), code]))
 
 
 def prepare(course: Manifest, root: Path = ROOT) -> Path:
@@ -79,8 +88,8 @@ def prepare(course: Manifest, root: Path = ROOT) -> Path:
         _trust(course)
     try:
         _open_contents(root / WORKSPACES)
-        with atomic_write(page) as temporary:
-            temporary.write_text(start_page(course), encoding="utf-8")
+        write_notebook(start_page(course), page)
+        _sign(page)
     except OSError:  # a folder that is read-only
         return course.chapters[0].ipynb
     return page
@@ -88,13 +97,13 @@ def prepare(course: Manifest, root: Path = ROOT) -> Path:
 
 def _trust(course: Manifest) -> None:
     """Sign the notebooks, so that quizzes answer before any cell has run."""
-    from nbformat import read
-    from nbformat.sign import NotebookNotary
-
-    notary = NotebookNotary()
     for chapter in course.notebooks:
         with contextlib.suppress(OSError, ValueError):  # not there, or none
-            notary.sign(read(chapter.ipynb, as_version=4))
+            _sign(chapter.ipynb)
+
+
+def _sign(ipynb: Path) -> None:
+    NotebookNotary().sign(nbformat.read(ipynb, as_version=4))
 
 
 def _open_contents(folder: Path) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA = Path(__file__).with_name("book.schema.json")
 """The JSON schema of book.toml."""
+START = "START.ipynb"
+"""The start page of JupyterLab, which `make lab` writes among the notebooks."""
 QUESTION = re.compile(r"\*\*([^*]+\?)\*\*[ \n]?")
 """The question of a chapter: the first bold words of its text that end in a question mark."""
 
@@ -394,5 +396,5 @@ def _misplaced_files(course: Manifest) -> Iterator[tuple[str, str]]:
     listed = {file for c in course.whole.notebooks for file in (c.ipynb, c.source)}
     folder = course.root / "notebooks"
     for file in sorted([*folder.glob("*.ipynb"), *folder.glob("source/*.py")]):
-        if file not in listed and not file.name.startswith("."):
+        if file not in listed and file.name != START and not file.name.startswith("."):
             yield "chapter", f"none is {file.relative_to(course.root)}, which is on disk"

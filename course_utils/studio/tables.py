@@ -1,7 +1,7 @@
 """The tables of the chapters and of the paths, in the README and on the start page of Lab."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.files import atomic_write
 from course_utils.studio import paths
@@ -33,79 +33,54 @@ def _row(chapter: Chapter) -> str:
     return f"| {chapter.number} | {link} | {minutes or '–'} | {needs} | {gpu} |"
 
 
-MARKS = "○◔◑◕●"
-"""Marks of a station, by the share of its exercises that are solved: from none to all."""
-
-
-def stations(course: Manifest, passed: Mapping[str, str]) -> str:
-    """The map for JupyterLab, in Markdown: a row of stations for each part, each with a mark of its solved exercises.
+def solved(
+    chapter: Chapter, passed: Mapping[str, str], sections: Sequence[str] = ()
+) -> tuple[int, int]:
+    """The number of exercises that passed, and of all: of a chapter and its further page, or of some sections.
 
     Args:
-        course: its chapters by part.
+        chapter: which one.
         passed: the exercises that passed, "kernel_regression/fixed_loss", and their days.
+        sections: the titles of the sections that count; none for all, and then the further page counts, too.
     """
-    lines: list[str] = []
-    for part in course.parts or ("",):
-        chapters = [chapter for chapter in course.chapters if chapter.part == part]
-        marks = " | ".join(_mark(chapter, passed) for chapter in chapters)
-        rule = "|".join([":-:"] * len(chapters))
-        links = " | ".join(map(_station, chapters))
-        lines += [
-            f"### {_escape(part)}" if part else "",
-            "",
-            f"| {marks} |",
-            f"|{rule}|",
-            f"| {links} |",
-            "",
-        ]
-    others = [page for page in course.notebooks if page.kind == "appendix"]
-    look_up = " · ".join(f"[{_escape(page.title)}]({page.notebook}.ipynb)" for page in others)
-    return "\n".join([*lines, f"Appendices: {look_up}" if look_up else ""]).strip()
-
-
-def _station(chapter: Chapter) -> str:
-    first, *further = chapter.with_further()
-    links = f"[**{chapter.number}**<br>{_escape(chapter.title)}]({first.notebook}.ipynb)"
-    return links + "".join(f"<br>[further]({page.notebook}.ipynb)" for page in further)
-
-
-def _mark(chapter: Chapter, passed: Mapping[str, str]) -> str:
-    solved, total = _solved(chapter, passed)
-    if solved in (0, total):
-        return MARKS[-1 if solved else 0]
-    return MARKS[min(max(round(4 * solved / total), 1), 3)]
-
-
-def _solved(chapter: Chapter, passed: Mapping[str, str]) -> tuple[int, int]:
-    """The number of exercises of a chapter and its further page that passed, and of all."""
-    texts = [
-        page.source.read_text(encoding="utf-8")
-        for page in chapter.with_further()
-        if page.source.is_file()
-    ]
-    names = {
-        name for text in texts for name in re.findall(r"^cu\.checks\.(\w+)\(", text, re.MULTILINE)
-    }
+    contents = [page.content for page in chapter.with_further()]
+    if sections:
+        contents = [contents[0].with_sections(sections)]
+    code = "\n".join(cell.source for content in contents for cell in content.code)
+    names = set(re.findall(r"^cu\.checks\.(\w+)\(", code, re.MULTILINE))
     return len({f"{chapter.slug}/{name}" for name in names} & passed.keys()), len(names)
 
 
-def place(course: Manifest, passed: Mapping[str, str]) -> str:
-    """A sentence in Markdown with a link to the chapter to begin with or to go on with."""
-    slugs = {
-        exercise.partition("/")[0]
-        for exercise, day in passed.items()
-        if day == max(passed.values())
-    }
-    recent = [chapter for chapter in course.chapters if chapter.slug in slugs]
-    if not recent:
-        return f"**Begin with {_link(course.chapters[0])}.**"
-    solved, total = _solved(recent[-1], passed)
-    if solved < total:
-        return f"**Go on with {_link(recent[-1])}**, where you have solved {solved} of {total} exercises."
-    after = course.chapters[course.chapters.index(recent[-1]) + 1 :]
+def place(
+    chapters: Sequence[Chapter],
+    passed: Mapping[str, str],
+    link: Callable[[Chapter], str] | None = None,
+) -> str:
+    """A sentence with a link to the chapter to begin with or to go on with.
+
+    Args:
+        chapters: those of the course, or of a way.
+        passed: as in `solved`.
+        link: writes a link; by default in Markdown.
+    """
+    link = link or _link
+    days = {exercise.partition("/")[0]: day for exercise, day in sorted(passed.items(), key=_day)}
+    begun = [chapter for chapter in chapters if chapter.slug in days]
+    if not begun:
+        return f"Begin with {link(chapters[0])}."
+    latest = max(days[chapter.slug] for chapter in begun)
+    recent = [chapter for chapter in begun if days[chapter.slug] == latest][-1]
+    done, total = solved(recent, passed)
+    if done < total:
+        return f"Go on with {link(recent)}, where you have solved {done} of {total} exercises."
+    after = chapters[chapters.index(recent) + 1 :]
     if not after:
-        return f"You have solved all exercises of {_link(recent[-1])}, the last chapter."
-    return f"**Go on with {_link(after[0])}**, because {_link(recent[-1])} is done."
+        return f"You have solved all exercises of {link(recent)}, the last chapter."
+    return f"Go on with {link(after[0])}, because {link(recent)} is done."
+
+
+def _day(entry: tuple[str, str]) -> str:
+    return entry[1]
 
 
 def _link(chapter: Chapter) -> str:

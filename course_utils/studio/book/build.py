@@ -13,14 +13,14 @@ from filelock import FileLock
 from nbformat import NotebookNode
 
 from course_utils.studio import StudioError, links
-from course_utils.studio.book import pages
+from course_utils.studio.book import pages, signposts
 from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover
 from course_utils.studio.book.search import write_sections
 from course_utils.studio.book.transforms import BookPage, BookPages, relink, to_page
 from course_utils.studio.book.widgets import live_scripts, show_widgets
 from course_utils.studio.manifest import Chapter, Manifest
-from course_utils.studio.paths import next_chapters
+from course_utils.studio.paths import legs, next_chapters
 from course_utils.studio.subset import trim, trim_text
 
 
@@ -104,12 +104,15 @@ def chapter_page(
         StudioError: a cell was never executed.
     """
     notebook = trim(nbformat.read(chapter.ipynb, as_version=4), course, chapter)
+    notebook = signposts.put_up(notebook, course, chapter)
     for place, cell in enumerate(notebook.cells):
         if cell.get("execution_count", 1) is None:
             remedy = f"make notebooks CHAPTER={chapter.number}"
             raise StudioError(f"{chapter.notebook}: cell {place} was never executed; {remedy}")
     show_widgets(notebook.cells, cache)
-    return to_page(notebook, chapter, linked, course.files, next_chapters(course, chapter))
+    on = [title for title, way in legs(course).items() if chapter in [leg.chapter for leg in way]]
+    onward = next_chapters(course, chapter)
+    return to_page(notebook, chapter, linked, course.files, onward, on)
 
 
 def _differs(path: Path, text: str) -> bool:

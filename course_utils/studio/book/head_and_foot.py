@@ -17,7 +17,7 @@ NextChapters = Mapping[Chapter, Sequence[str]]
 """The next chapter, and those that come next on a path, each with the titles of these paths."""
 
 
-def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
+def chapter_head(cells: Cells, chapter: Chapter, ways: Sequence[str] = ()) -> Cells:
     """The cells, beginning with number, title, question and one thing to look at, then goals and set-up, folded."""
     first, *rest = cells
     title, _, text = first.source.partition("\n")
@@ -27,7 +27,7 @@ def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
     paths = [cell for cell in rest if "paths" in tags(cell)]
     moved = [*folded.values(), *paths]
     return [
-        markdown(f'<p class="cu-eyebrow">{_eyebrow(chapter)}</p>'),
+        markdown(f'<p class="cu-eyebrow"{_on(ways)}>{_eyebrow(chapter)}</p>'),
         markdown(title),
         *_classed("cu-lede", find_question(first.source)),
         *([markdown(lead)] if lead else []),
@@ -36,6 +36,10 @@ def chapter_head(cells: Cells, chapter: Chapter) -> Cells:
         *(_fold(" · ".join(folded).capitalize(), *folded.values()) if folded else []),
         *(cell for cell in rest if not any(cell is other for other in moved)),
     ]
+
+
+def _on(ways: Sequence[str]) -> str:
+    return f' data-ways="{escape("|".join(ways))}"' if ways else ""
 
 
 def _classed(name: str, *texts: str) -> Cells:
@@ -94,7 +98,8 @@ def chapter_foot(cells: Cells, chapter: Chapter, following: NextChapters) -> Cel
     In a cell tagged `next`, the line that links the next chapter is left out, since the card says it; lines that link
     the chapter's further page come below the card.
     """
-    next_page = next((f"]({after.notebook}.ipynb" for after in following), None)
+    is_chapter = chapter.kind == "chapter"  # after an appendix, a page comes next only on a way
+    next_page = next((f"]({after.notebook}.ipynb" for after in following if is_chapter), None)
     further_page = f"]({chapter.notebook}_further"
     page: Cells = []
     asides: list[str] = []
@@ -108,7 +113,7 @@ def chapter_foot(cells: Cells, chapter: Chapter, following: NextChapters) -> Cel
         elif level(cell) == 2 and cell.source.startswith("## References"):
             works = cell.source.partition("\n")[2].strip()
             summary = f"References, {len(re.findall(r'^- ', works, re.MULTILINE))} works"
-            page += [markdown(next_cards(following))] if following else []
+            page += [markdown(next_cards(following, is_chapter))] if following else []
             page += _classed("cu-further", "\n".join(asides))
             page += _fold(summary, markdown(works))
         else:
@@ -116,11 +121,16 @@ def chapter_foot(cells: Cells, chapter: Chapter, following: NextChapters) -> Cel
     return page
 
 
-def next_cards(following: NextChapters) -> str:
-    """Cards of the chapters that may come next; the first is shown until the map's script knows the reader's path."""
+def next_cards(following: NextChapters, first: bool = True) -> str:
+    """Cards of what may come next; only the first, or none, is shown until the map's script knows the path.
+
+    Args:
+        following: the chapters.
+        first: whether one of them comes next without a path, too.
+    """
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
-        f"{' hidden' if place else ''}><small>Next: {chapter.number}</small> "
+        f"{' hidden' if place or not first else ''}><small>Next: {chapter.number}</small> "
         f"<b>{escape(chapter.title)}</b> <span>{to_html(chapter.question)}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
         for place, (chapter, ways) in enumerate(following.items())

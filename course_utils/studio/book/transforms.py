@@ -9,7 +9,7 @@ import ast
 import copy
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -41,7 +41,12 @@ BookPages = Mapping[str, BookPage]
 
 
 def to_page(
-    notebook: NotebookNode, chapter: Chapter, pages: BookPages, files: str, following: NextChapters
+    notebook: NotebookNode,
+    chapter: Chapter,
+    pages: BookPages,
+    files: str,
+    following: NextChapters,
+    ways: Sequence[str] = (),
 ) -> NotebookNode:
     """The notebook as the book shows it.
 
@@ -50,6 +55,7 @@ def to_page(
         chapter: what the notebook is.
         pages, files: as in `relink`.
         following: the chapters that may come next.
+        ways: the titles of the ways on which the chapter is.
 
     Raises:
         StudioError: a picture has no alt text.
@@ -65,7 +71,7 @@ def to_page(
     cells = drop_missing_runs(cells)
     cells = exercise_cards(cells)
     cells = state_claims(cells)
-    cells = chapter_head(cells, chapter)
+    cells = chapter_head(cells, chapter, ways)
     cells = hide_code(cells)
     notebook.cells = chapter_foot(cells, chapter, following)
     for place, cell in enumerate(notebook.cells):

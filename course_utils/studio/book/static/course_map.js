@@ -1,5 +1,6 @@
-// The map of the course: a way that is chosen, what a chapter needs, what the reader has done, and where to go on.
-// What comes next at a chapter's end follows the way.
+// The map of the course: a way that is chosen, its stops, what a chapter needs, what the reader has done, and where to go
+// on. On a chapter's page, lines about the ways and what comes next follow the one that is chosen. The map is the same in
+// JupyterLab, where its cell runs this, too.
 (() => {
   "use strict";
   const PROGRESS = "cu-progress", PLACE = "cu-place", WAY = "cu-way";
@@ -42,11 +43,21 @@
   }
 
   function followTheWay() {
-    const way = recall(WAY, ""), cards = [...document.querySelectorAll(".cu-next")];
-    const chosen = cards.find(({ dataset }) => dataset.ways.split("|").includes(way));
-    if (!chosen) return;
-    for (const card of cards) card.hidden = card !== chosen;
-    chosen.querySelector("small").append(` · ${way}`);
+    const way = recall(WAY, "");
+    const on = (element) => Boolean(way && element?.dataset.ways?.split("|").includes(way));
+    const followed = on(document.querySelector(".cu-eyebrow")); // else she is where her way does not lead
+    for (const sign of document.querySelectorAll(".cu-off-way")) sign.hidden = !on(sign);
+    for (const line of document.querySelectorAll(".cu-way")) line.hidden = followed && !on(line);
+    for (const text of new Set([...document.querySelectorAll(".cu-way")].map((line) => line.closest("p")))) {
+      if (text) text.hidden = [...text.childNodes].every((node) => node.hidden || (!node.tagName && !node.data?.trim()));
+    }
+    const cards = [...document.querySelectorAll(".cu-next")];
+    const chosen = cards.find(on);
+    for (const card of cards) {
+      const next = card.querySelector("small");
+      next.textContent = next.textContent.split(" · ")[0] + (card === chosen ? ` · ${way}` : "");
+      if (chosen) card.hidden = card !== chosen;
+    }
   }
 
   // Where the reader was, over the map and on the cover's button, and a way to forget it.
@@ -77,6 +88,7 @@
   }
 
   function enliven(map) {
+    map.dataset.ready = "";
     const stations = [...map.querySelectorAll("[data-page]")];
     const said = map.querySelector(".cu-map-said");
     const progress = recall(PROGRESS, {});
@@ -110,6 +122,7 @@
     });
     const title = (button) => button.querySelector("span").textContent;
     const choose = (chosen) => {
+      for (const stops of map.querySelectorAll("[data-stops]")) stops.hidden = stops.dataset.stops !== chosen?.parentElement.dataset.way;
       for (const each of buttons) each.setAttribute("aria-pressed", each === chosen);
       way = chosen?.querySelector("i").textContent ?? "";
       explain(null);
@@ -122,16 +135,25 @@
     for (const button of buttons) {
       button.addEventListener("click", () => {
         const chosen = button.getAttribute("aria-pressed") === "true" ? undefined : button;
-        choose(chosen);
         keep(WAY, chosen ? title(chosen) : "");
+        choose(chosen);
+        dispatchEvent(new Event("cu-way")); // for quizzes and other maps
       });
     }
-    choose(buttons.find((button) => title(button) === recall(WAY, "")));
+    const follow = () => choose(buttons.find((button) => title(button) === recall(WAY, "")));
+    follow();
+    addEventListener("cu-way", () => { if (map.isConnected) follow(); });
   }
 
+  const begin = () => document.querySelectorAll(".cu-map:not([data-ready])").forEach(enliven);
+  if (document.currentScript?.closest(".cu-map") || document.readyState !== "loading") {
+    begin(); // the map's own script
+    return;
+  }
   addEventListener("DOMContentLoaded", () => {
     noteProgress();
     followTheWay();
-    document.querySelectorAll(".cu-map").forEach(enliven);
+    addEventListener("cu-way", followTheWay);
+    begin();
   });
 })();
