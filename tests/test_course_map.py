@@ -9,12 +9,12 @@ from browsing import come_back
 from playwright.sync_api import expect
 from tiny_book import book
 
-from course_utils.studio import tables
 from course_utils.studio.book.head_and_foot import next_cards
 from course_utils.studio.book.pages import STATIC
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
 from course_utils.studio.paths import legs, next_chapters, spans
+from course_utils.studio.place import place, solved
 
 COURSE = load(files=False).whole
 WHOLE = CourseMap(COURSE)
@@ -79,7 +79,7 @@ def test_the_start_page_of_lab_fills_what_is_solved_and_says_where_to_go_on(
     checks = re.findall(r"^cu\.checks\.(\w+)\(", COURSE.chapters[0].source.read_text("utf-8"), re.M)
     if "start_here/*" in passed:
         passed = {f"start_here/{name}": "2026-11-20" for name in checks}
-    assert sentence.format(total=len(set(checks))) in tables.place(COURSE.chapters, passed)
+    assert sentence.format(total=len(set(checks))) in place(COURSE.chapters, passed)
     (first,) = re.findall(
         '<li data-page="00_start_here".*?</a>', CourseMap(COURSE, passed)._repr_html_()
     )
@@ -103,7 +103,7 @@ def test_a_way_lists_its_stops_and_what_is_solved_in_their_sections():
 
 def test_a_way_counts_the_exercises_of_its_sections_alone():
     chapter = COURSE.chapters[3]
-    assert tables.solved(chapter, {})[1] > tables.solved(chapter, {}, ["Additive scores"])[1]
+    assert solved(chapter, {})[1] > solved(chapter, {}, ["Additive scores"])[1]
 
 
 @pytest.mark.browser

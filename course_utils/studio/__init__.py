@@ -2,7 +2,7 @@
 
 manifest, paths                           `book.toml`: the chapters, and the paths through them
 notebook_files, content, rules, notebooks a chapter's source and notebook, what stands in them, rules, making one
-course_map, tables, subset                the map, the tables of the README, a course that leaves chapters out
+course_map, place, tables, subset         the map, where a reader is, tables, a course that leaves chapters out
 book, teaching                            the book; slides, and questions for a learning platform
 handout, graders                          what students get, and what an instructor grades
 lab, saving, kernel, lazy_compiler        JupyterLab on the start page, and its kernels

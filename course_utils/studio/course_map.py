@@ -10,8 +10,9 @@ from itertools import cycle
 from pathlib import Path
 
 from course_utils.kit.passed import passed_exercises
-from course_utils.studio import paths, tables
+from course_utils.studio import paths
 from course_utils.studio.manifest import Chapter, Manifest, load
+from course_utils.studio.place import place, solved
 
 COLORS = ("key", "value", "query", "plum", "wrong")  # of the parts, in their order
 STATIC = Path(__file__).parent / "book" / "static"
@@ -59,7 +60,8 @@ class CourseMap:
         legs = self.legs[way]
         go_on = ""
         if self.passed is not None:
-            go_on = f"<p>{tables.place([leg.chapter for leg in legs], self.passed, link=_link)}</p>"
+            taken = {leg.chapter: _taken(leg) for leg in legs}
+            go_on = f"<p>{place([*taken], self.passed, taken, _link)}</p>"
         title = escape(self.course.paths[way].title)
         return (
             f'<section class="cu-map-stops" data-stops="{way}" aria-label="{title}" hidden>{go_on}'
@@ -69,8 +71,8 @@ class CourseMap:
     def _stop(self, leg: paths.Leg) -> str:
         facts = [f"{leg.minutes} minutes"]
         if self.passed:
-            solved, total = tables.solved(leg.chapter, self.passed, leg.sections)
-            facts += [f"{solved} of {total} exercises solved"] if solved else []
+            done, total = solved(leg.chapter, self.passed, _taken(leg))
+            facts += [f"{done} of {total} exercises solved"] if done else []
         sections = f"<div>{escape(' · '.join(leg.sections))}</div>" if leg.sections else ""
         return f"<li>{_link(leg.chapter)} <i>{', '.join(facts)}</i>{sections}</li>"
 
@@ -85,18 +87,23 @@ class CourseMap:
             f' <a class="cu-map-further" href="{page.notebook}.ipynb" title="{escape(page.title)}">further</a>'
             for page in [*chapter.with_further()][1:]
         )
-        solved, total = tables.solved(chapter, self.passed) if self.passed else (0, 0)
+        done, total = solved(chapter, self.passed) if self.passed else (0, 0)
         filled = title = ""
-        if solved:
-            state = "done" if solved == total else "begun"
-            filled = f' data-state="{state}" style="--share: {100 * solved / total:.0f}%"'
-            title = f' title="{solved} of {total} exercises solved"'
+        if done:
+            state = "done" if done == total else "begun"
+            filled = f' data-state="{state}" style="--share: {100 * done / total:.0f}%"'
+            title = f' title="{done} of {total} exercises solved"'
         return (
             f'<li data-page="{chapter.notebook}" data-number="{chapter.number}"{filled} '
             f'data-needs="{" ".join(needs)}" data-ways="{" ".join(on)}">'
             f'<a href="{chapter.notebook}.ipynb"{title}><b>{chapter.number}</b> <span>{escape(chapter.title)}</span> '
             f"<small>{escape(chapter.question)} About {chapter.minutes} minutes.</small></a>{further}</li>"
         )
+
+
+def _taken(leg: paths.Leg) -> list[str]:
+    """The sections of a stop, all of them if it names none."""
+    return [*(leg.sections or leg.chapter.content.sections)]
 
 
 def _link(chapter: Chapter) -> str:

@@ -21,11 +21,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_utils.files import ROOT
 from course_utils.kit.passed import passed_exercises
-from course_utils.studio import StudioError, kernel, manifest, tables
+from course_utils.studio import StudioError, kernel, manifest
 from course_utils.studio.course_map import CourseMap
 from course_utils.studio.handout import template
 from course_utils.studio.manifest import START, Manifest
 from course_utils.studio.notebook_files import normalize, write_notebook
+from course_utils.studio.place import place
 
 SETTINGS = Path(__file__).parent / "lab_settings"
 """Folder of defaults below the student's own settings: no news, no search for updates, Markdown rendered."""
@@ -67,7 +68,7 @@ def start_page(course: Manifest) -> NotebookNode:
     """Lab's first page: where to go on, and the map, on which a way can be chosen and solved exercises show."""
     passed = {exercise: entry["day"] for exercise, entry in passed_exercises().items()}
     shown = DisplayFormatter().format(CourseMap(course, passed))[0]
-    text = template("start.md", title=course.title, place=tables.place(course.chapters, passed))
+    text = template("start.md", title=course.title, place=place(course.chapters, passed))
     code = new_code_cell(
         "from course_utils.studio.course_map import course_map\n\ncourse_map(mine=True)",
         execution_count=1,
