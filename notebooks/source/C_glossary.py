@@ -802,6 +802,13 @@ fig
 # For example, post-norm computes norm(x + f(x)), and pre-norm x + f(norm(x)).
 # *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further.ipynb#Two-orders-of-norm).
 #
+# ### <a id="probe"></a>probe
+#
+# A small model, mostly a linear one, that is trained to read something from the hidden vectors of a network that stays as it is.
+# If it succeeds, the vectors hold what was asked for, although the network need not use it.
+# For example, a probe reads from the state after *car* whether the French word is feminine.
+# *Taught in* [A little is enough: LoRA](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA).
+#
 # ### <a id="prompt"></a>prompt
 #
 # The beginning of a text that we give to a language model, which then writes on.

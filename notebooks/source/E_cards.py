@@ -64,7 +64,7 @@ def described(pairs):
 pd.DataFrame({name: described(pairs) for name, pairs in parts.items()}).T
 
 # %% [markdown]
-# The generated part has 783 English words in 20,050 sentences of at most ten tokens; punctuation counts as a token.
+# The generated part has 783 English words in 20,050 sentences of at most ten tokens, where punctuation counts as a token.
 # In the part written by hand, an English sentence has two or three translations on average.
 #
 # Who is spoken of?
@@ -145,7 +145,8 @@ pd.DataFrame({"nearer as they are": nearer}, index=train.classes).map("{:.0%}".f
 #
 # ## The stored models
 #
-# They are small enough to answer at once, and are stored in half precision; the large matrices of `everyday_fr` in 6 bits a number, each with a scale for each row.
+# The stored models are small enough to answer at once.
+# They are stored in half precision, and the large matrices of `everyday_fr` in 6 bits a number, with a scale for each row.
 
 # %%
 rows = {}

@@ -29,9 +29,8 @@ shares.round(2)
 
 # %% [markdown]
 # At a rate of 0.003 attention is ahead, at 0.01 the two are level, and at 0.03 the average is ahead.
-# Each row is a mean over three seeds.
-# Do the seeds of a row agree?
-# For each row we count those with an accuracy above 0.95, and in brackets stands the range that three tries allow (a Wilson interval).
+# Each number is a mean over three seeds.
+# The next table counts how many of the three have an accuracy above 0.95, with the range that three tries allow in brackets (the Wilson interval).
 
 # %%
 every = pd.DataFrame([run.config | run.result for run in runs])
@@ -39,8 +38,8 @@ learned = every["it"].gt(0.95).groupby([every["rate"], every["kind"]])
 learned.agg(lambda seeds: Share(int(seeds.sum()), len(seeds))).unstack()[list(sides)]
 
 # %% [markdown]
-# They agree, and yet they don't make the comparison fair.
-# Seeds tell us how much one training differs from the next, but three seeds at 0.003 would have proved one thing, and three at 0.03 the opposite.
+# The three seeds always agree, and yet they don't make the comparison fair.
+# They tell us how much one training differs from the next, but three seeds at 0.003 would have proved one thing, and three at 0.03 the opposite.
 #
 # A rate belongs to a model as its weights do.
 # That is why each side gets its own rate, the best of several, chosen by something other than the result that we want to report.
