@@ -79,7 +79,7 @@ def test_a_sound_model_has_no_question_mark(capsys, batch):
     assert questions(found) == []
     assert found["parameters"] == f"✓ parameters       {PARAMETERS:,} as counted by hand"
     assert f"a uniform guess among 30 has {math.log(30):.2f}" in found["first loss"]
-    assert found["target"].endswith("not in the input at its place")
+    assert found["target"].endswith("not in the input at its position")
     assert "all 7 parts" in found["what learns"]
 
 
@@ -120,7 +120,7 @@ def test_a_layer_that_does_not_learn_is_named(capsys, batch, how):
 
 
 @pytest.mark.parametrize(
-    ("larger", "lr", "line"), [(1, 1e-5, "by heart"), (50, 0.01, "first loss")]
+    ("larger", "lr", "line"), [(1, 1e-5, "overfits"), (50, 0.01, "first loss")]
 )
 def test_a_model_that_is_sure_before_it_learned_or_a_rate_that_is_too_low_is_noticed(
     capsys, batch, larger, lr, line
@@ -155,5 +155,5 @@ def test_the_courses_own_batches_and_losses_have_no_question_mark(capsys):
     gpt = cu.GPT(40, num_layers=1, embed_dim=16, num_heads=2, max_len=32, dropout=0.0)
     found = lines(capsys, gpt, objective, language_model_loss(), lr=3e-3)
     assert questions(found) == []
-    assert list(found) == ["parameters", "first loss", "target", "by heart", "what learns"]
+    assert list(found) == ["parameters", "first loss", "target", "overfits", "what learns"]
     assert "a uniform guess among 40 has 3.69" in found["first loss"]

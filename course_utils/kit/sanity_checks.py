@@ -16,7 +16,7 @@ from course_utils.runtime import evaluating, keeping_modes, own_random_numbers
 from course_utils.train.losses import Loss
 
 TARGETS = {"target_out": "target_in", "targets": "tokens"}
-"""The name of a batch's targets → the name of the inputs at the same places."""
+"""The name of a batch's targets → the name of the inputs at the same positions."""
 
 STEPS = 30
 """The number of steps in which the model has to overfit one batch."""
@@ -48,7 +48,7 @@ def before_training(
         if shift := _target(batch):
             _print("target", *shift)
         unchanged = _train(model, batch, loss, lr)
-        _print("by heart", *_by_heart(first, _mean(model, batch, loss)))
+        _print("overfits", *_overfits(first, _mean(model, batch, loss)))
         _print("what learns", *_learned(model, unchanged))
 
 
@@ -117,7 +117,7 @@ def _first_loss(model: nn.Module, first: float) -> tuple[str, str]:
 
 
 def _target(batch: Any) -> tuple[str, str] | None:
-    """None for a batch without targets and inputs at the same places."""
+    """None for a batch without targets and inputs at the same positions."""
     for name, inputs in TARGETS.items():
         target, read = getattr(batch, name, None), getattr(batch, inputs, None)
         if isinstance(target, Tensor) and isinstance(read, Tensor):
@@ -125,14 +125,14 @@ def _target(batch: Any) -> tuple[str, str] | None:
             same = (target == read)[asked].float().mean().item()
             if same > 0.5:
                 return (
-                    f"{same:.0%} of it stands in the input at the same place",
+                    f"{same:.0%} of it stands in the input at the same position",
                     "is it shifted by one?",
                 )
-            return "not in the input at its place", ""
+            return "not in the input at its position", ""
     return None
 
 
-def _by_heart(first: float, last: float) -> tuple[str, str]:
+def _overfits(first: float, last: float) -> tuple[str, str]:
     result = f"loss {first:.1f} → {last:.1f} in {STEPS} steps on this batch"
     return result, "" if last < 0.9 * first else "does it learn at all, and at this rate?"
 

@@ -173,7 +173,7 @@ cu.checks.fixed_newest(fixed_newest_solution)
 
 # %% [markdown]
 # How do you notice such a bug?
-# Compare the log-probabilities that you get step by step with the ones that a single pass with teacher forcing gives.
+# Compare the log-probabilities that you get step by step with the ones that a single forward pass with teacher forcing gives.
 # The next cell does so for three beams of five words, with your function if it has passed.
 
 # %%
@@ -317,7 +317,7 @@ with cu.guard("At most one in ten test sentences is right."):
 # We hold out 500 English sentences for the test and 500 for validation, **with all their translations**, so no English sentence is in two parts.
 # The model reads 40,000 of the other pairs, eight times.
 #
-# It is the chapter's model, 192 wide, with a dropout of 0.2 and label smoothing of 0.1.
+# The model is the chapter's, with 192 features, a dropout of 0.2 and label smoothing of 0.1.
 # The embedding of a French word also serves as its row in the output layer (**weight tying**).
 # Words that occur only once are read as `<unk>`, which the model never says.
 #
@@ -376,7 +376,7 @@ with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 p
 # %% [markdown]
 # ### What it says
 #
-# Here are the first twelve test sentences, well translated or not.
+# The table has the first twelve test sentences, well translated or not.
 # Each has its own BLEU, of single words and pairs, against all its references.
 
 # %%
@@ -452,7 +452,7 @@ pd.DataFrame(
 # Now no sentence has an unknown word, but each has more tokens.
 # In these two runs subwords don't pay: BLEU with a beam is two points lower, which says little with a single seed each.
 # Subwords do bring *here* back, and *in all probability* is now about the time of an arrival.
-# But subwords also allow an error that a model of words can't make, because *acacacacle* isn't a word at all.
+# But subwords also allow an error that a model of words can't make: *acacacacle* isn't a word at all.
 #
 # Don't take this as a rule.
 # Both models still improve in the eighth epoch, the model with subwords has fewer parameters because its two tables are smaller, we didn't tune the 4,000 pieces, and the sentences are short and everyday.

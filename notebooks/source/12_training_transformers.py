@@ -83,7 +83,7 @@ def new_model(norm_first, seed):
 print(f"{len(world.train)} pairs, {len(world.target_vocab)} Spanish tokens")
 
 # %% [markdown]
-# This is the whole training loop, in which the rate is a function of the step.
+# The next cell has the whole training loop, in which the rate is a function of the step.
 
 
 # %%
@@ -242,7 +242,7 @@ exchanged = pd.DataFrame(exchanged).rename({"right": "its own English", "another
 exchanged.T.unstack(level=0).swaplevel(axis=1).sort_index(axis=1, ascending=[True, False]).round(2)
 
 # %% [markdown]
-# B believes the English, because with the wrong sentence its loss rises by about three, to that of a unigram model.
+# B believes the English: with the wrong sentence its loss rises by about three, to that of a unigram model.
 # In A the loss rises by less than one.
 # So trainings 1 and 2 of A have become **language models**, which speak Spanish and read little of the English.
 # Training 0 is worse, hardly better than the model that sees the position alone.
@@ -427,8 +427,8 @@ adam_step.round(4)
 # Clipping has made every gradient a hundred times smaller, but no step ([what it protects](12_training_transformers_further.ipynb#What-clipping-protects) is another story).
 # The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once.
 #
-# A **warm-up** makes these steps small, because the rate rises linearly over the first $W$ steps.
-# After that it usually falls, as in the Transformer's own schedule ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 5.3), where the rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$.
+# A **warm-up** makes these steps small: the rate rises linearly over the first $W$ steps.
+# After that the rate usually falls, as in the Transformer's own schedule ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 5.3), where the rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$.
 #
 # ### Exercise 2 · Steps on paper
 #

@@ -278,7 +278,7 @@ with cu.guard("With small last matrices the stream hardly grows.", given=number 
 # ### A large batch in pieces
 #
 # If a batch doesn't fit, we compute it in pieces and add up their gradients (**gradient accumulation**).
-# There is one trap, because the pieces have different numbers of tokens, and a mean of means isn't the mean over all tokens.
+# There is one trap: the pieces have different numbers of tokens, and a mean of means isn't the mean over all tokens.
 
 # %%
 world = spanish_world()
@@ -697,9 +697,9 @@ for part in (SlicedHeads, FirstDecoderLayer):
 # ### What twenty sentences show
 #
 # The lecture trains on 90,000 pairs for 40 epochs, which takes some 16 hours by its printed times (167 seconds for 200 steps, 25 minutes an epoch), and then shows 20 translations.
-# Each of them is printed with an `EOS` in front and its ten places filled up by more, which a reader has to cut off.
+# Each translation is printed with an `EOS` in front and its ten positions filled up by more, which a reader has to cut off.
 # By its own verdict 14 are correct, 2 correct in meaning and 4 wrong.
-# They come from the very data that the model was trained on, with masking switched off, and the lecture itself concludes that this is no translator and that overfitting is the likely reason.
+# All twenty come from the very data that the model was trained on, without masking, and the lecture itself concludes that this is no translator and that overfitting is the likely reason.
 #
 # We can see what such a list shows.
 # We trained this model and the standard one in small, on 300 pairs for 24 epochs, at four learning rates each.
@@ -746,7 +746,7 @@ by_words = by_words.groupby(["words", "pairs"])
 by_words.mean().round(2)
 
 # %% [markdown]
-# The lecture is right that words matter, because a model with 200 words can't say most sentences, however well it knows its own.
+# The lecture is right that words matter: a model with 200 words can't say most sentences, however well it knows its own.
 # But with five times the words and the same pairs, each word is read less often, and the model is less sure of the words that it has.
 # Five times the pairs win back a part of that.
 # So the two have to grow together, and the vocabulary alone doesn't make a model general.

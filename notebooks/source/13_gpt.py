@@ -317,7 +317,7 @@ cu.equal(gpt, package, probe[:2, :-1])
 # %% [markdown]
 # With the large embedding the model starts out sure, and wrong.
 # The [residual stream](C_glossary.ipynb#residual-stream) still holds the embedding of the token that was just read, and its dot product with itself is near 64, so the model bets that every character follows itself.
-# With small tables it begins at the loss of a uniform guess.
+# With small tables it begins near the loss of a uniform guess.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("gpt", "who_sees")
@@ -402,7 +402,7 @@ def train(model, stream, done, lr=1e-2, batch=16, watch=None):
 
 
 # %% [markdown]
-# Before we train, we check four things, because each mistake found here saves hours later.
+# Before we train, we check five things, because a mistake found here saves hours later.
 # The first check needs a count by hand: a block has $12 d^2 + 13 d$ parameters.
 
 
@@ -483,7 +483,7 @@ fig
 # A token doesn't have to be a letter.
 # The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)).
 # It read more than twice as many letters as the last green dots, in fewer steps.
-# Its validation loss per character is 0.61, where counting has 0.72 with characters and 0.70 with pieces.
+# Its validation loss per character is 0.61, where counting has at best 0.70, also with pieces.
 # So **letter by letter our GPT is behind counting here, and with pieces of words and more text it is ahead**.
 
 # %% [markdown]

@@ -209,7 +209,7 @@ for name, model in (("BERT", bert), ("GPT", gpt)):
 
 # %% [markdown]
 # In the BERT the logits change at every position, and in the GPT only at the token's own position and after it.
-# That has its price, because a BERT can't keep a cache and write on: each token added at the end changes what it knows everywhere.
+# That has its price: a BERT can't keep a cache and write on, since each token added at the end changes what it knows everywhere.
 # With the [encoder–decoder](11_translating.ipynb) we now have the whole family:
 #
 # | | GPT | BERT | both halves |
@@ -398,7 +398,7 @@ print(*test.texts[:4], sep="\n")
 
 # %% [markdown]
 # We begin without any label: which of the two orders is likelier?
-# The GPT knows, because its next-token probabilities multiply to that of the sentence, $P(x)$.
+# The GPT can answer: its next-token probabilities multiply to that of the sentence, $P(x)$.
 
 
 # %% tags=["nbval-ignore-output"]
