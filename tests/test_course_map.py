@@ -106,6 +106,32 @@ def test_a_way_counts_the_exercises_of_its_sections_alone():
     assert solved(chapter, {})[1] > solved(chapter, {}, ["Additive scores"])[1]
 
 
+SIGNS = """<p class=cu-eyebrow data-ways="To GPT|Kernels">04</p>
+<p><span class=cu-way data-ways="To GPT">On the way to GPT: A.</span>
+<span class=cu-way data-ways="To images">On the way to images: B.</span></p>
+<h2>C</h2><div class=cu-off-way data-ways="To GPT" hidden><p>Not on your way to GPT.</p></div>"""
+
+
+@pytest.mark.browser
+def test_a_page_shows_what_concerns_the_chosen_way(browser, tmp_path):
+    script = (STATIC / "course_map.js").read_text()
+    file = tmp_path / "page.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{SIGNS}<script>{script}</script>")
+    page = browser.new_page()
+    for way, seen in {
+        "": ["On the way to GPT: A.", "On the way to images: B."],
+        "To images": ["On the way to GPT: A.", "On the way to images: B."],  # it does not come here
+        "To GPT": ["On the way to GPT: A.", "Not on your way to GPT."],
+        "Kernels": [],
+    }.items():
+        page.goto(file.as_uri())
+        page.evaluate("way => localStorage.setItem('cu-way', JSON.stringify(way))", way)
+        page.reload()
+        assert page.locator(":is(.cu-way, .cu-off-way):visible").all_inner_texts() == seen, way
+    expect(page.locator("p:visible")).to_have_count(1)  # no empty line where nothing is said
+    page.close()
+
+
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from browsing import (
@@ -414,6 +415,82 @@ def test_what_is_missed_in_a_recall_comes_again_and_what_is_right_does_not(site)
         answer(page, key, right=first)
         answer(page, key, right=not first)  # only the first answer counts
     assert keys(site(later)) == [drawn[1], drawn[0]]
+
+
+# On a way -------------------------------------------------------------------------------------------------------------
+
+WAYS = """
+[[path]]
+title = "Fast"
+goal = "02_end"
+chapters = ["00_start", { chapter = "01_masks", sections = ["Causal"] }, "02_end"]
+
+[[path]]
+title = "Short"
+goal = "01_masks"
+chapters = ["00_start", "01_masks"]
+"""
+
+
+@pytest.fixture
+def on_ways(tmp_path):
+    """A closing quiz and a recall of a chapter whose sections are *Padding* and *Causal*."""
+    (path := tmp_path / "book.toml").write_text(book("00_start", "01_masks", "02_end") + WAYS)
+    asked = {"first": "Padding", "second": "Causal", "third": "Causal"}
+    one = GOOD.partition("\n\n")[0]
+    questions = [
+        one.replace("sums", name)
+        .replace("Masked softmax", section)
+        .replace("What do", f"{name}: what do")
+        for name, section in asked.items()
+    ]
+    questions[2] = questions[2].replace('id = "third"', 'id = "third"\nasked = "later"')
+    (tmp_path / "masks").mkdir()
+    (tmp_path / "masks" / "quiz.toml").write_text("\n".join(questions))
+    options = {"folder": tmp_path, "book": path}
+    return quiz("masks", **options), recall("masks", **options)
+
+
+def choosing(way: str) -> str:
+    return f"localStorage.setItem('cu-way', JSON.stringify({way!r}));"
+
+
+@pytest.mark.parametrize(
+    ("way", "asked", "after"),
+    [
+        ("", ["first", "second"], "Next: 02 · End"),
+        ("Elsewhere", ["first", "second"], "Next: 02 · End"),
+        ("Fast", ["second", "third"], "Next: 02 · End"),
+        ("Short", ["first", "second"], "Your way ends here. Next: 02 · End"),
+    ],
+)
+def test_a_closing_quiz_asks_about_the_way_and_leads_on_along_it(site, on_ways, way, asked, after):
+    page = site(on_ways[0], script=choosing(way))
+    assert keys(page) == [f"masks/{name}" for name in asked]
+    expect(page.locator(".steps button:not(.next)")).to_have_count(2)
+    for name in asked:
+        answer(page, f"masks/{name}", right=True)
+    expect(page.locator(".onward")).to_be_visible()
+    assert page.locator(".onward").inner_text() == after
+
+
+@pytest.mark.smoke
+def test_a_recall_asks_about_the_way_and_begins_again_when_another_is_chosen(site, on_ways):
+    _, later = on_ways
+    page = site(later, script=choosing("Fast"))
+    assert sorted(keys(page)) == ["masks/second", "masks/third"]
+    page.evaluate(choosing("") + "dispatchEvent(new Event('cu-way'))")
+    assert keys(page) == [question.key for question in later.questions]
+    answer(page, later.questions[0].key, right=True)
+
+
+def test_where_nothing_on_the_way_is_left_to_ask_a_line_says_so(site, on_ways):
+    first = on_ways[1].questions[0]
+    alone = replace(on_ways[1], questions=(replace(first, section="Padding"),), spare=())
+    page = site(alone, script=choosing("Fast"))
+    expect(page.locator("form p:visible")).to_have_text(
+        "There is no question here about what you read on your way, “Fast”."
+    )
 
 
 @pytest.mark.smoke
