@@ -13,6 +13,7 @@
 # It sees two hundred points of a map, and of each point it is told whether it is land or water.
 # Here you build the network that draws the coast, and on the way you meet the PyTorch and the words of training that most chapters use.
 # You need Python and the idea of a derivative.
+# If a cell doesn't do what you expect, look into [If something goes wrong](#If-something-goes-wrong).
 
 # %%
 import torch
@@ -298,8 +299,9 @@ def one_epoch(network, optimizer, points, land):
 
 
 seed = 0  # try 0 … 9
+most = 8  # try 4 … 30
 trained = {}
-for hidden in (1, 2, 3, 8):
+for hidden in (1, 2, 3, most):
     cu.seed_everything(seed)
     network = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, 2))
     optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
@@ -332,7 +334,7 @@ picture
 # We compare it with a **baseline**, a simple method that a model has to beat.
 # Ours always says *water*, which is right for 67 % of the points, and the network with one unit is no better.
 #
-# With another [seed](C_glossary.ipynb#seed), three units may stay open.
+# Try other numbers of units, and another [seed](C_glossary.ipynb#seed), with which three units may leave the coast open.
 # A network can have a solution that its training doesn't find.
 #
 # The optimizer **Adam** scales each parameter's steps by the gradients that it has seen, and AdamW also pulls the parameters toward 0 (`weight_decay`).
@@ -340,11 +342,11 @@ picture
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
     "One hidden unit is no better than always saying water, and three surround the island.",
-    given=seed == 0,
+    given=(seed, most) == (0, 8),
 ):
     baseline = 1 - land.float().mean().item()
     assert round(baseline, 2) == 0.67 and accuracies[1] < baseline + 0.02
-    assert accuracies[3] > 0.94 and accuracies[8] > 0.97
+    assert accuracies[3] > 0.94 and accuracies[most] > 0.97
 
 # %% [markdown]
 # ## Overfitting: training and validation set
