@@ -38,7 +38,7 @@ cu.explore.broken()
 
 # %% [markdown]
 # At the high **learning rate** the loss jumps, BLEU falls to zero, and the translator says nothing at all, or only full stops.
-# Lowering the rate again doesn't heal it, although it had learned well at that very rate.
+# Lowering the rate again doesn't heal the translator, although it had learned well at that very rate.
 # Only the file helps, because somebody had saved the weights in time.
 # In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.
 
@@ -63,7 +63,7 @@ cu.recall("bahdanau_attention", "transformer")
 # We train one model twice, with the same first weights and the same sentences.
 # Training A uses the full learning rate from its first step on, whereas in training B the rate rises to it over 50 steps.
 #
-# The model is the Transformer of 2017, with the norm after the sum ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)).
+# The model is the original Transformer, with the norm after the sum ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)).
 # The sentences come in three parts.
 # We learn from the **training set** `world.train`, choose by the **[validation set](C_glossary.ipynb#validation-set)** `world.val`, and keep the **test set** `world.test` for one score at the end.
 

@@ -681,7 +681,7 @@ for row, text in enumerate(titles):
             for run in tables
             if (run.config["text"], run.config["before"]) == (text, start)
         )
-        ax.plot(count, row + 0.25, "x", color=cu.COLORS[color], label=f"counted, {label}")
+        ax.plot(count, row + 0.25, "x", color=cu.COLORS[color], label=f"counting, {label}")
 ax.set_yticks(range(3), titles.values())
 ax.set(xlabel="Loss on the validation tenth (nats per character)", ylim=(2.5, -0.5))
 ax.legend(*(part[:5] for part in ax.get_legend_handles_labels()), fontsize=8)

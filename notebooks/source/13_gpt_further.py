@@ -201,11 +201,11 @@ with cu.guard("Byte-level pieces give back each text; ours have unknown ones in 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
     "Which tokens will have the smallest perplexity, and which the fewest bits per character?",
-    ["characters both", "characters, and then subwords", "subwords both"],
-    answer="characters, and then subwords",
+    ["characters, characters", "characters, subwords", "subwords, subwords"],
+    answer="characters, subwords",
     wrong={
-        "characters both": "How often does each model have to choose in the same text?",
-        "subwords both": "Among how many tokens does a model of characters choose, at most?",
+        "characters, characters": "How often does each model have to choose in the same text?",
+        "subwords, subwords": "Among how many tokens does a model of characters choose, at most?",
     },
     why="Characters choose among few tokens each time, but must choose much more often.",
 )
