@@ -9,7 +9,7 @@
 # %% [markdown]
 # # The Transformer: deep stacks and a count
 #
-# In [The Transformer](10_transformer.ipynb) we switched parts off in a model that had been trained with them.
+# In [The Transformer](10_transformer.ipynb) we ablated parts of a model that had been trained with them.
 # This page asks two questions that we left open.
 # What does a residual connection keep in a stack of many layers?
 # And where do the 124 million parameters of GPT-2 come from?
@@ -26,10 +26,9 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## What a deep stack keeps
 #
-# Let's stack 24 position-wise networks with random weights in four ways, with and without a norm, and with and without a residual connection.
+# We stack 24 position-wise networks with random weights in four ways, with and without a norm, and with and without a residual connection.
 # After each layer we ask two questions.
-# How large is the gradient that arrives at the input?
-# (It would be 1 if the layers changed nothing.)
+# How large is the gradient that arrives at the input, where 1 would mean that the layers change nothing?
 # And what share of the input's variance can a *linear* map still compute from the output?
 # This share is $R^2$ on new tokens, so 0 is no better than guessing the mean.
 #
@@ -124,8 +123,7 @@ with cu.guard(
 # %% [markdown]
 # ## GPT-2 small, counted
 #
-# How many parameters does a Transformer have?
-# Let's count a small one by hand, and then a famous one.
+# Let's count the parameters of a small Transformer by hand, and then those of a famous one.
 #
 # An attention has four $d\times d$ matrices with biases, so $4\,(d^2 + d)$ numbers.
 # A network has two matrices of $d\times$ `ffn_dim`, and the biases `ffn_dim` and $d$.
@@ -164,7 +162,7 @@ cu.checks.counted(counted_solution)
 
 # %% [markdown]
 # With the same formulas we can count GPT-2 small.
-# It is a decoder without a source: 12 blocks with $d = 768$ and `ffn_dim` $4d$, learned positions, and 50,257 tokens.
+# GPT-2 is a decoder without a source: 12 blocks with $d = 768$ and `ffn_dim` $4d$, learned positions, and 50,257 tokens.
 # Its output layer has no weights of its own, because it uses the embedding matrix a second time (**weight tying**, [Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)).
 
 # %%
@@ -179,11 +177,11 @@ for name, count in parts.items():
 print(f"{'together':16} {sum(parts.values()):12,}")
 
 # %% [markdown]
-# These are the 124 million that OpenAI's release has.
+# The sum is the 124 million that OpenAI's release has.
 # Nearly a third of them are the embedding, which is why small models care so much about how many tokens there are.
 # Inside a block, two thirds of the weights belong to the network and one third to the attention, as they do in every Transformer with `ffn_dim` $4d$.
 #
-# The base model of the 2017 paper has 6 + 6 blocks with $d = 512$ and about 37,000 tokens that both languages share, and it ties all three matrices.
+# The base model of Vaswani et al. (2017) has 6 + 6 blocks with $d = 512$ and about 37,000 tokens that both languages share, and it ties all three matrices.
 # By the same count that is 63 million parameters, although the paper's table says 65.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

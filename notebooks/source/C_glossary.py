@@ -531,7 +531,7 @@ fig
 #
 # A change inside a network, made by us, after which we watch what it does: the only way to learn what a part is needed for.
 # For example, we put the encoder of a good training into a bad one, and see whether the bad one learns now.
-# *Taught in* [Forbid it, and see](10_transformer.ipynb#Forbid-it,-and-see), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control).
+# *Taught in* [Ablate it, and see](10_transformer.ipynb#Ablate-it,-and-see), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control).
 
 # %% [markdown]
 # ## K
