@@ -43,15 +43,13 @@ cu.seed_everything(0)
 cu.explore.hands()
 
 # %% [markdown]
-# At position 44 the fast hand has made seven turns and one degree, so it is back where it began.
-# The other three hands are somewhere else, and all four together tell this word from the first.
+# At position 44 the fast hand has made seven turns and one degree, but the other three hands are somewhere else.
 # A fast hand tells neighbors apart, and a slow one says roughly how far into the text we are.
 #
 # A hand is two numbers, how far it points up (the sine of its angle) and how far to the right (the cosine).
 # The first Transformer *adds* these numbers to the vector of the word, and most language models of today *turn* its query and its key like such a hand.
 # A third kind leaves the numbers to training.
-# Each of the three has a section of its own below, and you can read them in any order.
-# The last two sections ask what happens in texts that are longer than all that the model was trained on.
+# Each of the three has a section that you can read on its own, and the last two sections give a model longer texts than those of its training.
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
@@ -87,8 +85,7 @@ class LearnedPositions(nn.Module):
 
 
 # %% [markdown]
-# Do they help?
-# A good test is a task that depends on positions and on nothing else.
+# To see what they are worth we take a task that depends on nothing but positions.
 # In rows of random tokens the model has to name, at each position, **the token three before**.
 # We train one layer of attention with one head, once without positions and once with our table.
 
@@ -163,14 +160,11 @@ fig
 # %% [markdown]
 # The bars show the **accuracy**, the share of right answers.
 # Without positions the model knows which tokens came before but not in which order, so it has to guess among them.
-# With learned positions it makes no mistakes.
 #
-# Learned positions have a limit.
-# Our table has 1,024 rows, but the rows of our training had 16 tokens, so training never touched what stands in rows 16 and beyond.
+# Our table has 1,024 rows, but in training there were only 16 tokens, so the rows from 16 on are as random as they began.
 # **A row that is never visited is never trained.**
 #
-# The patches of an image need positions, too.
-# We can number the patches from left to right and from top to bottom, or [give each row and each column of patches a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).
+# For an image we can number the patches from left to right and from top to bottom, or [give each row and each column of patches a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Without positions our model guesses, and with learned ones it finds the answers."):
@@ -181,7 +175,6 @@ with cu.guard("Without positions our model guesses, and with learned ones it fin
 #
 # The first Transformer has positions that need no training.
 # We write down a vector $p_i$ for every position $i$ and add it to the embedding $x_i$ of the word there.
-# What to write down is less easy than it looks.
 #
 # | idea | what is wrong with it |
 # |---|---|
@@ -219,8 +212,7 @@ columns = 32  # try 16 | 32 | 64
 P = sinusoids(60, columns)
 
 # %% [markdown]
-# The picture has binary numbers on the left, with stripes that get wider from column to column.
-# In the table $P$ these stripes come back as waves.
+# In the picture the stripes of the binary numbers come back as waves.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 bits = torch.tensor([[i >> bit & 1 for bit in range(6)] for i in range(60)])
@@ -247,8 +239,6 @@ right.legend(frameon=False, ncols=2, fontsize=8, loc="upper center")
 fig
 
 # %% [markdown]
-# The fast pairs tell neighbors apart, and the slow ones say roughly where in the text we are.
-#
 # ### Exercise 1 · Four numbers on paper
 #
 # *predict · 4 minutes*
@@ -284,7 +274,7 @@ cu.checks.predicted_products(predicted_products_solution)
 #
 # "Three words further" should mean the same wherever we are in a text.
 # With hands it does, because three steps turn a hand by the same angle, wherever it stands.
-# In the picture below the blue hand belongs to position $i$ and the red one to position $i + k$.
+# The blue hand belongs to position $i$ and the red one to position $i + k$.
 # Move $i$, and see what becomes of the angle between them.
 
 # %% jupyter={"source_hidden": true}
@@ -317,14 +307,14 @@ with cu.guard("One rotation moves each sinusoidal position three further."):
 # ## Rotary positions
 #
 # **Rotary positions**, or **RoPE** ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), add nothing to the word.
-# They turn its query and its key.
+# Instead, the query and the key of the word are turned.
 # We cut each query and each key into pairs of neighboring numbers and take each pair $(a, b)$ as a hand, with $a$ to the right and $b$ up.
 # At position $i$ we turn this hand counterclockwise by $i$ times the frequency $\omega$ of its pair:
 #
 # $$(a, b)\;\to\;(a\cos i\omega - b\sin i\omega,\;\; a\sin i\omega + b\cos i\omega) .$$
 #
 # Of the $d/2$ pairs, number $m$ has the frequency $\omega = 10000^{-2m/d}$.
-# So the first pair turns by one radian from one position to the next, and each later pair more slowly.
+# So the first pair turns by one radian a position, and each later pair more slowly.
 
 
 # %%
@@ -334,10 +324,9 @@ def frequencies(dim, base=10_000.0):
 
 
 # %% [markdown]
-# Why do we turn both?
 # The dot product of two hands depends on their lengths and on the angle between them.
 # If the query is at position 5 and the key at position 2, the query has turned by three steps more than the key.
-# It is just as far ahead at positions 105 and 102, and the score is the same.
+# The same is true at positions 105 and 102, so the score is the same.
 # Let $R_i$ be the turn of all pairs by $i$ steps.
 # For a query $q$ at position $i$ and a key $k$ at position $j$ we have
 #
@@ -400,7 +389,7 @@ cu.show_heatmaps(
 
 # %% [markdown]
 # With rotary positions each diagonal has one color, because "two to the left" has the same score everywhere.
-# With added positions the color changes along a diagonal, so the score depends on more than the offset.
+# With added positions the color changes along a diagonal.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("A rotary score depends on the offset only, and our turn is the package's."):
@@ -411,10 +400,9 @@ with cu.guard("A rotary score depends on the offset only, and our turn is the pa
 # %% [markdown]
 # ## Longer texts: what training has visited
 #
-# A model is trained on texts of some length, and sooner or later somebody gives it a longer one.
-# A learned table then runs into rows that were never trained.
-# Rotary positions have no rows and can turn by any angle, so they might do better.
-# We take the model from *Learned positions*, turn its queries and keys, and train it on rows of 16 tokens to name the token three before.
+# Sooner or later somebody gives a model a longer text than all of its training.
+# A learned table then runs into rows that were never trained, but rotary positions can turn by any angle.
+# So we turn the queries and keys of our one layer and train it on rows of 16 tokens to name the token three before.
 
 
 # %%
@@ -431,7 +419,7 @@ class RotaryLayer(OneLayer):
 
 
 # %% [markdown]
-# Such a model, trained, is in the next picture.
+# Here is the trained model.
 # Make its rows longer, and see how long it goes on naming the right token.
 
 # %% jupyter={"source_hidden": true}
@@ -439,8 +427,7 @@ cu.explore.offsets()
 
 # %% [markdown]
 # Among 1,024 tokens most answers are wrong, although the right token is still three to the left.
-# The picture on the left shows why.
-# It has the mean score of a key at each **offset** from the query, where −3 means three to the left.
+# The picture on the left has the mean score of a key at each **offset** from the query, where −3 means three to the left.
 # Training has lifted the score at −3 above those of the other offsets down to −15, and the dashed line marks the best of these others.
 # Offsets beyond −15 are **unseen offsets**, because they never occurred in training.
 # Nothing has pushed their scores down, and in a long row many of them lie above the line.
@@ -616,8 +603,7 @@ with cu.guard(
 # %% [markdown]
 # ## Context extension: slow down the slow pairs
 #
-# A large model is expensive, so we would rather repair it than train it again.
-# To repair our rotary model we have to know what does the harm in a long text, the *number* of keys at unseen offsets or their *scores*.
+# To repair a trained rotary model we have to know what does the harm in a long text, the *number* of keys at unseen offsets or their *scores*.
 # We can change one and keep the other.
 #
 # - We give the thousand unseen keys the mean of the trained scores, which is far below the score at −3.
@@ -628,8 +614,7 @@ with cu.guard(
 #   Even these do some harm.
 #
 # **So it takes both**, many keys and scores that come near.
-# The number of keys belongs to the text, but the scores belong to the model, and two remedies change them.
-# Both change the frequencies of the turns, here for rows that are 64 times as long as in training.
+# Two remedies change the scores by changing the frequencies of the turns, here for rows that are 64 times as long as in training.
 #
 # - **[Position interpolation](C_glossary.ipynb#position-interpolation)** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)) divides all positions by 64, so a long row fits into the trained range.
 # - We can also divide the frequencies of only the **slow pairs** by 64, which are the pairs that didn't go round once within the trained length.
@@ -650,8 +635,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# The picture has the same model as above, and you can choose what we change after its training.
-# The first of the changes is the experiment with the mean of the trained scores.
+# In the picture you choose what we change in the model from above.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.cures()
@@ -659,7 +643,7 @@ cu.explore.cures()
 # %% [markdown]
 # **Interpolation** costs everything here, because it also slows the fast pairs, which tell near offsets apart.
 # Dividing only the **slow pairs** by 64 harms nothing among 16 tokens and helps in all longer rows.
-# It doesn't help fully, because in a long row the fast pairs meet their old angles in new combinations.
+# The help is not complete, because in a long row the fast pairs meet their old angles in new combinations.
 # The further page has [two refinements](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN), *NTK-aware scaling* and *YaRN*.
 #
 # Language models do this, too.

@@ -197,7 +197,7 @@ means.round(2)
 # %% [markdown]
 # A larger base helps only a little, because most slow pairs get less than the 64 that they need.
 # Doubling the scores does little on its own, but together with slower pairs it helps a lot, probably because −3 is then ahead of most unseen offsets, and doubling widens this lead.
-# That holds at the two smaller learning rates.
+# Doubling helps in this way at the two smaller learning rates.
 # Training at the largest one has made the scores so sharp already that doubling them changes hardly anything.
 #
 # And the ramp?
