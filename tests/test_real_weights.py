@@ -203,9 +203,9 @@ def test_writing_is_repeatable_and_greedy_by_default(small):
 def test_a_word_of_several_tokens_has_all_their_places_and_parts_of_others_have_none(small):
     lm = filled(small[1])
     texts = [lm.decode([i]) for i in lm.tokenizer.encode("he said the").ids]
-    assert "".join(texts[place] for place in lm.places("he said the", "said")).strip() == "said"
+    assert "".join(texts[place] for place in lm.positions("he said the", "said")).strip() == "said"
     with pytest.raises(ValueError, match="'sai' does not occur"):
-        lm.places("he said the", "sai")
+        lm.positions("he said the", "sai")
 
 
 def test_a_text_that_was_cut_ends_in_the_mark(small):

@@ -339,7 +339,7 @@ def without(lm, question, words):
     gave = {"": lm.write(text, max_new=20)}
     for word in words:
         with cu.intervene(lm.model) as acts:
-            acts.forbid(keys=lm.places(text, word), queries=range(3, 100))
+            acts.forbid(keys=lm.positions(text, word), queries=range(3, 100))
             gave[word] = lm.write(text, max_new=20)
     return gave
 

@@ -140,7 +140,7 @@ def simple_questions(lm: SmolLM) -> dict[str, list]:
 
 
 def without_look(model: nn.Module, ids: Tensor, places: Sequence[int], layer: int) -> Tensor:
-    """Probabilities (vocabulary,) after ids (1, n), if the last token may not look at some places in one layer."""
+    """Probabilities (vocabulary,) after ids (1, n), if the last token may not look at some positions in one layer."""
     with intervene(model) as acts:
         acts.forbid(queries=ids.shape[1] - 1, keys=places, layers=layer)
         return model(ids)[0, -1].softmax(-1)
@@ -336,7 +336,7 @@ def _words(texts: list[tuple[str, float]]) -> list[list[Any]]:
 def last_step(
     lm: SmolLM, ids: Tensor, cuts: Sequence[tuple[Sequence[int], Sequence[int]]]
 ) -> Tensor:
-    """Probabilities (cuts, vocabulary) of what follows, if the last token may not look at some places in some layers.
+    """Probabilities (cuts, vocabulary) of the next token, if the last token may not see some positions in some layers.
 
     Args:
         lm: the model.

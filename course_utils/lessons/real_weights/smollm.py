@@ -125,8 +125,8 @@ class SmolLM:
             )
         return torch.tensor(rows)
 
-    def places(self, text: str, word: str) -> list[int]:
-        """The places of the tokens that a word of a text consists of; of all of them, if it comes again.
+    def positions(self, text: str, word: str) -> list[int]:
+        """The positions of the tokens that a word of a text consists of; of all of them, if it comes again.
 
         Raises:
             ValueError: the word does not occur.
