@@ -116,7 +116,7 @@ def neither_picks_nor_draws_special_tokens(candidate):
 
 @fixed_masking.must("draws random tokens from all ordinary ones, anew for each position")
 def draws_random_tokens_from_all_ordinary_ones(candidate):
-    """Which are the smallest and the largest id that may be drawn? Draw from all between, for each position anew."""
+    """Which is the smallest and which the largest id that may be drawn? Draw from all between, at each position."""
     size = 12
     ids, tokens, targets = _ids_tokens_targets(candidate, 0.5, size=size)
     other = (targets != -100) & (tokens != MASK) & (tokens != ids)
