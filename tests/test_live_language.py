@@ -365,7 +365,7 @@ def test_a_token_is_forbidden_the_rest_is_written_anew_and_it_is_allowed_again(o
     with open_widget(gpt(), **CALM) as page:
         was = ids_of(page)
         part(page, "lines").locator("[data-word='2']").click()
-        before = "without wants — before: she wants to visit the museum . undo"
+        before = "without wants — before: she wants to visit the museum . allow again"
         expect(part(page, "before")).to_have_text(before)
         expect(part(page, "status")).to_have_text(anew)
         with torch.no_grad(), intervene(model) as acts:

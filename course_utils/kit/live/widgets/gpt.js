@@ -343,7 +343,7 @@ function mount(form, [bundle]) {
   listenToTable(part("table"), set);
   listenToLines(part("lines"), {
     now: (i) => i > 0 && String(i) !== field.step.value && set("step", String(i)),
-    cross(i) {
+    forbid(i) {
       if (!squares) draw();
       const list = forbidden();
       if (i < text().length - 1) set("forbid", (list.includes(i) ? list.filter((each) => each !== i) : [...list, i]).join(","));
