@@ -22,9 +22,8 @@ MINUTES = {
     "question": 1,
     "prediction": 2,
     "widget": 3,
-    "exercise": 1.5,
 }
-"""Minutes for one of each; for an exercise, the factor on its own minutes. CONTRIBUTING says how they were fitted."""
+"""Minutes for one of each; an exercise has its own. CONTRIBUTING says how they were fitted."""
 FIGURE = r"\balt=|\.(?:show|draw|plot)\w*\("
 """Pattern of the code that draws a picture: it hands over an alt text, or a lesson or a history draws for it."""
 FORMULA = r"\$\$.+?\$\$|\$[^$]+\$"
@@ -116,9 +115,9 @@ class Content:
     def minutes(self) -> int:
         """Estimated minutes of a beginner who does everything, rounded to five."""
         code = "\n".join(cell.source for cell in self.code)
-        answering = MINUTES["question"] * count_questions(code)
+        answering = MINUTES["question"] * count_questions(code, self.sections)
         answering += MINUTES["prediction"] * code.count("cu.predict(")
-        practice = MINUTES["exercise"] * sum(exercise.minutes for exercise in self.exercises)
+        practice = sum(exercise.minutes for exercise in self.exercises)
         return _to_five(self._reading + answering + practice)
 
     @property
@@ -169,22 +168,22 @@ def count_words(text: str) -> int:
     return len(re.findall(r"[^\W\d_][^\W\d_'’]*", plain))
 
 
-def count_questions(code: str) -> int:
-    """The number of questions: of recalls, after sections and at the end, without predictions."""
+def count_questions(code: str, titles: Iterable[str] = ()) -> int:
+    """The number of questions: of recalls, after sections and at the end, there those of the sections of these titles."""
     from course_utils.kit.quiz import RECALLED  # slow to import
 
     count = RECALLED * code.count("cu.recall(")
     for arguments in re.findall(r"\bcu\.quiz\(([^)]*)\)", code):
         slug, *ids = re.findall(r'"([^"]+)"', arguments) or [""]
-        count += len(ids) or _count_end_questions(slug)
+        count += len(ids) or _count_end_questions(slug, tuple(titles))
     return count
 
 
 @cache
-def _count_end_questions(slug: str) -> int:
-    """The number of questions at a chapter's end; 0 without a quiz."""
+def _count_end_questions(slug: str, titles: tuple[str, ...]) -> int:
+    """The number of questions at a chapter's end that belong to one of these sections; 0 without a quiz."""
     try:
-        table = tomllib.loads(quiz_file(slug))
+        questions = tomllib.loads(quiz_file(slug)).get("question", ())
     except FileNotFoundError:
         return 0
-    return sum("asked" not in question for question in table.get("question", ()))
+    return sum("asked" not in one and one.get("section") in titles for one in questions)

@@ -106,8 +106,9 @@ def left_out_sections(course: Manifest, chapter: Chapter) -> list[Off]:
 
 
 def named(titles: Iterable[str]) -> str:
-    """Paths within a sentence, after "the way": *to GPT and to images*, or *"Kernels"*."""
-    return " and ".join(t[0].lower() + t[1:] if t.startswith("To ") else f"*{t}*" for t in titles)
+    """Paths within a sentence, after "the way": *to GPT, to images and to translation*, or *"Kernels"*."""
+    *others, last = (t[0].lower() + t[1:] if t.startswith("To ") else f"*{t}*" for t in titles)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def introductions(course: Manifest, stem: str) -> dict[str, list[str]]:

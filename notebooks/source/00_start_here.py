@@ -310,6 +310,7 @@ course_map()
 
 # %% [markdown] tags=["next"]
 # Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.
+# On the way to GPT, to a real model, to images, to translation and *Kernels*, [PyTorch in an hour](B_pytorch.ipynb) comes next.
 
 # %% [markdown]
 # ## Quiz

@@ -19,8 +19,8 @@
 # What becomes of the two curves?
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [What large scores do to learning](#What-large-scores-do-to-learning).
-# On the way to images: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*.
+# On the way to GPT, to a real model and to images: [A dot product is a match](#A-dot-product-is-a-match), *Why divide by √d?*.
+# On the way to translation: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [Additive scores](#Additive-scores).
 
 # %%
 import math

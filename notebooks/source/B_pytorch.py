@@ -15,6 +15,11 @@
 # You need Python and the idea of a derivative.
 # If a cell doesn't do what you expect, look into [If something goes wrong](#If-something-goes-wrong).
 
+# %% [markdown] tags=["paths"]
+# On the way to GPT, to a real model and to translation: [Tensors](#Tensors), [Broadcasting](#Broadcasting), [Choosing entries: topk, gather, scatter](#Choosing-entries:-topk,-gather,-scatter), [Products of matrices](#Products-of-matrices), [Gradients](#Gradients), [Softmax and the cross-entropy](#Softmax-and-the-cross-entropy), [Layers: linear, ReLU, hidden](#Layers:-linear,-ReLU,-hidden), [A training loop](#A-training-loop), [Overfitting: training and validation set](#Overfitting:-training-and-validation-set), [Modules and parameters](#Modules-and-parameters).
+# On the way to images: [Tensors](#Tensors), [Broadcasting](#Broadcasting), [Choosing entries: topk, gather, scatter](#Choosing-entries:-topk,-gather,-scatter), [Other shapes: view, reshape, transpose](#Other-shapes:-view,-reshape,-transpose), [Products of matrices](#Products-of-matrices), [Gradients](#Gradients), [Softmax and the cross-entropy](#Softmax-and-the-cross-entropy), [Layers: linear, ReLU, hidden](#Layers:-linear,-ReLU,-hidden), [A training loop](#A-training-loop), [Overfitting: training and validation set](#Overfitting:-training-and-validation-set), [Modules and parameters](#Modules-and-parameters), [Convolutions: kernel, stride, channels](#Convolutions:-kernel,-stride,-channels).
+# On the way *Kernels*: [Tensors](#Tensors), [Broadcasting](#Broadcasting), [Choosing entries: topk, gather, scatter](#Choosing-entries:-topk,-gather,-scatter), [Products of matrices](#Products-of-matrices), [Gradients](#Gradients), [Softmax and the cross-entropy](#Softmax-and-the-cross-entropy), [Layers: linear, ReLU, hidden](#Layers:-linear,-ReLU,-hidden), [A training loop](#A-training-loop), [Modules and parameters](#Modules-and-parameters).
+
 # %%
 import torch
 from torch import nn
@@ -623,3 +628,6 @@ cu.doctor()
 #
 # To get an original chapter back, type in a terminal, in the course's folder: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
 # Your changes in it are then gone.
+
+# %% [markdown] tags=["next"]
+# On the way to GPT, to a real model, to images, to translation and *Kernels*, [Queries, keys and values](01_queries_keys_values.ipynb) comes next.
