@@ -240,7 +240,7 @@ by_change.astype(float).round(2).astype(object).fillna("")
 #
 # ### Exercise 1 · Five weights without a computer
 #
-# *predict · 5 minutes*
+# *predict · 7 minutes*
 #
 # Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$, so the exponentials are 1, 2 and 5.
 # What is the weight of the **first** key

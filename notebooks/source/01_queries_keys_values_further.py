@@ -62,7 +62,7 @@ ends.round(1)
 #
 # ### Exercise 1 · A softmax for large scores
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # In float32 the formula fails for the scores 1000 and 999, because both exponentials are infinite, and ∞ divided by ∞ is NaN.
 # But we know that a shift of all scores changes no weight.
@@ -405,7 +405,7 @@ pd.DataFrame.from_dict(nothing, orient="index", columns=["kitten", "house"]).rou
 #
 # ### Exercise 2 · An answer of "nothing"
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # Write attention from scores over $m$ stored pairs and one extra pair, whose score is `nothing` and whose value is 0, without storing that pair among the values:
 #
@@ -537,7 +537,7 @@ with cu.guard(
 # %% [markdown]
 # ### Exercise 3 · Soft top-k
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # There is something between softmax and top-k, a softmax over the $k$ best scores of each row, with exactly 0 elsewhere.
 # Language models can draw their next word from such weights.

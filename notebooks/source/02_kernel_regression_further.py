@@ -451,7 +451,7 @@ ratios.quantile([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]).round(1).to_frame()
 #
 # ### Exercise 1 · Leave one out for free
 #
-# *build · 10 minutes*
+# *build · 15 minutes*
 #
 # Suppose that somebody has already computed the weights $\alpha_{ij}$ of query $k_i$ for key $k_j$, with each point *included*.
 # Show on paper that
@@ -489,7 +489,7 @@ cu.checks.loo_residuals(loo_residuals_solution)
 # %% [markdown]
 # ### Exercise 2 · Find the bug
 #
-# *bug · 8 minutes*
+# *bug · 12 minutes*
 #
 # Somebody has written the leave-one-out loss in another way, and lets a width follow its gradient.
 # The loss falls to the variance of the values, and the width grows and grows.

@@ -86,7 +86,7 @@ terms.round(2)
 #
 # ### Exercise 1 · A Gaussian without differences
 #
-# *bug · 8 minutes*
+# *bug · 12 minutes*
 #
 # If we form $q-k$ for all pairs, we need an array (n, m, d).
 # The formula above does with one matrix product and a correction.
@@ -626,7 +626,7 @@ with cu.guard("For aligned vectors scaled scores grow like ρ√d, while q·k/d 
 #
 # ### Exercise 2 · All pairs at once
 #
-# *build · 10 minutes*
+# *build · 15 minutes*
 #
 # Write the score for all pairs, without a loop.
 # Every row of $QW_Q$ has to meet every row of $KW_K$, so the sum should have the axes (queries, keys, hidden units).

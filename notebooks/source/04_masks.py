@@ -199,7 +199,7 @@ cu.Drawing(
 #
 # ### Exercise 1 · Several sentences in a row
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # To waste less room, we often put short sentences one after the other into a single row.
 # You get `numbers` of shape (batch, keys), with 1 for the words of a row's first sentence, 2 for the words of its second, and so on.
@@ -513,7 +513,7 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 #
 # ### Exercise 2 · Your patient
 #
-# *bug · 7 minutes*
+# *bug · 11 minutes*
 #
 # Now you are the doctor.
 # Choose a number, and the cell below draws one of the seven mistakes and trains a model with it.

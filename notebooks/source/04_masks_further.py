@@ -129,7 +129,7 @@ with cu.guard("All versions agree on ordinary scores, and none of them survives 
 # %% [markdown]
 # ### Exercise 1 · Find the bug
 #
-# *bug · 7 minutes*
+# *bug · 11 minutes*
 #
 # Somebody multiplies the mask in after the softmax *and then divides each row by what is left*.
 # On paper this is a softmax over the permitted keys, and for our four scores it is right.
@@ -250,7 +250,7 @@ marks
 #
 # ### Exercise 2 · The one that passes
 #
-# *build · 12 minutes*
+# *build · 18 minutes*
 #
 # Write a masked softmax that passes all six tests, and in which a *forbidden* score leaves no trace, even if it is NaN.
 
@@ -693,7 +693,7 @@ for name, mask in masks.items():
 #
 # ### Exercise 3 · A row without a key
 #
-# *open · 10 minutes*
+# *open · 15 minutes*
 #
 # What does `in_pieces` give for a row without any permitted key, and why?
 # Change it so that such a row is zeros, with finite gradients, and compare it with `cu.scaled_dot_product_attention`.

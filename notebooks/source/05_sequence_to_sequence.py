@@ -90,7 +90,7 @@ for name in ("source", "target_in", "target_out", "source_lens"):
 #
 # ### Exercise 1 · Strings to copy
 #
-# *build · 4 minutes*
+# *build · 6 minutes*
 #
 # Make the strings that our network will learn from, all equally long.
 # `torch.randint(4, 16, shape, generator=generator)` draws letters, and `torch.cat` joins a column of `BOS` or `EOS` to them.
@@ -359,7 +359,7 @@ class Translator(nn.Module):
 #
 # ### Exercise 2 · A loss that padding cannot change
 #
-# *build · 5 minutes*
+# *build · 8 minutes*
 #
 # Write the mean of $-\log p(y)$ over the real tokens of a batch.
 # The logits at padding may be anything, and they get no gradient.
@@ -481,7 +481,7 @@ show_losses(
 #
 # ### Exercise 3 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # This function decodes greedily, and for a single string it is right.
 # In a batch the ends of words get lost, as with *feedback* beside *badge* and beside *bad*.

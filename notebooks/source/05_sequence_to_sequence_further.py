@@ -134,7 +134,7 @@ print(f"BLEU, n up to 2: {found[2]:.3f}; Dive into Deep Learning, k = 2: {other:
 # %% [markdown]
 # ### Exercise 1 · Several references
 #
-# *open · 10 minutes*
+# *open · 15 minutes*
 #
 # *go .* is *va !* and *allez !*, and both are right.
 # So BLEU allows several references, and an n-gram counts at most as often as in the reference that has it most often.

@@ -157,7 +157,7 @@ cu.Drawing(
 # %% [markdown]
 # ### Exercise 1 · One context
 #
-# *build · 7 minutes*
+# *build · 11 minutes*
 #
 # Write the middle of the drawing for a batch of sentences.
 # Query and keys are already projected, and the mask is True at real tokens, of which each sentence has at least one.
@@ -337,7 +337,7 @@ compared.astype({"parameters": int})
 #
 # ### Exercise 2 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # By default `pack_padded_sequence` wants its sentences sorted, the longest first, and much code still sorts them.
 # Here is an encoder that does.
@@ -479,7 +479,7 @@ alignments.round(2)
 #
 # ### Exercise 3 · An order of your own
 #
-# *build · 4 minutes*
+# *build · 6 minutes*
 #
 # Now it's your turn to hide the links.
 # Write a rule that gets the words of a French sentence and returns their positions, in the order in which you want them written.

@@ -133,7 +133,7 @@ cu.stages("self_attention")
 #
 # ### Exercise 1 · From embeddings to answers
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # Now write the formula as a function.
 # It should work for any number of axes before the words, such as a batch of sentences, and for matrices that aren't square.
@@ -380,7 +380,7 @@ pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
 #
 # ### Exercise 2 · Forbid a link
 #
-# *build · 4 minutes*
+# *build · 6 minutes*
 #
 # Does the answer really come from the car that gets the weight?
 # We forbid that one link and see what the model says then.
@@ -565,7 +565,7 @@ pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 #
 # ### Exercise 3 · Whose old car?
 #
-# *predict · 6 minutes*
+# *predict · 9 minutes*
 #
 # *El amigo de Ana vendió su viejo coche* says that Ana's friend sold an old car.
 # It doesn't say whose, since *su* may be *his*, *her* or *its*.

@@ -79,7 +79,7 @@ cu.Drawing(
 # %% [markdown]
 # ### Exercise 1 · Three costs on paper
 #
-# *predict · 6 minutes*
+# *predict · 9 minutes*
 #
 # Let $n = 10$, $d = 8$ and $k = 3$.
 # How many multiply-adds do we need for (a) the convolution (count the zeros in front like words), (b) the recurrence (also count the first state, which is zero), (c) self-attention with three matrices $8\times 8$, including its projections?
@@ -167,7 +167,7 @@ with cu.guard("The counted operations follow the formulas in the table."):
 #
 # ### Exercise 2 · Find the bug
 #
-# *bug · 7 minutes*
+# *bug · 11 minutes*
 #
 # This test should tell us whether a layer (batch, n, d) → (batch, n, d) ignores the order of its words.
 # It says False for plain attention over 60 words, and True for a convolution whose ends are joined to a ring.

@@ -242,7 +242,7 @@ fig
 #
 # ### Exercise 1 · Join the heads
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # Which steps undo a split?
 # Write the way back, so that `join_heads(split(x, h))` is `x` again.
@@ -476,7 +476,7 @@ verbs.show_over_steps(verb_readers)
 #
 # ### Exercise 2 · Find the bug
 #
-# *bug · 8 minutes*
+# *bug · 12 minutes*
 #
 # Somebody wants a zero ablation, and sets the head's part of the query projection to zero.
 # This function makes two mistakes.
@@ -533,7 +533,7 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 #
 # ### Exercise 3 · A head for adjectives?
 #
-# *open · 6 minutes*
+# *open · 9 minutes*
 #
 # In a map of a trained translator, head 5 attends from each noun to its adjective.
 # The caption says, "Head 5 handles adjectives."

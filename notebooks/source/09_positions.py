@@ -242,7 +242,7 @@ fig
 # %% [markdown]
 # ### Exercise 1 · Four numbers on paper
 #
-# *predict · 4 minutes*
+# *predict · 6 minutes*
 #
 # For $d = 4$, to two decimals:
 #
@@ -340,7 +340,7 @@ def frequencies(dim, base=10_000.0):
 #
 # ### Exercise 2 · Turn the pairs
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # Write the turn for `x` (…, length, dim) and the frequencies of its pairs, for all positions at once.
 # The pairs are neighboring columns, so `x[..., 0::2]` has the first of each.
@@ -652,7 +652,7 @@ cu.explore.cures()
 #
 # ### Exercise 3 · Your own distance
 #
-# *build · 5 minutes*
+# *build · 8 minutes*
 #
 # Write a function that divides the frequencies of the slow pairs, whose period $2\pi/\omega$ is longer than the trained `length`, by `factor`.
 # Then train a model on a distance of your own.

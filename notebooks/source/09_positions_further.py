@@ -370,7 +370,7 @@ with cu.guard(
 #
 # ### Exercise 1 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # This function adds a table of positions to a batch.
 # It was written for tensors of shape (n, batch, d), but ours are (batch, n, d).

@@ -336,7 +336,7 @@ class EncoderBlock(nn.Module):
 # %% [markdown]
 # ### Exercise 1 · The decoder block
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # Now you write the decoder block, which is masked self-attention, then cross-attention to the memory, then the network.
 # `block` has the three sublayers `self_attention`, `cross_attention` and `feed_forward`, and their residuals `around_self`, `around_cross` and `around_feed_forward`.
@@ -582,7 +582,7 @@ with cu.guard(
 # %% [markdown]
 # ### Exercise 2 · Find the bug
 #
-# *bug · 6 minutes*
+# *bug · 9 minutes*
 #
 # Here are the three sublayers once more, with the norm before the sublayer, but this version has two mistakes.
 # We put it into your model, which has no dropout, and ask for French in both modes.

@@ -131,7 +131,7 @@ with cu.guard(
 #
 # ### Exercise 1 · Count
 #
-# *predict · 4 minutes*
+# *predict · 6 minutes*
 #
 # Take $d = 8$, `ffn_dim` 16, 2 heads, 3 encoder and 3 decoder blocks, the norm before, and vocabularies of 10 source and 14 target tokens.
 # How many parameters does (a) one decoder block have?

@@ -177,7 +177,7 @@ cu.Drawing(
 #
 # ### Exercise 1 · A beam on paper
 #
-# *predict · 3 minutes*
+# *predict · 5 minutes*
 #
 # - The first word is E with 0.4, F with 0.35, or G with 0.25.
 # - After E comes X with 0.4, Y with 0.35, or the end.
@@ -210,7 +210,7 @@ cu.checks.predicted_beams(predicted_beams_solution)
 #
 # ### Exercise 2 · Grow the beams
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # Each beam can go on with any word, and the logarithms of the probabilities add up.
 # Return the `size` best continuations of all beams together.
@@ -398,7 +398,7 @@ cu.predict(
 # %% [markdown]
 # ### Exercise 3 · Forbid each word
 #
-# *build · 5 minutes*
+# *build · 8 minutes*
 #
 # `p()` gives the probabilities of the French words, (…, n), as the model sees them at this moment.
 # Inside a block `with cu.intervene(model) as acts:` the call `acts.forbid("cross_attention", keys=j)` forbids English word `j` in every layer.

@@ -129,7 +129,7 @@ def greedy(line, newest=beams.newest, max_len=20):
 # %% [markdown]
 # ### Exercise 1 · Find the bug
 #
-# *bug · 8 minutes*
+# *bug · 12 minutes*
 #
 # The first line of `forward` needs the newest word's embedding at its position.
 # Here is a version of it.

@@ -113,7 +113,7 @@ def train(model, batches, rate, optimizer=None, each_step=None):
 #
 # ### Exercise 1 · What a context tells
 #
-# *build · 5 minutes*
+# *build · 8 minutes*
 #
 # Our baselines see a *context* and nothing else.
 # The best such a model can do is to give each token its share among all tokens with the same context.
@@ -432,7 +432,7 @@ adam_step.round(4)
 #
 # ### Exercise 2 · Steps on paper
 #
-# *predict · 3 minutes*
+# *predict · 5 minutes*
 #
 # Give all answers in *thousandths*, with one decimal.
 #
@@ -476,7 +476,7 @@ cu.explore.warmup()
 #
 # ### Exercise 3 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # A colleague reports: "I have put the warm-up into PyTorch's own `LambdaLR`, and it doesn't help."
 # Here is her loop, and the rates that it really uses.

@@ -163,7 +163,7 @@ cu.quiz("gpt", "three_halves")
 #
 # ### Exercise 1 · Counting on paper
 #
-# *predict · 5 minutes*
+# *predict · 8 minutes*
 #
 # The training text is `a b a c a b a`, and $D = ½$.
 # Pairs are the longest we count here, so $P_2$ uses the counts themselves.
@@ -331,7 +331,7 @@ cu.quiz("gpt", "who_sees")
 #
 # ### Exercise 2 · Find the bug
 #
-# *bug · 6 minutes*
+# *bug · 9 minutes*
 #
 # The function below draws the windows.
 # To test it we take the text 0, 1, 2, … and a "model" that always says the next number.
@@ -518,7 +518,7 @@ fig
 # %% [markdown]
 # ### Exercise 3 · Write on a cache
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # Write `my_generate`, the loop that draws and reads.
 # The keys and values of the tokens that were read don't change, so we keep them in a **[KV cache](C_glossary.ipynb#kv-cache)** and let only the new token pass through the model.

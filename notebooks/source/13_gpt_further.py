@@ -93,7 +93,7 @@ pd.DataFrame(
 #
 # ### Exercise 1 · Encode a word
 #
-# *build · 7 minutes*
+# *build · 11 minutes*
 #
 # Cutting a new word takes ten lines.
 # Begin with the characters and the end mark, and apply each merge wherever its pair occurs, from left to right.
@@ -236,7 +236,7 @@ with cu.guard(
 #
 # ### Exercise 2 · The nucleus
 #
-# *build · 10 minutes*
+# *build · 15 minutes*
 #
 # Write a function that takes probabilities (…, tokens) in any order, and gives new ones in the same order that sum to 1.
 

@@ -77,7 +77,7 @@ cu.recall("transformer", "gpt", "masks")
 #
 # ### Exercise 1 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # A colleague masks with the function below.
 # The loss soon falls to nearly zero, but on real sentences the network knows nothing.
@@ -626,7 +626,7 @@ cu.quiz("bert_and_transfer", "same_bag")
 #
 # ### Exercise 2 · A LoRA layer
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # Write `my_lora`.
 # It takes an `nn.Linear` and returns an `nn.Module`, so write a class inside the function, with `__init__` and `forward`, and return an object of it.

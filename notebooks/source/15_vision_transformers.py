@@ -75,7 +75,7 @@ cu.recall("transformer", "self_attention", "positions")
 #
 # ### Exercise 1 · Cut an image
 #
-# *build · 7 minutes*
+# *build · 11 minutes*
 #
 # Write `my_patches`, and the chapter's model will cut with it.
 # `images.unfold(axis, size, step)` slides a window along an axis and puts what it sees into a new last axis.
@@ -468,7 +468,7 @@ with cu.guard("A single look carries the answer.", given=deals == 600):
 #
 # ### Exercise 2 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # A colleague draws maps with the function below.
 # The weights of the class token on the patches and on itself have to sum to 1, but the cell prints sums from 0.6 to 1.1.
@@ -617,7 +617,7 @@ fig
 #
 # ### Exercise 3 · A garment of your own
 #
-# *open · 3 minutes*
+# *open · 5 minutes*
 #
 # Choose a picture, guess which patch, counted from 0, decides what the model calls it, and run the cell.
 # If somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung, which two controls do you ask for?

@@ -80,7 +80,7 @@ cu.show_images(
 #
 # ### Exercise 1 · Put the image together again
 #
-# *build · 8 minutes*
+# *build · 12 minutes*
 #
 # Write the inverse of cutting, for square patches.
 # On any new data set it pays to rebuild a few images before you train, because this catches wrong axes.

@@ -94,7 +94,7 @@ def blur(pictures, s):
 # %% [markdown]
 # ### Exercise 1 · Non-local means
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # Write the third filter, for pictures of any size.
 # You may call `smooth`, so all you need is the keys.
@@ -281,7 +281,7 @@ cu.Drawing(
 # %% [markdown]
 # ### Exercise 2 · Find the bug
 #
-# *bug · 5 minutes*
+# *bug · 8 minutes*
 #
 # Somebody has copied the step between the two convolutions from another project.
 # Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of these thirds the channels of head 0, then those of head 1, and so on.

@@ -65,7 +65,7 @@ cu.equal(by_convolution, by_linear, x, W, b)
 #
 # ### Exercise 1 · Pixels on paper
 #
-# *predict · 6 minutes*
+# *predict · 9 minutes*
 #
 # A picture has 3 channels, 4 rows and 5 columns. (a) Which number, from 0, does the token of the pixel in row 2, column 3 have? (b) How many different pixels do the numbers in token 0 of `x.view(1, 20, 3)` come from? (c) You change all channels of one pixel.
 # How many rows of this view change? (d) How many parameters does a convolution of width 1 from 12 to 36 channels have, with its bias? (e) A convolution of width 3 runs along the line of pixels.
@@ -204,7 +204,7 @@ with cu.guard(
 # %% [markdown]
 # ### Exercise 2 · A fair comparison
 #
-# *open · 6 minutes*
+# *open · 9 minutes*
 #
 # "We put an attention block on the $16\times16$ level of our network for satellite pictures.
 # The error falls from 0.112 to 0.105.

@@ -110,7 +110,7 @@ fig
 #
 # ### Exercise 1 · Find the bug
 #
-# *bug · 4 minutes*
+# *bug · 6 minutes*
 #
 # Each picture of a batch gets a step $t$ of its own, and a colleague adds the noise with the function below.
 # We give it 28 pictures with steps from 0 to 189 and show every fourth, so they should become noisier from left to right.
@@ -236,7 +236,7 @@ cu.Drawing(
 #
 # ### Exercise 2 · A step back
 #
-# *build · 7 minutes*
+# *build · 11 minutes*
 #
 # Write this step, with the cut.
 # The levels `a` and `b` are tensors with one number, `noise` is the network's guess $\hat{\boldsymbol\varepsilon}$, and `fresh` is $\mathbf z$.
@@ -458,7 +458,7 @@ cu.predict(
 # %% [markdown]
 # ### Exercise 3 · Attend to words
 #
-# *build · 5 minutes*
+# *build · 8 minutes*
 #
 # Write *score, scale, normalize* and *mix* for several heads.
 # `cu.split_heads(x, num_heads)` gives (batch, heads, n, head_dim), `cu.merge_heads` undoes it, and the block below does the projections.

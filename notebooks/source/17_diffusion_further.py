@@ -31,7 +31,7 @@ cu.seed_everything(0)
 #
 # ### Exercise 1 · Noise on paper
 #
-# *predict · 6 minutes*
+# *predict · 9 minutes*
 #
 # A pixel has $x_0 = 0.8$, and we take two steps with $\beta = 0.75$. (a) What is its mean after the first step? (b) And after the second? (c) What is its variance after the second? (d) What is $\bar\alpha_2$? (e) Another pixel is $x_t = 1.0$ at a step with $\bar\alpha_t = 0.25$, and a network says that the noise in it is $\varepsilon = 1.617$.
 # Which $x_0$ does that mean?

@@ -112,7 +112,7 @@ cu.Drawing(
 #
 # ### Exercise 1 · A block of today
 #
-# *build · 7 minutes*
+# *build · 11 minutes*
 #
 # This is the block of [GPT](13_gpt.ipynb#GPT-in-one-class).
 # Exchange the norm, the network and the attention.
@@ -212,7 +212,7 @@ cu.equal(mine, package, torch.randint(50, (2, 12)))
 # %% [markdown]
 # ### Exercise 2 · Count to the last one
 #
-# *predict · 4 minutes*
+# *predict · 6 minutes*
 #
 # SmolLM2 has 49,152 tokens, 576 features and 30 blocks.
 # In each block, 9 heads of queries and 3 heads of keys and values have 64 features each, and the network is 1,536 wide.
@@ -372,7 +372,7 @@ print("forbidden to all tokens:       ", asked["for_everybody"][0][0])
 #
 # ### Exercise 3 · Forbid one look
 #
-# *build · 4 minutes*
+# *build · 6 minutes*
 #
 # Inside a block `with cu.intervene(model) as acts:` the call `acts.forbid(queries=…, keys=…, layers=…)` forbids these queries to look at these keys in these layers.
 # Write `my_without_look`, which forbids the *last* token to look at some positions in one layer, and gives the probabilities of the next token.
@@ -652,7 +652,7 @@ print(f"d = {scale:.5f}, m = {least:.5f}")
 # %% [markdown]
 # ### Exercise 4 · Read four bits
 #
-# *build · 6 minutes*
+# *build · 9 minutes*
 #
 # Write `my_q4_1`, which turns blocks of 20 bytes into blocks of 32 numbers.
 # The *low* halves of the 16 bytes, `byte & 15`, are the numbers 0 to 15 of a block, and the *high* halves, `byte >> 4`, are the numbers 16 to 31.

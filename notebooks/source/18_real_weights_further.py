@@ -108,7 +108,7 @@ fig
 #
 # ### Exercise 1 · A fair control
 #
-# *open · 15 minutes*
+# *open · 23 minutes*
 #
 # Somebody shows you ten pairs of sentences with an encoder's cosines, such as *It is raining* and *Rain is falling* with 0.87, and concludes that it understands meaning.
 # Which pairs would you ask for besides?

@@ -80,7 +80,7 @@ shapes("x[0]", "x[:, 1]", "x[..., 1]", "x[:, None]", "x[x > 2]", "x[[1, 0, 1]]",
 #
 # ### Exercise 1 · Nobody is preferred
 #
-# *build · 3 minutes*
+# *build · 5 minutes*
 #
 # Attention gives each query a row of weights, with a column for each key.
 # Write a function that returns weights in which all keys count alike.
@@ -479,7 +479,7 @@ convolve(gray).shape, patches(gray).shape
 #
 # ### Exercise 2 · Six shapes
 #
-# *predict · 5 minutes*
+# *predict · 8 minutes*
 #
 # Which shape comes out, or is it an error?
 # Write the six answers down first, and then let the check compare them.
@@ -508,7 +508,7 @@ cu.checks.six_shapes(six_shapes_solution)
 # %% [markdown]
 # ### Exercise 3 · Rows that do not sum to 1
 #
-# *bug · 8 minutes*
+# *bug · 12 minutes*
 #
 # Somebody wants weights for the words of a sentence, and near words should get more.
 # So a word at a distance of $d$ counts $1/(1+d)$, and then each row is divided by its sum.
