@@ -169,7 +169,7 @@ def count_words(text: str) -> int:
 
 
 def count_questions(code: str, titles: Iterable[str] = ()) -> int:
-    """The number of questions: of recalls, after sections and at the end, there those of the sections of these titles."""
+    """The number of questions: of recalls, after sections and at the end those of these sections."""
     from course_utils.kit.quiz import RECALLED  # slow to import
 
     count = RECALLED * code.count("cu.recall(")
