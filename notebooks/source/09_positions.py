@@ -433,7 +433,7 @@ cu.explore.offsets()
 # Offsets beyond −15 are **unseen offsets**, because they never occurred in training.
 # Nothing has pushed their scores down, and in a long row many of them lie above the line.
 #
-# A fourth kind of positions counts offsets from the start.
+# A fourth kind of positions knows nothing but offsets.
 # **[Relative positions](C_glossary.ipynb#relative-positions)** enter at the *score* and add something that depends on the offset $j - i$ of key $j$ from query $i$.
 #
 # | | score | learned |
