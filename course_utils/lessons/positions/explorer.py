@@ -28,8 +28,8 @@ CHOSEN = 64
 """The dimension whose columns are named, and whose dot product is marked."""
 STEPS = (0, 1, 2, 4)
 """ω = 10^(−step/2): each of these frequencies belongs to a pair of columns at each dimension."""
-STARTS = (0, 3, 7, 20)
-OFFSETS = (0, 1, 2, 3, 6, 10, 20, 40)
+STARTS = (0, 7, 20)
+OFFSETS = (0, 1, 3, 10, 20, 40)
 SHOWN = 66
 """Waves and sums have room up to this position."""
 FINE = 10
@@ -94,7 +94,7 @@ def positions() -> Explorer:
     controls = {
         "step": FrequencySlider(STEPS, 2, label="Frequency ω"),
         "start": Slider(STARTS, 0, label="Position i"),
-        "offset": Slider(OFFSETS, 2, label="Offset k"),
+        "offset": Slider(OFFSETS, 3, label="Offset k"),
     }
     return Explorer("positions", Turns, controls)
 
