@@ -290,7 +290,7 @@ def test_a_head_answers_for_the_nouns_that_are_chosen_and_ignores_a_bad_seed(ope
 def test_a_reader_lets_a_gpt_learn_stops_it_and_brings_another_text(open_widget):
     with open_widget(cu.live.character_gpt(0.01)) as page:
         learn, said = part(page, "learn"), part(page, "said")
-        loss = lambda: float(said.inner_text().split("loss ")[1].split()[0])  # noqa: E731
+        loss = lambda: float(re.search(r"loss (\d+\.\d+)", said.inner_text())[1])  # noqa: E731
         first = loss()
         learn.click()
         expect(part(page, "lines").locator("tr")).to_have_count(3)  # 0, 25 and 50
