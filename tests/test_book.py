@@ -88,7 +88,7 @@ def execute(course, source: str = SOURCE, *outputs) -> None:
 
 CHAPTER = [
     new_markdown_cell("# One\nIn short: **what is\n`1 + 1`?** Read on."),
-    text("On the way to two: [A](#A).", "paths"),
+    text("On the path to two: [A](#A).", "paths"),
     code("import math\nimport torch"),
     new_markdown_cell("A lead."),
     text("You will add:\n\n- numbers.", "goals"),
@@ -145,7 +145,7 @@ def test_a_page_begins_with_its_question_and_folds_what_is_tagged_goals_and_need
     lede, lead, opening, _, _, paths, fold, goals, needs, *rest = found[2:]
     assert (lede, lead) == ("{.cu-lede}\nwhat is `1 + 1`?", "In short: Read on.")
     assert opening == '<div id="opening">'
-    assert paths == "{.cu-further}\nOn the way to two: [A](#A)."
+    assert paths == "{.cu-further}\nOn the path to two: [A](#A)."
     summary = "<summary>Goals · needs · set-up, 2 lines · 2 questions to warm up</summary>"
     assert summary in fold and goals.startswith("You will add") and needs == "Bring paper."
     assert rest[:4] == [CHAPTER[2].source, 'cu.recall("masks")', "</details>", "A lead."]
@@ -188,18 +188,18 @@ def test_a_section_names_the_ways_that_leave_it_out_and_lines_on_ways_name_their
         signposts.put_up(new_notebook(cells=cells), course, two).cells
     )
     assert ways.splitlines() == [
-        '<span class="cu-way" data-ways="To three">On the way to three: [B](#B).</span>',
-        '<span class="cu-way" data-ways="Short">On the way *Short*: [A](#A).</span>',
+        '<span class="cu-way" data-ways="To three">On the path to three: [B](#B).</span>',
+        '<span class="cu-way" data-ways="Short">On the path *Short*: [A](#A).</span>',
     ]
     assert leads_on.splitlines()[1] == (
         '<span class="cu-way" data-ways="To three|Short">'
-        "On the way to three and *Short*, [Three](03_three.ipynb) comes next.</span>"
+        "On the path to three and *Short*, [Three](03_three.ipynb) comes next.</span>"
     )
     one, other = sections.split("## B")
-    assert 'data-ways="To three" hidden>\n\nNot on your way to three. Go on with [B](#B).\n' in one
+    assert 'data-ways="To three" hidden>\n\nNot on your path to three. Go on with [B](#B).\n' in one
     assert (
         'data-ways="Short"' in other
-        and "Not on your way, *Short*. Go on with the [take-aways]" in other
+        and "Not on your path, *Short*. Go on with the [take-aways]" in other
     )
 
 

@@ -107,9 +107,9 @@ def test_a_way_counts_the_exercises_of_its_sections_alone():
 
 
 SIGNS = """<p class=cu-eyebrow data-ways="To GPT|Kernels">04</p>
-<p><span class=cu-way data-ways="To GPT">On the way to GPT: A.</span>
-<span class=cu-way data-ways="To images">On the way to images: B.</span></p>
-<h2>C</h2><div class=cu-off-way data-ways="To GPT" hidden><p>Not on your way to GPT.</p></div>"""
+<p><span class=cu-way data-ways="To GPT">On the path to GPT: A.</span>
+<span class=cu-way data-ways="To images">On the path to images: B.</span></p>
+<h2>C</h2><div class=cu-off-way data-ways="To GPT" hidden><p>Not on your path to GPT.</p></div>"""
 
 
 @pytest.mark.browser
@@ -119,9 +119,12 @@ def test_a_page_shows_what_concerns_the_chosen_way(browser, tmp_path):
     file.write_text(f"<!doctype html><meta charset=utf-8><body>{SIGNS}<script>{script}</script>")
     page = browser.new_page()
     for way, seen in {
-        "": ["On the way to GPT: A.", "On the way to images: B."],
-        "To images": ["On the way to GPT: A.", "On the way to images: B."],  # it does not come here
-        "To GPT": ["On the way to GPT: A.", "Not on your way to GPT."],
+        "": ["On the path to GPT: A.", "On the path to images: B."],
+        "To images": [
+            "On the path to GPT: A.",
+            "On the path to images: B.",
+        ],  # it does not come here
+        "To GPT": ["On the path to GPT: A.", "Not on your path to GPT."],
         "Kernels": [],
     }.items():
         page.goto(file.as_uri())

@@ -300,7 +300,7 @@ def idle(view):
 def test_lab_starts_with_the_chapters_and_its_table_of_contents(started):
     view, title, *_ = started
     view.get_by_role("heading", name="Small").wait_for(timeout=WAIT)
-    view.locator(".jp-TableOfContents").get_by_text("Ways through").wait_for(timeout=WAIT)
+    view.locator(".jp-TableOfContents").get_by_text("Paths through").wait_for(timeout=WAIT)
     assert view.locator(".jp-RenderedMarkdown").get_by_role("link", name=title).count() == 1
     view.locator(".cu-map[data-ready]").get_by_role("link", name=title).wait_for(timeout=WAIT)
 

@@ -81,19 +81,19 @@ def test_lines_of_ways_are_written_into_a_source_once_and_a_continuation_stays(t
     leads_on = '\n# %% [markdown] tags=["next"]\n# Next: [Two](01_two.ipynb).\n'
     one.source.write_text(head + leads_on + "# More.\n")
     words.source.write_text("# %% [markdown]\n# # W\n\n# %% [markdown]\n# ## One\n# ## Two\n")
-    assert paths.write_lines(course, one).startswith("00_one.py names the ways")
-    line = "# On the way to three, [Words](B_words.ipynb) comes next"
+    assert paths.write_lines(course, one).startswith("00_one.py names the paths")
+    line = "# On the path to three, [Words](B_words.ipynb) comes next"
     assert one.source.read_text() == f"{head}{leads_on}{line}.\n# More.\n"
     one.source.write_text(f"{head}{leads_on}{line}, because it is short.\n# More.\n")
     assert paths.write_lines(course, one) == ""
     paths.write_lines(course, words)
     text = words.source.read_text()
     assert (
-        '# # W\n\n# %% [markdown] tags=["paths"]\n# On the way to three: [Two](#Two).\n\n# %%'
+        '# # W\n\n# %% [markdown] tags=["paths"]\n# On the path to three: [Two](#Two).\n\n# %%'
         in text
     )
     assert text.endswith(
-        'tags=["next"]\n# On the way to three, [Three](02_three.ipynb) comes next.\n'
+        'tags=["next"]\n# On the path to three, [Three](02_three.ipynb) comes next.\n'
     )
     assert str(paths.legs(course)["To three"][1]) == "B (2)"
     assert paths.write_lines(course, words) == ""

@@ -461,7 +461,7 @@ def choosing(way: str) -> str:
         ("", ["first", "second"], "Next: 02 · End"),
         ("Elsewhere", ["first", "second"], "Next: 02 · End"),
         ("Fast", ["second", "third"], "Next: 02 · End"),
-        ("Short", ["first", "second"], "Your way ends here. Next: 02 · End"),
+        ("Short", ["first", "second"], "Your path ends here. Next: 02 · End"),
     ],
 )
 def test_a_closing_quiz_asks_about_the_way_and_leads_on_along_it(site, on_ways, way, asked, after):
@@ -489,7 +489,7 @@ def test_where_nothing_on_the_way_is_left_to_ask_a_line_says_so(site, on_ways):
     alone = replace(on_ways[1], questions=(replace(first, section="Padding"),), spare=())
     page = site(alone, script=choosing("Fast"))
     expect(page.locator("form p:visible")).to_have_text(
-        "There is no question here about what you read on your way, “Fast”."
+        "There is no question here about what you read on your path, “Fast”."
     )
 
 

@@ -76,7 +76,7 @@ It needs [Queries](01_queries_keys_values.ipynb).
 *Taught in* [a](04_masks.ipynb)."""
 NEXT = """\
 Now read on in [Masks](04_masks.ipynb), which say much.
-On the way to images: [Masks](04_masks.ipynb).
+On the path to images: [Masks](04_masks.ipynb).
 [The further page](03_scoring_functions_further.ipynb) has more."""
 
 
@@ -86,14 +86,14 @@ def tagged(tag: str, text: str):
 
 def trimmed(course: Manifest, *cells) -> list:
     chapter = next(chapter for chapter in course.chapters if chapter.number == "03")
-    first = [new_markdown_cell("# Title\n\nText."), tagged("paths", "On the way to GPT: [A](#A).")]
+    first = [new_markdown_cell("# Title\n\nText."), tagged("paths", "On the path to GPT: [A](#A).")]
     return subset.trim(new_notebook(cells=[*first, *cells]), course, chapter).cells
 
 
 def test_links_to_chapters_left_out_become_text_and_what_leads_on_leads_further(six):
     first, paths, text, leads_on = trimmed(six, new_markdown_cell(TEXT), tagged("next", NEXT))
     assert first.source == "# Title\n\nText."
-    assert paths.source.startswith("On the way to images: [A dot product")
+    assert paths.source.startswith("On the path to images: [A dot product")
     assert "GPT" not in paths.source
     assert text.source.splitlines() == [
         "Masks come in their chapter (not in this course), `[code](04_masks.ipynb)` not.",

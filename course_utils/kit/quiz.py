@@ -261,7 +261,7 @@ def _onward(pages: Iterable[Onward]) -> str:
 
 def _link(page: Onward) -> str:
     text = f"Next: {page.notebook.partition('_')[0]} · {html.escape(page.title)}"
-    before = "Your way ends here. " if page.ends else ""
+    before = "Your path ends here. " if page.ends else ""
     always = " data-always" if page.always else " hidden"
     return (
         f'<span data-ways="{_joined(page.ways)}"{always}>{before}'

@@ -51,7 +51,7 @@ class CourseMap:
         return (
             f'<nav class="cu-map" aria-label="Map of the course"><style>{style}</style>'
             f'<ol class="cu-map-lines">{lines}</ol><p class="cu-map-said" role="status"></p>'
-            f'<ul class="cu-map-ways" aria-label="Ways through the course">{listed}</ul>{stops}'
+            f'<ul class="cu-map-ways" aria-label="Paths through the course">{listed}</ul>{stops}'
             f"<script>{SCRIPT.read_text(encoding='utf-8')}</script></nav>"
         )
 

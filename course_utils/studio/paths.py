@@ -106,7 +106,7 @@ def left_out_sections(course: Manifest, chapter: Chapter) -> list[Off]:
 
 
 def named(titles: Iterable[str]) -> str:
-    """Paths within a sentence, after "the way": *to GPT, to images and to translation*, or *"Kernels"*."""
+    """Paths within a sentence, after "the path": *to GPT, to images and to translation*, or *"Kernels"*."""
     *others, last = (t[0].lower() + t[1:] if t.startswith("To ") else f"*{t}*" for t in titles)
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -119,7 +119,7 @@ def introductions(course: Manifest, stem: str) -> dict[str, list[str]]:
             if stop.chapter == stem and stop.sections:
                 titles.setdefault(stop.sections, []).append(path.title)
     return {
-        f"On the way {named(on)}: {', '.join(map(_link, sections))}.": on
+        f"On the path {named(on)}: {', '.join(map(_link, sections))}.": on
         for sections, on in titles.items()
     }
 
@@ -134,15 +134,15 @@ def directions(course: Manifest, stem: str) -> dict[str, list[str]]:
     chapter = next(page for page in course.notebooks if page.notebook == stem)
     after = course.after(chapter) if chapter.kind == "chapter" else None
     lines = {
-        f"On the way {named(on)}, [{to.title}]({to.ipynb.name}) comes next.": on
+        f"On the path {named(on)}, [{to.title}]({to.ipynb.name}) comes next.": on
         for to, on in next_chapters(course, chapter).items()
         if to != after
     }
     ended = [path.title for path in course.paths if path.stops[-1].chapter == stem]
-    return lines | ({f"The way {named(ended)} ends here.": ended} if ended else {})
+    return lines | ({f"The path {named(ended)} ends here.": ended} if ended else {})
 
 
-WAY_LINE = re.compile(r"(?:On the|The) way \S")
+WAY_LINE = re.compile(r"(?:On the|The) (?:way|path) \S")
 """The beginning of a line that `introductions` or `directions` gives."""
 
 
@@ -203,7 +203,7 @@ def write_lines(course: Manifest, chapter: Chapter) -> str:
         return ""
     with atomic_write(chapter.source) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    return f"{chapter.source.name} names the ways of {course.path.name}"
+    return f"{chapter.source.name} names the paths of {course.path.name}"
 
 
 CELL = {

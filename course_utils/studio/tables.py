@@ -40,7 +40,7 @@ def paths_table(course: Manifest) -> str:
     """The paths as a table in Markdown, with the sections in brackets if a path takes only some."""
     practised = paths.hours(sum(chapter.content.reading_minutes for chapter in course.chapters))
     rows = [
-        *[("Way", "Chapters (sections)", "About"), ("---",) * 3],
+        *[("Path", "Chapters (sections)", "About"), ("---",) * 3],
         *paths.summaries(course),
         ("All chapters, only read", "without the further pages", practised),
     ]

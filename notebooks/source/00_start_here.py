@@ -291,10 +291,10 @@ cu.explore.first_slider()
 # The bird comes near to 1 but never reaches it.
 # Cat and dog shrink together, and their ratio stays the same.
 #
-# ## Ways through the course
+# ## Paths through the course
 #
 # You don't have to do the whole course.
-# On this map, each line is a part of it and each station is a chapter, and below it are the ways that you can take.
+# On this map, each line is a part of it and each station is a chapter, and below it are the paths that you can take.
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 course_map()
@@ -310,7 +310,7 @@ course_map()
 
 # %% [markdown] tags=["next"]
 # Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.
-# On the way to GPT, to a real model, to images, to translation and *Kernels*, [PyTorch in an hour](B_pytorch.ipynb) comes next.
+# On the path to GPT, to a real model, to images, to translation and *Kernels*, [PyTorch in an hour](B_pytorch.ipynb) comes next.
 
 # %% [markdown]
 # ## Quiz

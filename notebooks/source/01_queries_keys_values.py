@@ -17,7 +17,7 @@
 # Press *Walk there*, choose *nearest* as the look-up, and press it again.
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT, to a real model, to images and to translation: [Query, key and value: ask for a kitten](#Query,-key-and-value:-ask-for-a-kitten), [From scores to weights: softmax](#From-scores-to-weights:-softmax), [A table of words: embeddings as keys](#A-table-of-words:-embeddings-as-keys).
+# On the path to GPT, to a real model, to images and to translation: [Query, key and value: ask for a kitten](#Query,-key-and-value:-ask-for-a-kitten), [From scores to weights: softmax](#From-scores-to-weights:-softmax), [A table of words: embeddings as keys](#A-table-of-words:-embeddings-as-keys).
 
 # %%
 import math
@@ -702,7 +702,7 @@ with cu.guard(
 
 # %% [markdown] tags=["next"]
 # Next comes [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width instead of the temperature.
-# On the way to GPT and to a real model, [Scoring functions](03_scoring_functions.ipynb) comes next.
+# On the path to GPT and to a real model, [Scoring functions](03_scoring_functions.ipynb) comes next.
 # The further page, [Softmax under a lens](01_queries_keys_values_further.ipynb), shows where softmax overflows and where its slope vanishes, and builds a memory.
 
 # %% [markdown]

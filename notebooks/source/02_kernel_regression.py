@@ -21,7 +21,7 @@
 # **Which kernel would a network choose, if nobody told it?**
 
 # %% [markdown] tags=["paths"]
-# On the way to images and to translation: [Weighted averages: near points count more](#Weighted-averages:-near-points-count-more), [Kernel regression is attention](#Kernel-regression-is-attention).
+# On the path to images and to translation: [Weighted averages: near points count more](#Weighted-averages:-near-points-count-more), [Kernel regression is attention](#Kernel-regression-is-attention).
 
 # %%
 import math

@@ -19,8 +19,8 @@
 # What becomes of the two curves?
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT, to a real model and to images: [A dot product is a match](#A-dot-product-is-a-match), *Why divide by √d?*.
-# On the way to translation: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [Additive scores](#Additive-scores).
+# On the path to GPT, to a real model and to images: [A dot product is a match](#A-dot-product-is-a-match), *Why divide by √d?*.
+# On the path to translation: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [Additive scores](#Additive-scores).
 
 # %%
 import math
@@ -609,7 +609,7 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 
 # %% [markdown] tags=["next"]
 # Next: [Masks](04_masks.ipynb), which say which keys a query may use.
-# The way *Kernels* ends here.
+# The path *Kernels* ends here.
 # The further page is [Scoring functions: norms, kernels and gradients](03_scoring_functions_further.ipynb).
 
 # %% [markdown]

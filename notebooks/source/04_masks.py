@@ -20,8 +20,8 @@
 # In one of them a single character is different.
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT and to a real model: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first).
-# On the way to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
+# On the path to GPT and to a real model: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first).
+# On the path to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
 
 # %%
 import math
@@ -623,7 +623,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 
 # %% [markdown] tags=["next"]
 # Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where we translate sentences of different lengths.
-# On the way to GPT, to a real model and to images, [Self-attention](07_self_attention.ipynb) comes next.
+# On the path to GPT, to a real model and to images, [Self-attention](07_self_attention.ipynb) comes next.
 # Further: [Masks: other texts, other masks, attention in pieces](04_masks_further.ipynb).
 
 # %% [markdown]

@@ -23,8 +23,8 @@
 # Guess, and then move the slider.
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT and to a real model: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [It writes: a causal mask](#It-writes:-a-causal-mask).
-# On the way to images and to translation: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [The source decides: cross-attention](#The-source-decides:-cross-attention).
+# On the path to GPT and to a real model: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [It writes: a causal mask](#It-writes:-a-causal-mask).
+# On the path to images and to translation: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [The source decides: cross-attention](#The-source-decides:-cross-attention).
 
 # %%
 import math

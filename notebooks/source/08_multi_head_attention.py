@@ -17,7 +17,7 @@
 # **Ablate** one, which means that its output becomes zero, and read what the translator says then.
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT, to a real model, to images and to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
+# On the path to GPT, to a real model, to images and to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
 
 # %%
 import copy

@@ -19,10 +19,10 @@
 # Which hands tell this word from the first?
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT: [Learned positions](#Learned-positions).
-# On the way to a real model: [Learned positions](#Learned-positions), [Rotary positions](#Rotary-positions).
-# On the way to images: [Learned positions](#Learned-positions), [Sinusoidal positions](#Sinusoidal-positions).
-# On the way to translation: [Sinusoidal positions](#Sinusoidal-positions).
+# On the path to GPT: [Learned positions](#Learned-positions).
+# On the path to a real model: [Learned positions](#Learned-positions), [Rotary positions](#Rotary-positions).
+# On the path to images: [Learned positions](#Learned-positions), [Sinusoidal positions](#Sinusoidal-positions).
+# On the path to translation: [Sinusoidal positions](#Sinusoidal-positions).
 
 # %%
 import math

@@ -17,7 +17,7 @@
 # A few change everything: try the one at the top left first, and then find out what the others do.
 
 # %% [markdown] tags=["paths"]
-# On the way to GPT, to a real model and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
+# On the path to GPT, to a real model and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
 
 # %%
 import math
@@ -864,8 +864,8 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 
 # %% [markdown] tags=["next"]
 # Next: [Translating](11_translating.ipynb), where this model learns French and you compare what it looks at with what it needs.
-# On the way to GPT and to a real model, [GPT](13_gpt.ipynb) comes next.
-# On the way to images, [Vision transformers](15_vision_transformers.ipynb) comes next.
+# On the path to GPT and to a real model, [GPT](13_gpt.ipynb) comes next.
+# On the path to images, [Vision transformers](15_vision_transformers.ipynb) comes next.
 
 # %% [markdown]
 # ## Quiz

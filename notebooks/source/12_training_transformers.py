@@ -718,7 +718,7 @@ with cu.guard(
 
 # %% [markdown] tags=["next"]
 # Next: [GPT](13_gpt.ipynb).
-# The way to translation ends here.
+# The path to translation ends here.
 # The further page, [Training transformers: optimizers, precision and a first generation](12_training_transformers_further.ipynb), also rebuilds a lecture's own translator.
 
 # %% [markdown]

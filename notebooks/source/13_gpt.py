@@ -762,8 +762,8 @@ with cu.guard(
 
 # %% [markdown] tags=["next"]
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb), where **pretraining**, to have read before, becomes the whole idea.
-# On the way to a real model, [Real weights](18_real_weights.ipynb) comes next.
-# The way to GPT ends here.
+# On the path to a real model, [Real weights](18_real_weights.ipynb) comes next.
+# The path to GPT ends here.
 # [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.
 
 # %% [markdown]

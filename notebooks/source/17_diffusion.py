@@ -707,7 +707,7 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 
 # %% [markdown] tags=["next"]
 # Next: [Real weights](18_real_weights.ipynb), where the class of [GPT](13_gpt.ipynb) takes the weights of a real language model, and we look for the layer in which it looks something up.
-# The way to images ends here.
+# The path to images ends here.
 # If you came only for images, [a project of your own](D_capstone.ipynb) is waiting.
 # [Attention in a diffusion model: mirrors, fewer steps, guidance and DiT](17_diffusion_further.ipynb) asks when a pixel needs another pixel, and leads to the generators of today.
 

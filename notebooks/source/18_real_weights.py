@@ -20,7 +20,7 @@
 # They say nothing about Japan, so surely the model can do without them?
 
 # %% [markdown] tags=["paths"]
-# On the way to a real model: [Three parts exchanged](#Three-parts-exchanged), [Loading the file](#Loading-the-file), [It speaks](#It-speaks), [In which layer?](#In-which-layer?).
+# On the path to a real model: [Three parts exchanged](#Three-parts-exchanged), [Loading the file](#Loading-the-file), [It speaks](#It-speaks), [In which layer?](#In-which-layer?).
 
 # %%
 import textwrap
@@ -971,7 +971,7 @@ with cu.guard(
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
-# The way to a real model ends here.
+# The path to a real model ends here.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.
 
 # %% [markdown]

@@ -49,7 +49,8 @@ def _sign(off: paths.Off) -> str:
     to = f"[{off.to}](#{off.to.replace(' ', '-')})" if off.to else "the [take-aways](#Take-aways)"
     return "".join(
         f'\n<div class="cu-off-way" data-ways="{escape(title)}" hidden>\n\n'
-        f"Not on your way{' ' if title.startswith('To ') else ', '}{paths.named([title])}. Go on with {to}.\n\n</div>\n"
+        f"Not on your path{' ' if title.startswith('To ') else ', '}{paths.named([title])}. "
+        f"Go on with {to}.\n\n</div>\n"
         for title in off.titles
     )
 
