@@ -14,11 +14,11 @@ from course_utils.kit.rich_text import quiz_file
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-WORDS_A_MINUTE = 90  # of a beginner
+WORDS_A_MINUTE = 70  # of a beginner
 MINUTES = {
-    "line": 0.15,
+    "line": 0.2,
     "formula": 0.3,
-    "figure": 3,
+    "figure": 4,
     "question": 1,
     "prediction": 2,
     "widget": 3,

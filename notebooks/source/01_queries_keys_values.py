@@ -702,7 +702,8 @@ with cu.guard(
 
 # %% [markdown] tags=["next"]
 # Next comes [Kernel regression](02_kernel_regression.ipynb), the same look-up from noisy data, with a width instead of the temperature.
-# On the path to GPT and to a real model, [Scoring functions](03_scoring_functions.ipynb) comes next.
+# On the path to GPT, [Masks](04_masks.ipynb) comes next.
+# On the path to a real model, [Scoring functions](03_scoring_functions.ipynb) comes next.
 # The further page, [Softmax under a lens](01_queries_keys_values_further.ipynb), shows where softmax overflows and where its slope vanishes, and builds a memory.
 
 # %% [markdown]

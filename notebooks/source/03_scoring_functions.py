@@ -19,7 +19,7 @@
 # What becomes of the two curves?
 
 # %% [markdown] tags=["paths"]
-# On the path to GPT, to a real model and to images: [A dot product is a match](#A-dot-product-is-a-match), *Why divide by √d?*.
+# On the path to a real model and to images: [A dot product is a match](#A-dot-product-is-a-match), *Why divide by √d?*.
 # On the path to translation: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [Additive scores](#Additive-scores).
 
 # %%

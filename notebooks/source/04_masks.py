@@ -20,7 +20,8 @@
 # In one of them a single character is different.
 
 # %% [markdown] tags=["paths"]
-# On the path to GPT and to a real model: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first).
+# On the path to GPT: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first).
+# On the path to a real model: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [The clinic: find a wrong mask](#The-clinic:-find-a-wrong-mask).
 # On the path to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
 
 # %%
@@ -67,10 +68,11 @@ cu.show_curves(
 # - find seven silent mistakes with four numbers.
 
 # %% [markdown] tags=["needs"]
-# You will need [Scoring functions](03_scoring_functions.ipynb), which has dot products as scores and says why we divide by $\sqrt d$.
+# You will need [Queries, keys and values](01_queries_keys_values.ipynb).
+# The scores here are dot products, divided by $\sqrt d$, and [Scoring functions](03_scoring_functions.ipynb) says why.
 
 # %% jupyter={"source_hidden": true}
-cu.recall("scoring_functions", "queries_keys_values")
+cu.recall("queries_keys_values", "start_here")
 
 # %% [markdown]
 # ## Padding gets weight

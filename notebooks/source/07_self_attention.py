@@ -72,7 +72,7 @@ cu.explore.whose_car()
 # You will need [Masks](04_masks.ipynb), which has the scaled dot product and says which keys a query may see.
 
 # %% jupyter={"source_hidden": true}
-cu.recall("masks", "queries_keys_values", "scoring_functions")
+cu.recall("masks", "queries_keys_values")
 
 # %% [markdown]
 # ## Queries, keys and values
@@ -129,6 +129,7 @@ cu.stages("self_attention")
 # where the softmax runs along each row.
 # $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and need the same size $d$.
 # $V$ and the answers $Z$ have the shape $(n, d_v)$, and $d_v$ may be any size.
+# Without the divisor the scores of long vectors would be large, because a dot product adds up $d$ products, and a softmax of large scores learns badly ([Scoring functions](03_scoring_functions.ipynb) shows why it is $\sqrt d$).
 # All three come from the *same* words, and that is why we call it **self-attention**.
 #
 # ### Exercise 1 · From embeddings to answers

@@ -19,6 +19,9 @@
 # The first is the loss on the **training text**, from which the GPT learns.
 # The second is the loss on the **[validation](C_glossary.ipynb#validation-set) text**, the last tenth, from which it doesn't learn, and the dashed line is the loss of plain *counting* on that tenth.
 
+# %% [markdown] tags=["paths"]
+# On the path to GPT: [What counting knows](#What-counting-knows), [GPT in one class](#GPT-in-one-class), [Training it](#Training-it), [Writing](#Writing), [Your file](#Your-file).
+
 # %%
 import math
 import random
@@ -149,8 +152,10 @@ fig
 cu.quiz("gpt", "three_halves")
 
 # %% [markdown]
-# The rest of this section has the formula, and you compute with it by hand.
-# Nothing later needs it, so you can skip it.
+# ## Kneser–Ney by hand
+#
+# This section gives the formula behind the curve, and you work through it on paper.
+# Nothing later needs it.
 #
 # $$P_n(w \mid s) = \frac{\max(c(sw) - D,\ 0) + D\,u(s)\,P_{n-1}(w \mid s')}{c(s)}$$
 #
