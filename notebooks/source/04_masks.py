@@ -15,7 +15,8 @@
 #
 # Each digit is the sum of the two before it, without the carry, as in 7 2 9 1 0 1, where 7 + 2 is 9 and 2 + 9 leaves 1.
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
-# The **loss** ([cross-entropy](C_glossary.ipynb#cross-entropy)) is $-\ln$ of the probability that the model gave to the right digit, averaged, so a guess among ten has $\ln 10 = 2.3$.
+# The **loss** ([cross-entropy](C_glossary.ipynb#cross-entropy)) is the mean of $-\ln p$, where $p$ is the probability that the model gave to the right digit.
+# A guess among ten has $\ln 10 = 2.3$.
 # Both models have the same parts, learn from the same rows, and begin with the same random numbers (the same **seed**).
 # In one of them a single character is different.
 
@@ -86,21 +87,21 @@ cu.recall("queries_keys_values", "start_here")
 # rain    <pad>   <pad>   <pad>
 # ```
 #
-# Each word is a vector of four numbers.
-# A model learns this vector, the word's [embedding](C_glossary.ipynb#embedding), but the one of `<pad>` stays zero.
+# Each word is a vector of four numbers, its [embedding](C_glossary.ipynb#embedding).
+# A model learns these vectors, but that of `<pad>` stays zero.
 # Every word is query and key at once, with the score $x_i \cdot x_j/\sqrt 4$.
 # For example, *rain* is $(1, 0, 1, 0)$, so its score with itself is 1.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "How much of the weight of the query rain goes to the three zero vectors, together?",
+    "What share of the weight of “rain” goes to the three zero vectors together?",
     ["nothing", "about half", "three quarters"],
     answer="about half",
     wrong={
         "nothing": "Their scores are 0. What is the exponential of 0?",
-        "three quarters": "That would be right if all four scores were equal. rain's own is 1, theirs are 0.",
+        "three quarters": "That would be right if all four scores were equal. But the score of “rain” with itself is 1, and the three others are 0.",
     },
-    why="The exponentials are e = 2.72 for rain and 1, 1, 1 for the padding: 3 of 5.72.",
+    why="The exponentials are e = 2.72 for “rain” and 1, 1, 1 for the padding, which gets 3 of 5.72.",
 )
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
@@ -119,8 +120,8 @@ unmasked = (X @ X.mT / math.sqrt(4)).softmax(dim=-1)  # (batch, queries, keys)
 print(f"rain's weight on padding: {unmasked[2, 0, 1:].sum():.3f}")
 
 # %% [markdown]
-# Here are all the weights.
-# In the second and third sentence, the columns of `<pad>` take a part of each row.
+# The picture shows all the weights, with a map for each sentence.
+# The columns of `<pad>` in the second and third map take a part of each row.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
@@ -137,7 +138,8 @@ fig
 # %% [markdown]
 # As a *value* a zero vector adds nothing, but as a *key* it takes weight away from the words.
 # A cleverer vector doesn't help either.
-# With $-3$ everywhere *rain* gives little to `<pad>`, because our words have no negative numbers, but a query $(-1, 0, -1, 0)$ would then give it nearly everything.
+# If it is $-3$ everywhere, *rain* gives little to `<pad>`, because our words have no negative numbers.
+# But a query $(-1, 0, -1, 0)$ would then give it nearly everything.
 # So we have to **forbid** padding.
 #
 # ## Padding and causal masks: True = may attend
@@ -145,8 +147,8 @@ fig
 # A [mask](C_glossary.ipynb#mask) is a tensor of truth values, one for each pair of a query and a key.
 # In this course, as in PyTorch's attention operator, **True means that this query may attend to this key.**
 #
-# A **padding mask** forbids `<pad>`, the word without a meaning that fills up the shorter sentences of a [batch](C_glossary.ipynb#batch).
-# We get it from a single comparison of positions, in a row, with lengths, in a column:
+# A **padding mask** forbids `<pad>`, which fills up the shorter sentences of a [batch](C_glossary.ipynb#batch).
+# A single comparison gives it: a row of positions against a column of lengths.
 #
 # $$\begin{pmatrix}0&1&2&3\end{pmatrix} < \begin{pmatrix}4\\2\\1\end{pmatrix} = \begin{pmatrix}T&T&T&T\\T&T&F&F\\T&F&F&F\end{pmatrix}$$
 #
@@ -164,7 +166,7 @@ pairs = both.sum(dim=(1, 2)).tolist()
 print(f"padding\n{padding.int()}\nboth: {tuple(both.shape)}, permitted pairs {pairs}")
 
 # %% [markdown]
-# For the second sentence, this is how the two masks meet.
+# The drawing joins the two masks for the second sentence.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ones = {"color": "key", "cell": 24}
@@ -185,7 +187,7 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# The axis of size 1 says that all queries are treated alike, and `&` repeats it for us.
+# In the code the padding mask gets an axis of size 1 for the queries, because it treats all of them alike, and `&` repeats it along this axis.
 # A padding mask forbids *keys*, while the *queries* of `<pad>` still have rows, and the loss simply leaves their answers out.
 #
 # <details><summary>Which character makes model B?</summary>
@@ -247,11 +249,11 @@ cu.stages("masks")
 #
 # Two other ways come to mind, and we try them on four scores whose exponentials are 1, 2, 3, 4.
 # The first two keys are permitted, so we want the weights $1/3$, $2/3$, 0, 0.
-# In the code `~mask` is "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.
+# In the code `~mask` means "not", and `masked_fill(where, number)` is a copy with `number` wherever `where` is True.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "First we write 0 in place of the two forbidden scores, and then take the softmax. How much weight do the forbidden keys get?",
+    "We write 0 in place of the two forbidden scores, and then take the softmax. How much weight do the forbidden keys get together?",
     ["0", "2/5", "7/10"],
     answer="2/5",
     wrong={
@@ -290,8 +292,8 @@ attempts.add_prefix("key ").assign(sum=attempts.sum(axis=1)).round(3)
 # ### A query with nothing to attend to
 #
 # Padding in front makes **empty rows**.
-# With the causal mask the first position may attend only to itself, and there stands `<pad>`.
-# But the softmax of nothing but $-\infty$ is 0/0, which is **NaN**, "not a number", and whatever we compute from a NaN is NaN again.
+# Under the causal mask the first position may attend only to itself, and it holds `<pad>`.
+# A softmax over a row of $-\infty$ is 0/0, which is **NaN**, "not a number", and whatever we compute from a NaN is NaN again.
 #
 # In this course **an empty row has the weights 0**, so its answer is 0 as well.
 # To get there, we treat such a row as if everything were permitted, and then clear it.
@@ -313,13 +315,13 @@ print(before.round(decimals=2), after.round(decimals=2), sep="\n")
 cu.quiz("masks", "after", "own_lengths", "empty_row")
 
 # %% [markdown]
-# You get the same from `cu.masked_softmax`.
-# What other texts write for $-\infty$, and when dividing by the sum afterwards fails, is on the [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts).
+# `cu.masked_softmax` gives the same weights.
+# The [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts) shows what other texts write for $-\infty$, and when it fails to divide by the sum afterwards.
 #
 # ## Attention with a mask
 #
 # Attention takes six steps: **project, score, scale, mask, normalize, mix.**
-# Projecting comes with [self-attention](07_self_attention.ipynb), and in this chapter queries, keys and values are given.
+# Projecting comes with [self-attention](07_self_attention.ipynb), and in this chapter queries, keys, and values are given.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -353,11 +355,12 @@ cu.Drawing(
 
 # %% [markdown]
 # Each sentence of a batch has its own $Q$ and $K$, and `@` multiplies them sentence by sentence.
-# This is a **product of batches** (for three axes also called `torch.bmm`):
+# This is a **batched matrix product** (for three axes also `torch.bmm`):
 #
 # $$[A_0, A_1]\,[B_0, B_1] = [A_0B_0,\; A_1B_1],\qquad (b, n, d)\,(b, d, m)\to(b, n, m).$$
 #
-# We check it on two sentences of ten keys each, of which 2 and 6 are valid.
+# We check it on two sentences with ten keys each.
+# The first has 2 valid keys, the second 6.
 # All keys are *equal*, so the weights have to be $1/2$ and $1/6$.
 # The value of key $i$ is $(i, 10i)$, so we expect the means of $0, 1$ and of $0, \dots, 5$, which are $(0.5, 5)$ and $(2.5, 25)$.
 
@@ -394,7 +397,7 @@ with cu.guard("Of the three ways only −∞ before the softmax gives the weight
     assert abs(attempts.loc["zero_the_scores"][2:].sum() - 0.4) < 1e-6
 
 with cu.guard(
-    "Our masks, our softmax and our attention are the package's.", given=(second, valid) == (2, 2)
+    "Our masks, our softmax, and our attention are the package's.", given=(second, valid) == (2, 2)
 ):
     assert torch.equal(both, (cu.padding_mask(lens, 4) & cu.causal_mask(4))[:, 0])
     assert torch.equal(after, cu.masked_softmax(torch.zeros(4, 4), in_front))
@@ -409,15 +412,16 @@ with cu.guard(
 #
 # ### Four numbers
 #
-# From these weights we compute four numbers, which are all 0 for a correct attention.
+# From these weights we compute four numbers.
+# If the attention is correct, all four are 0.
 #
 # - **Padding** is the largest weight that a word gives to `<pad>`.
 # - **Row sum** says how far a word's weights are from summing to 1.
-# - **Leak** asks how much the earlier answers change when we change a later word, its query, key and value.
-# - **Newest** is about writing: there a model asks *one* new query about all the keys so far.
+# - **Leak** says how much the earlier answers change when we change a later word with its query, key, and value.
+# - **Newest** is about writing, where a model asks *one* new query about all the keys so far.
 #   This number says how far the answer is from the last row of the whole table.
 #
-# Our four sentences differ in their padding, because some mistakes don't show where all of them are alike.
+# Our four sentences differ in their padding, because some mistakes don't show if all sentences are padded alike.
 
 # %% tags=["nbval-ignore-output"]
 x = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0))  # 4 sentences
@@ -446,12 +450,12 @@ two = pd.DataFrame({f"model {n}": four_numbers(m.attend) for n, m in models.item
 two.round(2)
 
 # %% [markdown]
-# Model B leaks.
-# Its mask says `tril(1)` where A has `tril()`, so the triangle is **off by one**.
-# Each digit may attend to the next one and has learned to copy it, but when B writes, there is no next digit yet.
+# Model B leaks, and we see it without reading its code.
+# There the mask says `tril(1)` instead of `tril()`, so the triangle is **off by one**.
 #
-# So a loss can hide a leak, and there is a sign for it: **a loss lower than the noise allows, on rows that the model has never seen, is a mistake.**
-# Mostly the answer is in the input, because a mask leaks or the targets aren't shifted, or else padding counts in the mean.
+# So a loss can hide a leak, but there is a telltale sign: **a loss lower than the noise allows, on rows that the model has never seen, means a mistake.**
+# Usually the answer is in the input, because a mask leaks or the targets aren't shifted.
+# Otherwise look whether padding counts in the mean.
 #
 # How low can an honest loss be?
 # The digit of the rule has the probability $0.7 + 0.03 = 0.73$, and each other digit has 0.03.
@@ -463,12 +467,12 @@ two.round(2)
 #
 # ### Seven mistakes
 #
-# Here are seven mistakes that people really make.
-# In each of them one thing differs from `masked_softmax(scores, words[:, None] & causal)`, and PyTorch doesn't complain.
+# The table has seven mistakes that people really make.
+# Each differs in one thing from `masked_softmax(scores, words[:, None] & causal)`, and PyTorch doesn't complain.
 #
 # | mistake | what is written | what happens |
 # |---|---|---|
-# | polarity | `~mask`, as [nn.MultiheadAttention](A_names.ipynb) wants it | it reads what is forbidden |
+# | polarity | `~mask`, as [nn.MultiheadAttention](A_names.ipynb) wants it | the model reads what is forbidden |
 # | zeros and ones | `scores + mask` | True is added as 1, so nothing is forbidden |
 # | zero the scores | `scores * mask` | a forbidden score is 0, and gets $e^0 = 1$ |
 # | no axis | `words & causal` | the batch axis of the mask lands on the queries, without an error if both have the same size |
@@ -478,7 +482,7 @@ two.round(2)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We train a model with the last mistake, upper left. How does its training loss compare with the right model's?",
+    "We train a model with the last mistake, “upper left”. How does its training loss compare with that of the right model?",
     ["lower, as with B", "exactly the same", "a little higher"],
     answer="exactly the same",
     wrong={
@@ -509,7 +513,7 @@ pd.concat([pd.DataFrame(cost, index=list(attends)), found], axis=1).round(2)
 # But *over the queries* and *zero the scores* leak as well, and their losses are near the right model's.
 # The loss of *upper left* is exactly the right model's.
 #
-# Which of the four numbers are 0 nearly names the mistake.
+# The pattern of zeros nearly names the mistake.
 # Only *zeros and ones* and *zero the scores* share a pattern, and a row of weights tells these two apart: where scores were set to zero, all forbidden keys of a row weigh the same.
 # Outside our list a pattern proves less, since a model without any padding mask, for example, has the pattern of *no axis*.
 #
@@ -553,7 +557,7 @@ cu.checks.diagnosis(diagnosis_solution)
 # Each of the seven mistakes was trained with three seeds at one rate, and the table has their means.
 # All of this is one small model with a single layer.
 # The little that B knows of the rule comes from the last position of each training row, where no next digit exists that it could copy.
-# We left this position out of the loss, and with each of three seeds B then followed the rule no better than a guess.
+# When we left this position out of the loss, B followed the rule no better than a guess, with each of three seeds.
 #
 # </details>
 
@@ -617,7 +621,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 # ## Take-aways
 #
 # - A mask is boolean, and True means "may attend".
-#   Padding forbids columns, causality forbids what lies above the diagonal, and for both you take "and".
+#   Padding forbids columns, causality forbids what lies above the diagonal, and "and" joins the two.
 # - The mask comes before the softmax.
 #   Forbidden scores become $-\infty$, and an empty row gets zeros.
 # - A wrong mask raises no error and may even *lower* the loss.

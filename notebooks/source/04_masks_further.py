@@ -494,7 +494,7 @@ with cu.guard(
 # ## Other masks
 #
 # Every rule about *who may attend to whom* is a comparison of positions.
-# Here are four of them, with $i$ for the query and $j$ for the key.
+# The table has four of them, with $i$ for the query and $j$ for the key.
 
 # %%
 length = 12  # try 6 … 40
@@ -552,7 +552,7 @@ with cu.guard("Each mask permits the pairs that its rule names."):
 # And memory?
 # For the way back, attention that is written out keeps the map of weights, $n^2$ numbers, and whatever masking needs.
 # PyTorch's operator is **fused**, which means that it goes through the keys in blocks and computes the weights again on the way back (Dao et al., 2022).
-# Here are all the bytes that autograd keeps, for one head of size 64.
+# The next table counts all the bytes that autograd keeps, for one head of size 64.
 # In the table *plain −∞* has no rule for empty rows, and *ours* is the package's masked softmax.
 
 
@@ -697,7 +697,7 @@ for name, mask in masks.items():
 #
 # What does `in_pieces` give for a row without any permitted key, and why?
 # Change it so that such a row is zeros, with finite gradients, and compare it with `cu.scaled_dot_product_attention`.
-# Which of $c$, $s$ and $y$ shows you that a row is empty?
+# Which of $c$, $s$, and $y$ shows you that a row is empty?
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Two pieces of keys together give the answer of all four keys."):

@@ -19,7 +19,8 @@
 # ```
 #
 # **Can one vector of fixed size carry a sentence of any length?**
-# Train this network for more **epochs**, runs through the training set, and compare it with one that may **look back** at the string before each letter that it writes.
+# Train this network for more epochs, and compare it with one that may **look back** at the string before each letter that it writes.
+# An **epoch** is one run through the training set.
 # The curves show the **accuracy**, the share of strings that are copied without a mistake.
 # How many epochs will each of the two need for twelve letters?
 # Guess, and then move the slider.
@@ -48,14 +49,14 @@ cu.explore.squeezed_context()
 # Looking back is **attention**, which we build in the next chapter.
 #
 # The vector isn't too small.
-# Counted in bits, there is room enough, because twelve letters are 43 bits and two numbers of the vector are 64.
+# Twelve random letters carry 43 bits, and two 32-bit numbers already hold 64.
 # But gradient descent has to *find* a code, and a way to undo it, whereas a decoder that looks back is given a vector for each letter.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - turn strings and sentences into batches of numbers;
-# - write an encoder, a decoder and a step of a GRU;
+# - write an encoder, a decoder, and a step of a GRU;
 # - train them with a loss that padding can't change, and let them write and translate.
 
 # %% [markdown] tags=["needs"]
@@ -68,9 +69,10 @@ cu.recall("scoring_functions", "masks")
 # ## From strings to batches: tokens, padding, a shifted target
 #
 # A network computes with numbers, so we give one to each **token**, here a letter and later a word.
-# The list of all tokens is the **vocabulary**, and four **special tokens** come first: `<pad>` fills up, `<unk>` replaces what the list lacks, and `<bos>` and `<eos>` mark beginning and end.
+# The list of all tokens is the **vocabulary**.
+# Four **special tokens** come first: `<pad>` fills up, `<unk>` replaces what the list lacks, and `<bos>` and `<eos>` mark beginning and end.
 # A tensor has one length, so we pad the shorter strings and keep their real lengths.
-# Here are *feedback* and *bad* as one batch.
+# The next cell puts *feedback* and *bad* into one batch.
 
 # %%
 alphabet = Vocabulary([list("abcdefghijkl")])
@@ -122,12 +124,13 @@ cu.checks.my_strings(my_strings_solution)
 # ## A network that reads: RNN and GRU
 #
 # How can a fixed number of weights read a string of any length?
-# A **recurrent network**, RNN for short, reads one token after the other and carries a vector along, its **state** $h_t$, which it computes from the token's embedding $x_t$ and the state before:
+# A **recurrent network**, RNN for short, reads one token after the other and carries a vector along.
+# It computes this vector, its **state** $h_t$, from the token's embedding $x_t$ and the previous state:
 #
 # $$h_t = \tanh(x_t W + h_{t-1} U + b).$$
 #
-# The same $W$, $U$ and $b$ serve at every step.
-# Here it reads *bad*.
+# The same $W$, $U$, and $b$ serve at every step.
+# In the drawing the network reads *bad*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cells = {"cell": 16}
@@ -147,18 +150,18 @@ cu.Drawing(
     arrows=["h0 -> s1 -> h1 -> s2 -> h2 -> s3 -> h3",
             *(f"w{t} -> x{t} -> s{t}" for t in (1, 2, 3))],
     alt="Three steps side by side: each takes the state from the step before and the embedding of its letter, "
-    "b, a and d, and hands a new state on to the next.",
+    "b, a, and d, and hands a new state on to the next.",
     gap=(16, 20), flow="right",
 )  # fmt: skip
 
 # %% [markdown]
 # The last state is all that we keep, so the first letter has to survive every later step.
-# The gradient takes the same way back (**backpropagation through time**), and each step multiplies it by the slope of the tanh and by $U$.
+# The gradient travels back the same way (**backpropagation through time**), and each step multiplies it by the slope of the tanh and by $U$.
 # If slope and $U$ are small, hardly anything of the gradient reaches the first letters.
 # This is the **vanishing gradient** ([measured here](05_sequence_to_sequence_further.ipynb#The-vanishing-gradient,-measured)).
 #
 # The **gated recurrent unit**, GRU ([Cho et al., 2014](https://arxiv.org/abs/1406.1078); here in PyTorch's form), opens a way past the tanh.
-# It computes a *proposal* $n$, and two **gates** between 0 and 1 decide about each feature.
+# It computes a *proposal* $n$, and two **gates** between 0 and 1 act on each feature.
 # The **update gate** $z$ says how much of the old state stays, and the **reset gate** $r$ how much of it the proposal may see:
 #
 # $$\begin{aligned}
@@ -167,7 +170,8 @@ cu.Drawing(
 # \end{aligned}$$
 #
 # Here $\odot$ multiplies feature by feature, $\sigma(a) = 1/(1 + e^{-a})$, and we leave out the biases.
-# For example, with $h = 0.5$, $n = -0.3$ and $z = 0.75$ three quarters of the old state stay, and $h' = 0.25\cdot(-0.3) + 0.75\cdot 0.5 = 0.3$.
+# For example, let $h = 0.5$, $n = -0.3$, and $z = 0.75$.
+# Then three quarters of the old state stay, and $h' = 0.25\cdot(-0.3) + 0.75\cdot 0.5 = 0.3$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -216,21 +220,22 @@ cu.predict(
     ["0.9 of it", "about a third", "next to nothing"],
     answer="about a third",
     wrong={
-        "0.9 of it": "That is what one step leaves. What happens to these nine tenths in the step after?",
+        "0.9 of it": "That is what one step leaves. What happens to these nine tenths in the next step?",
         "next to nothing": "With a gate near 0 that would be right. Here each step keeps nine tenths of what it gets.",
     },
     why="0.9 multiplied by itself ten times is 0.35. With a gate of 0.99 it is 0.90, and so a GRU can learn how long it remembers.",
 )
 
 # %% [markdown]
-# The gates also multiply the gradient on its way back, so the gradient lives as long as the memory, and a network learns its gates.
+# The gates also multiply the gradient on its way back, so the gradient lives as long as the memory.
+# And since the gates are learned, a network can choose how long that is.
 # The GRU's older relative, the **LSTM**, has a second state and three gates.
 #
 # ## Encoder and decoder
 #
 # Two recurrent networks make a copier ([Sutskever et al., 2014](https://arxiv.org/abs/1409.3215), Cho et al., 2014).
 # The **encoder** reads, and we squeeze its last states into the **context** $c$ of $C$ numbers.
-# The **decoder** begins with a state made from $c$, and at each step it reads the token before, with $c$ beside it.
+# The **decoder** begins with a state made from $c$, and at each step it reads the previous token, with $c$ beside it.
 # The output layer gives each token a score, its **logit**, and the softmax of the logits says how probable each token is.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -315,7 +320,7 @@ class Decoder(nn.Module):
 
 
 # %% [markdown]
-# Together they read once, with `start`, and then say one token with every `step`.
+# The encoder reads once, with `start`, and the decoder then says one token with every `step`.
 # In training we know all the tokens, so `forward` lets the decoder read them in one go.
 
 
@@ -396,9 +401,9 @@ def masked_loss(logits, targets, lens):  # the course's version
 
 # %% [markdown]
 # Now the loop.
-# For each batch we compute the loss and its gradient, shorten a gradient longer than 1, and move the weights with Adam, which gives each weight its own step size.
+# For each batch we compute the loss and its gradient, clip the gradient to a length of 1, and move the weights with Adam, which gives each weight its own step size.
 # An epoch does this for all batches of the **training set**.
-# Then it measures the loss on other batches, the **validation set**, without learning from them.
+# After each epoch we measure the loss on other batches, the **validation set**, without learning from them.
 
 # %%
 mean_loss = cu.choose(my_masked_loss, masked_loss)
@@ -432,7 +437,7 @@ def train(model, batches, validation, loss, epochs, rate):
 
 
 # %% [markdown]
-# And now the network of the first screen is yours.
+# And now the network from the first screen is yours.
 # Choose how much room the vector gets, and train it on 25,000 strings of 2 to 12 letters.
 # `Watched` makes the strings, and measures the accuracy after each epoch.
 
@@ -470,8 +475,8 @@ show_losses(
 # %% [markdown]
 # To judge such a loss we need a **baseline**, something to compare with.
 # Ours is a decoder that doesn't see the string and guesses one of twelve letters, at $\ln 12 = 2.5$ a letter (dotted).
-# What lies below has come through your vector.
-# The validation loss is measured at the end of each epoch, and so here it is the lower one.
+# Whatever lies below this line has come through your vector.
+# The validation loss is the lower one here, because it is measured at the end of each epoch.
 
 # %% [markdown]
 # ## Greedy decoding: letters, then words
@@ -484,7 +489,7 @@ show_losses(
 # *bug · 8 minutes*
 #
 # This function decodes greedily, and for a single string it is right.
-# In a batch the ends of words get lost, as with *feedback* beside *badge* and beside *bad*.
+# In a batch words lose their ends, as *feedback* does next to *badge* or *bad*.
 # Write a version that returns a list of ids for each string, without `<bos>` and `<eos>`, and that stops after `max_len` tokens.
 
 
@@ -566,7 +571,7 @@ explorer.beside_the_stored(fresh.shares, f"yours, {room} numbers")
 #
 # A sentence is a string of words, so our classes and our loop can learn to translate, if we give them two vocabularies.
 # A grammar, which is a set of rules, made our sentences from 200 English words.
-# Here are two of them.
+# They look like these two.
 
 # %%
 world = small_world("fr")
@@ -575,7 +580,8 @@ for pair in world.train[:2]:
     print(" ".join(pair.source), "→", " ".join(pair.target))
 
 # %% [markdown]
-# Training set and validation set are now different sentences, and the two losses will tell.
+# This time the same sentences come back in every epoch, and the validation set has others.
+# Compare the two losses.
 
 # %% tags=["nbval-ignore-output"]
 epochs = 6  # try 1 … 24
@@ -595,11 +601,11 @@ show_losses(
 )
 
 # %% [markdown]
-# The sentences come again in every epoch, so the network learns some of them by heart, and the validation loss stays higher.
+# The network learns some of its sentences by heart, and the validation loss stays higher.
 # This is **overfitting**.
-# Can the network translate all the same?
-# It gets a sentence of yours, four of the training set, and eight of the **test set**, by which nobody has chosen anything.
-# The **exact-match accuracy** is the share of test sentences in which every word is as the grammar has it.
+# Can the network translate anyway?
+# We give it a sentence of yours, four from the training set, and eight from the **test set**, which has played no part in any choice.
+# The **exact-match accuracy** is the share of test sentences with every word as the grammar has it.
 
 # %% tags=["nbval-ignore-output"]
 yours = "her cat isn't sleeping ."  # try "her cat isn't sleeping ." | "the dog is hungry ."
@@ -620,12 +626,12 @@ pd.DataFrame({
 
 # %% [markdown]
 # Many of the mistakes are still good French.
-# The shape of a sentence arrives, and single words get lost on the way, so the church becomes a bottle.
+# The shape of a sentence arrives, and single words get lost on the way, so that the church becomes a bottle.
 #
 # ### Is the vector too small?
 #
 # We gave our translator no `room`, so its context is the two last states of the encoder, 192 numbers.
-# Here is a context of twice that width, with both networks trained for four times as long.
+# For the picture a second network got a context of twice that width, and we trained both for four times as long.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("sequence_to_sequence", "fixed_context", lowest="val_loss", passes=24)
@@ -648,8 +654,8 @@ ax.legend()
 fig
 
 # %% [markdown]
-# **Each at its best learning rate, the wider network is ahead on average at each length here, and both do worst on long sentences.**
-# Whether the vector or the larger GRUs helped, this picture doesn't tell.
+# **With both networks at their best learning rates, the wider one is ahead on average at every length, and both do worst on long sentences.**
+# The picture doesn't tell whether the wider vector helped, or the larger GRUs.
 # In the next chapter we let the decoder look back, and then it needs no such vector at all.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -711,15 +717,17 @@ with cu.guard("Twice the width is ahead at each length."):
 #
 # <details><summary>How sure is this?</summary>
 #
-# On the first screen the vector has the best of four learning rates and the look back the best of three, chosen by the validation loss, with three seeds at each rate.
+# Both networks on the first screen have their best learning rate.
+# We tried four rates for the vector and three for the look back, with three seeds each, and chose by the validation loss.
 # Neither best rate is at an end of its range.
-# The vector trained for 96 epochs and the look back for twelve, and each rate falls to 0 at the end of its training.
-# In a shorter training the rate falls sooner, which helps at first, so we also trained both for four epochs only.
-# Then 128 numbers copied 1 % of the strings of twelve letters, and the look back more than 97 %.
+# The vector trained for 96 epochs and the look back for twelve.
+# The rate falls to 0 in the course of a training, and if it falls sooner, that helps at first.
+# So we also trained both for four epochs only.
+# Then 128 numbers copied 1% of the strings of twelve letters, and the look back more than 97%.
 # The gray curves of 16 numbers had one rate, and the copies of *jbkaelfchgdi* come from one training each.
 # The translators had three rates with three seeds each, and there are only 55 long sentences, so we can't say which lengths gain most.
 # At the highest rate the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.
-# That looking back helps with French as well is shown in [the next chapter](06_bahdanau_attention.ipynb).
+# The [next chapter](06_bahdanau_attention.ipynb) shows that looking back helps with French as well.
 #
 # </details>
 

@@ -14,8 +14,9 @@
 #
 # To make it hard we write the French **backwards**, so the first word to say belongs to the end of the English sentence.
 # In the map, the darker a cell, the more weight its French word gives to the English word below.
-# A dot marks the largest weight of a row, and a frame a **gold link**, which a linguist would draw.
-# Train the network by moving the slider from 0 to 18 **epochs**, runs through the training set.
+# A dot marks the largest weight of a row, and a frame marks a **gold link**, one that a linguist would draw.
+# Train the network by moving the slider from 0 to 18 epochs.
+# An **epoch** is one run through the training set.
 # Do the dots find the frames?
 
 # %%
@@ -44,7 +45,7 @@ cu.explore.learning_to_align()
 #
 # On the right you see the error over all sentences of the test set.
 # The dashed line is a **baseline**, a guess on the diagonal that links the first word to the first and the last to the last.
-# Here this guess gets nearly every link wrong, while in the usual order (*French* in the last box) it is a good one.
+# Here this guess gets nearly every link wrong, while in French word order (*French* in the last box) it is a good one.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -65,11 +66,11 @@ cu.recall("scoring_functions", "sequence_to_sequence")
 #
 # The translator of the last chapter squeezes the whole sentence into one vector, which takes long to learn for long sentences.
 # But its encoder has a state $h_i$ for *every* source token, and we can keep them all.
-# In [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473), before each word $t$ the decoder asks with its last state $s_{t-1}$ and gets a weighted average of the $h_i$, its **context** $c_t$:
+# In [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473), before each word $t$ the decoder asks with its previous state $s_{t-1}$ and gets a weighted average of the $h_i$, its **context** $c_t$:
 #
 # $$c_t = \sum_i \alpha_{ti}\,h_i,\qquad \alpha_{t} = \mathrm{softmax}_i\big(\tanh(s_{t-1}W_Q + h_iW_K)\cdot w\big).$$
 #
-# So the **query** is the decoder's last state, and the encoder's states are **keys** and **values** at once.
+# So the **query** is the decoder's previous state, and the encoder's states are **keys** and **values** at once.
 # When queries come from one sentence and keys from another, we speak of **cross-attention**.
 # The score is the [additive](03_scoring_functions.ipynb#Additive-scores) one, which lets query and key have different sizes.
 #
@@ -92,7 +93,8 @@ pd.DataFrame({name: column.tolist() for name, column in columns.items()}).round(
 #
 # ### How the loss teaches where to look
 #
-# Nothing in the formula mentions [alignments](C_glossary.ipynb#alignment), but we can differentiate an average.
+# Nothing in the formula mentions [alignments](C_glossary.ipynb#alignment).
+# But we can differentiate an average, so the loss reaches every score.
 # If $e_i$ is the score of the state $h_i$, the chain rule through softmax and average gives
 #
 # $$\frac{\partial L}{\partial e_i} = \alpha_i\,(h_i - c)\cdot\frac{\partial L}{\partial c}.$$
@@ -133,13 +135,13 @@ cu.Drawing(
         "E": cu.Box("encoder: GRU, both ways"),
         "H": cu.Cells(4, 4, "memory H", shape="(m, 2d)", color="key"),
         "pk": cu.Box("project: H W_K", shape="(m, d)"),
-        "s": cu.Cells(1, 2, "last state", shape="(1, d)", color="query"),
+        "s": cu.Cells(1, 2, "previous state", shape="(1, d)", color="query"),
         "pq": cu.Box("project: s W_Q", shape="(1, d)"),
         "score": cu.Box("score: tanh(+) · w", shape="(1, m)"),
         "norm": cu.Box("mask, normalize", shape="(1, m)"),
         "mix": cu.Box("mix: weights × H"),
         "c": cu.Cells(1, 4, "context c", shape="(1, 2d)", color="value"),
-        "y": cu.Box("last word, embedded"),
+        "y": cu.Box("previous word, embedded"),
         "gru": cu.Box("decoder: GRU, one step"),
         "s2": cu.Cells(1, 2, "new state", shape="(1, d)", color="query"),
         "out": cu.Box("state and context → next word"),
@@ -148,8 +150,8 @@ cu.Drawing(
             "H -> mix", "y -> gru", cu.Arrow("s", "gru", start="right", end="top"),
             cu.Arrow("c", "out", start="bottom", end="left")],
     alt="On the left the encoder turns source tokens into the memory H, a state per token. In the middle the "
-    "decoder's last state is projected, scored against the projected memory, masked and normalized; the "
-    "weights mix the memory to a context. On the right the last state, the last word and the context go into one "
+    "decoder's previous state is projected, scored against the projected memory, masked, and normalized; the "
+    "weights mix the memory to a context. On the right the previous state, the previous word, and the context go into one "
     "step of the decoder's GRU, whose new state gives the next word with the context.",
     gap=(18, 18),
 )  # fmt: skip
@@ -161,7 +163,7 @@ cu.Drawing(
 #
 # Write the middle of the drawing for a batch of sentences.
 # Query and keys are already projected, and the mask is True at real tokens, of which each sentence has at least one.
-# Once it passes, the translator below attends with your function.
+# Once your function passes, the translator below attends with it.
 
 
 # %% tags=["exercise", "build"]
@@ -210,7 +212,7 @@ class Encoder(nn.Module):
 # %% [markdown]
 # The **decoder** adds the rest, and its `move` is the step of the drawing.
 # A query is the state from the previous step, so each step has to wait for the one before.
-# The keys don't change, and we project them only once.
+# The keys don't change, so we project them only once.
 
 # %%
 attend = cu.choose(my_context, alignment.attend)
@@ -282,7 +284,7 @@ cu.equal(mine, theirs, batch.source, batch.source_lens, batch.target_in)
 # %% [markdown]
 # ## Training it
 #
-# We train on the small world of the last chapter, for now with the French in its usual order.
+# We train on the English and French sentences of the last chapter, for now with the French in its usual order.
 # `cu.Trainer` is the loop of that chapter, with a schedule for the [learning rate](C_glossary.ipynb#learning-rate).
 
 # %% tags=["nbval-ignore-output"]
@@ -314,10 +316,11 @@ history.plot(
 )
 
 # %% [markdown]
-# The four short sentences are of the training set, while the 400 of the **test set** are new to the network.
-# Its **accuracy** is an **exact-match accuracy**, the share of sentences in which every word is right.
+# The four short sentences come from the training set, while the 400 of the **test set** are new to the network.
+# We score it by **exact-match accuracy**, the share of sentences with every word right.
 #
-# How does attention compare with the fixed context of the last chapter, which gets more parameters and 27 epochs rather than 18?
+# Your network trained for 8 epochs.
+# In the table attention had 18, and the fixed context of the last chapter had 27 and more parameters.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 kinds = {"attention": "attention", "fixed": "fixed context, wider"}
@@ -339,9 +342,8 @@ compared.astype({"parameters": int})
 #
 # *bug · 8 minutes*
 #
-# By default `pack_padded_sequence` wants its sentences sorted, the longest first, and much code still sorts them.
-# Here is an encoder that does.
-# It translates each sentence alone just as before.
+# By default `pack_padded_sequence` wants its sentences sorted, the longest first, and much code still sorts them, as this encoder does.
+# With it the translator handles each sentence alone just as before.
 # Look at what happens in a batch, find out why, and write `fixed_memory`.
 
 
@@ -393,7 +395,7 @@ cu.checks.fixed_memory(fixed_memory_solution)
 # Write any sentence you like, and two stored translators answer, one like this chapter's and the Transformer of [Start here](00_start_here.ipynb).
 # Where do you expect *mange* to look, and where *s'il te plaît*?
 # Decide first, then read the maps.
-# A [perplexity](C_glossary.ipynb#perplexity) of 1.1 says that at each word a model hesitates as among 1.1 equally likely words.
+# A [perplexity](C_glossary.ipynb#perplexity) of 1.1 says that at each word a model is as unsure as if it had to choose among 1.1 equally likely ones.
 
 # %%
 sentence = "please eat a pizza ."  # try "please eat a pizza ." | "i'm home ."
@@ -411,18 +413,18 @@ cu.live.alignment(sentence)
 # Three links agree, so the rate is $1 - 6/8 = 0.25$.
 #
 # Such a number means something only next to baselines that don't read the words.
-# The *diagonal* is the guess of the first screen, the *other diagonal* links the first word to the last, and *at random* each word is linked to any.
+# The *diagonal* is the guess from the first screen, the *other diagonal* links the first word to the last, and *at random* each word is linked to any.
 # The *best by position* knows from the gold links of the training set where the word at each position usually belongs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We trained the translator on four word orders: French, backwards, by the alphabet, and shuffled differently in each sentence. "
+    "We trained the translator on four word orders: French, backwards, alphabetical, and shuffled differently in each sentence. "
     "In which of them does it learn the least about the links?",
-    ["backwards", "by the alphabet", "shuffled"],
+    ["backwards", "alphabetical", "shuffled"],
     answer="shuffled",
     wrong={
         "backwards": "It is far from the diagonal, that's true. But does the decoder know where to go on when it has said a word?",
-        "by the alphabet": "Neighbors no longer belong together. But think of the query: what does the decoder know about the word that comes next?",
+        "alphabetical": "Neighbors no longer belong together. But think of the query: what does the decoder know about the word that comes next?",
     },
     why="The query is made before the word is said. If any word may come next, the decoder can't know what to look for.",
 )
@@ -472,10 +474,10 @@ alignments = pd.DataFrame(rows).T
 alignments.round(2)
 
 # %% [markdown]
-# In usual French the baselines are as good as the network, so a low error proves little there.
+# A low error in French word order proves little, because the baselines are as good as the network.
 # Backwards the other diagonal is as good, too, but nobody has told the network which way to go.
-# By the alphabet not even the best baseline helps much, and the network still finds about half of the links, so there it has *learned* more than positions.
-# In shuffled sentences the network is no better than chance, because the decoder has to ask before it knows which word is next.
+# If the words are in alphabetical order, not even the best baseline helps much, and the network still finds about half of the links, so there it has *learned* more than positions.
+# If they are shuffled, the network is no better than chance, because the decoder has to ask before it knows which word is next.
 #
 # ### Exercise 3 · An order of your own
 #
@@ -491,7 +493,7 @@ alignments.round(2)
 
 # %% tags=["exercise", "build"]
 def my_order(words):
-    """n words → their n positions, that of the first word to write in front."""
+    """n words → their n positions, in the order in which to write them."""
     ...
 
 
@@ -520,26 +522,26 @@ rates += [row["rate"] for row in watched.rows]
 explorer.show_learned(rule, rates, maps(solver, yours.test))
 
 # %% [markdown]
-# If your rule makes the next word hard to foresee, the dots stay out of their frames.
+# If your rule makes the next word hard to predict, the dots stay out of their frames.
 #
 # ## Was the attention needed?
 #
 # A map shows where a word has looked, but did it have to?
 # Take the French negation, *ne … pas*, which is wrapped around the verb, with both words linked to *didn't* or *don't*.
-# For one word at a time we set its keys to zero.
-# All its scores are then equal, and its context is the **plain average** of the encoder's states.
+# For one word at a time we set all keys to zero at its step.
+# All scores are then equal, and the word's context is the **plain average** of the encoder's states.
 # How probable is the right word then?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "In usual French, which of the two words can do without its attention?",
+    "In French word order, which of the two words can do without its attention?",
     ["ne", "pas", "neither"],
     answer="pas",
     wrong={
-        "ne": "How does the decoder know that a negation comes at all, if it can't look for didn't?",
+        "ne": "How does the decoder know that a negation comes at all, if it can't look for “didn't”?",
         "neither": "Read a French sentence from left to right. Which of the two can you guess from the words before it?",
     },
-    why="When ne and the verb have been said, our grammar has nothing but pas.",
+    why="When “ne” and the verb have been said, our grammar has nothing but “pas”.",
 )
 
 # %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
@@ -552,10 +554,10 @@ means = (
     .mean(numeric_only=True)
 )
 places = {
-    ("French", "ne"): "ne, then the verb",
-    ("French", "pas"): "… then pas",
-    ("backwards", "pas"): "backwards: pas, then the verb",
-    ("backwards", "ne"): "… then ne",
+    ("French", "ne"): "ne, which comes first",
+    ("French", "pas"): "pas, which comes second",
+    ("backwards", "pas"): "backwards: pas, which comes first",
+    ("backwards", "ne"): "backwards: ne, which comes second",
 }
 needed = pd.DataFrame(
     {
@@ -568,12 +570,15 @@ unsaid = pd.DataFrame(
     [run.config | run.result for run in cu.stored_runs("bahdanau_attention", "unsaid")]
 )
 alone = unsaid.groupby(["order", "word"])["plain, unsaid"].mean()
-needed["… and the other half unsaid"] = [alone.get(place, float("nan")) for place in places]
+needed["plain average, and the other word hidden"] = [
+    alone.get(place, float("nan")) for place in places
+]
 needed.round(2).astype(object).fillna("")
 
 # %% [markdown]
-# In usual French *pas* loses nothing, because *ne* has been said.
-# The last column tests this reason: if we leave *ne* out of what the decoder has read, *pas* falls to a half, with its attention as well (0.56).
+# In French word order *pas* loses nothing with the plain average, presumably because *ne* has been said.
+# The last column tests this.
+# If we hide *ne* from the decoder, *pas* falls to 0.51 with the plain average, and to 0.56 even with its own attention.
 # So *pas* follows from *ne*.
 # Backwards, *pas* comes first and needs its attention, and *ne* follows mostly from *pas*.
 # So **what a word needs from its attention depends on what has been said**, and that differs from order to order.
@@ -612,7 +617,7 @@ with cu.guard("The score of the highest state rises, and the middle one falls fa
     low, middle, high = gradient.tolist()
     assert high < 0 < low < middle and torch.allclose(gradient, by_formula)
 with cu.guard(
-    "The network aligns as well as the diagonal in French and as the other one backwards, better than any guess by position by the alphabet, and like chance in shuffled sentences."
+    "The network aligns as well as the diagonal in French and as the other one backwards, better than any guess by position in alphabetical order, and like chance in shuffled sentences."
 ):
     ahead = alignments[["diagonal", "other diagonal"]].min(axis=1) - alignments["network"]
     assert ahead[["French", "backwards"]].abs().max() < 0.06
@@ -631,27 +636,29 @@ with cu.guard("In every network the second half of a negation follows from the f
 # %% [markdown]
 # ## Take-aways
 #
-# - Each word gets a context of its own, where the decoder's last state is the query and the encoder's states are keys and values.
+# - Each word gets a context of its own, where the decoder's previous state is the query and the encoder's states are keys and values.
 #   The loss raises the scores of states on the side where it wants the context.
-# - Here the network learns to align where the next word can be foreseen, and we measure that next to baselines.
+# - Here the network learns to align where the next word can be predicted, and we measure that next to baselines.
 # - What a word needs from its attention depends on what has been said, and where a plain average would do, the weights say little.
 #
 # <details><summary>How sure is this?</summary>
 #
-# In the table of translators each row is the mean of three seeds, for attention at the best of four rates and for the fixed context at the best of three, chosen on validation sentences.
-# All networks are small, and a grammar made their short sentences.
-# Among the long test sentences, the one on the first screen has the median error, and the list there has a better and a worse one.
-# Backwards we trained three networks at one rate, and the first screen shows the network with the highest error (the two others have 0.22 and 0.18).
-# By the alphabet and with shuffled words there are three networks at one rate as well (0.48, 0.48 and 0.38 by the alphabet, where the full stop comes first in 299 of 400 sentences).
-# The other half was left unsaid in the 35 sentences with *ne* (not *n'*).
-# Backwards, with the plain average, *ne* loses 0.23, 0.11 and 0.01 in the three networks, to pronouns, but also to words that no negation allows.
+# All networks here are small, and a grammar made their short sentences.
+# Each row in the table of translators is the mean of three seeds at its best learning rate.
+# We tried four rates for attention and three for the fixed context, and chose on the validation set.
+# The sentence on the first screen has the median error among the long test sentences, and the list there has a better and a worse one.
+# For each of the three other word orders we trained three networks at one rate.
+# Of the three for the backwards order, the first screen shows the worst (the two others have errors of 0.22 and 0.18).
+# In alphabetical order the errors are 0.48, 0.48, and 0.38, and the full stop comes first in 299 of 400 sentences.
+# We hid *ne* or *pas* from the decoder in the 35 sentences with *ne* (not *n'*).
+# Backwards, with the plain average, *ne* loses 0.23, 0.11, and 0.01 in the three networks, partly to pronouns and partly to words that no negation allows.
 # Even a perfect map that gives each French word one link has an error above 0, because many gold links share a word.
 #
 # </details>
 
 # %% [markdown] tags=["next"]
 # Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence attend to each other.
-# The further page, [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb), has real sentences and two lectures' own trainings.
+# The further page, [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb), repeats the trainings of two lectures, and goes on to real sentences.
 
 # %% [markdown]
 # ## Quiz

@@ -178,7 +178,7 @@ with cu.guard("In the four maps no full stop attends mostly to a full stop."):
 # Speech runs forward as well.
 # In *Listen, attend and spell* ([Chan et al., 2015](https://arxiv.org/abs/1508.01211)) the score compares contents, on an encoder that shortens the recording eightfold, and the maps come out as a diagonal all the same, while Chorowski et al. (2015) score both the content and the position of the last weights.
 #
-# Here is one such window in six steps of equal length.
+# The table follows one such window through six steps of equal length.
 
 # %%
 move = 0.9  # try 0.1 … 2.0

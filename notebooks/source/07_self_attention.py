@@ -18,7 +18,7 @@
 # You know the answer because you go straight to the sentence about Ben.
 # A network that averages all the sentences has to take its average apart again.
 #
-# With two cars, its **accuracy**, the share of right answers, is 0.96.
+# Its **accuracy** is the share of right answers, and with two cars it is 0.96.
 # What will it be with four, and with twelve?
 # Guess, and then move the slider.
 
@@ -56,9 +56,9 @@ cu.seed_everything(0)
 cu.explore.whose_car()
 
 # %% [markdown]
-# With two cars both models are good.
-# With twelve, the average is hardly better than a **baseline** that needs no network and always names the most frequent color.
-# A single layer of **self-attention**, which has trained for just as long, is still right.
+# With two cars the average is nearly as good as a single layer of **self-attention**.
+# With twelve it is hardly better than a **baseline** that needs no network and always names the most frequent color.
+# The attention, which has trained for just as long, is still right.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -69,7 +69,7 @@ cu.explore.whose_car()
 # - let your class write text.
 
 # %% [markdown] tags=["needs"]
-# You will need [Masks](04_masks.ipynb), which has the scaled dot product and says which keys a query may see.
+# You will need [Masks](04_masks.ipynb), which has the scaled dot product and says which keys a query may attend to.
 
 # %% jupyter={"source_hidden": true}
 cu.recall("masks", "queries_keys_values")
@@ -96,10 +96,11 @@ raw_scores = X @ X.T  # (queries, keys)
 pd.DataFrame(raw_scores.tolist(), WORDS, WORDS).astype(int)
 
 # %% [markdown]
-# The row of *her* finds *Anna*, because both are persons, and just as much *old* and *her* itself.
+# The row of *her* finds *Anna*, because both are persons.
+# It finds *old* and *her* itself just as well.
 # But *car* gets 0, because a pronoun and a thing have no feature in common.
-# A dot product of embeddings measures **likeness**, but what a word needs is often unlike itself.
-# And whatever the embeddings are, the table is symmetric, so the score of *Anna* for *her* has to be that of *her* for *Anna*.
+# A dot product of embeddings measures **similarity**, but what a word needs is often unlike itself.
+# And whatever the embeddings are, the table is symmetric, so *Anna* has to score *her* exactly as *her* scores *Anna*.
 #
 # ### Three vectors for each word
 #
@@ -117,20 +118,20 @@ pd.DataFrame(raw_scores.tolist(), WORDS, WORDS).astype(int)
 cu.stages("self_attention")
 
 # %% [markdown]
-# So *her* now gets 0.38 of its answer from *Anna* and 0.38 from *car*, which it could never have found by likeness.
+# So *her* now gets 0.38 of its answer from *Anna* and 0.38 from *car*, which it could never have found by similarity.
 # That the two had to share the same 1 will matter in the [next chapter](08_multi_head_attention.ipynb).
 #
 # ### All words at once: the formula
 #
-# If we write the embeddings as the rows of one matrix $X$ of shape $(n, M)$, the eight stages become one line:
+# If we write the embeddings as the rows of one matrix $X$ of shape $(n, M)$, the first seven stages become one line:
 #
 # $$Q = XW_Q,\quad K = XW_K,\quad V = XW_V,\qquad Z = \operatorname{softmax}\!\Big(\frac{QK^\top}{\sqrt d}\Big)\,V,$$
 #
 # where the softmax runs along each row.
-# $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and need the same size $d$.
+# $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and must have the same size $d$.
 # $V$ and the answers $Z$ have the shape $(n, d_v)$, and $d_v$ may be any size.
 # Without the divisor the scores of long vectors would be large, because a dot product adds up $d$ products, and a softmax of large scores learns badly ([Scoring functions](03_scoring_functions.ipynb) shows why it is $\sqrt d$).
-# All three come from the *same* words, and that is why we call it **self-attention**.
+# Queries, keys, and values come from the *same* words, and that is why we call it **self-attention**.
 #
 # ### Exercise 1 · From embeddings to answers
 #
@@ -189,7 +190,7 @@ class SelfAttention(nn.Module):
 # With $M = d_v = d$ the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$.
 # So the part that is quadratic in the length is the larger one only for $n > 3d/2$.
 # In return any two words meet within one layer.
-# In a **recurrence**, which reads word by word and hands on a state, the first word needs $n - 1$ steps to reach the last ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
+# In a **recurrence**, which reads word by word and passes on a state, the first word needs $n - 1$ steps to reach the last ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
 #
 # ## Any order: permutation equivariance
 #
@@ -198,14 +199,14 @@ class SelfAttention(nn.Module):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We let Anna and car change places, and leave everything else as it is. What happens to the answer z of her?",
+    "We let “Anna” and “car” change places, and leave everything else as it is. What happens to z, the answer that “her” gets?",
     ["it changes a little", "two of its numbers change places", "it stays the same"],
     answer="it stays the same",
     wrong={
-        "two of its numbers change places": "The value of Anna moves along with Anna, and so does her key. What does the sum over all five words look like now?",
-        "it changes a little": "Anna is farther away from her now. But where does the formula of a score use a word's position?",
+        "two of its numbers change places": "The value of “Anna” moves along with “Anna”, and so does the key. What does the sum over all five words look like now?",
+        "it changes a little": "“Anna” is now farther away from “her”. But where does the formula of a score use a word's position?",
     },
-    why="The query of her meets the same five keys and mixes the same five values. Only the order of a sum has changed.",
+    why="“her” still meets the same five keys and mixes the same five values. Only the order of a sum has changed.",
 )
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
@@ -222,8 +223,9 @@ pd.concat(
 # Each word has kept its answer and taken it along.
 # To see why, let the permutation matrix $\Pi$ put the words into another order, $\Pi X$, and follow it through the formula:
 #
-# 1. Queries, keys and values become $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own.
-# 2. The scores become $\Pi QK^\top\Pi^\top$, and because a softmax doesn't care about the order of the entries in a row, the weights become $\Pi A\Pi^\top$.
+# 1. Queries, keys, and values become $\Pi Q, \Pi K, \Pi V$, since each word is projected on its own.
+# 2. The scores become $\Pi QK^\top\Pi^\top$.
+#    A softmax doesn't care about the order of the entries in a row, so the weights, call them $A$, become $\Pi A\Pi^\top$.
 # 3. The answers become $\Pi A\Pi^\top\,\Pi V = \Pi AV$, because $\Pi^\top\Pi = I$.
 #
 # $$f(\Pi X) = \Pi f(X)$$
@@ -234,7 +236,7 @@ pd.concat(
 # How a network learns where a word stands is the subject of [Positions](09_positions.ipynb).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("By its embedding, her finds Anna and never the car."):
+with cu.guard("By its embedding “her” finds “Anna” and never the car."):
     assert raw_scores[2].tolist() == [2, 0, 2, 2, 0] and torch.equal(raw_scores, raw_scores.T)
 with cu.guard("Another order of the words only permutes the answers."):
     assert torch.allclose(Z_turned, Z[order], atol=1e-12)
@@ -353,12 +355,19 @@ cu.show_curves(
 # For more than a hundred steps our reader only guesses among the eight colors, at $\ln 8 = 2.1$.
 # Then its loss falls to nearly 0, with nearly all the weight on the car that is asked for.
 #
-# The average of the first screen has more layers.
+# The average from the first screen has more layers.
 # Each token goes through a small network, and the mean of all of them, added to the question's own vector, goes through a second one.
-# In the middle of each there is a **hidden layer**, 64 or 256 numbers that are neither input nor output, with the negative ones set to 0.
-# Here is the accuracy of each model at its best [learning rate](C_glossary.ipynb#learning-rate).
+# Each of the two has a **hidden layer** in the middle, 64 or 256 numbers that are neither input nor output, with the negative ones set to 0.
+# The table has the accuracy of each model at its best [learning rate](C_glossary.ipynb#learning-rate).
+
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
+def in_words(kind):
+    return kind.replace("one attention", "one attention layer").replace(
+        "two attentions", "two attention layers"
+    )
+
+
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
 larger = cu.stored_runs("self_attention", "recalled_larger_start", highest="validation")
 larger = by_rate(larger, "right").assign(kind="average, 256 wide, larger start")
@@ -370,13 +379,14 @@ compared = tuned.pivot(index="kind", columns="pairs", values="right").add_suffix
 compared = compared.sort_values("12 cars", ascending=False).round(2)
 models = [kinds[", ".join(kind.split(", ")[:2])]() for kind in compared.index]
 compared.insert(0, "parameters", [sum(p.numel() for p in model.parameters()) for model in models])
-pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1)
+pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1).rename(index=in_words)
 
 # %% [markdown]
-# With twelve cars an average of this size is about as good as the most frequent color, 0.29.
+# With twelve cars an average of this size is about as good as naming the most frequent color, which has 0.29.
 # An average adds up all cars *before* anybody has asked, so it has to find a code from which any of them can be read again.
-# Its 32 numbers are room enough for that, because twelve cars are 47 bits and two numbers hold 64, but finding the code takes far longer.
-# With a larger start and five times the steps, the same average gets nearly seven answers in ten right.
+# Its 32 numbers are room enough, because twelve cars carry 47 bits and two 32-bit numbers already hold 64.
+# But finding the code takes far longer.
+# The same average gets nearly seven answers in ten right if it has a larger start and five times the steps.
 # Attention asks first, so the query fits one key, and everything else is multiplied by nearly zero.
 #
 # ### Exercise 2 · Forbid a link
@@ -426,8 +436,8 @@ table.insert(0, "weight of the link", ["", *(f"{weight:.2f}" for weight in its_w
 table.round(2)
 
 # %% [markdown]
-# With the link to the right car forbidden, the model has nothing to go by, and says the color of some other car.
-# With the link to another car forbidden nothing changes, so forbidding does no harm *as such*.
+# Forbid the link to the right car, and the model has nothing to go by: it says the color of some other car.
+# Forbid the link to another car, and nothing changes, so forbidding does no harm *as such*.
 # This last row is our **control**, though a light one, because one link has nearly all of the weight, and no other can be heavy.
 #
 # ### Two look-ups in a row: a second layer
@@ -435,15 +445,15 @@ table.round(2)
 # *Anna's friend is Ben. …
 # Ben's car is blue. …
 # Which color is the car of Anna's friend?*
-# This time the question doesn't hold the name that it needs.
+# This time the question doesn't contain the name that it needs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "One attention or two, each with a linear layer at the end. Which of them gets nearly all of these questions right?",
-    ["both of them", "two attentions", "neither of them"],
-    answer="two attentions",
+    "One attention layer or two, with a linear layer at the end. Which model gets nearly all of these questions right?",
+    ["both of them", "the one with two", "neither of them"],
+    answer="the one with two",
     wrong={
-        "both of them": "The question's query is made from Anna alone. Can it fit Ben's car, before anybody has said that Ben is meant?",
+        "both of them": "The question's query is made from “Anna” alone. Can it fit Ben's car before anybody has said that Ben is meant?",
         "neither of them": "A second layer can ask with what the first has found. What would the first have to find?",
     },
     why="The first layer brings two sentences together, and the second asks with the result. "
@@ -451,22 +461,24 @@ cu.predict(
 )
 
 # %% [markdown]
-# Here is the accuracy of each model, by the number of steps and by the learning rate.
+# The table has the accuracy of each model, by the number of steps and by the learning rate.
 
 # %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 hops = cu.stored_runs("self_attention", "of_a_friend")
 of_hops = by_rate(hops, "right").rename(columns={"rate": "learning rate"})
+of_hops["kind"] = of_hops["kind"].map(in_words)
 of_hops = of_hops.pivot(index=["kind", "steps"], columns="learning rate", values="right")
 pd.DataFrame(of_hops.round(2).astype(object).fillna(""))
 
 # %% [markdown]
-# Two attentions find nearly every answer.
-# A single attention with a linear layer is no better than a guess between the other two cars.
-# With a hidden layer behind it, a single attention gets there as well, in twice the steps.
+# Two attention layers find nearly every answer.
+# A single attention layer with a linear layer at the end does no better than a guess between the two cars that aren't Anna's.
+# Such a guess has 0.56 rather than 0.50, because now and then the two cars share a color.
+# If a hidden layer comes behind it, a single attention layer gets there as well, in twice the steps.
 #
 # Two layers can find the color in more than one way.
-# For example, the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there.
-# In the table we forbid the links of these ways, and measure the accuracy that is left.
+# For example, the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there in layer 2.
+# We forbid the links of these ways, and the table has the accuracy that is left.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 forbidden = cu.stored_runs("self_attention", "forbidden")
@@ -496,11 +508,11 @@ shown.insert(0, "mean weight", ["", *(f"{weight:.2f}" for weight in heavy.mean(a
 shown
 
 # %% [markdown]
-# **In layer 1 all ways are in use, and none of them is needed alone.**
-# Even a question that saw only itself in layer 1 is right far more often than a guess between two cars, which has 0.56.
+# **All ways through layer 1 are in use, and none of them alone is needed.**
+# Even a question that saw only itself in layer 1 is right far more often than a guess between two cars.
 # The link in layer 2 serves several ways, because *Ben's car* may have collected something as well, for example that Ben is Anna's friend.
-# In layer 1 the control is nearly as heavy as its link, and forbidding it costs nothing.
-# In layer 2 no single link is as heavy, so we forbid four at once that say nothing of the friend, and even together they are much lighter.
+# The control of layer 1 is nearly as heavy as its link, and forbidding it costs nothing.
+# For layer 2 we find no control as heavy, so we forbid four links at once that say nothing of the friend, and even together they are much lighter.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
@@ -545,7 +557,7 @@ with cu.guard("The control of layer 1 is nearly as heavy as its link, and that o
 # *Running* is *corriendo* in Spanish when a boy runs, and *funcionando* when an engine does.
 # A translator has to ask the English sentence which of the two it needs.
 # In **cross-attention** the queries come from one sentence, and the keys and values from another, while the formula stays the same.
-# Here is an example by hand, with three features for each word.
+# For an example by hand we give each word three features.
 
 # %%
 subject = "car"  # try "car" | "boy"
@@ -569,14 +581,17 @@ pd.DataFrame(both, ["running"], [*english, *spanish]).round(2)
 # *predict · 9 minutes*
 #
 # *El amigo de Ana vendió su viejo coche* says that Ana's friend sold an old car.
-# It doesn't say whose, since *su* may be *his*, *her* or *its*.
+# It doesn't say whose, since *su* may be *his*, *her*, or *its*.
 # The English word that we need asks the eight Spanish words for an owner, with $d = 4$.
 # The products of its query with the keys are $2\ln 6$ for *amigo*, $2\ln 3$ for *Ana*, and 0 for the six others.
-# The value of *amigo* is (1, 0), one for *his*, the value of *Ana* is (0, 1), one for *her*, and all other values are zero.
+# The value of *amigo* is (1, 0), a vote for *his*.
+# The value of *Ana* is (0, 1), a vote for *her*.
+# All other values are zero.
 #
 # - (a) What weight does *amigo* get?
 # - (b) What weight does *Ana* get?
-# - (c) How much *her* is in the answer if *amigo* becomes *amiga*, with the same key, and the value of a woman, (0, 1)?
+# - (c) Now *amigo* becomes *amiga*, with the same key but the value of a woman, (0, 1).
+#   How much *her* is in the answer?
 # - (d) What weight does *amigo* get in the first sentence if we forbid *Ana*?
 
 
@@ -592,7 +607,7 @@ cu.checks.whose_old_car(whose_old_car)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def whose_old_car_solution():
-    """Divided by √4 the scores are ln 6, ln 3 and 0: exponentials 6, 3 and six times 1, together 15."""
+    """Divided by √4 the scores are ln 6, ln 3, and 0: exponentials 6, 3, and six times 1, together 15."""
     return [6 / 15, 3 / 15, 9 / 15, 6 / 12]
 
 
@@ -601,8 +616,8 @@ cu.checks.whose_old_car(whose_old_car_solution)
 # %% [markdown]
 # ## It writes: a causal mask
 #
-# With a causal mask each word sees only itself and the words before it.
-# If our class then says which word comes next, it is a **language model**.
+# Our class can also write.
+# With a causal mask each word sees only itself and the words before it, and if the class then says which word comes next, it is a **language model**.
 # We train one on the course's English sentences and let it write.
 # The sentences differ in length, so we fill up their targets with $-100$, which `cross_entropy` leaves out.
 
@@ -642,22 +657,22 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
 # Our [baseline](C_glossary.ipynb#baseline) is the best model that sees only the last word.
 # The writer has a lower loss, so it uses earlier words, too.
 # Most of what it says has the shape of English, though hardly any of it is true.
-# [GPT](13_gpt.ipynb) is this model with several heads, positions, normalization, and a feed-forward network after each attention.
+# [GPT](13_gpt.ipynb) is this model with several heads, positions, normalization, and a feed-forward network after each attention layer.
 #
 # ## Take-aways
 #
 # - Three matrices let a word look for what it is *not* like, and a second layer can ask with what the first has found.
 # - Self-attention sees a bag of words, and in our task it finds one among many, where an average with more parameters learns far more slowly.
-# - A weight shows where a layer looks, and a forbidden link shows what it needs, next to a control as heavy as the row allows.
+# - A weight shows where a layer looks, and a forbidden link shows what it needs, if a control as heavy as the row allows costs nothing.
 #
 # <details><summary>How sure is this?</summary>
 #
-# In the table of averages each row has the best of three or four learning rates, chosen on a validation set of other questions, and the mean of three seeds.
-# Only the wider average was given more steps, and it was still learning.
-# With the larger start its embeddings begin with a standard deviation of 1 instead of 0.3, and its mean is multiplied by $\sqrt{13}$; other starts may help it more.
-# *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
-# Because of this additional way a forbidden link costs less than we might expect.
-# For the *it* in *I asked about his old car, if it was running*, an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective).
+# Each row in the table of averages is the mean of three seeds at the best of three or four learning rates, chosen on a validation set of other questions.
+# Only the wider average got more steps, and it was still learning.
+# The larger start means that its embeddings begin with a standard deviation of 1 instead of 0.3, and that its mean is multiplied by $\sqrt{13}$.
+# Other starts may help it more.
+# A forbidden link costs less than we might expect, because *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
+# For some words an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective), such as the *it* in *The cat saw the apple, and it was ripe*.
 #
 # </details>
 

@@ -230,11 +230,13 @@ with cu.guard("The test refuses plain attention and lets a convolution in a ring
 # %%
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
 shares = table(tuned, "it", "adjective")
-shares.round({"it": 2, "adjective": 2}).rename(columns={"rate": "learning rate"})
+layers_of = {"one attention": "one attention layer", "two attentions": "two attention layers"}
+in_words = shares.replace({"kind": layers_of}).rename(columns={"rate": "learning rate"})
+in_words.round({"it": 2, "adjective": 2})
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Two attentions find the gender of “it”, and so does an average with a hidden layer, but the plain ones don't."
+    "Two attention layers find the gender of “it”, and so does an average with a hidden layer, but the plain ones don't."
 ):
     of_it = shares.set_index("kind")["it"]
     assert of_it[["two attentions", "average, hidden layer"]].min() > 0.95
@@ -242,11 +244,11 @@ with cu.guard(
 
 # %% [markdown]
 # Each number is an **accuracy**, the mean of three seeds at the best of three rates on training sentences, and a guess would have one half.
-# One attention finds the adjective's noun.
+# One attention layer finds the adjective's noun.
 # But *it* asks the same in every sentence, so its answer is a vote of the four nouns, with an accuracy of $11/16$ at best.
-# Two attentions find the noun of both words.
+# Two attention layers find the noun of both words.
 # An average with a hidden layer does so as well, because four genders and the adjective determine the answer without any word asking another.
-# Which of the two is ahead depends on the rate, as [A control is a tuned control](G_controls.ipynb) explains.
+# Which of these two is ahead depends on the rate, as [A control is a tuned control](G_controls.ipynb) explains.
 #
 # ## Older than the Transformer
 #

@@ -28,7 +28,7 @@ def attend(
     Bahdanau, Cho and Bengio (2015), section 3.1.
 
     Args:
-        query: (batch, hidden), the decoder's last state, projected.
+        query: (batch, hidden), the decoder's previous state, projected.
         keys: (batch, tokens, hidden), the memory, projected.
         memory: (batch, tokens, size), the encoder's states.
         mask: (batch, tokens), True at real tokens; at least one in each row.

@@ -131,7 +131,9 @@ class AlignmentOverEpochs:
         self.here.set_data([index], [rates[index]])
         links = {tuple(link) for link in example["links"]}
         hits = sum((source, target) in links for target, source in enumerate(chosen))
-        name = {"French": "in French order", "backwards": "backwards"}.get(order, "in your order")
+        name = {"French": "in French word order", "backwards": "backwards"}.get(
+            order, "in your order"
+        )
         return (
             f"After {epochs} epochs, with the French words {name}, the alignment error is {rates[index]:.2f}, and the "
             f"diagonal has {self.guess[order]:.2f}. In the map of “{sentence}” and “{' '.join(example['target'])}” "

@@ -91,7 +91,9 @@ def lets_no_query_attend_to_padding(candidate):
             hint = "All padding of a row has the number 0. Is it a sentence? Equal numbers don't suffice."
         earlier = torch.ones(4, 4, dtype=torch.bool).tril()
         if torch.equal(mask, numbers[:, :, None] == numbers[:, None, :] & earlier):
-            hint = "Does each comparison have its own brackets? `a == b & c` means `a == (b & c)`."
+            hint = (
+                "Does each comparison have its own parentheses? `a == b & c` means `a == (b & c)`."
+            )
         seen = padded.sum().item()
         expect(seen == 0, f"pairs of a query and a padded key: got {seen}, expected 0", hint)
 
@@ -120,7 +122,7 @@ def permits_every_other_pair_of_words(candidate):
 
     A row may hold more than two sentences, so compare their numbers instead of naming them.
 
-    Does each comparison have its own brackets? `a & b > 0` means `(a & b) > 0`, so write `a & (b > 0)`.
+    Does each comparison have its own parentheses? `a & b > 0` means `(a & b) > 0`, so write `a & (b > 0)`.
     """
     for numbers in (_NUMBERS, torch.randint(4, (5, 5))):
         expected = int(_permitted(numbers).sum())

@@ -105,7 +105,7 @@ def returns_boolean_mask_of_shape(candidate):
 def forbids_link_from_query_to_key(candidate):
     """False forbids. Which entry did you set to False? The queries are the rows, so it is `mask[query, key]`."""
     mask = candidate(4, 1, 2)
-    hint = "False forbids, and True permits. How many links does your mask permit? Turn it round."
+    hint = "False forbids, and True permits. How many links does your mask permit? Turn it around."
     alone = bool(mask[1, 2]) and int(mask.sum()) == 1
     expect(not alone, "the mask permits one link and forbids the 15 others", hint)
     expect_equal(bool(mask[1, 2]), False, "the entry in row 1, column 2")
@@ -249,7 +249,7 @@ def notices_output_that_doesnt_move_with_its_word(candidate):
 whose_old_car = on_paper({
     "a": (0.4, "the weight of “amigo”",
          "The products aren't the scores yet. By what do we divide them? Then all eight words count.",
-         "The scores are ln 6, ln 3 and six times 0, so the exponentials are 6, 3 and six times 1."),
+         "The scores are ln 6, ln 3, and six times 0, so the exponentials are 6, 3, and six times 1."),
     "b": (0.2, "the weight of “Ana”",
          "The row is the same as in (a). Which sum do its exponentials have? Divide the one of “Ana” by it."),
     "c": (0.6, "how much “her” is in the answer",

@@ -14,6 +14,8 @@ __all__ = ["whose_car"]
 PAIRS = (2, 4, 12)
 MODELS = {"one attention": "query", "average, 256 wide": "key"}
 """The kinds of model that are compared, with the color of each."""
+LABELS = {"one attention": "one attention layer", "average, 256 wide": "average, 256 wide"}
+"""Their names in the picture."""
 BASELINE = "most frequent color"
 """What needs no network."""
 
@@ -39,7 +41,7 @@ class Cars:
         self.accuracies = {kind: accuracies(kind) for kind in MODELS}
         self.curves, self.dots = {}, {}
         for kind, color in MODELS.items():
-            (self.curves[kind],) = right.plot([], [], "-o", color=COLORS[color], label=kind)
+            (self.curves[kind],) = right.plot([], [], "-o", color=COLORS[color], label=LABELS[kind])
             (self.dots[kind],) = right.plot([], [], ".", color=COLORS[color], markersize=4)
         self.of_baseline = [counting(n) for n in PAIRS]
         (self.baseline,) = right.plot([], [], "--o", color="0.5", markersize=4, label=BASELINE)
@@ -64,7 +66,7 @@ class Cars:
         self.baseline.set_data(PAIRS[: index + 1], self.of_baseline[: index + 1])
         attention, average = (self._show_accuracies(kind, index + 1) for kind in MODELS)
         return (
-            f"{'. '.join(cars)}. {lines[-1]} It is {color}. On such questions one attention has an accuracy of "
+            f"{'. '.join(cars)}. {lines[-1]} It is {color}. On such questions one attention layer has an accuracy of "
             f"{attention:.2f}, an average with a network 256 wide {average:.2f}, and the most frequent color "
             f"{self.of_baseline[index]:.2f}."
         )

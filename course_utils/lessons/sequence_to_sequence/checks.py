@@ -43,7 +43,7 @@ def returns_source_target_in_and_target_out_each_of_shape(candidate):
 
 @my_strings.must("gives ids as whole numbers, torch.int64")
 def gives_ids_as_whole_numbers_torch_int64(candidate):
-    """Of which kind are the numbers in your tensors? Print their `dtype`. An embedding looks up whole numbers only."""
+    """What kind of numbers do your tensors hold? Print their `dtype`. An embedding looks up whole numbers only."""
     for name, part in zip(
         ("source", "target_in", "target_out"), _drawn_strings(candidate), strict=True
     ):
