@@ -20,7 +20,7 @@
 # They say nothing about Japan, so surely the model can do without them?
 
 # %% [markdown] tags=["paths"]
-# On the path to a real model: [Three parts exchanged](#Three-parts-exchanged), [Loading the file](#Loading-the-file), [It speaks](#It-speaks), [In which layer?](#In-which-layer?).
+# On the path to a real model: [Three parts replaced](#Three-parts-replaced), [Loading the file](#Loading-the-file), [It speaks](#It-speaks), [In which layer?](#In-which-layer?).
 
 # %%
 import textwrap
@@ -64,7 +64,7 @@ cu.live.layers()
 cu.recall("gpt")
 
 # %% [markdown]
-# ## Three parts exchanged
+# ## Three parts replaced
 #
 # Our [GPT](13_gpt.ipynb#GPT-in-one-class) can't hold this model's weights yet, because language models have changed in three parts.
 # The drawing shows a model of today, and what has changed since GPT-2 is red.

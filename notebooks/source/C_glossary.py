@@ -474,7 +474,7 @@ fig
 #
 # Attention in which several query heads share one head of keys and values, which makes the cache smaller.
 # For example, if 8 query heads share 2 heads of keys and values, the cache has a quarter of its size.
-# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts exchanged](18_real_weights.ipynb#Three-parts-exchanged).
+# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced).
 
 # %% [markdown]
 # ## H
@@ -875,7 +875,7 @@ fig
 #
 # A layer norm that only divides by the root of the mean square, and doesn't subtract the mean.
 # For example, (3, 4) has the root mean square 3.54, and becomes (0.85, 1.13).
-# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts exchanged](18_real_weights.ipynb#Three-parts-exchanged).
+# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced).
 #
 # ### <a id="rollout"></a>rollout
 #
@@ -996,7 +996,7 @@ fig
 #
 # A position-wise network with a gate: half of its numbers say how much of the other half goes on.
 # For example, where the gate is 0, nothing passes, whatever the other half says.
-# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts exchanged](18_real_weights.ipynb#Three-parts-exchanged).
+# *Taught in* [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced).
 #
 # ### <a id="system-prompt"></a>system prompt
 #
