@@ -34,8 +34,8 @@ cu.seed_everything(0)
 cu.live.colors()
 
 # %% [markdown]
-# When you see everything you are always right, because you *look* for the partner.
-# When you see only the counts, the best you can do is to name a most frequent color.
+# When you see everything, you are always right, because you *look* for the partner.
+# When you see only the counts, the best you can do is to name the most frequent color.
 # And what lies within three pixels tells you nothing.
 #
 # Networks are in the same three situations.
@@ -60,8 +60,8 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 #
 # Attention between pixels is older than the networks that learn it.
 # Imagine a picture with random noise on each pixel $y_i$.
-# We can remove noise by averaging pixels that show the same thing, if we know which pixels do.
-# Image processing has three answers, and all three are one formula, in which a pixel's key $\mathbf k_i$ is its query as well:
+# We can remove noise by averaging pixels that show the same thing, but we have to know which pixels these are.
+# Image processing has three answers, and all three are one formula, in which a pixel's key $\mathbf k_i$ is also its query:
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp(-\|\mathbf k_i - \mathbf k_j\|^2/2)}{\sum_l \exp(-\|\mathbf k_i - \mathbf k_l\|^2/2)} .$$
 #
@@ -71,7 +71,8 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # | **bilateral filter** ([Tomasi and Manduchi, 1998](https://doi.org/10.1109/ICCV.1998.710815)) | position $/\,s$, and its value $/\,r$ | what is near and looks similar |
 # | **non-local means** ([Buades et al., 2005](https://doi.org/10.1109/CVPR.2005.38)) | the $3\times3$ patch around it, divided by $w$ | what looks similar, anywhere |
 #
-# As an example for a pencil, three pixels have the values 0, 1 and 0.2, a "patch" is just the pixel itself, and $w = 0.1\sqrt2$.
+# Here is an example for pencil and paper.
+# Three pixels have the values 0, 1 and 0.2, a "patch" is just the pixel itself, and $w = 0.1\sqrt2$.
 # Then the first pixel has the scores 0, −25 and −1, the weights 0.73, 0.00 and 0.27, and the new value $0.27 \cdot 0.2 = 0.05$.
 # Here is the formula in code, with the first filter.
 
@@ -98,9 +99,9 @@ def blur(pictures, s):
 #
 # Write the third filter, for pictures of any size.
 # You may call `smooth`, so all you need is the keys.
-# First let `F.pad(x, [1] * 4, mode="replicate")` continue each picture x (pictures, 1, height, width) beyond its edges, with copies of its outermost pixels.
-# The pictures come without channels, so insert this axis, as in `pictures[:, None]`.
-# Then `F.unfold(x, 3)` gives the $3\times3$ patches as *columns*, (pictures, 9, pixels).
+# The pictures come without a channel axis, so insert one first: `x = pictures[:, None]`.
+# Then `F.pad(x, [1] * 4, mode="replicate")` continues each picture beyond its edges with copies of its outermost pixels.
+# Finally, `F.unfold(x, 3)` gives the $3\times3$ patches as *columns*, (pictures, 9, pixels).
 
 
 # %% tags=["exercise", "build"]
@@ -126,7 +127,7 @@ def non_local_means_solution(pictures, width):
 cu.checks.non_local_means(non_local_means_solution)
 
 # %% [markdown]
-# The table cleans pictures of clothes with all three filters, each at the best of a few widths, chosen on a validation set.
+# The table compares all three filters on noisy pictures of clothes, each at the best of a few widths, chosen on a validation set.
 # Non-local means differ from the bilateral filter in two ways: their keys hold patches, and they forget the position.
 # So the last row is a control, with both the patch and the position in the key.
 
@@ -170,12 +171,14 @@ draws = [f"draw {draw}" for draw in range(3)]
 pd.DataFrame(errors, index=draws).T.rename_axis("squared error").round(3)
 
 # %% [markdown]
-# So **the keys decide what is averaged with what**, and a patch is a good key, because nine noisy pixels tell more than one.
-# To forget the position is no help: with the position in the key, too, the error is even a little smaller.
+# **The keys decide what is averaged with what**, and a patch is a good key, because nine noisy pixels tell more than one.
+# Forgetting the position doesn't help.
+# With the position back in the key the error is even a little smaller.
 # An explorer shows [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).
 #
-# Keys that decide so much need not be made by hand.
-# Inside a network we learn queries, keys and values, each with a matrix of its own, and from *features*, which say more than a patch.
+# Keys that decide so much don't have to be made by hand.
+# Inside a network we learn queries, keys and values, each with a matrix of its own.
+# They are computed from *features*, which say more than a patch.
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step with their *non-local block*, named after the filter.
 
 # %% jupyter={"source_hidden": true}
@@ -283,11 +286,11 @@ cu.Drawing(
 #
 # *bug · 8 minutes*
 #
-# Somebody has copied the step between the two convolutions from another project.
-# Its input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of these thirds the channels of head 0, then those of head 1, and so on.
+# The function below does the step between the two convolutions, and it was copied from another project.
+# The input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of these thirds the channels of head 0, then those of head 1, and so on.
 # With one head the result is right, and with more it is wrong.
 # Take $C = 4$ and two heads, write down the twelve channels, and ask which of them become the queries of head 1.
-# Then write `fixed_heads`, and the block uses it.
+# Then write `fixed_heads`, which the block will use.
 
 
 # %%
@@ -329,7 +332,7 @@ def fixed_heads_solution(qkv, num_heads):
 cu.checks.fixed_heads(fixed_heads_solution)
 
 # %% [markdown]
-# The published code of Dhariwal and Nichol has both orders, and weights trained with one give wrong results in the other.
+# The published code of Dhariwal and Nichol has both orders, and weights that were trained in one order give wrong results in the other.
 # Here is the whole block, equal to the package's in outputs and gradients.
 
 # %%
@@ -361,14 +364,14 @@ reference.load_state_dict(mine.state_dict())
 cu.equal(mine, reference, torch.randn(2, 16, 5, 7))
 
 # %% [markdown]
-# A picture of twice the side has four times as many pixels and sixteen times as many weights, so image networks put the block [where pictures are small](16_attention_between_pixels_further.ipynb#What-it-costs).
+# A picture of twice the side has four times as many pixels and sixteen times as many weights, so image networks put the block [where the feature maps are small](16_attention_between_pixels_further.ipynb#What-it-costs).
 
 # %% [markdown]
 # ## Counting or binding
 #
 # Now we return to the empty symbols of the first screen.
 # Our network has three $3\times3$ convolutions and something in the middle.
-# The convolutions see three pixels far, so on their own they can only guess.
+# The convolutions reach three pixels, so on their own they can only guess.
 # Everything from farther away has to come through the middle, and there we put one of these:
 #
 # - **attention**, with a layer norm of each pixel, so nothing else connects the pixels;
@@ -414,10 +417,10 @@ def train(network, tests, steps, rate=1e-3, seed=0):
 
 
 # %% [markdown]
-# Our score is the **accuracy**, the share of empty symbols that get the right color.
-# Whoever only counts and names a most frequent color has an accuracy of 0.63 with two symbols, 0.53 with four and 0.44 with eight.
-# This is the **baseline** of the task, and we call it the line of counting.
-# We train both networks with eight symbols, and only an accuracy above the line tells us that a network does more than counting.
+# We measure the **accuracy**, the share of empty symbols that get the right color.
+# A network that only counts, and always names the most frequent color (any of them, if several tie), reaches 0.63 with two symbols, 0.53 with four, and 0.44 with eight.
+# This is the **baseline** of the task, the *counting baseline*.
+# We train both networks with eight symbols, and only an accuracy above the counting baseline tells us that a network does more than count.
 
 # %% tags=["nbval-ignore-output"]
 symbols = 8  # try 2 | 4 | 6 | 8
@@ -436,7 +439,7 @@ STYLE = {
 }
 fig, ax = cu.subplots(
     width=6.4, height=2.9,
-    alt="Accuracy over the training steps, with eight symbols. Both curves rise to the line of counting at 0.44. The summary stays there, "
+    alt="Accuracy over the training steps, with eight symbols. Both curves rise to the counting baseline at 0.44. The summary stays there, "
     "while attention leaves it after some hundred steps and climbs to 1.",
 )  # fmt: skip
 for kind, curve in curves.items():
@@ -450,8 +453,8 @@ ax.legend(loc="center right", bbox_to_anchor=(1, 0.62))
 fig
 
 # %% [markdown]
-# Both curves first rise to about the line of counting.
-# The summary stays near it, while attention goes on to 1, and this is only possible if it **binds** each empty symbol to its partner.
+# Both curves first rise to about the counting baseline.
+# The summary stays near this baseline, while attention rises to 1, which is only possible if attention **binds** each empty symbol to its partner.
 #
 # We trained both with two, four and eight symbols, with three seeds or more, and with eight we also tried a summary of 64 numbers (32 groups).
 
@@ -462,7 +465,7 @@ sizes = (2, 4, 8)
 fig, ax = cu.subplots(
     width=6.4, height=3.0,
     alt="Accuracy for two, four and eight symbols, three seeds or more each. Attention is at 1 everywhere. A summary of 16 numbers is near 1 for two and four "
-    "symbols and near the line of counting for eight; one of 64 numbers lies between. The line of counting falls from 0.63 to 0.53 and 0.44.",
+    "symbols and near the counting baseline for eight; one of 64 numbers lies between. The counting baseline falls from 0.63 to 0.53 and 0.44.",
 )  # fmt: skip
 for place, (kind, rows) in enumerate(runs.groupby("kind", sort=False)):
     across = [sizes.index(count) + 0.12 * (place - 1) for count in rows["symbols"]]
@@ -478,9 +481,9 @@ ax.legend(loc="upper right", bbox_to_anchor=(0.86, 0.9))
 fig
 
 # %% [markdown]
-# Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the line of counting.
+# Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the counting baseline.
 # With 64 numbers it can get much farther, although not in every training.
-# So **in our trainings a summary of 16 numbers learned to tell a few pairs apart, and with eight pairs it learned little more than to count.**
+# **In our trainings a summary of 16 numbers learned to tell a few pairs apart, and with eight pairs it learned little more than to count.**
 # [The vector of our first copier](05_sequence_to_sequence.ipynb) is such a summary, too, and there looking up was also learned much sooner than packing everything into one vector.
 #
 # An accuracy doesn't say how a network gets its answers.
@@ -488,7 +491,7 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "A network that only counts names one color everywhere, a most frequent one. We recolor one of the eight filled symbols. Which answers can change?",
+    "A network that only counts names one color everywhere, the most frequent one. We recolor one of the eight filled symbols. Which answers can change?",
     ["only its partner's", "all or none", "those of symbols nearby"],
     answer="all or none",
     wrong={
@@ -521,8 +524,8 @@ fig
 # %% [markdown]
 # With attention exactly one answer changes, the partner's.
 # A counter changes all of its answers or none, and the summary does neither.
-# It looks more like a counter that leaves out near symbols, because a partner is never near.
-# Such a counter does a little better than the line.
+# The summary looks more like a counter that leaves out near symbols, because a partner is never near.
+# Such a counter does a little better than the counting baseline.
 # So **two networks may be right equally often and do different things**, and we only see this because we changed something and looked.
 #
 # Now choose a picture and a symbol of your own.
@@ -565,10 +568,10 @@ fig
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "Each point is one training. Attention solved every task at the first rate that we tried. The summary of 16 numbers solved two symbols at once and four at the middle one of three rates. "
-    "With eight symbols we gave it four rates, the best of which is inside the grid, and nine seeds at the two largest, and none of 24 trainings came above 0.53 in 1,600 steps. A counter that leaves out near symbols has 0.51. "
-    "None of this shows that 16 numbers *can't* hold eight pairs: attention, too, pauses before it binds, and with other pictures or a longer training a summary may be luckier. "
-    "The summary of 64 numbers had three rates, and three of its nine trainings came above 0.7, with curves that were still rising, so it may get farther than you see here. "
+    "Each point is one training. Attention solved every task at the first learning rate that we tried. The summary of 16 numbers solved two symbols at the first rate, too, and four symbols at the middle one of three rates. "
+    "With eight symbols we gave the summary four rates, the best of which is inside the grid, and nine seeds at each of the two largest. None of its 24 trainings came above 0.53 in 1,600 steps. A counter that leaves out near symbols has 0.51. "
+    "None of this shows that 16 numbers *can't* hold eight pairs. Attention pauses before it binds, too, and with other pictures or a longer training a summary may be luckier. "
+    "We gave the summary of 64 numbers three rates. Three of its nine trainings came above 0.7, and their curves were still rising, so this summary may get farther than you see here. "
     "The curves over the steps and the maps belong to one training on this page."
     "\n\n</details>"
 )
@@ -616,8 +619,8 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 #   A network learns its keys.
 # - A pixel is a token and its channels are its embedding.
 #   Transpose, don't `view`, and cut into thirds before you cut into heads.
-# - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, and with eight it hardly came above counting.
-#   An accuracy near the line of counting doesn't say how a network gets it: change one thing far away and see which answers change.
+# - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, and with eight it hardly came above the counting baseline.
+#   An accuracy near the counting baseline doesn't say how a network gets it: change one thing far away and see which answers change.
 
 # %% [markdown] tags=["next"]
 # Next: [Attention in a diffusion model](17_diffusion.ipynb), where this block sits in a network that draws.

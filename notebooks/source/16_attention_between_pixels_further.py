@@ -32,7 +32,7 @@ cu.seed_everything(0)
 # ## Where a pixel looks
 #
 # All three filters of the chapter replace a pixel by a weighted average of all pixels.
-# In the explorer, put the marked pixel on an edge of the shoe, and then into an even area, and find the filter whose map of weights looks the same everywhere.
+# In the explorer, put the marked pixel on an edge of the shoe, and then into a uniform area, and find the filter whose map of weights looks the same everywhere.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.likeness()
@@ -61,7 +61,7 @@ def by_linear(x, W, b):
 cu.equal(by_convolution, by_linear, x, W, b)
 
 # %% [markdown]
-# With width 3 it would be another layer, because in the line the last pixel of a row is followed by the first pixel of the next row, which is nowhere near it in the picture.
+# With width 3 it would be a different layer, because in the line the last pixel of a row is followed by the first pixel of the next row, which is nowhere near it in the picture.
 #
 # ### Exercise 1 · Pixels on paper
 #
@@ -100,7 +100,7 @@ cu.checks.predicted_pixels(predicted_pixels_solution)
 #
 # Algebra says that this is the same, but the machine computes with float16, whose largest number is 65,504.
 # Take $d = 64$ and all entries 40.
-# Then $\mathbf q \cdot \mathbf k = 64 \cdot 1600 = 102{,}400$, which is too large before we come to divide it by 8.
+# Then $\mathbf q \cdot \mathbf k = 64 \cdot 1600 = 102{,}400$, which is too large even before we divide it by 8.
 # With $64^{-1/4} = 0.354$ on both sides each entry is 14.1, and the sum is the 12,800 that we wanted.
 # Here are one query and two keys, the second key a little smaller.
 
@@ -120,9 +120,9 @@ columns = ["score, key 0", "key 1", "weight, key 0", "weight, key 1"]
 pd.DataFrame(rows, index=columns).T.round(2)
 
 # %% [markdown]
-# If we divide afterwards, both scores are infinite in float16, and ∞ − ∞ makes the weights *nan*.
+# If we divide afterward, both scores are infinite in float16, and ∞ − ∞ makes the weights *nan*.
 # If we scale first, they are finite and the weights are right.
-# The format bfloat16 reaches as far as float32 and pays with digits, so it finds 12,288 in the place of 12,320.
+# The format bfloat16 reaches as far as float32 and pays with digits, so it finds 12,288 instead of 12,320.
 # That is why you see $d^{-1/4}$ in code that writes the product out for float16.
 # PyTorch's own operator takes queries and keys unscaled, and takes care of the scale itself.
 
@@ -184,10 +184,10 @@ changes = pd.DataFrame(changes, ["pixels that change", "change there", "in a cor
 changes.round(4)
 
 # %% [markdown]
-# A convolution of width 3 reaches one pixel far and $m$ of them reach $m$ pixels, which makes a square of $2m+1$ pixels a side.
+# A convolution of width 3 reaches one pixel and $m$ of them reach $m$ pixels, which makes a square of $2m+1$ pixels a side.
 # This is the **[receptive field](C_glossary.ipynb#receptive-field)** of an output pixel, and it ends sharply.
 # The group norm reaches all 225 pixels, each by a little, and so does the block.
-# So a network with group norms is never local, with attention or without, and anybody who compares attention with convolutions has to take care of the norm as well.
+# So a network with group norms is never local, with attention or without, and a comparison of attention with convolutions has to take care of the norm as well.
 #
 # We add no positions anywhere, so a block whose input pixels are permuted gives the same output, permuted, just as in [Self-attention](07_self_attention.ipynb).
 # Image networks know positions from the convolutions around the block, because these see the zeros beyond the border ([Islam et al., 2020](https://arxiv.org/abs/2001.08248)).
@@ -274,7 +274,7 @@ fig
 # From side 32 to side 64 the convolutions become 4 times as expensive, and scores, mixing and weights 16 times.
 # On the right you see what this means in seconds.
 #
-# So image networks put the block where pictures are small.
+# So image networks put the block where the feature maps are small.
 # The first denoising models have it at $16\times16$ only ([Ho et al., 2020](https://arxiv.org/abs/2006.11239)), and later ones at $32\times32$, $16\times16$ and $8\times8$ ([Dhariwal and Nichol, 2021](https://arxiv.org/abs/2105.05233)), in networks that shrink a picture step by step and enlarge it again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

@@ -34,7 +34,7 @@ cu.seed_everything(0)
 cu.live.words()
 
 # %% [markdown]
-# The left half became something else each time, so it matters *when* you press.
+# The same press gave a different picture each time, so it matters *when* you press.
 # This chapter builds the network, and at the end we measure when it needs a word.
 
 # %% [markdown] tags=["goals"]
@@ -73,7 +73,8 @@ cu.recall("attention_between_pixels", "multi_head_attention")
 # $$\mathbf x_t = \sqrt{\bar\alpha_t}\;\mathbf x_0 + \sqrt{1 - \bar\alpha_t}\;\boldsymbol\varepsilon .$$
 #
 # We take 200 steps and let $\bar\alpha_t$ fall like a squared cosine, slowly at both ends ([Nichol and Dhariwal, 2021](https://arxiv.org/abs/2102.09672)).
-# The pictures show a boot on this way, and you can find the step at which your eye loses it.
+# The pictures follow a boot along the way.
+# At which step does your eye lose it?
 
 # %%
 T = 200
@@ -106,7 +107,7 @@ axes[1, 0].set_ylabel("ᾱ", rotation=0, ha="right", va="center", fontsize=8)
 fig
 
 # %% [markdown]
-# The blue bar is $\bar\alpha_t$, and when it is down to a tenth, we hardly find the boot.
+# The blue bar is $\bar\alpha_t$, and when it is down to a tenth, we can hardly find the boot.
 #
 # ### Exercise 1 · Find the bug
 #
@@ -183,7 +184,7 @@ cu.predict(
 # %% [markdown]
 # With a squared error the best guess is the **mean** of all pictures that could be there, as in [Kernel regression](02_kernel_regression.ipynb).
 # So we don't go all the way in one guess.
-# The **DDPM sampler** of Ho et al. goes a small step and guesses again, from level $a = \bar\alpha_t$ to the next level $b = \bar\alpha_s$ with less noise.
+# The **DDPM sampler** of Ho et al. takes a small step, from level $a = \bar\alpha_t$ to the next level $b = \bar\alpha_s$ with less noise, and guesses again.
 # The drawing shows the training and, below it, one step of the sampler.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -227,7 +228,8 @@ cu.Drawing(
 # The number $\sigma^2$ is the variance that $\mathbf x_s$ has if we know both ends, $\mathbf x_0$ and $\mathbf x_t$.
 # Given $\mathbf x_0$, the variance of $\mathbf x_s$ is $1 - b$.
 # Given $\mathbf x_s$, the noisier $\mathbf x_t$ is $\sqrt{a/b}\,\mathbf x_s$ with noise of variance $1 - a/b$.
-# We multiply the two normal densities, and then the inverse variances add up, the second one as seen from $\mathbf x_s$:
+# When we multiply two normal densities, their inverse variances add up.
+# As a density of $\mathbf x_s$, the second one has the variance $(1 - a/b)\big/(a/b)$:
 #
 # $$\frac{1}{\sigma^2} = \frac{1}{1 - b} + \frac{a/b}{1 - a/b} = \frac{1 - a}{(1 - b)(1 - a/b)} .$$
 #
@@ -267,7 +269,7 @@ cu.checks.my_step_back(my_step_back_solution)
 # %% [markdown]
 # We can test the sampler where the best guess is known without any network, in a world whose pictures are a single pixel, $+1$ or $-1$ with equal chances.
 # By Bayes' rule their mean is $\hat x_0 = \tanh\big(\sqrt{\bar\alpha_t}\, x_t / (1 - \bar\alpha_t)\big)$, so with $\bar\alpha_t = ½$ and $x_t = 1$ we guess $\tanh(1.414) = 0.89$, probably $+1$ but not certainly.
-# Your step now leads two thousand such pixels back from noise, and 24 of their paths are drawn, each in the color of the side where it ends.
+# Your step now leads two thousand such pixels back from noise, and the figure draws 24 of their paths, each in the color of the side where it ends.
 
 # %%
 step_back = cu.choose(my_step_back, exercises.step_back)
@@ -281,8 +283,8 @@ pictures.draw_walks(torch.stack(walks))
 
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
-# **The decision falls little by little.**
-# After a quarter of the way two in three paths are on the side where they'll end, where chance would give one in two, and halfway five in six.
+# **The decision is made little by little.**
+# After a quarter of the way two in three paths are on the side where they'll end, and halfway five in six, while chance would give one in two.
 # When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -300,13 +302,14 @@ with cu.guard("Nearly all pixels end at +1 or −1, and about half of them at +1
 # ## A U-Net that guesses the noise
 #
 # For real pictures there is no formula, so a network has to guess, and it has to see the fine detail as well as the whole garment.
-# A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) shrinks the picture, so that far things come near, and enlarges it again.
+# A **[U-Net](C_glossary.ipynb#u-net)** ([Ronneberger, Fischer and Brox, 2015](https://arxiv.org/abs/1505.04597)) shrinks the picture, so that distant pixels come close together, and enlarges it again.
 # A **skip connection** carries the fine detail across.
 #
-# If you skipped [Attention between pixels](16_attention_between_pixels.ipynb), three sentences are enough here.
+# If you skipped [Attention between pixels](16_attention_between_pixels.ipynb), here is what you need.
 # A 3 × 3 **[convolution](C_glossary.ipynb#convolution)** computes each pixel anew from the nine pixels around it, and a **[group norm](C_glossary.ipynb#group-norm)** rescales a group of channels by its mean and variance over the whole picture.
 # `PixelAttention` is [multi-head attention](08_multi_head_attention.ipynb) in which each pixel is a token and its channels are the token's vector.
-# To **fold** a picture means to turn four neighboring pixels into one pixel with four times as many channels, and SiLU, $x\,\sigma(x)$, is a smooth relative of the ReLU.
+# To **fold** a picture means to turn four neighboring pixels into one pixel with four times as many channels, which is also called *space-to-depth*, and in PyTorch `pixel_unshuffle`.
+# SiLU, $x\,\sigma(x)$, is a smooth relative of the ReLU.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -342,7 +345,8 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# First we fold the picture, and a fifth channel says in which column a pixel lies, which the words will need.
+# First we fold the picture, and a fifth channel says in which column a pixel lies.
+# The attention to the words will need this channel.
 # A residual block has two 3 × 3 convolutions, and between them a vector $c$ is added to all pixels alike.
 # This vector is computed from the step $t$, which enters as sinusoids, like a position in [Positions](09_positions.ipynb).
 # A **stage** is one such block, and on the coarse level it goes on with attention, first [among the pixels](16_attention_between_pixels.ipynb) and then to the words.
@@ -387,7 +391,7 @@ class UNet(nn.Module):
 
 
 # %% [markdown]
-# This is the network of the first screen, trained beforehand on pairs from 60,000 pictures.
+# The first screen was drawn by such a network, trained beforehand on pairs from 60,000 pictures.
 # We load its weights into the class and compare.
 
 # %%
@@ -423,7 +427,7 @@ fig
 # %% [markdown]
 # After the first steep steps the loss falls slowly.
 # Here are ten random captions, none of them picked.
-# A **classifier**, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and its word is in brackets where it disagrees with the caption.
+# A **classifier**, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and where it disagrees with the caption, its word is in parentheses.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 some = words.random_captions(10, seed=1)
@@ -433,7 +437,7 @@ cu.show_images(
     finished[-1], columns=5, width=8.6,
     titles=[words.verdict(*each) for each in zip(some, verdicts, strict=True)],
     alt="Ten drawn pairs of garments with their captions. Shoes, trousers and bags are recognized at once; where the classifier "
-    "calls a half something else, its word is in brackets.",
+    "calls a half something else, its word is in parentheses.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -445,12 +449,12 @@ cu.show_images(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Suppose that the caption is a single word. Which pixels then get another vector than their neighbors?",
+    "Suppose that the caption is a single word. Which pixels then get a different vector from their neighbors'?",
     ["those on the garment", "those of the left half", "none"],
     answer="none",
     wrong={
         "those on the garment": "Each pixel does have its own query. What does a softmax make of a single score?",
-        "those of the left half": "They may ask something else than the pixels on the right. But how many words can answer?",
+        "those of the left half": "They may ask something different from the pixels on the right. But how many words can answer?",
     },
     why="With a single score the softmax is 1, so every pixel gets the word's value, whatever it asks.",
 )
@@ -536,7 +540,7 @@ with cu.guard("The block is the one of the stored network."):
 # In Python `forbid("cross", keys=0)` forbids the left word to every pixel, and the softmax gives all the weight to the word that remains.
 #
 # The function below draws with your `my_step_back`, and a word may be forbidden in any stretch of the way.
-# To save time it visits only every fifth step or so, and a step from any $a$ to any $b$ allows this.
+# To save time it visits only about every fifth step, which works because your step goes from any $a$ to any $b$.
 # In each step it asks the network twice, once without any word, and makes what the words change three times as large, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
 # This is **[guidance](17_diffusion_further.ipynb#Guidance)** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)), and without it the garments are less often what the caption says.
 
@@ -544,7 +548,7 @@ with cu.guard("The block is the one of the stored network."):
 # %%
 @torch.no_grad()
 def draw(captions, forbid, begin=200, end=0, seed=1):
-    """Pairs of garments; word number `forbid` may not be asked from step `begin` to step `end`."""
+    """Pairs of garments; word number `forbid` is forbidden from step `begin` to step `end`."""
     ids = torch.tensor([[words.NAMES.index(word) for word in caption] for caption in captions])
     noise = words.noises(len(ids), seed)
     x = noise[0]
@@ -575,12 +579,14 @@ cu.show_images(
 )  # fmt: skip
 
 # %% [markdown]
-# In the first row *trousers* is forbidden, earlier or later.
-# If the word is forbidden from the start, two T-shirts appear, because only one word is left to ask.
-# The later we forbid it, the more of the trousers stays, because the network can see them in what is drawn so far.
-# In the second row the word is forbidden at first, and may be asked only later.
+# In the first row we forbid *trousers*, earlier or later.
+# If the word is forbidden from the start, two T-shirts appear, because *T-shirt* is the only word that is left to ask.
+# The later we forbid *trousers*, the more of the trousers stays, because the network can see them in what is drawn so far.
+# In the second row *trousers* is forbidden at first, and may be asked only later.
+# The other two rows do the same with *coat*.
 #
-# Two captions are not many, so we took 72 random captions, and for each of their words the classifier said what its half of the picture shows.
+# Two captions are few, so we took 72 random captions, and the classifier named each half of their pictures.
+# The figure shows how many halves match their word.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("diffusion", "forbidding", scale=words.SCALE)
@@ -596,16 +602,17 @@ forbidden_words.plot_window(ax, runs, late, alone)
 fig
 
 # %% [markdown]
-# If a word is asked only until step 171, few halves become what it says, and if it is asked only from there on, nearly all do.
+# Remember that the steps count down from 200.
+# A word that is asked only until step 171, early on, wins few halves, and a word that is asked only from there on wins nearly all.
 # At step 114 it is nearly the other way round.
-# There are two explanations: the word's work is lost when the word is forbidden, or the *other* word undoes it.
-# The dotted lines tell them apart, because there the other word is forbidden, too.
-# Now more than half of the halves keep what their word has said by step 171, and a word that is asked only from step 114 on still helps.
-# So **in this network the contest between two words is decided between steps 171 and 114**, and without another word a word needs less time.
+# There are two explanations: a word's work is lost when the word is forbidden, or the *other* word undoes it.
+# The dotted lines tell these two apart, because there the other word is forbidden, too.
+# With the other word gone, more than half of the halves keep what their word had said by step 171, and a word that is asked only from step 114 on still helps.
+# So **in this network the contest between two words is decided between steps 171 and 114**, and a word without a rival needs less time.
 #
-# The colors of the first screen belong to one of four heads, and its pixels ask their word all the way.
-# After this stretch the colors show where pixels look, and mostly no longer what they need.
-# As a control we looked at the other half, whose word is never forbidden, and it nearly always becomes what its word says.
+# The colors of the first screen show one of four heads, and in this head the pixels ask their word from the first step to the last.
+# After step 114 the colors still show where pixels look, but mostly no longer what they need.
+# As a control we looked at the other half of each picture, whose word stays allowed, and this half nearly always becomes what its word says.
 #
 # Now it's your turn.
 # Change `captions`, `forbid` and `steps` above: can you find a word that is still needed in the second half of the way?
@@ -613,20 +620,26 @@ fig
 # <details><summary>How sure is this?</summary>
 #
 # The chapter shows one network, trained once, for 6,400 steps at a learning rate of 0.008.
-# Trainings of 600 steps, with three seeds each, had a mean weighted loss of 0.196 at 0.003, 0.189 at 0.008, 0.188 at 0.02 and 0.204 at 0.05.
+# We chose this rate by trainings of 600 steps, with three seeds each.
+# Their mean weighted loss was 0.196 at a rate of 0.003, 0.189 at 0.008, 0.188 at 0.02, and 0.204 at 0.05.
 # The two best rates differ by less than two seeds do, so we took the smaller one.
 # In the long training the validation loss fell from 0.141 at step 5,000 to 0.136 at the end.
-# The classifier's accuracy is 92 % on the halves of three hundred random captions.
-# Without guidance it is 70 %, and on real garments 84 %, so guided drawings are more typical than real garments (except for shirts).
+# The classifier's accuracy is 92% on the halves of three hundred random captions.
+# Without guidance it is 70%, and on real garments 84%, so guided drawings are more typical than real garments, except for shirts.
 #
-# In the picture of forbidding each line is one draw of 24 captions, and we only count halves that were right with both words.
-# A word that is asked only until step 171 is kept by a fifth of the halves, and $\bar\alpha$ grows from 0.05 at step 171 to 0.4 at step 114.
-# The other half, whose word is never forbidden, becomes what its word says in at least 96 % of the cases.
-# Our pictures have a variance of only a half, so the noise wins a little sooner than $\bar\alpha$ says.
-# Guidance makes the stretch sharper, because it pushes a half towards the word that may be asked.
-# Without it, 82 % of the halves keep a word that is forbidden from step 114 on, and 70 % find a word that may be asked only from step 171 on; the two ways are then worth the same near step 157, and the half whose word stays keeps it in 84 % of the cases if the other word is missing from the start.
-# The colors are those of one head of the first cross-attention, chosen because it tells the halves best apart.
-# We haven't tried whether added vectors would do as well at this size, but on the further page, at 8 × 8 pixels, they come close.
+# In the figure of forbidden words each line is one draw of 24 captions, and it counts only halves that were right with both words allowed.
+# About a fifth of the halves keep a word that is asked only until step 171.
+# From step 171 to step 114 the picture's share $\bar\alpha$ grows from 0.05 to 0.4.
+# Our pictures have a variance of only a half, so going forward the noise wins a little sooner than $\bar\alpha$ says.
+# The other half, whose word stays allowed, becomes what its word says in at least 96% of the cases.
+#
+# Guidance makes the stretch shorter, because it pushes a half toward the word that is allowed.
+# Without guidance, 82% of the halves keep a word that is forbidden from step 114 on, and 70% find a word that may be asked only from step 171 on.
+# The two curves then cross near step 157.
+# If one word is missing from the start, the other half still shows its own word in 84% of the cases.
+#
+# The colors are those of one head of the first cross-attention, which we chose because it tells the halves apart best.
+# We haven't tried whether added vectors would do as well at this size, but at 8 × 8 pixels, on the further page, they come close.
 #
 # </details>
 
@@ -663,7 +676,7 @@ with cu.guard(
         assert run.result["171, until"] > 0.5 and run.result["114, from"] > 0.35
         assert run.result["200, until"] < 0.25
 
-with cu.guard("The other half keeps its word in at least 96 % of the cases."):
+with cu.guard("The other half keeps its word in at least 96% of the cases."):
     for run in runs:
         assert min(share for name, share in run.result.items() if "beside" in name) > 0.95
 
@@ -702,8 +715,8 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # - All the small steps into the noise make up one large step, and a network learns by regression to say which noise was added.
 #   Its best guess is a mean of all pictures that could be there, so the sampler goes back in small steps.
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
-# - We see *when* a word is needed if we forbid it early and late, and whether another word undoes it if we forbid both.
-#   In this network the contest of two words is decided in one stretch of the way, although a head asks from the first step to the last.
+# - If we forbid a word early and late, we see *when* it is needed, and if we forbid both words, we see whether the other word undoes it.
+#   In this network the contest between two words is decided in one stretch of the way, although a head asks from the first step to the last.
 
 # %% [markdown] tags=["next"]
 # Next: [Real weights](18_real_weights.ipynb), where the class of [GPT](13_gpt.ipynb) takes the weights of a real language model, and we look for the layer in which it looks something up.

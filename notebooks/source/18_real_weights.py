@@ -44,7 +44,7 @@ cu.live.question()
 
 # %% [markdown]
 # So far a token was forbidden in all thirty layers at once.
-# In the sentence *The capital of Japan is*, without the template, we now forbid it in one layer only, and only to the last token, as [Geva et al. (2023)](https://arxiv.org/abs/2304.14767) did.
+# In the sentence *The capital of Japan is*, without the template, we now forbid the country in one layer only, and only to the last token, which [Geva et al. (2023)](https://arxiv.org/abs/2304.14767) call **attention knockout**.
 
 # %% jupyter={"source_hidden": true}
 cu.live.layers()
@@ -66,7 +66,7 @@ cu.recall("gpt")
 # %% [markdown]
 # ## Three parts replaced
 #
-# Our [GPT](13_gpt.ipynb#GPT-in-one-class) can't hold this model's weights yet, because language models have changed in three parts.
+# Our [GPT](13_gpt.ipynb#GPT-in-one-class) can't hold this model's weights yet, because language models have changed in three places.
 # The drawing shows a model of today, and what has changed since GPT-2 is red.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -104,7 +104,7 @@ cu.Drawing(
 
 # %% [markdown]
 # - **The norm.** [RMSNorm](C_glossary.ipynb#rmsnorm) divides by the root of the mean square, $\mathrm{norm}(\mathbf x) = \mathbf g \odot \mathbf x \big/ \sqrt{\tfrac1d \sum_j x_j^2 + \varepsilon}$, with a learned gain $g_j$ for each feature.
-#   LayerNorm also subtracts the mean and adds a bias, and models learn as well without both ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)).
+#   LayerNorm also subtracts the mean and adds a bias, and models learn about as well without these two steps ([Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)).
 # - **The network.** [SwiGLU](C_glossary.ipynb#swiglu) has a gate, $\mathbf W_{\text{down}}\big(\mathrm{silu}(\mathbf W_{\text{gate}}\mathbf x) \odot \mathbf W_{\text{up}}\mathbf x\big)$ with $\mathrm{silu}(z) = z\,\sigma(z)$, where $\sigma$ is the logistic function.
 #   The gate says how much of $\mathbf W_{\text{up}}\mathbf x$ passes, so this network has three matrices instead of two ([Shazeer, 2020](https://arxiv.org/abs/2002.05202)).
 # - **The attention.** Its positions are [rotary](09_positions.ipynb#Rotary-positions), so the table of positions is gone.
@@ -114,11 +114,11 @@ cu.Drawing(
 #
 # *build · 11 minutes*
 #
-# This is the block of [GPT](13_gpt.ipynb#GPT-in-one-class).
-# Exchange the norm, the network and the attention.
+# The stub below has the steps of the block of [GPT](13_gpt.ipynb#GPT-in-one-class).
+# Replace the norm, the network, and the attention.
 # Keep the names of the four parts, because the weights will look for them.
 # You can use `nn.RMSNorm(embed_dim, eps=1e-5)`, `SwiGLU(embed_dim, ffn_dim)`, and the arguments `num_kv_heads=…` and `bias=False` of `cu.MultiHeadAttention`.
-# `Rotation(length, head_dim, start=…, base=…)` turns queries and keys if the attention gets it as `encode=…`, where `head_dim` is `embed_dim // num_heads`.
+# `Rotation(length, head_dim, start=…, base=…)` rotates queries and keys if the attention gets it as `encode=…`, where `head_dim` is `embed_dim // num_heads`.
 # With a cache, the first new token stands at the position `cache.length`.
 
 
@@ -299,14 +299,14 @@ known(next_words, lm, text="The capital of France is")
 # %% [markdown]
 # ## It speaks
 #
-# A language model only goes on with a text.
+# A language model only continues a text.
 # To hold a conversation, it was trained on conversations in one format, its **[chat template](C_glossary.ipynb#chat-template)**, whose special tokens say who speaks.
 
 # %%
 print(chat("What is the capital of Japan?"))
 
 # %% [markdown]
-# Here the text ends, and the model goes on with the answer until it writes `<|im_end|>`.
+# Here the text ends, and the model continues with the answer until it writes `<|im_end|>`.
 # Ask it something of your own.
 
 
@@ -331,7 +331,7 @@ for name, text in known(experiments.goes_on, lm).items():
 # With the template it answers and stops.
 # At a temperature of 0.7 the poem dares more, and at 1.5 it falls apart.
 #
-# Now forbid a word yourself, as in the first screen.
+# Now forbid a word yourself, as on the first screen.
 # From position 3 on, where the question begins, no token may look at this word.
 
 
@@ -400,7 +400,8 @@ def my_without_look_solution(model, ids, positions, layer):
 cu.checks.my_without_look(my_without_look_solution)
 
 # %% [markdown]
-# In front of our sentence, *The capital of X is*, stands `<|endoftext|>`, the token that marks the border between two texts, so the country begins at position 4.
+# Our text begins with `<|endoftext|>`, the token that marks the border between two texts.
+# Then comes *The capital of X is*, so the country begins at position 4.
 
 # %% tags=["nbval-ignore-output"]
 without_look = cu.choose(my_without_look, experiments.without_look)
@@ -431,7 +432,7 @@ if own["p"][0] < 0.25:
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=7.6, height=2.9,
-    alt="Probability of the capital over the layer in which the last token may not look at the country, one gray line for each of fourteen countries and a blue one for the reader's. "
+    alt="Probability of the capital over the layer in which the last token is not allowed to look at the country, one gray line for each of fourteen countries and a blue one for the reader's. "
     "The lines lie between 0.2 and 0.9; some dip in layer 14 and rise in 22 and 24, and in layer 23 each falls to nearly 0.",
 )  # fmt: skip
 for run in cu.stored_runs("real_weights", "countries"):
@@ -441,7 +442,7 @@ ax.axhline(own["p"][0], color=cu.COLORS["key"], linestyle=":", linewidth=1)
 ax.text(29.2, own["p"][0], f"{own['country']},\nnothing forbidden", va="center", fontsize=8)
 ax.set_xticks([0, 5, 10, 15, 20, 23, 29])
 ax.set(
-    xlabel="Layer in which the last token may not look at the country",
+    xlabel="Layer in which the last token's look at the country is forbidden",
     ylabel="Probability",
     ylim=(0, 1),
     xlim=(0, 29),
@@ -455,18 +456,18 @@ fig
 # Only answers of which the model is unsure, such as *Lima* for Peru, are lost in other layers as well.
 #
 # Layer 16 is a good control.
-# Its heads together put even more weight on the country than the heads of layer 23, and yet no answer of the picture is lost when this look is forbidden.
-# But the other layers can't be spared all at once: if *is* may look at the country in layer 23 *alone*, the model names fewer than half of the capitals.
+# Together its heads put even more weight on the country than those of layer 23, and yet no answer in the figure is lost when we forbid its look.
+# But we can't do without all the other layers at once: if *is* looks at the country in layer 23 *alone*, the model names fewer than half of the capitals.
 #
 # Layer 23 has nine heads.
-# In the next figure we forbid the look to one head at a time, and show beside it how much weight each head puts on the country.
+# The next figure shows how much weight each head puts on the country, and what happens if we forbid the look to one head at a time.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 heads = known(experiments.heads_of_23, lm)
 fig, (left, right) = cu.subplots(
     1, 2, width=8.0, height=2.7,
     alt="Left, the weight of each head of layer 23 on the country: head 4 has nearly 1, head 1 about 0.8, head 5 about 0.6, the others little. Right, the probability of the right "
-    "capital if this head alone may not look: about 0.6 if any other head may not look, and half of that, 0.31, if head 4 may not.",
+    "capital if this head alone is not allowed to look: about 0.6 for every other head, and half of that, 0.31, for head 4.",
 )  # fmt: skip
 left.bar(range(9), heads["weights"], color=cu.COLORS["key"])
 left.set(
@@ -475,13 +476,15 @@ left.set(
 right.bar(range(9), [heads[f"[{head}]"] for head in range(9)], color=cu.COLORS["value"])
 right.axhline(heads["[]"], color="0.5", linestyle="--", linewidth=1)
 right.text(8.4, heads["[]"], "nothing forbidden", ha="right", va="bottom", fontsize=8)
-right.set(xlabel="Head that may not look", ylabel="Mean P(capital)", ylim=(0, 1), xticks=range(9))
+right.set(
+    xlabel="Head whose look is forbidden", ylabel="Mean P(capital)", ylim=(0, 1), xticks=range(9)
+)
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head without whose look the probability halves.
-# Head 1 puts most of its weight on the country, too, but when only head 1 may not look, hardly anything happens.
-# So once more, **a weight shows where a head looks, and not what is needed**.
+# Head 4 puts nearly all of its weight on the country, and it is the only head that matters much alone: when head 4 is not allowed to look, the probability halves.
+# Head 1 puts most of its weight on the country, too, but forbidding the look to head 1 alone changes hardly anything.
+# Once more, **a weight shows where a head looks, and not what is needed**.
 #
 # The country could still reach the last token by another path, and **[activation patching](C_glossary.ipynb#activation-patching)** tests this ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)).
 # It replaces a vector of one run by the same vector of another run.
@@ -510,32 +513,39 @@ ax.legend(loc="center left", fontsize=8)
 fig
 
 # %% [markdown]
-# Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on at the last position.
+# Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on it depends on the stream at the last position.
 # **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
-# The earlier looks of *is* bring nothing about this particular country.
-# Up to layer 22 we can replace the vector at *is* by that of another country's run, and hardly anything moves.
+# The earlier looks of *is* bring hardly anything about this particular country.
+# Up to layer 22 we can replace the vector at *is* by the one from another country's run, and the answer hardly moves.
 #
-# In another sentence it may be another layer.
+# In another sentence another layer may do this.
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
 # The three sections that follow stand alone: how a number fits into four bits, how the model copies, and what it makes up.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# All numbers hold for this file of four bits, and the original's are not there to compare with.
+# All numbers hold for this file of four bits, and we have no numbers of the original weights to compare with.
 #
-# - **The layer.** The gray lines are fourteen countries whose names are one token, and the model knows the capitals of thirteen; for Egypt it says *Alexandria* here.
-#   In all we asked for 42 countries, of which the model knows 32, and for each of the 32 layer 23 matters most.
-#   Of 377 answers, of the 13 countries with one of 29 other layers forbidden, one is wrong, Poland's without layer 22.
-#   Of the 32 known countries of our lists 37 of 928 such answers are wrong, nearly all of them of seven countries with a probability below 0.5.
-#   Layer 14 is missed a little, by Norway nearly half, and without the look in layer 22 or 24 the model is surer for most countries; we don't know why.
-#   With layer 23 alone six of the thirteen capitals are right.
-# - **The heads.** Head 1 puts 0.77 of its weight on the country, and if heads 4 and 5 may not look, a probability of 0.08 is left.
-# - **Patching.** We took six pairs in both directions.
-#   The attention of layer 23 moved the answer between 0.92 and 1.07 of the way (0.99 on average), and each other layer at most 0.16.
-# - **Other prompts** change much: after *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it.
-#   It was asked without a [system prompt](C_glossary.ipynb#system-prompt), which most programs put in front to say who the assistant is.
-#   In the chat template the answer has named the country once more before it says *is*; there both positions have to be forbidden.
-#   In *The language spoken in X is* and *People in X speak*, too, if we follow the country's own language and not the likeliest word, the look in layer 23 is missed most for 14 of 14 countries.
+# - **The layer.** The gray lines are fourteen countries whose names are one token.
+#   The model knows the capitals of thirteen of them, and for Egypt it says *Alexandria* here.
+#   In all we asked for 42 countries.
+#   The model knows 32 of the capitals, and for each of these 32 countries layer 23 matters most.
+#
+#   We also forbade the look in each of the 29 other layers for each of the 13 countries.
+#   Of these 377 answers one is wrong: Poland's, without layer 22.
+#   For all 32 countries that the model knows, 37 of 928 such answers are wrong, nearly all of them for seven countries whose capital had a probability below 0.5 to begin with.
+#   Without the look in layer 14 the model is a little less sure for most countries, and for Norway it loses nearly half of its probability.
+#   Without the look in layer 22 or 24 it is surer for most countries, and we don't know why.
+#   If *is* looks at the country in layer 23 alone, the model still names six of the thirteen capitals.
+# - **The heads.** Head 1 puts 0.77 of its weight on the country.
+#   If we forbid the look to heads 4 and 5 together, the mean probability falls to 0.08.
+# - **Patching.** We took six pairs of countries in both directions.
+#   The attention's output in layer 23 moved the answer between 0.92 and 1.07 of the way, 0.99 on average, and the output in each other layer at most 0.16.
+# - **Other prompts** change much.
+#   After *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it.
+#   In the chat we asked without a [system prompt](C_glossary.ipynb#system-prompt), which most programs put in front to say who the assistant is.
+#   In the chat template the answer names the country a second time before it says *is*, so there we have to forbid both positions.
+#   In *The language spoken in X is* and *People in X speak* layer 23 matters most as well, for all 14 countries, if we follow the probability of the country's own language instead of the likeliest word.
 #
 # </details>
 
@@ -598,7 +608,7 @@ with cu.guard("Of 377 answers outside of layer 23, one is wrong."):
     assert (wrong, answered) == (1, 377)
 
 with cu.guard(
-    "Head 4 alone is missed, head 1 looks and isn't, and the eight others can be spared at once."
+    "Head 4 matters alone, head 1 looks and doesn't, and without the eight others at once most of the probability is left."
 ):
     assert (
         heads["[4]"] < 0.6 * heads["[]"] < 0.9 * heads["[]"] < heads["[1]"]
@@ -618,7 +628,7 @@ with cu.guard("Of 30 capitals it names 28 with the mark in front, and 20 without
     right = [run.result["right"] for run in cu.stored_runs("real_weights", "thirty_capitals")]
     assert right == [28, 20]
 
-with cu.guard("In other sentences about the country layer 23 is missed most, too."):
+with cu.guard("In other sentences about the country layer 23 matters most, too."):
     for run in cu.stored_runs("real_weights", "other_sentences"):
         assert (
             run.result["lowest_23"] == run.result["countries"] == 14 and run.result["kept"] < 0.11
@@ -709,7 +719,8 @@ cu.quiz("real_weights", "blocks_of_32")
 # %% [markdown]
 # ## Copying: induction heads
 #
-# Our own GPTs hardly learned to copy what they had never seen, and a model of this size may do better.
+# Our own GPTs hardly learned to copy what they had never seen.
+# A model of this size may do better.
 # We give SmolLM2 forty random tokens, and then the same forty again.
 # The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
 # A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
@@ -720,7 +731,7 @@ cu.quiz("real_weights", "blocks_of_32")
 scores = torch.tensor(known(experiments.induction_scores, lm, seed=0))
 best = [divmod(i, 9) for i in scores.flatten().argsort(descending=True).tolist()]
 print(
-    "the eight highest scores (layer.head):",
+    "the eight heads with the highest scores, as layer.head:",
     ", ".join(f"{layer}.{head}" for layer, head in best[:8]),
 )
 
@@ -745,11 +756,11 @@ cu.predict(
     ],
     answer="no copying, and the story hardly changes",
     wrong={
-        "some copying, and the story hardly changes": "The other heads put little weight on the right place. Can they do the work of these eight?",
+        "some copying, and the story hardly changes": "The other heads put little weight on the right token. Can they do the work of these eight?",
         "no copying, and the story's loss rises a lot": "A text may well need copying, so this is a good thought. But how many tokens of our story can only be known by copying?",
         "hardly anything changes": "That would be so if many heads did the same. In the map only a few are dark.",
     },
-    why="These eight heads are needed for copying, and our story hardly repeats anything that can't be guessed otherwise. Texts that do repeat things miss the heads, as you will see.",
+    why="These eight heads are needed for copying, and our story hardly repeats anything that can't be guessed in another way. In a text that does repeat things they matter, as you will see.",
 )
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -761,30 +772,37 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
     columns={"copied": "share copied", "story": "loss on our story", "news": "loss on news"})  # fmt: skip
 
 # %% [markdown]
-# **Without these eight heads of 270 nothing is copied of the random tokens.**
+# **Without these eight of its 270 heads the model copies none of the random tokens.**
 # The loss on our story hardly changes, but it rises on a piece of news in which invented names come back.
-# As a control we ablated eight other heads of the same layers, which costs only a little of the copying, and hardly anything on the news.
+# As a control we ablated eight other heads of the same layers.
+# Then the model copies only a little less, and the loss on the news hardly changes.
 #
-# An induction head looks for a token that came *after* its own token, so the key of that token has to say what stood before it.
+# An induction head has to find the token that *followed* the current one last time.
+# So the key of each token has to say which token stood before it.
 # A head of an earlier layer must have written this there.
 # Head 16.0 is such a **previous-token head**, with nearly all of its weight on the token before.
-# If we ablate this one head, only a tenth is copied, as the last row shows, and the best heads of layer 17 no longer look at the right token.
-# It is even enough to forbid head 16.0 to look at the token before in the first block, while in the second block this look can be spared.
+# If we ablate this one head, the model copies only a tenth of the tokens, as the last row shows, and the best heads of layer 17 no longer look at the right token.
+# It is even enough if head 16.0 is not allowed to look at the token before in the first block, while in the second block this look hardly matters.
 # So **copying takes at least two steps here**: a head in layer 16 notes what came before, and a later head finds the note.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# The best heads were found in eight texts of random tokens, and two draws of such texts agree in the first eight; what is copied was counted in four others.
-# Without the eight heads the loss on the news rises by 0.8.
-# Ten draws of eight other heads of the same layers left between 0.56 and 0.66, where all heads together copy 0.67, and cost the news at most 0.15.
-# Thirty draws of eight heads anywhere left between 0.02 and 0.77, three of them less than 0.3, since some take what the induction heads read.
-# Of the eight heads, each ablated alone, 18.6 leaves 0.42, 17.3 leaves 0.49, and 17.4 and 17.5 leave all, although 17.4 has the second highest score.
+# We found the best heads in eight texts of random tokens, and two draws of such texts agree in the first eight heads.
+# The share of copied tokens was counted in four other texts.
+# With all its heads the model copies 0.67 of the tokens.
+# Without the eight best heads the loss on the news rises by 0.8.
+#
+# We drew eight other heads of the same layers ten times.
+# Without them the model still copied between 0.56 and 0.66, and the loss on the news rose by at most 0.15.
+# Thirty draws of eight other heads from all layers left between 0.02 and 0.77, three of them less than 0.3.
+# Two of these three draws hit head 16.0 or head 0.5, which copying needs, as we'll see in a moment.
+# Ablated alone, head 18.6 leaves 0.42 and head 17.3 leaves 0.49, while without 17.4 or 17.5 hardly anything is lost, although 17.4 has the second highest score.
 #
 # Head 16.0 puts 0.90 of its weight on the token before.
-# Without it the weights of the three best heads of layer 17 on the right token fall from about 0.7 to 0.03 and less.
-# If it may not look at the token before in the first block, 0.11 is copied.
-# Of the nine heads of layer 16, each ablated alone, only head 0 is missed.
-# Zeros in place of head 0.5 or 1.3 cost as much as in place of 16.0, and we don't know why.
+# Without head 16.0 the three best heads of layer 17 put 0.03 or less of their weight on the right token, and with it about 0.7.
+# If head 16.0 is not allowed to look at the token before in the first block, the model copies 0.11.
+# We also ablated each head of layer 16 alone, and among the nine only head 0 matters much.
+# Zeros in place of head 0.5 or 1.3 cost about as much as in place of 16.0, and we don't know why.
 #
 # </details>
 
@@ -804,7 +822,7 @@ with cu.guard(
         )
 
 with cu.guard(
-    "Of the heads of layer 16 only head 0 is missed by copying, and without it the heads of layer 17 look elsewhere."
+    "Of the heads of layer 16 only head 0 matters much for copying, and without it the heads of layer 17 look elsewhere."
 ):
     alone = {
         divmod(run.config["seed"], 9): run.result["copied"]
@@ -838,7 +856,9 @@ with cu.guard("Ten draws of eight other heads cost the news at most 0.15."):
     draws = cu.stored_runs("real_weights", "copying", take="same layers")
     assert len(draws) == 10 and max(r.result["news"] for r in draws) - none.result["news"] < 0.155
 
-with cu.guard("The news misses the eight heads by 0.8 nats, and eight others not at all."):
+with cu.guard(
+    "Without the eight heads the loss on the news rises by 0.8 nats, and without eight others not at all."
+):
     (whole_run, eight_out, others_out, _) = (
         run.examples[0]["gave"] for run in cu.stored_runs("real_weights", "without_heads")
     )
@@ -849,9 +869,9 @@ with cu.guard("The news misses the eight heads by 0.8 nats, and eight others not
 # %% [markdown]
 # ## What it makes up
 #
-# When a language model states something that isn't so, people say that it *hallucinates*.
+# When a language model states something that is false, people say that it *hallucinates*.
 # A country that doesn't exist is a good test.
-# We begin the answer in the chat template, *The capital of Valdoria is*, and let the model go on.
+# We begin the answer in the chat template, *The capital of Valdoria is*, and let the model continue.
 
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -890,7 +910,7 @@ for row, (kind, each) in enumerate(answers.items()):
 titles = [
     "well known",
     "capital isn't the\nlargest city",
-    "little known",
+    "little-known",
     "invented",
     "invented, like\na real one",
 ]
@@ -899,11 +919,13 @@ ax.set(xlabel="Probability of the first token (blue dot: right, red cross: wrong
 fig
 
 # %% [markdown]
-# All countries of the fourth row lie far to the left, and of the well-known countries only Iran lies among them, because its answer begins with *known as*.
+# All countries of the fourth row lie far to the left, and of the well-known countries only Iran lies among them.
+# Its answer begins with *known as*.
 # But a name that is like a real one deceives the model, which answers *Seoul* for *West Korea*.
 # And wrong answers about real countries can look sure.
-# For Turkey the model says *Istanbul*, with about the same probability as the correct *Canberra* for Australia, while the correct *Bern* for Switzerland has less than some invented capitals.
-# So here **doubt told the invented countries from nearly all well-known ones, and it told true from false only in part**.
+# For Turkey the model says *Istanbul*, and is about as sure of it as of *Canberra* for Australia, which is right.
+# The right answer for Switzerland, *Bern*, gets less than some invented capitals.
+# **So here the model's doubt gave away the invented countries, unless a name is like a real one, but only some of its wrong answers.**
 #
 # What the model knows also depends on the prompt.
 # After *The capital of Turkey is*, without the chat template, it says *Ankara*.
@@ -911,10 +933,14 @@ fig
 # %% [markdown]
 # <details><summary><em>How sure is this?</em></summary>
 #
-# We asked in one form, for 24 well-known countries, six whose capital isn't their largest city, twelve little known ones, twelve invented ones, and six invented ones with a name like a real one's.
+# We asked one question about 60 countries: 24 well-known ones, six whose capital isn't their largest city, twelve little-known ones, twelve invented ones, and six invented ones with a name like a real country's.
 # All lists but the last were written before we looked.
-# The twelve invented countries lie below 0.2, and forty more that we tried afterwards below 0.3; seven of the forty came above 0.2, up to 0.28, and five of the twelve little known countries lie below 0.2.
-# *Seoul* for West Korea has 0.79, *Istanbul* for Turkey 0.53, and *Bern* for Switzerland 0.13; for Fiji the model says *Fakarakala*, which doesn't exist, with 0.53 for its first piece.
+#
+# The twelve invented countries lie below 0.2.
+# We tried forty more afterward, and all of them lie below 0.3, seven between 0.2 and 0.28.
+# Of the twelve little-known countries, which do exist, five lie below 0.2 as well.
+# *Seoul* for West Korea has a probability of 0.79, *Istanbul* for Turkey 0.53, and *Bern* for Switzerland 0.13.
+# For Fiji the model says *Fakarakala*, a city that doesn't exist, with 0.53 for its first token.
 # Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.
 # All numbers hold for this file of four bits, asked without a system prompt.
 #
@@ -963,10 +989,10 @@ with cu.guard(
 # ## Take-aways
 #
 # - A GPT with RMSNorm, SwiGLU, grouped keys and values, and rotary positions holds a real model's weights, which are stored here in blocks of four-bit numbers.
-# - A chat is one long text in a format with special tokens, and the model goes on with it.
+# - A chat is one long text in a format with special tokens, and the model continues it.
 # - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw when we forbade the look and when we patched activations.
-# - This model doesn't copy random tokens if we ablate one head that looks at the token before, or eight later heads together.
-#   Our story hardly misses the eight heads, and a text in which invented names come back does.
+# - This model copies few random tokens if we ablate one head that looks at the token before, and none if we ablate eight later heads together.
+#   On our story the eight heads hardly matter, and on a text in which invented names come back they do.
 # - A low probability was a warning here, although the correct *Bern* had one, too, and a probability of 0.5 was no proof.
 
 # %% [markdown] tags=["next"]

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Real weights: sentences, a lens and silent mistakes
 #
-# This page goes on from [Real weights](18_real_weights.ipynb).
+# This page continues [Real weights](18_real_weights.ipynb).
 # It lets our own encoder layers carry a second real model, which turns sentences into vectors, and asks what is near in such vectors.
 # Then it returns to SmolLM2 with a lens, with longer copies, with fewer bits, and with mistakes that no error reports.
 # You can read each section by itself, so take what interests you.
@@ -29,7 +29,7 @@ cu.seed_everything(0)
 # ## Sentences as vectors: MiniLM
 #
 # SmolLM2 writes.
-# Other models *compare*: a **sentence encoder** turns a whole sentence into one vector, so that sentences of like meaning have a large cosine ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084)).
+# Other models *compare*: a **sentence encoder** turns a whole sentence into one vector, so that sentences of similar meaning have a large cosine ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084)).
 # A widely used one is all-MiniLM-L6-v2 with 22,565,376 parameters, which learned from more than a billion pairs of texts that belong together, such as a question and its answer.
 #
 # It is built like [BERT](14_bert_and_transfer.ipynb), so its layers are `cu.EncoderLayer` with the norm after the sum.
@@ -110,8 +110,8 @@ fig
 #
 # *open · 23 minutes*
 #
-# Somebody shows you ten pairs of sentences with an encoder's cosines, such as *It is raining* and *Rain is falling* with 0.87, and concludes that it understands meaning.
-# Which pairs would you ask for besides?
+# A report shows ten pairs of sentences with an encoder's cosines, such as *It is raining* and *Rain is falling* with 0.87, and concludes that the encoder understands meaning.
+# Which other pairs would you ask for?
 # Write three kinds of five pairs each, and write down what you expect of each kind if meaning decides, and if shared words decide, *before* you compute anything.
 # With the weights, ask `meaning.cosines(encoder, …)`.
 #
@@ -198,7 +198,7 @@ with cu.guard(
 # We search this course.
 # A question of a quiz should find its chapter.
 # The first sentence of an entry of the glossary, without its term, should find the section that teaches the term.
-# And 28 questions are in the words of somebody who doesn't know the book's.
+# And 28 questions are written in everyday words, not in the book's terms.
 #
 # A fair comparison needs one thing more, because the encoder was trained on short texts and reads at most 256 tokens.
 # So both sides may cut the sections into pieces (of about 35, 70 or 150 words, or none), and each side is shown at its best size.
@@ -216,7 +216,7 @@ best_size.rename(
 # %% [markdown]
 # **In this course the encoder at its best size is nowhere ahead of counting at its own, and on the glossary it is far behind.**
 # The glossary speaks in the book's own terms, which a count can find.
-# Where somebody avoids these terms the two are level, as far as 28 questions can tell.
+# Where a question avoids these terms the two are level, as far as 28 questions can tell.
 # If we add both scores, each scaled to mean 0 and variance 1, the sum beats either of them on all three kinds of questions.
 # These numbers depend on the pages as they were when we recorded them, on 28 November 2026.
 
@@ -290,7 +290,7 @@ columns = ["capital's rank", "capital before the 29 others", "country's rank"]
 pd.DataFrame.from_dict(read, orient="index", columns=columns).astype(int)
 
 # %% [markdown]
-# The capital is read where nobody asks for it, and even in the country's bare row of the embedding, before any layer.
+# The lens reads the capital where the prompt doesn't ask for it, and even in the country's bare row of the embedding, before any layer.
 # So the lens reads the country and what is near it in the embedding.
 # **If the lens reads nothing, something may be there all the same, and if it reads something, the model need not use it.**
 # To see what the model uses we have to intervene, as the chapter does.
@@ -353,8 +353,8 @@ fig
 
 # %% [markdown]
 # The bars go from the worst text to the best one.
-# With frequent tokens it copies blocks of 400 about as well as blocks of 20, so **the distance alone doesn't stop it**.
-# With tokens drawn from the whole vocabulary, most of which are rare, it falls to a quarter.
+# With frequent tokens the model copies blocks of 400 about as well as blocks of 20, so **the distance alone doesn't stop it**.
+# With tokens drawn from the whole vocabulary, most of which are rare, the share falls to a quarter.
 # Rarity and length act together: rare tokens alone are still copied in blocks of 40, and hardly ever in blocks of 200.
 # So before we say "it can't copy that far", we have to ask what it was given to copy.
 
@@ -434,7 +434,7 @@ with cu.guard(
 # A loaded model that answers *Paris* seems to be right.
 # We make three mistakes that raise no error.
 # The base of the rotary angles is 10,000, which is the default of `cu.GPT`, and not 100,000.
-# The features of queries and keys are turned in *halves* (feature $j$ with $j + d/2$, as in Hugging Face's files), and not as *neighbors* (as in our file).
+# The features of queries and keys are rotated in *halves* (feature $j$ with $j + d/2$, as in Hugging Face's files), and not as *neighbors* (as in our file).
 # And the $\varepsilon$ of the norms is $10^{-6}$ instead of $10^{-5}$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -458,7 +458,7 @@ pd.DataFrame(
 # %% [markdown]
 # **All four say *Paris*, so one prompt is no test.**
 # With halves one capital more is right than without the mistake, although the loss on our story has nearly doubled.
-# The base costs so little that nobody who doesn't know the right loss would notice.
+# The base costs so little that you would only notice it if you knew the right loss.
 # And the wrong $\varepsilon$ costs nothing that we could measure, and still a logit moves a little.
 #
 # What finds all three mistakes is **parity**: a second implementation reads the same file, and we compare the logits number by number.
@@ -487,18 +487,18 @@ with cu.guard(
 # Fourteen of them, with their free paraphrases, were a first trial, and for the other thirty and for all close paraphrases we knew no cosine when we wrote them.
 # The twelve swapped roles were written by one person in one sitting, and all are short English sentences.
 #
-# Of the sixteen new texts with forty random tokens 0.77 is copied.
-# The rare tokens are 2,700, and they are copied to 0.57 in blocks of 40 and to 0.07 in blocks of 200.
+# In sixteen new texts with forty random tokens the model copies 0.77.
+# We took 2,700 rare tokens, and of these it copies 0.57 in blocks of 40 and 0.07 in blocks of 200.
 #
 # Blocks of 192 reach a loss of 3.22 with 5.2 stored bits, where the file itself has 3.16, and blocks of 32 need six bits for it.
-# With about three stored bits blocks of 192 reach 6.0, where the others are about as bad as a uniform guess.
+# With about three stored bits blocks of 192 reach 6.0, while the others are about as bad as a uniform guess.
 # With blocks of 64 the loss lies between those of 32 and of 192, at 4.5 stored bits and at 5.5.
 # The file was already rounded once, in blocks with other borders than ours.
 #
 # For the silent mistakes the loss is the one on the first 600 tokens of the story, of which the chapter takes 400.
 # A chat about Japan finds one of the three, since with halves the whole answer is *The capital of Japan.*
 #
-# In the search the best size of a piece was chosen on the questions themselves, for both sides alike.
+# In the search we chose the best size of a piece on the questions themselves, for both sides alike.
 # BM25 has its usual constants, 1.5 and 0.75.
 # The sum of both scores is ahead at all four sizes, and nearly always with other settings of BM25 that we tried.
 #

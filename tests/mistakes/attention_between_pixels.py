@@ -27,7 +27,7 @@ def zeros_around(pictures, width):
 
 @mistake(
     "non_local_means",
-    caught_by="leaves an even picture as it is",
+    caught_by="leaves a uniform picture as it is",
     reason="columns of the weights",
     hint="Over which axis",
 )

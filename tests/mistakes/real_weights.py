@@ -333,7 +333,7 @@ class norm_of_the_network(_Block):
     "my_block",
     caught_by="has the parameters of a block",
     reason="too many: norm1.weight",
-    hint="How are your four parts called",
+    hint="What are your four parts called",
 )
 class other_names(_Block):
     """Calls the norms as it likes."""
@@ -366,7 +366,7 @@ class only_the_parts(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class turns_whole_rows(_Block):
     """Makes the rotation as wide as x."""
@@ -378,7 +378,7 @@ class turns_whole_rows(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class length_of_the_batch(_Block):
     """Takes the batch for the length."""
@@ -390,7 +390,7 @@ class length_of_the_batch(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class made_once(_Block):
     """Makes a long rotation in __init__."""
@@ -406,7 +406,7 @@ class made_once(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class heads_for_columns(_Block):
     """Takes the number of heads for the size of one."""
@@ -470,7 +470,7 @@ class names_head_dim(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class length_of_a_row(_Block):
     """Takes the last axis for the length."""
@@ -482,7 +482,7 @@ class length_of_a_row(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class the_whole_shape(_Block):
     """Gives the rotation all of the shape."""
@@ -532,7 +532,7 @@ class the_class_itself(_Block):
 @mistake(
     "my_block",
     caught_by="gives an output of the shape of x",
-    hint="turns the columns of each *head*",
+    hint="rotates the columns of each *head*",
 )
 class turned_beforehand(_Block):
     """Hands over what a rotation gives."""
@@ -758,7 +758,7 @@ class subtracts_the_mean(_Block):
 
 @mistake(
     "my_block",
-    caught_by="turns queries and keys by their positions",
+    caught_by="rotates queries and keys by their positions",
     hint="hand it to the attention as `encode=`",
 )
 class no_rotation(_Block):
@@ -769,7 +769,7 @@ class no_rotation(_Block):
 
 
 @mistake(
-    "my_block", caught_by="turns queries and keys by their positions", hint="Queries *and* keys"
+    "my_block", caught_by="rotates queries and keys by their positions", hint="Queries *and* keys"
 )
 class turns_queries_only(_Block):
     """Its encode leaves the keys as they are."""
@@ -781,7 +781,7 @@ class turns_queries_only(_Block):
         )  # fmt: skip
 
 
-@mistake("my_block", caught_by="turns queries and keys by their positions", hint="stand anywhere")
+@mistake("my_block", caught_by="rotates queries and keys by their positions", hint="stand anywhere")
 class one_position_for_all(_Block):
     """A rotation for a single token, which broadcasts."""
 
@@ -789,7 +789,7 @@ class one_position_for_all(_Block):
         return Rotation(1, self.head_dim, base=self.base)
 
 
-@mistake("my_block", caught_by="turns queries and keys as slowly", hint="still say *Paris*")
+@mistake("my_block", caught_by="rotates queries and keys as slowly", hint="still say *Paris*")
 class base_forgotten(_Block):
     """Rotation's own base, 10,000: in SmolLM2 a silent mistake."""
 
@@ -797,7 +797,7 @@ class base_forgotten(_Block):
         return Rotation(y.shape[1], self.head_dim, start=0 if cache is None else cache.length)
 
 
-@mistake("my_block", caught_by="turns queries and keys as slowly", hint="Is 100,000 written")
+@mistake("my_block", caught_by="rotates queries and keys as slowly", hint="Is 100,000 written")
 class base_written_down(_Block):
     """SmolLM2's base, whatever it is given."""
 
@@ -892,7 +892,7 @@ class turns_old_and_new(_Block):
         return Rotation(held + y.shape[1], self.head_dim, base=self.base)
 
 
-@mistake("my_block", caught_by="turns queries and keys by their positions", hint="Its *heads*")
+@mistake("my_block", caught_by="rotates queries and keys by their positions", hint="Its *heads*")
 class turns_the_stream(_Block):
     """Turns y itself, as wide as it is."""
 
@@ -1484,7 +1484,7 @@ def in_every_layer(model, ids, positions, layer):
     "my_without_look",
     caught_by="forbids the positions to the last token",
     reason="no look at [2] in layer 1",
-    hint="At what may it not look?",
+    hint="What is forbidden?",
 )
 def at_nothing(model, ids, positions, layer):
     """Lets the last token look at nothing in this layer."""

@@ -31,7 +31,7 @@ def _expect_not(answer, mistaken, reason):
 def returns_pictures_of_same_shape(candidate):
     """Which keys does `smooth` get? It needs one key for each pixel, so (pictures, pixels, 9).
 
-    `unfold` gives a column for each pixel. Which two axes do we have to exchange?
+    `unfold` gives a column for each pixel. Which two axes do we have to swap?
     """
     answer = expect_unchanged(candidate, torch.rand(2, 6, 6), 0.5)
     if isinstance(answer, torch.Tensor) and answer.shape != (2, 6, 6):
@@ -45,7 +45,7 @@ def returns_pictures_of_same_shape(candidate):
 def keeps_pictures_of_batch_apart(candidate):
     """Which pixels are along the axis of the softmax? Only those of one picture should be.
 
-    `F.pad` and `F.unfold` want (pictures, 1, height, width). What do they take for channels otherwise?
+    `F.pad` and `F.unfold` want (pictures, 1, height, width). Without that 1, what do they take for the channels?
     """
     pictures = torch.rand(2, 5, 5)
     changed = torch.stack([pictures[0], torch.rand(5, 5)])
@@ -53,11 +53,11 @@ def keeps_pictures_of_batch_apart(candidate):
     expect_close(*same, "the first picture after the second one changed", atol=1e-6)
 
 
-@non_local_means.must("leaves an even picture as it is")
-def leaves_even_picture_as_it_is(candidate):
+@non_local_means.must("leaves a uniform picture as it is")
+def leaves_uniform_picture_as_it_is(candidate):
     """Over which axis is your softmax? The weights of each pixel have to sum to 1."""
-    even = torch.full((1, 5, 5), 0.25)
-    expect_close(candidate(even, 0.5), even, "a picture of 0.25 everywhere")
+    uniform = torch.full((1, 5, 5), 0.25)
+    expect_close(candidate(uniform, 0.5), uniform, "a picture of 0.25 everywhere")
     other = torch.rand(1, 5, 5)
     by_columns = _wrong_means(other, axis=-2)
     _expect_not(

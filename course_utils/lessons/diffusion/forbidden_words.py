@@ -197,13 +197,15 @@ def plot_window(
             look = {"color": COLORS[color], "label": label if run is runs[0] else None}
             ax.plot(steps, shares, "o-", ms=3, **look)
     for name, color, label in (
-        ("until", "key", "the same, and the other word forbidden"),
+        ("until", "key", "the same, with the other word forbidden"),
         ("from", "query", None),
     ):
         steps = [int(VISITED[i]) for i in BEGINS]
         rows = [[run.result[f"{step}, {name}"] for step in steps] for run in alone]
         means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
         ax.plot(steps, means, ":", color=COLORS[color], label=label)
-    ax.set(xlabel="Step", ylabel="Halves as their word says", xlim=(STEPS + 4, 82), ylim=(0, 1.02))
+    ax.set(
+        xlabel="Step", ylabel="Halves that match their word", xlim=(STEPS + 4, 82), ylim=(0, 1.02)
+    )
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.legend(title="The word is", fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))

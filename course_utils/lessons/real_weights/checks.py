@@ -134,7 +134,7 @@ def _block_by_hand(
 
 @my_block.must("has the parameters of a block of SmolLM2, name for name")
 def has_parameters_of_block_of_smollm2_name_for_name(candidate):
-    """How are your four parts called? The weights come by name, so the parts have to be `attention`, `attention_norm`,
+    """What are your four parts called? The weights come by name, so the parts have to be `attention`, `attention_norm`,
     `feed_forward` and `feed_forward_norm`.
 
     Print `[*MyBlock(24, 6, 2, 40, 1e5).state_dict()]`, and compare it with the names above.
@@ -179,7 +179,7 @@ _KV = "How many heads of keys and values are there? Hand on `num_kv_heads`, or t
 
 @my_block.must("gives an output of the shape of x")
 def gives_output_of_shape_of_x(candidate):
-    """What does each part get? Attention takes queries, keys and values, three times the same y. A rotation turns the
+    """What does each part get? Attention takes queries, keys and values, three times the same y. `Rotation` rotates the
     columns of each *head*, at every position of x: it takes `x.shape[1]` and the size of a head, embed_dim / num_heads.
     """
     block, _ = _block_and_reference(candidate)
@@ -271,10 +271,10 @@ def adds_epsilon_under_root_in_both_norms(candidate):
         _expect_output(_answer(block, x), expected, f"{norm}, small numbers", atol=1e-5)
 
 
-@my_block.must("turns queries and keys by their positions")
-def turns_queries_and_keys_by_their_positions(candidate):
-    """Where does your rotation go? The attention turns queries and keys after their projection, if you hand it over as
-    `encode=`.
+@my_block.must("rotates queries and keys by their positions")
+def rotates_queries_and_keys_by_their_positions(candidate):
+    """Where does your rotation go? The attention rotates queries and keys after their projection, if it gets your
+    rotation as `encode=`.
 
     A rotation needs the number of tokens, `x.shape[1]`, so that each of them has a position of its own.
     """
@@ -305,12 +305,12 @@ _TURN = (
     "and hand it to the attention as `encode=`."
 )
 _TURN_BOTH = (
-    "What is turned? Queries *and* keys, so that the angle between them tells their distance."
+    "What is rotated? Queries *and* keys, so that the angle between them tells their distance."
 )
 
 
-@my_block.must("turns queries and keys as slowly as `base` says")
-def turns_queries_and_keys_as_slowly_as_base_says(candidate):
+@my_block.must("rotates queries and keys as slowly as `base` says")
+def rotates_queries_and_keys_as_slowly_as_base_says(candidate):
     """Where does the argument `base` go? Keep it in `__init__`, and hand it to the `Rotation`."""
     block, reference = _block_and_reference(candidate, embed_dim=48, base=50.0)
     x = torch.randn(2, 9, 48)
@@ -323,7 +323,7 @@ def turns_queries_and_keys_as_slowly_as_base_says(candidate):
 
 
 _BASE = (
-    "Which base does your `Rotation` have? 10,000, because nobody told it otherwise, and no error is raised. SmolLM2 "
+    "Which base does your `Rotation` have? 10,000, which is its default, and no error is raised. SmolLM2 "
     "has learned with 100,000, and with 10,000 it would still say *Paris*, only a little less surely. Hand on `base=`."
 )
 _FIXED_BASE = "Is 100,000 written in your block? It is SmolLM2's base, but another model has another one: use `base`."
@@ -378,8 +378,8 @@ def leaves_x_as_it_was(candidate):
 
 @my_block.must("lets gradients through, by the parts and past them")
 def lets_gradients_through_by_parts_and_past_them(candidate):
-    """Where is the way back cut? Look for `no_grad`, `detach()` and `.data`. This chapter trains nothing, but whoever
-    adapts the model to a text of her own needs the gradients.
+    """Where is the way back cut? Look for `no_grad`, `detach()` and `.data`. This chapter trains nothing, but if you
+    adapt the model to a text of your own, you need the gradients.
     """
     block, reference = _block_and_reference(candidate)
     x = torch.randn(2, 5, 24)
@@ -699,7 +699,7 @@ def gives_probability_for_each_token_of_vocabulary(candidate):
     "forbids the positions to the last token in this layer, and to no other token"
 )
 def forbids_positions_to_last_token_in_this_layer_only(candidate):
-    """Who may not look, at what, and in which layer? `acts.forbid(queries=…, keys=…, layers=…)` counts from 0."""
+    """What is forbidden to whom, and in which layer? `acts.forbid(queries=…, keys=…, layers=…)` counts from 0."""
     for positions, layer in (([2], 1), ([3, 4], 2), ([1], 0)):
         answer, model, ids = _call_without_look(candidate, positions, layer)
         last = LENGTH - 1
@@ -719,7 +719,7 @@ def forbids_positions_to_last_token_in_this_layer_only(candidate):
             (_probs_without(model, ids, queries=last, keys=positions[0], layers=layer),
              "How many positions are there? `keys=` takes the whole list."),
             (_probs_without(model, ids, queries=last, layers=layer),
-             "At what may it not look? Without `keys=` at nothing at all. Give it the positions."),
+             "What is forbidden? Without `keys=` everything is. Give it the positions."),
         )  # fmt: skip
         hints = [hint for other, hint in slips if torch.allclose(answer, other, atol=1e-5)]
         good = torch.allclose(answer, right, atol=1e-5)
@@ -736,4 +736,4 @@ def leaves_model_as_it_was(candidate):
     _, model, ids = _call_without_look(candidate, [2], 1)
     with torch.no_grad():
         after, fresh = model(ids), _model_and_ids()[0](ids)
-    expect(torch.equal(after, fresh), "afterwards the model answers otherwise")
+    expect(torch.equal(after, fresh), "afterward the model gives different answers")
