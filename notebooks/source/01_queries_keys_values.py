@@ -12,7 +12,8 @@
 # **How can a table be asked for something that is not in it?**
 #
 # Our table knows how long five animals live, but we want to know about a kitten.
-# Drag the cross, and the answer follows, with the nearest animals counting most.
+# Drag the cross, and the answer follows.
+# The nearest animals count most.
 # Then turn the question around: where would an animal live 20 years?
 # Press *Walk there*, choose *nearest* as the look-up, and press it again.
 
@@ -52,10 +53,12 @@ kitten = torch.tensor([[kitten_size, kitten_home]])  # one query: (1, features)
 cu.live.look_up(animals, askers)
 
 # %% [markdown]
-# With *softmax*, at the temperature of 0.1, the query finds its way.
+# With *softmax*, at a temperature of 0.1, the query finds its way.
 # With *nearest* it doesn't move at all, because after a small step the same animal is still the nearest.
 # A network learns by small steps like these, so it can learn where to look only if the query moves.
-# Even a softmax can go astray: from the kitten at a temperature of 0.02 the query leaves the picture, because a softmax that cold sees only the animals next to it ([Hard and soft look-ups](#Hard-and-soft-look-ups:-what-can-be-learned?) draws the way).
+# Even a softmax can go astray.
+# At a temperature of 0.02 it sees only the nearest animals, and from the kitten the query leaves the picture.
+# [Hard and soft look-ups](#Hard-and-soft-look-ups:-what-can-be-learned?) draws this walk.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -71,9 +74,10 @@ cu.live.look_up(animals, askers)
 # ## Query, key and value: ask for a kitten
 #
 # A Python dictionary answers *cat* with 15, and *kitten* with an error.
-# But the kitten's two numbers are near the cat's and not far from the dog's, so we can do better, in three words:
+# But the kitten's two numbers are near the cat's and not far from the dog's.
+# So we can do better, with three words:
 #
-# - a **key** is what an entry can be found by, here its size and its home;
+# - a **key** is what an entry can be found by, here its size and its *home*, which is how much it lives in our houses (elephant 0, dog 1);
 # - a **value** is what it tells us when it is found, here its years;
 # - a **query** is what we ask with, in the form of a key.
 #
@@ -82,9 +86,9 @@ cu.live.look_up(animals, askers)
 # The answer is the sum of *weight times value*, a weighted average.
 # The query *pays attention* to the entries with large weights, and that is why we speak of **attention**, and of [attention weights](C_glossary.ipynb#attention-weights).
 #
-# One number is ours to choose, the [temperature](C_glossary.ipynb#temperature) $T$.
+# We choose one number, the [temperature](C_glossary.ipynb#temperature) $T$.
 # Ask for the kitten again in the picture, and move the temperature to both ends.
-# At the cold end everything comes from the cat, and at the hot end each animal weighs 0.2, whatever you ask.
+# At the cold end everything comes from the cat, and at the hot end each animal has the weight 0.2, whatever you ask.
 #
 # ## From scores to weights: softmax
 #
@@ -233,7 +237,7 @@ for change, (rows, more) in changed.items():
 by_change.astype(float).round(2).astype(object).fillna("")
 
 # %% [markdown]
-# Adding 5 changes nothing, because only differences of scores are in the formula.
+# Adding 5 changes nothing, because the formula contains only differences of scores.
 # This is the **shift invariance** of the softmax.
 # A second cat does change the answer, but another order doesn't.
 # **Copies count, order does not**: to this look-up a table is a bag of pairs.
@@ -245,7 +249,7 @@ by_change.astype(float).round(2).astype(object).fillna("")
 # Three keys have the scores $0, \ln 2, \ln 5$, and $T = 1$, so the exponentials are 1, 2 and 5.
 # What is the weight of the **first** key
 #
-# (a) as it stands · (b) if $\ln 2$ is added to its own score · (c) if all three scores are doubled · (d) if a fourth key comes with the score $\ln 8$ · (e) if $T$ becomes huge, with the three keys?
+# (a) with these scores · (b) if $\ln 2$ is added to its own score · (c) if all three scores are doubled · (d) if we add a fourth key with the score $\ln 8$ · (e) if $T$ becomes huge, with the three keys?
 # Two decimals are enough.
 
 
@@ -271,7 +275,7 @@ cu.checks.predicted_weights(predicted_weights_solution)
 # ### Rows sum to 1, columns need not
 #
 # With several queries the weights become a matrix, with a row for each query and a column for each key.
-# Here the five animals ask, and then the kitten and a farmer.
+# Here the queries are the five animals, the kitten and a farmer.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 queries = torch.cat([keys, torch.tensor(list(askers.values()))])  # (queries, 2)
@@ -284,10 +288,10 @@ cu.show_heatmaps(
 )  # fmt: skip
 
 # %% [markdown]
-# At the coldest the animals make an **identity matrix**, because each animal finds exactly itself, as in a dictionary.
+# At the coldest temperature the rows of the animals are an **identity matrix**, because each animal finds exactly itself, as in a dictionary.
 # In the middle cat and dog share their weight, and on the right you hardly see a difference.
 # Each row sums to 1, whoever asks, so a softmax always has an answer.
-# A column sums to whatever its key gets from all queries, here 1.95 for the cat and 0.97 for the elephant in the middle.
+# A column sums to whatever its key gets from all queries, in the middle map 1.95 for the cat and 0.97 for the elephant.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -320,7 +324,7 @@ with cu.guard(
 # | **top-k**, in statistics the *k nearest neighbors* | $1/k$ for each of the $k$ best scores, 0 for all others |
 # | **average** | $1/m$ for each of the $m$ keys, whatever the query is |
 #
-# One function gives us the last three, because *nearest* is top-1, and the *average* is top-$m$.
+# One function gives us the last three, because *nearest* is top-1 and the *average* is top-$m$.
 
 
 # %%
@@ -332,8 +336,9 @@ def top(scores, k):
 
 # %% [markdown]
 # Which of these can a network learn?
-# A network learns by small steps along a [gradient](C_glossary.ipynb#gradient), the slopes of what it computes.
-# We ask PyTorch for two slopes (`grad`, in [PyTorch in an hour](B_pytorch.ipynb#Gradients)): how much does the answer change if we change a *value* a little, and how much if we change the *query*?
+# The small steps of a network follow a [gradient](C_glossary.ipynb#gradient), the slopes of what it computes.
+# How much does the answer change if we change a *value* a little, and how much if we change the *query*?
+# We ask PyTorch for these two slopes with `grad`, as in [PyTorch in an hour](B_pytorch.ipynb#Gradients).
 
 
 # %%
@@ -359,8 +364,9 @@ for name, weigh in look_ups.items():
 by_look_up.round(2)
 
 # %% [markdown]
-# The columns named after animals hold the slopes for the values, which are simply the weights, so all four can learn *what to say*.
-# The last two columns are the slopes for the query, and they are 0 for all but the softmax.
+# The columns named after animals show the slopes for the values.
+# These slopes are simply the weights, so all four look-ups can learn *what to say*.
+# The last two columns show the slopes for the query, which are 0 for all but the softmax.
 # The slopes for the keys are 0 in the same cases, because a score depends on query and key only through their distance.
 # **Of these four, only the softmax can learn where to look.**
 
@@ -377,9 +383,9 @@ cu.quiz("queries_keys_values", "which_slope")
 #
 # $$\text{query} \leftarrow \text{query} - \text{rate}\cdot\frac{\partial\,\text{loss}}{\partial\,\text{query}} .$$
 #
-# Your function is given the look-up as a function `ask`, which turns queries into answers.
+# Your function gets the look-up as a function `ask`, which turns queries into answers.
 # Don't call `slopes`, which knows only our table.
-# Of its four lines, the first shows how PyTorch follows a query, and the third how PyTorch returns a slope.
+# But the first of its four lines shows how PyTorch tracks a query, and the third how PyTorch returns a slope.
 
 
 # %% tags=["exercise", "build"]
@@ -405,7 +411,8 @@ cu.checks.one_step(one_step_solution)
 
 # %% [markdown]
 # We repeat your step 3,000 times from the kitten, at two temperatures.
-# The left picture has the answers of each look-up on the straight line from the kitten to the elephant, and the other two have the paths, each on the map of its own temperature.
+# The left picture shows the answers of each look-up on the straight line from the kitten to the elephant.
+# The other two show the query's paths, each on the map of its own temperature.
 
 # %%
 wanted = 20.0  # try 16.0 … 28.0
@@ -455,8 +462,9 @@ fig
 # On the left, *nearest* and *top-2* are staircases, and a flat step has no slope to the next one.
 # The softmax is a ramp, so the query can feel its way up, and at $T=0.1$ it arrives.
 #
-# At $T=0.02$, on the right, the query has a slope as well, but a softmax that cold sees only the nearest animals, and the dog above and the mouse below both lower the cat's 15 years.
-# So the way up is a ridge between dog and mouse that leads to the left, on and on, toward 15 years and never beyond.
+# At $T=0.02$, on the right, the query has a slope as well.
+# But a softmax that cold sees only the nearest animals, and both the dog above and the mouse below lower the cat's 15 years.
+# The way up is a ridge between dog and mouse that leads to the left, on and on, toward 15 years and never beyond.
 # "Can be learned" promises a slope, but not that the slope leads where we want to go.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -499,16 +507,17 @@ with cu.guard(
 # ## A table of words: embeddings as keys
 #
 # Keys may have many features, and a value may be more than one number.
-# Our keys are now words, each with the 256 numbers by which one of the course's translators knows it, its [embedding](C_glossary.ipynb#embedding).
-# The translator learned these numbers from sentences and their French, and nobody told it what kind of word each is.
-# A value says what kind of word it is, by one number for each of three kinds.
-# Each word asks all the *others*, once for the nearest and once by a softmax.
+# Our keys are now words.
+# One of the course's translators knows each word by 256 numbers, its [embedding](C_glossary.ipynb#embedding).
+# It learned these numbers from sentences and their French translations, and nobody told it what kind of word each is.
+# A value says what kind of word it is: three numbers, a 1 for the word's own kind and a 0 for each of the others (a **[one-hot](C_glossary.ipynb#one-hot)** vector).
+# Each word asks all the *others*, once with *nearest* and once with a softmax.
 
 # %%
 kinds = {  # the translator knows some 2,000 whole words: add some
     "person": "mother father wife woman girl boy brother sister daughter son",
     "number": "two three five six ten",
-    "to do": "eat drink play sleep swim walk run sing",
+    "action": "eat drink play sleep swim walk run sing",
 }
 T_words = 0.3  # try 0.05 … 1.0
 
@@ -533,7 +542,7 @@ flat = flat @ torch.linalg.svd(flat, full_matrices=False).Vh[:2].T  # to the two
 corners = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.5, 0.87]])
 fig, (left, right) = cu.subplots(
     1, 2, width=9, height=4, width_ratios=(1.6, 1),
-    alt="Left: the words on a plane, persons, numbers and things to do each on a side of their own. Right: a triangle "
+    alt="Left: the words on a plane, persons, numbers and actions each on a side of their own. Right: a triangle "
     "with a corner for each kind; the answers lie in it, nearly all near the corner of their kind.",
 )  # fmt: skip
 colors = [cu.COLORS[name] for name in ("key", "query", "value")]
@@ -564,14 +573,15 @@ right.axis("off")
 fig
 
 # %% [markdown]
-# On the left, words of one kind lie together, so even the nearest word is nearly always of the right kind.
+# On the left, words of one kind are close together, so even the nearest word is nearly always of the right kind.
 # Both look-ups miss *son*, and the nearest also misses *run*, whose neighbor happens to be *ten*.
 # In the softmax about five words share the weight, and the verbs together outvote *ten*.
 #
-# Where can an answer lie?
-# On the right, all answers are in the triangle of the three values, because no average with weights that aren't negative and sum to 1 can leave it.
-# This triangle is the *convex hull* of the values ([convex weights](C_glossary.ipynb#convex-weights)).
-# For single numbers the hull is an interval, so no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
+# Which answers are possible?
+# On the right, all answers are in the triangle of the three values.
+# An average can't leave it, because its weights aren't negative and sum to 1, which makes them [convex weights](C_glossary.ipynb#convex-weights).
+# The triangle is the *convex hull* of the values.
+# For single numbers the hull is an interval, and no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
 # A sum of $m$ values is $m$ times their average, and one look-up by itself only averages.
 # **Attention interpolates.
 # It cannot extrapolate, and it cannot add up.**
@@ -602,7 +612,7 @@ with cu.guard("Convex weights never give an answer outside the values."):
 # ## There is always an answer
 #
 # A house isn't like any animal, and yet it can ask.
-# With size 1 and home 1 it has the score $-0.18$ with the dog, $-0.20$ with the horse, and less with all others.
+# With size 1 and home 1 its score is $-0.18$ with the dog, $-0.20$ with the horse, and less with all others.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -611,7 +621,7 @@ cu.predict(
     answer="more than 0.8",
     wrong={
         "nearly 0": "No animal is like a house. But its five weights sum to 1. Can all of them be near 0?",
-        "about 0.2": "That would be right if the scores were equal. By how many temperatures does the dog lead the horse?",
+        "about 0.2": "Equal scores would give 0.2. By how many temperatures does the dog lead the horse?",
     },
     why="The dog leads the horse by 0.02, which is two temperatures, a factor of e² = 7.4. How low both scores are doesn't count.",
 )
@@ -663,7 +673,7 @@ def my_table_solution():
 cu.checks.my_table(my_table_solution)
 
 # %% [markdown]
-# Here is your table in the picture of the first screen, or four dishes until your function passes.
+# The picture of the first screen now shows your table, or four dishes until your function passes.
 # Name the three columns, set the wanted answer, and walk.
 
 # %%
@@ -687,16 +697,19 @@ with cu.guard(
 # ## Take-aways
 #
 # - Attention is a weighted average of values, with softmax weights, for which only differences of scores count.
-# - By small steps a softmax can learn where to look, and a look-up that takes only the nearest key can't.
+# - By small steps a softmax can learn where to look.
+#   A look-up that takes only the nearest key can't.
 # - The answer stays in the hull of the values, and a softmax always gives one.
 #
 # <details><summary>How sure is this?</summary>
 #
 # The animals' sizes and homes are made up.
 # From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1.
-# Other beginnings behave differently: we drew 30 at random, and from all of them the walk arrives at 0.1, and from most also at 0.02.
-# The 23 words are our choice, and one word, *run*, doesn't show that a softmax is better than the nearest neighbor.
-# With *dog*, *cat* and *horse* as a fourth kind, both miss all three.
+# Other starting points behave differently.
+# We drew 30 at random: at a temperature of 0.1 the walk arrives from all of them, and at 0.02 from most.
+#
+# We chose the 23 words, and a single word, *run*, doesn't show that a softmax is better than the nearest neighbor.
+# With *dog*, *cat* and *horse* as a fourth kind, both look-ups miss all three.
 #
 # </details>
 

@@ -31,7 +31,7 @@ cu.seed_everything(0)
 # Numbers in a computer have a largest and a smallest size, and most networks are trained partly with numbers of 16 bits.
 # Float16 has a small range and fine steps, and bfloat16 has a large range and coarse steps.
 # How large may a score be?
-# The table has the score from which $e^a$ is infinite, and the gap $\Delta$ below the largest score from which $e^{-\Delta}$ is exactly 0.
+# The table shows the score from which $e^a$ is infinite, and the gap $\Delta$ below the largest score from which $e^{-\Delta}$ is exactly 0.
 
 
 # %%
@@ -498,7 +498,7 @@ with cu.guard(
 #
 # Let the values be the keys, and ask again with each answer.
 # Then a cold look-up falls into one of the stored patterns, so it is an *associative memory* (Ramsauer et al., 2021, call it a modern Hopfield network).
-# We store eight random patterns of 64 signs, and our query is one of them with 20 signs turned round.
+# We store eight random patterns of 64 signs, and our query is one of them with 20 signs flipped.
 # Does it find its way back?
 
 # %%

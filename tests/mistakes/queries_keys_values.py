@@ -52,7 +52,7 @@ def mean_of_the_losses(ask, query, wanted, rate):
 @mistake(
     "one_step",
     caught_by="returns a query of the same shape",
-    reason="PyTorch didn't follow",
+    reason="PyTorch didn't track",
     hint="requires_grad_()",
 )
 def nobody_follows(ask, query, wanted, rate):

@@ -32,7 +32,7 @@ def _read_weight(answer: Any) -> float:
     """The share of 1 in an answer, which some write in percent."""
     share = read_number(answer)
     if share > 1:
-        raise WrongKind(f"got {share:g}, expected a share of 1; write 12.5 % as 0.125 or 1 / 8")
+        raise WrongKind(f"got {share:g}, expected a share of 1; write 12.5% as 0.125 or 1 / 8")
     return share
 
 
@@ -84,13 +84,13 @@ def returns_query_of_same_shape(candidate):
 _NOT_FOLLOWED = (
     (
         "does not require grad",
-        "PyTorch didn't follow the query on its way to the loss",
-        "Did you ask PyTorch to follow the query? `query.clone().requires_grad_()` does, as in `slopes`; then compute "
+        "PyTorch didn't track the query on its way to the loss",
+        "Did you ask PyTorch to track the query? `query.clone().requires_grad_()` does, as in `slopes`; then compute "
         "the loss from this query.",
     ),
     (
         "in-place operation",
-        "a line writes into the query that PyTorch follows",
+        "a line writes into the query that PyTorch tracks",
         "Which line changes the query itself? Return a new tensor instead, `query.detach()` minus the step.",
     ),
 )

@@ -192,7 +192,7 @@ ${errorsHTML(learning)}
 ${button('data-part="play"', "Play")}
 ${select("Rate", "rate", RATES, "0.05")}</div>
 <p aria-live="polite" data-part="learned">${learning.learned}</p></details>
-<p class="cu-live-note">No stored model is behind this: all is computed from the points that you see.</p>`;
+<p class="cu-live-note">Every number here is computed from the points that you see.</p>`;
 }
 
 // Points, query and answer above, the window and its weights below.

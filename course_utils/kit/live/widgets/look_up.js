@@ -23,7 +23,7 @@ const LOOK_UPS = {
   average: (scaled) => shares(scaled.map(() => 1)),
 };
 
-// Scores −½‖q − k‖², weights, the answer, and its slope: how many years for each 1 of size, and of home.
+// Scores −½‖q − k‖², weights, the answer, and its slope: how many years per unit of size, and of home.
 function find(query, rows, temperature, kind) {
   const scores = rows.map(([x, y]) => -((query[0] - x) ** 2 + (query[1] - y) ** 2) / 2 + 0);
   const most = Math.max(...scores);
@@ -105,7 +105,7 @@ function shown(data, query, temperature, kind) {
     said: `${title}, ${across} ${fixed(query[0], 2)}, ${up} ${fixed(query[1], 2)}, T = ${temperature}: ` +
       `the answer is ${fixed(found.answer, 1)} ${unit}. ` + (flat
       ? "Its slope is 0: a small step changes nothing."
-      : `Its slope: ${fixed(found.slope[0], 1)} ${unit} for each 1 of ${across}, ${fixed(found.slope[1], 1)} of ${up}.`),
+      : `Its slope: ${fixed(found.slope[0], 1)} ${unit} per unit of ${across}, ${fixed(found.slope[1], 1)} per unit of ${up}.`),
   };
 }
 
@@ -148,7 +148,7 @@ ${button('data-part="walk"', "Walk there")}</div>
 <div class="cu-live-beside">${plot(`Keys on the plane of ${across} and ${up}, and the query`, "400 400", picture,
     ` data-part="plane" data-table="${safe(JSON.stringify(data))}"`, " cu-live-plane")}
 ${region("Scores, weights and values", "table", found.table)}</div>
-<p class="cu-live-note">No stored model is behind this: all is computed from the table.</p>`;
+<p class="cu-live-note">Every number here is computed from the table.</p>`;
 }
 
 function mount(form) {
