@@ -38,18 +38,20 @@ cu.live.translator("She has a red car.")
 # %% [markdown]
 # ## Ask a translator
 #
-# The translator is a **network**, a long formula with many numbers that *training* on pairs of sentences has found.
-# Its kind is called **[Transformer](C_glossary.ipynb#transformer)** and is built around attention.
-# One part of it, the **[encoder](C_glossary.ipynb#encoder-and-decoder)**, reads the English, and another part writes the French, each time the word that it finds most probable (*greedy*, says the box *Search*).
-# For each French word, it spreads a total of 1 over the English words, and these shares are its **[attention weights](C_glossary.ipynb#attention-weights)**.
+# The translator is a **network**, a long formula whose many numbers were found by *training* on pairs of sentences.
+# This kind of network is called a **[Transformer](C_glossary.ipynb#transformer)**, and it is built around attention.
+# One part, the **[encoder](C_glossary.ipynb#encoder-and-decoder)**, reads the English.
+# Another, the **decoder**, writes the French, and always chooses the word that it finds most probable (the box *Search* calls this *greedy*).
+# For each French word, the decoder spreads a total of 1 over the English words, and these shares are the word's **[attention weights](C_glossary.ipynb#attention-weights)**.
 # It does so eight times, in two [layers](C_glossary.ipynb#layer) of four **[heads](C_glossary.ipynb#head)** each.
-# Each small picture is a head, and *end* marks the end of a sentence.
+# Each small picture shows one head, and *end* marks the end of a sentence.
 # We count from 0, so *layer 1, head 0* is the first head of the second layer.
 #
 # Write *She has a red car.* again, and choose the picture *layer 1, head 0* and the word *une*.
-# This head gives *car* 89 % of *une*'s weight.
+# This head gives *car* 89% of *une*'s weight.
 # That looks wise, because in French the noun decides between *un* and *une*.
-# To test what a word needs, we **forbid** attention to another word, and the literature calls this *attention knockout*.
+# To test what a word needs, we **forbid** attention to another word.
+# The literature calls this *attention knockout*.
 # When you press *car*, no French word may attend to it any more, in any head.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -68,7 +70,8 @@ cu.predict(
 
 # %% [markdown]
 # Now press *car*, and read the bars of *une* and of the word after it.
-# The next cell has the numbers, first the weight on *car* in that head, and then the probability of each French word after those before it, with all attention allowed and with *car* forbidden.
+# The next cell has four columns: the weight on *car* in that head, and three times the probability of the French word, given the words before it.
+# Those three are with all attention allowed, with *car* forbidden, and with *car* forbidden in the encoder as well.
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
@@ -99,22 +102,24 @@ with cu.guard(
 
 # %% [markdown]
 # Why doesn't *une* need *car*?
-# Because French words are not the only ones that attend to it.
+# French words are not the only ones that attend to *car*.
 # Before the French begins, the English words attend to each other in the encoder, so *a* has already read *car*.
 # If you forbid this as well, with the box below the sentence, *un* and *une* become almost equally likely.
-# And if only *a* may attend to *car* in the encoder, *une* is back at 0.97, so the gender can come by way of *a*.
-# In other sentences the other ways carry less: with *She has a small house.*, forbidding *house* lowers *une* from 0.89 to 0.74.
+# If only *a* may attend to *car* in the encoder, *une* is back at 0.97.
+# So the gender can come by way of *a*.
+# In another sentence, *She has a small house.*, the other routes carry less, and forbidding *house* lowers *une* from 0.89 to 0.74.
 # Couldn't we simply forbid *a*?
-# Then *une* falls as well, but *de* rises in its place, not *un*, so we lose more than the gender.
+# Then *une* falls as well, but *de* rises in its place, and not *un*.
+# So we lose more than the gender.
 #
 # Forbidding any word might do damage, so here is a **control**: forbid *has*.
-# Averaged over the eight heads, *une* gives *has* 35 % of its weight and *car* only 11 %, and yet hardly anything changes.
+# Averaged over the eight heads, *une* gives *has* 35% of its weight and *car* only 11%, and yet hardly anything changes.
 #
 # So a network can do without a word that gets a large weight.
 # **A weight shows where a network looks.
 # You learn more about what it needs by forbidding a word, but the word may act by another route.**
 #
-# What do you think happens with a word that the translator has never seen?
+# What happens to a word that the translator has never seen?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -130,20 +135,22 @@ cu.predict(
 )
 
 # %% [markdown]
-# The translator's weights hardly show that it is often wrong about such a word, but its probabilities often do, and *timide* has only 0.28.
+# The weights give little sign that the translator is guessing.
+# The probabilities often do: *timide* has only 0.28.
 #
 # ### Exercise 1 · Forbid one word
 #
 # *predict · 3 minutes*
 #
-# Which **one** English word do you have to forbid, if you want the French to change like this?
+# Which **one** English word do you have to forbid to make the French change like this?
 #
 # - (a) *I don't like the small house.* says the opposite.
 # - (b) *Where is my book?* asks for somebody else's book.
 # - (c) *The old woman is sleeping.* is about a man.
 #
-# In your notebook, replace the dots by three words, run the cell, and then run the **check** below it.
-# If something is missing, the check shows you a hint, and you get another hint by pressing *Hint* in the report, or by running `cu.checks.one_word.hint()` in a new cell.
+# In your notebook, replace the dots with three words, run the cell, and then run the **check** below it.
+# If something is missing, the check shows you a hint.
+# For another hint, press *Hint* in the report, or run `cu.checks.one_word.hint()` in a new cell.
 
 
 # %% tags=["exercise", "predict"]
@@ -167,13 +174,14 @@ cu.checks.one_word(one_word_solution)
 # %% [markdown]
 # ## Read a map of weights, and use it
 #
-# The three parts of such a look-up have names.
+# What each French word just did is called a **look-up**, and its three parts have names.
 # A **[query](C_glossary.ipynb#query-key-value)** asks, as the French words did.
 # **Keys** are what a query may attend to, as the English words were, and each key hands on a **value**.
 # A map of weights has a row for each query and a column for each key.
 #
 # Each query gets the average of the values, with the weights of its row.
-# By hand, the first query gets $0.6\cdot 5 + 0.2\cdot 20 + 0.2\cdot 0 = 7$.
+# Suppose the first query has the weights 0.6, 0.2 and 0.2, and the values are 5, 20 and 0.
+# By hand, it gets $0.6\cdot 5 + 0.2\cdot 20 + 0.2\cdot 0 = 7$.
 # For all queries at once, this is one product of matrices:
 
 # %%
@@ -202,7 +210,7 @@ cu.Drawing(
 # A comment `# try` marks what you may change, and every value of its range works.
 # In the translator the values aren't single numbers, but vectors.
 #
-# When we draw such a map, dark means much weight, and the color bar says how much.
+# On such a map, dark means much weight, and the color bar says how much.
 # Here are 36 weights near 1/6 with a little noise, drawn twice.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -233,8 +241,9 @@ cu.quiz("start_here", "rows_of_map")
 #
 # *build · 4 minutes*
 #
-# What becomes of the answers if we forbid a key?
-# Its weight becomes 0, and then we divide each row by its sum, so it sums to 1 again.
+# How do the answers change if we forbid a key?
+# Its weight becomes 0.
+# Then we divide each row by its sum, and the row sums to 1 again.
 # Finish the function, which already sets the weights to 0.
 # `kept.sum(dim=1, keepdim=True)` gives you the sums of the rows, one below the other.
 
@@ -327,4 +336,4 @@ cu.quiz("start_here")
 # - Geva, M. et al. (2023).
 #   [Dissecting recall of factual associations in auto-regressive language models](https://arxiv.org/abs/2304.14767).
 #   EMNLP.
-#   It forbids attention to see what the attention carried.
+#   The authors block attention in order to find out what it carried.
