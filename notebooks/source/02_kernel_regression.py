@@ -11,11 +11,11 @@
 #
 # **Forty noisy measurements: what is the value where nobody measured?**
 # *Average the values that you have, and let the near ones count more*: so said Nadaraya and Watson in 1964, independently.
-# The place you ask about is the **query**, the places that were measured are the **keys**, the measurements are the **values**.
+# The place you ask about is the **query**, the places that were measured are the **keys**, and the measurements are the **values**.
 # This is attention, half a century before the word.
 #
-# Drag the query, the upright line, and watch the average draw its curve.
-# The disks are as large as the weights: a point's weight is the height of the bump at its place, divided by the sum of all these heights.
+# Drag the query (the upright line), and the average draws its curve.
+# The size of a disk shows its point's weight, which is the height of the bump at this point, divided by the sum of all these heights.
 # The bump is called a **kernel**.
 # Somebody has chosen its shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
@@ -41,7 +41,7 @@ cu.seed_everything(0)
 cu.live.kernel_regression()
 
 # %% [markdown]
-# At this width the curve stays near the points, but it doesn't try to pass through each point.
+# At this width the curve stays near the points, but it doesn't pass through each of them.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -59,11 +59,12 @@ cu.recall("queries_keys_values", "start_here")
 # %% [markdown]
 # ## Weighted averages: near points count more
 #
-# Each of the forty measurements is a smooth curve plus noise, $y = 2\sin x + x + \varepsilon$, where the noise $\varepsilon$ is normal with standard deviation 1.
+# Each of the forty measurements is the height of a smooth curve, plus noise: $y = 2\sin x + x + \varepsilon$.
+# The noise $\varepsilon$ is normal, with standard deviation 1.
 # We know the curve, so we can say how wrong an answer is, but the method never sees it.
 #
 # The simplest answer ignores the place and always says the mean of all values.
-# This is **average pooling**, and it is our **baseline**, the simple answer that others have to beat.
+# This **average pooling** is our **baseline**, the simple answer that others have to beat.
 
 # %%
 noise = 1.0  # try 0.5 … 2.0
@@ -82,8 +83,10 @@ print(f"mean of the values: {y.mean():.2f}; its squared error: {error(y.mean()):
 
 # %% [markdown]
 # Can we do better if near points count more?
-# Take three points that you can handle with a pencil, the keys 0, 1, 3 with the values 1, 3, 5, and ask at 1, exactly where 3 was measured.
-# Our bump is the **Gaussian kernel** $K(u) = e^{-u^2/2}$, where $u$ is the distance in units of the **width** $\sigma$, and we let $\sigma = 1$.
+# Take three points that you can handle with a pencil, the keys 0, 1 and 3 with the values 1, 3 and 5.
+# We ask at 1, exactly where 3 was measured.
+# Our bump is the **Gaussian kernel** $K(u) = e^{-u^2/2}$.
+# Here $u$ is the distance in units of the **width** $\sigma$, and we let $\sigma = 1$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -113,7 +116,8 @@ cu.predict(
 #
 # ## Kernel regression is attention
 #
-# Here is the same calculation as a flow of data, and all of attention will have this form.
+# Here is the same calculation as a flow of data.
+# All of attention will have this form.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 bumps, shares = [["0.607", "1", "0.135"]], [["0.348", "0.574", "0.078"]]
@@ -156,7 +160,7 @@ cu.Drawing(
 # f(q) = \sum_{i=0}^{n-1} \alpha_i\, v_i .$$
 #
 # This is the **Nadaraya–Watson estimator** with a Gaussian kernel.
-# A kernel value divided by the sum of all kernel values *is* a softmax, namely of $-u^2/2$.
+# A kernel value divided by the sum of all kernel values *is* a softmax of $-u^2/2$.
 #
 # PyTorch's operator, `F.scaled_dot_product_attention`, computes its scores in another way.
 # It multiplies query and key, scales by a number $s$ (`scale`), and adds a table (`attn_mask`).
@@ -193,9 +197,11 @@ window = 0.4  # try 0.1 … 3.0
 cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 
 # %% [markdown]
-# So our four lines are PyTorch's attention, in the answers and in the gradients of queries, keys and values, and nothing in them has been trained.
+# So our four lines are PyTorch's attention, in the answers and in the gradients of queries, keys and values.
+# Nothing in them has been trained.
 # **Gaussian kernel regression is dot-product attention with a term for each key.**
-# We need this term, because the product $q k_i$ by itself grows with the key, so for a positive query the largest key would win, however far away it is.
+# We need this term, because the product $q k_i$ by itself grows with the key.
+# For a positive query the largest key would win, however far away it is.
 #
 # ## The width decides: bias and variance
 #
@@ -222,7 +228,8 @@ by_width.round(2)
 
 
 # %% [markdown]
-# In the next figure, the upper row has sixteen fits in gray, and the lower row has the weights, each line of a map for one query.
+# The upper row shows sixteen fits in gray.
+# The lower row shows the weights, and each line of a map belongs to one query.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -261,14 +268,14 @@ fits_and_maps(
 # A **wide** kernel uses many keys, so its fits are calm but too flat, and that is bias.
 # In a softmax over $-(q-k)^2/2$, the number $\sigma^2$ is just the temperature.
 #
-# The *shape* of the bump matters less, and the further page compares [five of them](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
+# The *shape* of the bump matters less, and the further page compares [five shapes](02_kernel_regression_further.ipynb#Five-kernels-and-one-number).
 #
 # ## Leave one out: choosing and learning the width
 #
 # How do we choose $\sigma$ when we have a single set of points and no true curve?
 # The error on the points themselves is no help, because it is smallest at the narrowest width, where each point predicts itself.
-# The way out is to **predict each point from all the others**, and to compare with its value.
-# We do that for our three points, with $\sigma = 1$.
+# The way out is to **predict each point from all the others**, and to compare the prediction with the point's value.
+# We do this for our three points, with $\sigma = 1$.
 # From the key 0, the keys 1 and 3 have the kernel values 0.607 and 0.011, so their weights are 0.607/0.618 and 0.011/0.618.
 #
 # | left out | weights of the other two | prediction | value | value − prediction |
@@ -286,8 +293,8 @@ fits_and_maps(
 # Every point is both a query and a key, so the scores form an (n, n) matrix.
 # How do you make the other points share all of the weight?
 # A loop over the points is correct too, just longer.
-# It should work for widths down to 0.05 where points lie as close as ours, and let a gradient reach the width.
-# Keep the names of the parameters, because the chapter goes on with your function once it passes.
+# Your function should work for widths down to 0.05 on points as dense as ours, and a gradient should be able to flow back to the width.
+# Keep the names of the parameters, because the chapter uses your function once it passes.
 
 
 # %% tags=["exercise", "build"]
@@ -312,9 +319,10 @@ cu.checks.my_leave_one_out(my_leave_one_out_solution)
 
 # %% [markdown]
 # A score of $-\infty$ is a **mask**, and after the softmax its pair has the weight 0.
-# [Masks](04_masks.ipynb) hide padding in just this way, and words that haven't been written yet.
+# In just this way, [Masks](04_masks.ipynb) will hide padding, and words that haven't been written yet.
 #
-# Now the width can be *learned*, since it can follow the gradient of the leave-one-out error downhill, by [Adam](C_glossary.ipynb#adam), which gives each parameter a step size of its own.
+# Now the width can be *learned*.
+# It follows the gradient of the leave-one-out error downhill, by [Adam](C_glossary.ipynb#adam), which gives each parameter a step size of its own.
 # We learn $\log\sigma$, so no step can make the width negative.
 
 
@@ -368,7 +376,7 @@ fig
 # %% [markdown]
 # The dots roll into the valley and stay there.
 # At the far left you see what the error on the points themselves would have rewarded, a width of 0.
-# What has become of the fit?
+# How has the fit changed?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 before_after = {
@@ -397,10 +405,11 @@ cu.quiz("kernel_regression", "copied_noise", "rows_of_a_patient")
 #
 # So far the score was $-\frac12(\text{distance}/\sigma)^2$, because we said so.
 # Now one network makes the queries, another network makes the keys, and their product is the score, whatever it may be.
-# Each network has a **hidden layer**, 32 numbers between its input and its output, so its answers may bend.
+# Each network has a **hidden layer** of 32 numbers between its input and its output, which lets its answers bend.
 #
 # Our network never sees a distance, a width or a true curve.
-# It sees random curves $2a\sin(\omega x + \varphi) + bx$, each at forty places with noise, and has to predict each value from the 39 others, so a point's own score is masked again.
+# It sees random curves $2a\sin(\omega x + \varphi) + bx$, each at forty places with noise.
+# It has to predict each value from the 39 others, so a point's own score is masked again.
 
 
 # %%
@@ -432,13 +441,14 @@ cu.predict(
     wrong={
         "all to the nearest key": "The nearest value says most, but it has noise of variance 1. What happens to the noise if several neighbors share the weight?",
         "the same to all keys": "That would be average pooling. What would it say about a wave?",
-        "more and more toward one end": "That would be right if queries and keys were linear in x. Why are there two layers?",
+        "more and more toward one end": "Queries and keys that are linear in x would do this. Why are there two layers?",
     },
-    why="Near values say most about the curve, and several average the noise away. A softmax can only average, so an average over a bump does well.",
+    why="Near values say most about the curve, and several average the noise away. A softmax has to average, and an average over near values does well.",
 )  # fmt: skip
 
 # %% [markdown]
-# We train the network as we trained the width, on new random curves in each step, and judge it on *validation curves*, which are not among them.
+# We train the network as we trained the width, on new random curves in each step.
+# We judge it on *validation curves*, which are not among them.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -479,7 +489,7 @@ network, falls = trained_head(waves, rate=0.003, seed=0)
 print(f"error on validation curves: {falls[0][1]:.2f} → {falls[-1][1]:.3f}")
 
 # %% [markdown]
-# The left picture has the scores of three queries, and the maps have the weights of the network and those of a Gaussian.
+# The left picture shows the scores of three queries, and the maps show the weights of the network and those of a Gaussian.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, (parabola, found, gauss) = cu.subplots(
@@ -525,7 +535,7 @@ cu.predict(
     ["fewer", "as many as before", "more"],
     answer="fewer",
     wrong={
-        "as many as before": "The network is the same, but it can learn any width. How far away is a point of a fast wave still a good guide?",
+        "as many as before": "The network is the same, but it can learn any width. On a fast wave, how near must a point be to be a good guide?",
         "more": "That would help against more noise. The noise is the same here, but the curve bends sooner.",
     },
     why="On a fast wave a point half a unit away may already be on the other side of the hill. The bias grows, so fewer neighbors are worth their weight.",
@@ -547,10 +557,11 @@ widths_found.round(2)
 # ### A softmax can't subtract
 #
 # So is a bell the best answer to these curves?
-# A softmax binds its weights twice: none is negative, and they sum to 1.
-# Let's compare the network with the best rules that have both bounds, one, or neither.
-# These rules know the family of the curves, a wave plus a line with the mean 0, which nobody told the network.
-# The table has the squared errors on 2,000 fresh curves.
+# A softmax puts two constraints on its weights: none is negative, and they sum to 1.
+# How good are the best rules that obey both constraints, one of them, or neither?
+# These rules know the family of the curves, a wave plus a line with the mean 0.
+# Nobody told the network.
+# The table shows the squared errors on 2,000 fresh curves.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 rules = {r.config["waves"]: r.result for r in cu.stored_runs("kernel_regression", "best_rules")}
@@ -574,17 +585,17 @@ by_rule.round(3)
 # The network is about as good as the best Gaussian, and the best average is nearly a fifth better.
 # A rule that may **subtract** but still sums to 1 has a third less error than the network on slow waves, and less than half on fast waves.
 # If the weights needn't sum to 1 either, the rule can also shrink its answers toward 0, and has less than half the error on both.
-# A softmax can't, because its answers stay in the [hull of the values](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys).
+# A softmax can't subtract, because that would take its answers out of the [hull of the values](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys).
 # **The softmax made the network average, and among averages it found the bell.**
 #
 # ### Exercise 2 · Your own points
 #
 # *build · 7 minutes*
 #
-# Now give it a case of your own, and try to fool it.
+# Now give the softmax a case of your own, and try to fool it.
 # Write down at least eight points (place, value), with places from 0 to 5 and values from −5 to 5, and put exactly one of them at the place 2.5.
-# Choose them so that the average at 2.5, with your point in it, misses *your* value there by more than 2.
-# The check takes a Gaussian of the network's width, 0.43.
+# Choose the others so that the average at 2.5, which includes your point, is more than 2 away from the value you put there.
+# The check uses a Gaussian of the network's width, 0.43.
 # Before you run it, say which points will share the weight.
 
 
@@ -636,14 +647,17 @@ fig
 #
 # <details><summary>How sure is this?</summary>
 #
-# We trained the network at three [learning rates](C_glossary.ipynb#learning-rate) with three seeds each, on slow and on fast waves, and chose the rate on other curves.
-# The table shows the rate that won, which is the middle one for both, and the means of three seeds.
+# We trained the network on slow and on fast waves, at three [learning rates](C_glossary.ipynb#learning-rate) with three seeds each.
+# The table shows the means of three seeds at the rate that was best on validation curves.
+# We trained no score other than the product of a query and a key.
+#
 # The network's bell is a little wider than the best Gaussian, which has to serve the two ends as well.
-# The best Gaussian for the middle alone has the width 0.44 on slow waves.
-# Near the two ends of the interval the network's bell leans outward, so there it isn't quite a Gaussian around the query.
-# The network's score is a product of a query and a key, and we trained no other kind.
-# The rules that know the family are computed, not trained, for each set of places by itself, so they also see how crowded the keys are, and the score of one pair can't.
-# About half of the average's lead goes with the crowding, and away from the ends of an even grid the best Gaussian is within 5 % of it.
+# Near the ends the network's bell leans outward, and there it isn't quite a Gaussian around the query.
+#
+# The rules that know the family are not trained but computed, anew for each set of places.
+# They can therefore take into account how crowded the keys are, which the score of a single pair can't.
+# About half of the best average's lead goes with the crowding.
+# On an even grid, away from its ends, the best Gaussian is within 5% of it.
 #
 # </details>
 
@@ -687,7 +701,7 @@ with cu.guard("At each rate and with each seed its width is near the best Gaussi
 #   With a Gaussian it is PyTorch's operator with a term for each key.
 # - Narrow means variance, wide means bias.
 #   Choose a width, or learn it, on predictions that never saw their own value, with a mask on the diagonal.
-# - A network that only has to predict learned here to give near keys more weight.
+# - A network whose only task was to predict learned here to give near keys more weight.
 #   Its softmax can only average, never subtract, and among averages it found nearly a Gaussian, with a width that comes from the data.
 
 # %% [markdown] tags=["next"]

@@ -80,14 +80,14 @@ racers = pd.DataFrame(race, columns=["kernel", "best width", "squared error"])
 racers.set_index("kernel").round(3)
 
 # %% [markdown]
-# At their best widths the bell, the triangle and the parabola are within 3 % of each other, and only the boxcar is clearly worse.
+# At their best widths the bell, the triangle and the parabola are within 3% of each other, and only the boxcar is clearly worse.
 # The network is a little ahead of every single width, but not of a Gaussian with two of them.
 # So the network hasn't found something better than Nadaraya and Watson.
 # It has found what they found, with a width that follows the place: in the middle its bell is as wide as the best Gaussian there.
 # All racers are averages, though, and the chapter shows how much better [rules that may subtract, or needn't sum to 1](02_kernel_regression.ipynb#A-softmax-can't-subtract), are.
 #
 # How far can you trust this?
-# Here are all the trainings, on these waves and on waves twice as fast, each row the mean of three seeds.
+# Here are all training runs, on these waves and on waves twice as fast, each row the mean of three seeds.
 # The last column is the [standard error](C_glossary.ipynb#standard-error) with one seed.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -100,8 +100,8 @@ over_seeds.drop(columns="best fixed width").rename(columns=titles).round(4)
 
 # %% [markdown]
 # We choose the rate by validation, which picks the middle one for both kinds of waves after 2,000 steps.
-# There the network is about 2 % ahead of the best Gaussian on slow waves, and about 1 % behind on fast ones.
-# Longer training closes that gap: after 6,000 steps with a falling rate the network is ahead on the fast waves as well, by less than 1 %, at both rates and with each seed.
+# There the network is about 2% ahead of the best Gaussian on slow waves, and about 1% behind on fast ones.
+# Longer training closes that gap: after 6,000 steps with a falling rate the network is ahead on the fast waves as well, by less than 1%, at both rates and with each seed.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -297,7 +297,7 @@ with cu.guard(
 # Imagine values without any noise.
 # Where does the average still miss?
 #
-# - **At an edge** all keys lie on one side, so for the line $y = x$ the average is pulled inward.
+# - **At an edge** all keys are on one side, so for the line $y = x$ the average is pulled inward.
 #   This **boundary bias** is the mean of half a Gaussian, $\sigma\sqrt{2/\pi} = 0.80\,\sigma$, times the slope.
 # - **On a slope** it misses if the keys are denser on one side.
 #   Take $y = x$ again, with keys whose density grows like $e^x$.

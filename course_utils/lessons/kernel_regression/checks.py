@@ -291,7 +291,7 @@ def _point_table(candidate: Callable) -> Tensor:
 
 @own_points.must("returns at least eight pairs (place, value)")
 def returns_at_least_eight_pairs(candidate):
-    """How many points do you return? A peak has to lose its weight to neighbors, and these lie among others."""
+    """How many points do you return? A peak has to lose its weight to its neighbors, and the neighbors are among other points."""
     count = len(_point_table(candidate))
     expect(count >= 8, f"got {count} points, expected at least 8")
 
@@ -300,7 +300,7 @@ def returns_at_least_eight_pairs(candidate):
 def keeps_places_and_values_in_range(candidate):
     """Which number comes first in a pair? The place does, and the network was trained on places from 0 to 5."""
     places, values = _point_table(candidate).T
-    large = "How large may a value be? Not the height of a peak fools the average but the points beside it."
+    large = "How large may a value be? What fools the average is not the height of a peak but the points beside it."
     for name, numbers, low, hint in (("place", places, 0, ""), ("value", values, -5, large)):
         outside = numbers[~((numbers >= low) & (numbers <= 5))].tolist()
         found = f"{outside[0] if outside else 0:g}"
