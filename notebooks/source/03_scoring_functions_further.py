@@ -89,8 +89,8 @@ terms.round(2)
 # *bug · 12 minutes*
 #
 # If we form $q-k$ for all pairs, we need an array (n, m, d).
-# The formula above does with one matrix product and a correction.
-# Here the three keys are their own queries, each at distance 0 to itself, so the largest weight of each row should stand on the diagonal.
+# The formula above needs only one matrix product and a correction.
+# Here the three keys are their own queries, each at distance 0 to itself, so the largest weight of each row should be on the diagonal.
 # In the function below it doesn't.
 # Find the mistake, and write `fixed_gaussian_weights` with one matrix product and no function for distances.
 
@@ -255,10 +255,11 @@ with_norm = pd.DataFrame(norm_rows).T
 with_norm.round(2)
 
 # %% [markdown]
-# Plain scores grow with the square of the factor, and next to nothing is left of the 8 bits that 256 keys can have (the [entropy](#How-spread-out-are-the-weights?-Entropy) is explained below).
+# Plain scores grow with the square of the factor, and next to nothing is left of the 8 bits that 256 keys can have, as their [entropy](#How-spread-out-are-the-weights?-Entropy) says.
 # With QK-norm the size of the matrices doesn't matter, because layer norm makes $\lVert q\rVert=\lVert k\rVert=\sqrt d$, so no score exceeds $\sqrt d = 8$.
 # The price is that a query can no longer choose its temperature by its length.
-# If queries and keys are 1 long, as with Henry et al., scores stay within $\pm1$, and no softmax over many keys could be sharp, so Henry et al. learn a factor.
+# If queries and keys are 1 long, as with Henry et al., scores stay within $\pm1$, and no softmax over many keys could be sharp.
+# That is why Henry et al. learn a factor.
 #
 # ### Capped scores, and scores that grow with log n
 #
@@ -408,7 +409,7 @@ cu.explore.dot_products()
 #
 # The chapter shows the memory test for words of 256 numbers.
 # When does a head need the divisor, and does more training help a head that has none?
-# Look at shorter words, too, and at the marks for longer trainings.
+# Look at shorter words, too, and at the marks for longer training runs.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = trainings.best(cu.stored_runs("scoring_functions", "recall_by_one_head"))
@@ -417,7 +418,7 @@ trainings.show_best(chosen)
 # %% [markdown]
 # With 16 numbers a word, or with four words on the list, the head learns without a divisor as well, so it takes long vectors *and* long lists to see the difference.
 # More steps help the words of 64 numbers, slowly, while 2,000 steps don't help the 64 words of 256 numbers.
-# Each point is the mean of three trainings at the best of three to five learning rates, chosen on validation lists.
+# Each point is the mean of three training runs at the best of three to five learning rates, chosen on validation lists.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -630,7 +631,7 @@ with cu.guard("For aligned vectors scaled scores grow like ρ√d, while q·k/d 
 #
 # Write the score for all pairs, without a loop.
 # Every row of $QW_Q$ has to meet every row of $KW_K$, so the sum should have the axes (queries, keys, hidden units).
-# A [batch](C_glossary.ipynb#batch) may stand in front.
+# A [batch](C_glossary.ipynb#batch) axis may come in front.
 
 
 # %% tags=["exercise", "build"]

@@ -50,7 +50,7 @@ class Lists:
         )
         left.set(xlim=(0, len(WORDS) // COLUMN), ylim=(COLUMN, -0.6), xticks=[], yticks=[])
         left.spines[:].set_visible(False)
-        self.title = left.set_title("4 words, of which it is asked for cat")
+        self.title = left.set_title("4 words. Which digit does cat have?")
         self.texts = [
             left.text(index // COLUMN, index % COLUMN, "", va="center", fontsize=8)
             for index in range(len(WORDS))
@@ -90,7 +90,7 @@ NUM_QUERIES, NUM_KEYS = 4, 6
 DIMENSIONS = (1, 4, 16, 64, 256, 1024)
 FACTORS = (0.1, 0.3, 1.0, 4.0, 16.0)
 FULL_COLOR = 4.0
-"""Scores beyond ±4 take the last color of the scale; their numbers stand in the cells."""
+"""Scores beyond ±4 take the last color of the scale; their numbers are in the cells."""
 
 
 def dot_products() -> Explorer:
