@@ -291,7 +291,7 @@ def _point_table(candidate: Callable) -> Tensor:
 
 @own_points.must("returns at least eight pairs (place, value)")
 def returns_at_least_eight_pairs(candidate):
-    """How many points do you return? A peak has to lose its weight to its neighbors, and the neighbors are among other points."""
+    """How many points do you return? A peak has to lose its weight to its neighbors."""
     count = len(_point_table(candidate))
     expect(count >= 8, f"got {count} points, expected at least 8")
 
