@@ -22,44 +22,44 @@
 #    "Does attention help?" cannot.
 #    "A translator without its second head loses more BLEU on long sentences than on short ones" can.
 # 2. **A prediction**, with a number, and the number that would refute it.
-#    Write it down before the first run, where the date can be seen: in a commit, or in a message to whoever judges.
+#    Write it down before the first run, where the date can be seen: in a commit, or in a message to the person who will judge.
 # 3. **A baseline**: the simplest method that could explain the result.
-#    Always the mean, a bag of words, a bigram, a diagonal instead of a map, the same model untrained.
+#    It may always answer the mean; it may be a bag of words, a bigram, a diagonal in place of a map, or the same model untrained.
 #    It gets the same data, steps and tuning as your model.
-# 4. **The experiment**: what you change, and that it is one thing.
-#    At least three seeds on *both* sides; fix their number before the first run, and report seeds that you add later separately as well.
+# 4. **The experiment**: change one thing, and say which.
+#    Use at least three seeds on *both* sides. Fix their number before the first run, and if you add seeds later, report these separately, too.
 #    Choose by a validation set, and use the test set once, at the end.
 # 5. **The result**: a table or a picture with every seed in it, the difference beside its spread, and what became of the prediction.
-# 6. **What it does not show**: what another explanation would look like, and which run would decide.
+# 6. **What it does not show**: another explanation of the result, and the run that would decide between the two.
 #
 # ## Questions to begin with
 #
-# - Give [Kernel regression](02_kernel_regression.ipynb) a width for each key, learned.
-#   Does the fit at new points get better, or the fit at the old ones only?
+# - Let [Kernel regression](02_kernel_regression.ipynb) learn a width for each key.
+#   Does the fit get better at new points, or only at the old ones?
 #   One learned width for all keys is the baseline.
 # - Take the alignments of [Bahdanau attention](06_bahdanau_attention.ipynb) and shuffle the source words.
-#   How much of the agreement with the links made by hand was word order?
-#   The diagonal, on shuffled words as well, is the baseline.
-# - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences longer than all it has seen.
-#   Which loss can a model without the order reach?
+#   How much of the agreement with the alignments made by hand came from word order alone?
+#   The baseline is the diagonal, on shuffled words as well.
+# - Train the same model with sinusoidal, learned, rotary and no [positions](09_positions.ipynb), and test it on sentences longer than any in the training set.
+#   How low can the loss of a model get that doesn't know the order?
 # - [Ablate](C_glossary.ipynb#ablation) heads of a trained [Transformer](10_transformer.ipynb) one by one, in order of some measure.
-#   Which measure finds the ones that matter?
-#   Random order is the baseline.
+#   Which measure finds the heads that matter?
+#   The baseline is a random order.
 # - Forbid patches of a picture, as in [Vision transformers](15_vision_transformers.ipynb), until the model names another class.
-#   Does the model that needs the fewest patches to be misled also make the most mistakes on new pictures?
-#   Patches forbidden at random are the baseline.
+#   Does the model that gives in after the fewest forbidden patches also make the most mistakes on new pictures?
+#   Forbid patches at random as the baseline.
 # - Give the pictures of [Attention between pixels](16_attention_between_pixels.ipynb#Counting-or-binding) twice as many colors, or two empty symbols for each filled one.
 #   How many numbers does a summary need before it binds?
-#   The line of counting, for your pictures, is the baseline.
+#   The baseline is the chapter's counting baseline, computed for your pictures.
 # - Forbid a word of the caption in [a diffusion model](17_diffusion.ipynb) in some of the steps only.
 #   In which steps does the word decide what is drawn?
 #   The same number of steps, chosen at random, is the baseline.
 # - *Find the layer that …* looks something up in [a real language model](18_real_weights.ipynb#In-which-layer?), in a sentence of your own such as *The opposite of hot is*.
-#   Print its tokens first, so that you forbid the right position.
-#   Write ten versions of it, predict the layer, and forbid attention to the word in one layer at a time.
+#   Print the sentence's tokens first, so that you forbid the right position.
+#   Write ten versions of the sentence, predict the layer, and forbid attention to the word in one layer at a time.
 #   Is the answer lost in one layer, or do several share the work?
-#   Forbidding another word of the sentence is the baseline. There is only one model, so three sets of versions take the place of the three seeds.
-#   Without the file of weights, ask the stored translator of [Translating](11_translating.ipynb) which of its eight heads looks a noun up.
+#   As the baseline, forbid another word of the sentence. There is only one model, so three sets of versions take the place of the three seeds.
+#   If you don't have the file of weights, ask the stored translator of [Translating](11_translating.ipynb) which of its eight heads looks a noun up.
 # - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…, classes=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
 #
 # ## How it is judged
@@ -92,14 +92,14 @@
 # %% [markdown]
 # ## A form to begin with
 #
-# Here is the smallest experiment of this kind, for you to replace by your own.
+# Here is a very small experiment of this kind, for you to replace with your own.
 #
 # **Question.**
-# A width of kernel regression that leave-one-out chooses has a smaller error at new points than a width that has seen no data.
+# In kernel regression, a width chosen by leave-one-out gives a smaller error at new points than a width chosen without any data.
 # **Prediction.**
-# Its mean squared error is smaller by 0.05 or more, and a difference of 0 or above refutes this.
+# The mean squared error of the chosen width is smaller by 0.05 or more. If it is equal or larger, the prediction has failed.
 # **Baseline.**
-# A tenth of the interval: 0.5.
+# The width is 0.5, a tenth of the interval.
 # **Experiment.**
 # Only the width differs.
 # There are five data sets with different seeds, the same five for both widths.
@@ -145,20 +145,20 @@ print(f"worse {signs[1]} times, better {signs[-1]} times, equal {signs[0]} times
 
 # %% [markdown]
 # **Result.**
-# With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032, and decides nothing.
+# With the first five seeds the mean difference, 0.013, is smaller than its standard error, 0.032, so it decides nothing.
 # We then ran 15 more, once.
-# If you add seeds until you like the answer, you will like it in the end, and therefore we report the 15 apart.
+# If you add seeds until you like the answer, you will like it in the end, so we report the 15 separately.
 # In them the chosen width is *worse* by 0.137 ± 0.051, and in all twenty by 0.106 ± 0.040.
 # The prediction has failed.
-# It is worse in twelve data sets and better in two.
-# In six leave-one-out chose 0.5 itself, so the difference is 0.
+# The chosen width is worse in twelve data sets and better in two.
+# In the other six, leave-one-out chose 0.5 itself, so the difference is 0.
 # The large mean comes from a few data sets, above all from seed 16.
 #
 # **What it does not show.**
 # The table doesn't show that leave-one-out is bad, because 0.5 may happen to fit this one curve.
-# Other curves would decide, or baselines of 0.25 and 1, fixed before.
+# Other curves would decide, or two more baselines, 0.25 and 1, if we fix them beforehand.
 #
-# **Judged** by the table above, this has 8 of 12 points.
-# Evidence and conclusion have 2 each.
-# The question cites no claim, the prediction does not say why 0.05, there is only one baseline, and no part is compared with a known one, so each of these four rows has 1.
-# You would see the prediction's date in the commit.
+# **Judged by the table above,** this project earns 8 of 12 points.
+# Evidence and conclusion earn 2 each.
+# The question cites no claim, the prediction does not say why 0.05, there is only one baseline, and no part is compared with a known one, so each of these four rows earns 1.
+# In a real project, the commit would show the date of the prediction.

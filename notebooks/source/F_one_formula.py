@@ -116,13 +116,17 @@ for ax, (name, weights) in zip(axes.flat, maps.items(), strict=True):
     ax.set_xlabel(textwrap.fill(seen, 42), fontsize=8)
     if columns:
         ax.set_yticks(range(len(rows)), rows, fontsize=6)
-        ax.set_xticks(range(len(columns)), columns, fontsize=6, rotation=90 * bool(rows))
+        step = 1 + len(columns) // 20  # more labels would run into one another
+        ax.set_xticks(
+            range(0, len(columns), step), columns[::step], fontsize=6, rotation=90 * bool(rows)
+        )
 fig.colorbar(drawn, ax=axes, shrink=0.5, extend="max", label="weight").outline.set_visible(False)
 fig
 
 # %% [markdown]
-# Whether a query is a place, a French word, a letter, a patch or a pixel, its row is a list of weights, none of them negative, and they add up to 1.
-# That they *have* to add up to 1 is the usual explanation of the **[sinks](C_glossary.ipynb#attention-sink)** in the maps of the GPT and the ViT: a head that has nothing to look for must put its weight somewhere, and it learns a place where the weight does little harm.
+# Whether a query is a place, a French word, a letter, a piece of a word, a patch, or a pixel, its row is a list of weights. Each weight is 0 or more, and together they make 1.
+# That they *have* to make 1 is the usual explanation of the **[sinks](C_glossary.ipynb#attention-sink)** in the maps of the GPT and the ViT.
+# A head that has nothing to look for must put its weight somewhere, and it learns a position where the weight does little harm.
 
 # %%
 pd.DataFrame(
@@ -139,8 +143,7 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# So what differs?
-# Where queries, keys and values come from, how a score is made, and who may look at whom.
+# So what differs? Only three things: where queries, keys, and values come from, how a score is made, and who may look at whom.
 #
 # | | query | key | value | score | may look at |
 # |---|---|---|---|---|---|
@@ -149,15 +152,15 @@ pd.DataFrame(
 # | GPT | a token | a token | a token | the same | itself and the tokens before it |
 # | BERT | a token | a token | a token | the same | the whole sentence |
 # | ViT | a patch, or the class token | likewise | likewise | the same | the whole picture |
-# | U-Net, cross-attention | a pixel of the coarse picture | a word, with its place | the same, through another matrix | the same | both words |
+# | U-Net, cross-attention | a pixel of the coarse picture | a word, with its position | the same, through another matrix | the same | both words |
 #
-# These are single heads of single networks on single inputs, and we chose them because they show their kind.
-# What such maps can show, and what they can't, is measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
+# Each map is one head of one network on one input, and we chose the heads that show most clearly what such networks do.
+# What such maps can show, and what they can't, we measured in [Translating](11_translating.ipynb) and [Vision transformers](15_vision_transformers.ipynb).
 #
 # Does the formula stay the same in a model that others have trained on far more text than we could read?
 # In [Real weights](18_real_weights.ipynb) your own class holds such a model, and its row of this table is the GPT's, with queries and keys that are rotated by their positions.
-# Its 30 layers of 9 heads compute 270 of these averages at a time.
-# In one sentence about capitals a single layer of the thirty carries the country to the answer.
+# Its 30 layers of 9 heads compute 270 of these averages for each token.
+# In one sentence about capitals, a single layer of the thirty carries the country to the answer.
 
 # %% [markdown]
 # ## What you built, chapter by chapter
@@ -167,21 +170,21 @@ pd.DataFrame(
 # | chapter | what it builds |
 # |---|---|
 # | [Start here](00_start_here.ipynb) | a translator to ask, and to forbid attention to a word; `weights @ values` |
-# | [Queries, keys and values](01_queries_keys_values.ipynb) | exact, approximate, top-k and average look-up; softmax and temperature; an answer of nothing |
+# | [Queries, keys and values](01_queries_keys_values.ipynb) | exact, approximate, top-k and average look-up; softmax and temperature; a query that matches nothing |
 # | [Kernel regression](02_kernel_regression.ipynb) | kernel regression with a fixed width, a width chosen by leave-one-out, and a learned width |
 # | [Scoring functions](03_scoring_functions.ipynb) | dot-product and additive scores; scaled dot-product attention |
 # | [Masks](04_masks.ipynb) | padding and causal masks; a masked softmax that survives them; attention for batches, equal to PyTorch's |
 # | [Sequence to sequence](05_sequence_to_sequence.ipynb) | batches; GRU; an encoder–decoder, its loss, its training loop and greedy decoding; BLEU |
 # | [Bahdanau attention](06_bahdanau_attention.ipynb) | recurrent translation with attention; alignment |
 # | [Self-attention](07_self_attention.ipynb) | self-attention, what it finds that an average does not, and what it costs compared with convolution and recurrence |
-# | [Multi-head attention](08_multi_head_attention.ipynb) | multi-head attention; on its further page with slices, with additive scores and with sizes of their own |
+# | [Multi-head attention](08_multi_head_attention.ipynb) | multi-head attention; on its further page with slices, with additive scores and with heads of different sizes |
 # | [Positions](09_positions.ipynb) | sinusoidal, learned, rotary and relative positions; what they do beyond the trained length |
 # | [The Transformer](10_transformer.ipynb) | encoder block, decoder block and the whole model; what each part adds, and what the model says without it |
 # | [Translating](11_translating.ipynb) | a translator; beam search; what a word needs, and what its map can show |
 # | [Training transformers](12_training_transformers.ipynb) | post-norm and pre-norm; a failed training and what broke it; warm-up; BLEU by checkpoint; English→Spanish |
-# | [GPT](13_gpt.ipynb) | counting as the number to beat; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
-# | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; a gap read from both sides, against counting; fifty labels, asked as trained; LoRA |
-# | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its baselines; Memory, which needs attention; what an answer needs, against what maps show |
+# | [GPT](13_gpt.ipynb) | a counting baseline; a GPT written, trained and sampled; a text of your own; subwords and a copier on its further page |
+# | [BERT and transfer](14_bert_and_transfer.ipynb) | masking, a BERT; a gap read from both sides, against counting; fifty labels, asked for in the form of the training; LoRA |
+# | [Vision transformers](15_vision_transformers.ipynb) | patches, a ViT and its baselines; the game Memory, which needs attention; what an answer needs, against what maps show |
 # | [Attention between pixels](16_attention_between_pixels.ipynb) | filters as attention; a block of attention between pixels; counting against binding |
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; cross-attention to words, and what comes out when a word is forbidden |
 # | [Real weights](18_real_weights.ipynb) | a block of today and a reader of four-bit numbers; a real language model in your class; the layer that looks a country up, the heads that copy |
@@ -190,14 +193,14 @@ pd.DataFrame(
 # ## Where to go from here
 #
 # - **Ask a question of your own.**
-#   [A project of your own](D_capstone.ipynb) says what convinces: a baseline, three seeds on both sides, and the number that would refute you.
+#   [A project of your own](D_capstone.ipynb) shows what convinces a doubter: a baseline, three seeds on both sides, and the number that would refute you.
 # - **Change one thing and measure.**
 #   Change a size, a mask or a score, predict what a number will do, and run the cell.
-#   [A control is a tuned control](G_controls.ipynb) says what can go wrong then.
+#   [A control is a tuned control](G_controls.ipynb) tells you where such a comparison goes wrong.
 # - **Forbid something.**
 #   You have forbidden a word, a patch, a word of a caption, and a single look in one of thirty layers, and you have ablated a head and a part of the Transformer.
-#   Both work on any model that you can load, and `cu.intervene` does either in a line.
+#   Forbidding and ablating work on any model that you can load, and with `cu.intervene` each takes one line.
 # - **Read the papers with the code beside you.**
-#   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) says where each word was explained.
+#   [Names, notation and shapes](A_names.ipynb) translates their names, the book has a bibliography of all that the chapters cite, and the [glossary](C_glossary.ipynb) leads you back to where each word was explained.
 # - **Go where the laptop ends.**
-#   Cells that want a GPU say so, and `make gpu` runs them at full size, and `torchrun` shares a training among several.
+#   Cells that want a GPU say so. `make gpu` runs them at full size, and `torchrun` shares a training run among several GPUs.

@@ -30,7 +30,7 @@ shares.round(2)
 # %% [markdown]
 # At a rate of 0.003 attention is ahead, at 0.01 the two are level, and at 0.03 the average is ahead.
 # Each number is a mean over three seeds.
-# The next table counts how many of the three have an accuracy above 0.95, with the range that three tries allow in brackets (the Wilson interval).
+# The next table counts how many of the three have an accuracy above 0.95. In parentheses is the range that three tries allow, the Wilson interval.
 
 # %%
 every = pd.DataFrame([run.config | run.result for run in runs])
@@ -38,8 +38,8 @@ learned = every["it"].gt(0.95).groupby([every["rate"], every["kind"]])
 learned.agg(lambda seeds: Share(int(seeds.sum()), len(seeds))).unstack()[list(sides)]
 
 # %% [markdown]
-# The three seeds always agree, and yet they don't make the comparison fair.
-# They tell us how much one training differs from the next, but three seeds at 0.003 would have proved one thing, and three at 0.03 the opposite.
+# The three seeds always agree, and still the comparison is unfair.
+# Seeds tell us how much one training differs from the next, but three seeds at 0.003 would have proved one thing, and three at 0.03 the opposite.
 #
 # A rate belongs to a model as its weights do.
 # That is why each side gets its own rate, the best of several, chosen by something other than the result that we want to report.
@@ -47,7 +47,8 @@ learned.agg(lambda seeds: Share(int(seeds.sum()), len(seeds))).unstack()[list(si
 # %%
 tuned = cu.stored_runs("self_attention", "reader", highest="it, training")
 tuned = [run for run in tuned if run.config["kind"] in sides]
-table(tuned, "it, training", "it").round({"it, training": 2, "it": 2})
+heads = {"it, training": "training accuracy", "it": "test accuracy"}
+table(tuned, *heads).rename(columns=heads).round(dict.fromkeys(heads.values(), 2))
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Who is ahead turns with the rate; each at its own best rate, the two are level."):
@@ -58,8 +59,8 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 # %% [markdown]
 # Attention and the average are level.
 # These runs kept no [validation set](C_glossary.ipynb#validation-set), so the rates are chosen by the accuracy on the training set.
-# There attention reaches 1.00 at 0.003 and at 0.01, and the tie goes to the smaller rate.
-# This is the smallest rate that we tried, which would be a reason to go on if more than 1.00 could be reached.
+# Attention reaches 1.00 there at 0.003 and at 0.01, and the tie goes to the smaller rate.
+# This is the smallest rate that we tried. If an accuracy could be above 1.00, we would have to try smaller ones.
 #
 # ## Does a wider network help?
 #
@@ -69,14 +70,16 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 
 # %%
 wide = cu.stored_runs("sequence_to_sequence", "fixed_context", passes=24)
-short, long = "test_exact, up to 5", "test_exact, 8 to 10"
-room = table(wide, "val_loss", short, long).drop(columns=["passes", "source"])
-room.round(dict.fromkeys(room.columns.difference(["rate"]), 2))
+loss, short, long = "validation loss", "exact match up to 5 tokens", "exact match of 8 to 10 tokens"
+heads = {"val_loss": loss, "test_exact, up to 5": short, "test_exact, 8 to 10": long}
+room = table(wide, *heads).rename(columns={**heads, "hidden_dim": "width"})
+room = room.drop(columns=["passes", "source"])
+room.round(dict.fromkeys(heads.values(), 2))
 
 # %% [markdown]
-# At a rate of 0.009 the wider translator is behind in every column, by less than seeds differ.
+# At a rate of 0.009 the wider translator is behind in every column, but by less than the seeds differ among themselves.
 # At the two lower rates it is ahead in every column.
-# By the validation loss both translators get 0.004, which lies between the other two rates, so we write that the wider one is ahead.
+# The validation loss chooses 0.004 for both translators. This rate lies between the other two, so we write that the wider translator is ahead.
 #
 # It would be tempting to add "and most where sentences are long", because the gain in the last column is the largest.
 # But there are only 55 long sentences and three seeds, and the two gains differ by little more than chance alone would make them.
@@ -87,19 +90,18 @@ room.round(dict.fromkeys(room.columns.difference(["rate"]), 2))
 with cu.guard(
     "Twice the width is behind at 0.009 and ahead at the two lower rates, and 0.004 is chosen."
 ):
-    means = room.set_index(["rate", "hidden_dim"])
+    means = room.set_index(["rate", "width"])
     gain = means.xs(192, level=1) - means.xs(96, level=1)
-    assert (gain.loc[0.009, [short, long]] < 0).all() and gain.loc[0.009, "val_loss"] > 0
+    assert (gain.loc[0.009, [short, long]] < 0).all() and gain.loc[0.009, loss] > 0
     lower = gain.loc[[0.002, 0.004]]
-    assert (lower[[short, long]] > 0).all(axis=None) and lower["val_loss"].max() < 0
-    assert (means["val_loss"].groupby("hidden_dim").idxmin().str[0] == 0.004).all()
+    assert (lower[[short, long]] > 0).all(axis=None) and lower[loss].max() < 0
+    assert (means[loss].groupby("width").idxmin().str[0] == 0.004).all()
 
 # %% [markdown]
 # ## Before you write "because"
 #
-# - What would the dullest explanation be: a linear model, a look-up, an average with a hidden layer?
+# - What would the dullest explanation be? A linear model, a look-up, an average with a hidden layer?
 #   Run it.
 # - Give both sides three rates and three seeds, until the curves are flat.
-# - Choose by validation, and go on if the best rate is at the edge; show it beside the result, and report seeds that fail.
-# - Ask somebody else to turn your sentence round with a rate, a budget or a size.
-#   What turns is not stated.
+# - Choose by validation, and go on if the best rate is at the edge. Show the rate beside the result, and report seeds that fail.
+# - Ask somebody else to reverse your result by changing a rate, a budget, or a size. If they can, don't claim it.
