@@ -138,22 +138,14 @@ def test_no_section_on_a_path_needs_a_name_of_a_section_left_out(path, stop):
 
 
 @pytest.mark.parametrize("title", PATHS)
-def test_a_chapter_needs_imports_and_recalls_only_what_lies_before_it_on_the_path(title):
+def test_a_chapter_needs_and_imports_only_what_lies_before_it_on_the_path(title):
     before: dict[str, str] = {}  # slug → stem
     for chapter, _, _ in PATHS[title]:
         lacking = set(chapter.prerequisites) - set(before.values())
         assert not lacking, f"{title}: {chapter.notebook} needs {lacking}"
         code = "\n".join(cell.source for cell in chapter.content.code)
         lessons = set(re.findall(r"course_utils\.lessons\.(\w+)", code)) - {chapter.slug}
-        recalled = {
-            slug
-            for call in re.findall(r"cu\.recall\(([^)]*)\)", code)
-            for slug in re.findall(r'"(\w+)"', call)
-        }
-        for verb, slugs in {"imports from": lessons, "recalls": recalled}.items():
-            assert slugs <= before.keys(), (
-                f"{title}: {chapter.notebook} {verb} {slugs - before.keys()}"
-            )
+        assert lessons <= before.keys(), f"{title}: {chapter.notebook} imports from {lessons}"
         before[chapter.slug] = chapter.notebook
 
 

@@ -152,20 +152,14 @@ def test_a_question_that_is_added_changes_no_draw_but_its_own(slug, tmp_path):
     assert drawn[0] == drawn[1]
 
 
-def test_recalls_ask_about_what_a_chapter_needs_and_nothing_twice():
-    """Needed is what book.toml names as prerequisites, and theirs."""
-    chapters = {chapter.notebook: chapter for chapter in CHAPTERS}
-
-    def needs(chapter) -> set[str]:
-        named = [chapters[name] for name in chapter.prerequisites]
-        return {one.slug for one in named}.union(*map(needs, named))
-
+def test_recalls_ask_about_earlier_chapters_and_nothing_twice():
     asked = []
-    for chapter in CHAPTERS:
+    for place, chapter in enumerate(CHAPTERS):
         source = chapter.source.read_text("utf-8")
         for call in re.findall(r"^cu\.(recall\(.+\))$", source, re.MULTILINE):
             shown = eval(call)
-            assert {one.slug for one in (*shown.questions, *shown.spare)} <= needs(chapter)
+            earlier = {one.slug for one in CHAPTERS[:place]}
+            assert {one.slug for one in (*shown.questions, *shown.spare)} <= earlier
             asked += [question.key for question in shown.questions]
     twice = [key for key, count in Counter(asked).items() if count > 1]
     assert not twice, "name the chapters of one of these recalls in another order"

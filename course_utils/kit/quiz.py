@@ -12,6 +12,7 @@ import html
 import random
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -229,8 +230,8 @@ def _form(shown: Quiz) -> str:
     ]
     asked, spare = fields[: len(shown.questions)], "".join(fields[len(shown.questions) :])
     more = f"<details><summary>More questions</summary>{spare}</details>" if spare else ""
-    slugs = {question.slug for question in questions}
-    through = [title for title, stops in on.items() if slugs <= {slug_of(stop) for stop in stops}]
+    read = Counter(title for question in questions for title in _on(on, question))
+    through = [title for title in on if read[title] >= min(RECALLED, len(shown.questions))]
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" data-ways="{_joined(through)}" '
         f'autocomplete="off"><style>{asset("quiz.css")}</style>{"".join(asked)}{more}'

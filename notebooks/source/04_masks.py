@@ -73,7 +73,7 @@ cu.show_curves(
 # The scores here are dot products, divided by $\sqrt d$, and [Scoring functions](03_scoring_functions.ipynb) says why.
 
 # %% jupyter={"source_hidden": true}
-cu.recall("queries_keys_values", "start_here")
+cu.recall("scoring_functions", "queries_keys_values")
 
 # %% [markdown]
 # ## Padding gets weight

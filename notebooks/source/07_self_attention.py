@@ -72,7 +72,7 @@ cu.explore.whose_car()
 # You will need [Masks](04_masks.ipynb), which has the scaled dot product and says which keys a query may attend to.
 
 # %% jupyter={"source_hidden": true}
-cu.recall("masks", "queries_keys_values")
+cu.recall("masks", "queries_keys_values", "scoring_functions")
 
 # %% [markdown]
 # ## Queries, keys and values

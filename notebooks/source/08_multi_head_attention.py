@@ -57,7 +57,7 @@ cu.explore.dissection()
 # You will need [Self-attention](07_self_attention.ipynb).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("self_attention", "masks")
+cu.recall("self_attention", "scoring_functions")
 
 # %% [markdown]
 # ## Two questions, one average
