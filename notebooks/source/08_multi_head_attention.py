@@ -11,10 +11,10 @@
 #
 # **One attention returns one weighted average. What if a query needs two different things at once?**
 #
-# Nearly every model then attends several times, each time to a different projection of the same vectors.
-# We call each of these attentions a **head**.
+# Then it attends several times, as in nearly every model, each time to a different projection of the same vectors.
+# Each of these attentions is called a **head**.
 # Our translator from English to French looks back at its own words with eight of them, in two layers of four.
-# **Ablate** one, which means that its output becomes zero, and read what the translator says then.
+# **Ablate** one, that is, set its output to zero, and read what the translator says then.
 
 # %% [markdown] tags=["paths"]
 # On the path to GPT, to a real model, to images and to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
@@ -39,7 +39,8 @@ cu.explore.dissection()
 # %% [markdown]
 # Without head 0.0, which is head 0 of layer 0, our translator repeats a word in the first sentence, and without head 0.1 it doesn't know where to stop.
 # The lines show which words the chosen head attends to.
-# "0.72 on same token" says that head 0.0 puts 0.72 of its weight, on average, on the [token](C_glossary.ipynb#token) that is asking, where a head with equal weights for all tokens would put 0.20.
+# "0.72 on same token" says that in head 0.0 a [token](C_glossary.ipynb#token) puts 0.72 of its weight, on average, on itself.
+# With equal weights for all tokens it would be 0.20.
 # A *mixed* head has no clear favorite.
 #
 # The bars show how much the loss rises without each head, in [nats](C_glossary.ipynb#nat), the unit of a loss that is made of natural logarithms.
@@ -68,7 +69,7 @@ cu.recall("self_attention", "scoring_functions")
 #
 # To look into one drawer, a head puts all its weight there: a **look-up**.
 # If we ask it for two, it has to divide its weight, $\alpha$ on C and $1-\alpha$ on F, but it still returns only *one* number, $m = \alpha\, b_C + (1-\alpha)\, b_F$.
-# From this number a **linear readout**, a linear map and a sign, has to answer both questions: "C is white" if $u_1 m + c_1 > 0$, and "F is white" if $u_2 m + c_2 > 0$.
+# From this number a **linear readout**, that is, a linear map followed by a sign, has to answer both questions: "C is white" if $u_1 m + c_1 > 0$, and "F is white" if $u_2 m + c_2 > 0$.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -129,15 +130,16 @@ cu.quiz("multi_head_attention", "same_feature")
 #
 # How does a layer get several heads?
 # In *Anna sold her old car*, *her* looks for a person and for a thing, and both have to share one softmax.
-# We take the same queries, keys and values, and cut them in the middle.
-# In the first stage *Anna* and *car* have a weight of 0.38 each, and in the fourth you see what they have after the cut.
+# We take the same queries, keys, and values, and cut them in the middle.
+# In stage 1, *Anna* and *car* get 0.38 each.
+# Stage 4 shows what they get after the cut.
 
 # %% jupyter={"source_hidden": true}
 cu.stages("multi_head_attention")
 
 # %% [markdown]
 # So each head has a softmax of its own, and *Anna* no longer competes with *car*.
-# We added nothing to $W_Q$, $W_K$ and $W_V$, because the heads only divide their columns among themselves.
+# We added nothing to $W_Q$, $W_K$, and $W_V$, because the heads only divide their columns among themselves.
 # Only $W_O$ is new.
 #
 # In general, head $i$ of $h$ heads has three matrices of its own with $d/h$ columns each, and attends to what they project ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2):
@@ -163,7 +165,7 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # ### The output projection adds the heads
 #
 # To see what one head does for the layer, we look at $W_O$ more closely.
-# If we cut $W_O$ into $h$ blocks of *rows*, one for each head and multiply out, we get
+# If we cut $W_O$ into $h$ blocks of *rows*, one for each head, and multiply out, we get
 #
 # $$[H_0, \dots, H_{h-1}]\,W_O = \sum_{i=0}^{h-1} H_i\, W_O^{(i)}, \qquad W_O^{(i)} \in \mathbb R^{d/h \times d}.$$
 #
@@ -177,9 +179,9 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # We number the entries of six tokens with 14 features, and cut them into two heads:
 #
 # 1. `unflatten` cuts the last axis, from (batch, 6, 14) to (batch, 6, 2, 7);
-# 2. `transpose` exchanges length and head, which gives (batch, 2, 6, 7).
+# 2. `transpose` swaps length and head, which gives (batch, 2, 6, 7).
 #
-# A single **reshape** gives the same shape, but it is a popular mistake.
+# A single **reshape** gives the same shape and the wrong contents, and it is a popular mistake.
 # Watch where the colors go in the second row of the picture.
 
 
@@ -223,7 +225,7 @@ fig, axes = cu.subplots(
     "transpose gives matrices of the same size whose rows alternate between blue and yellow.",
 )  # fmt: skip
 draw_numbers(axes[0, 0], labels[0], "six tokens, 14 features", "token")
-draw_numbers(axes[0, 1], careful[0, 0], "head 0: cut and exchanged")
+draw_numbers(axes[0, 1], careful[0, 0], "head 0: cut and swapped")
 draw_numbers(axes[0, 2], careful[0, 1], "head 1")
 axes[1, 0].set_axis_off()
 axes[1, 0].text(
@@ -261,7 +263,7 @@ cu.checks.join_heads(join_heads)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def join_heads_solution(heads):
-    """The steps of the split, backwards: exchange, then join the last two axes."""
+    """The steps of the split, backwards: swap, then join the last two axes."""
     return heads.transpose(1, 2).flatten(2)
 
 
@@ -297,7 +299,7 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# Does it compute the same as our loop, PyTorch's layer and the course's own layer?
+# Does it compute the same as our loop, PyTorch's layer, and the course's own layer?
 # We compare all four on queries and keys of different lengths, with padding and a random mask.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -324,8 +326,8 @@ cu.equal(mine, package, *qkv, mask)
 # Both are $d\times d$ but have **[low rank](C_glossary.ipynb#low-rank)**: everything passes through only $d/h$ numbers.
 # So [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
 #
-# A model that writes must store the keys and values of all heads.
-# In **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so 8 heads in 2 groups keep only a quarter.
+# A model that writes text must store the keys and values of all heads for every token so far.
+# In **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so 8 heads in 2 groups store only a quarter.
 #
 # ## When do two heads pay?
 #
@@ -351,8 +353,8 @@ table = pd.DataFrame(shares, answers).T
 table.rename_axis("heads").round(2)
 
 # %% [markdown]
-# By these numbers the single head could be one that looks into a single drawer.
-# Its map says more.
+# Judging by these numbers, the single head might look into just one drawer.
+# Its map tells a different story.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 asked_of = {h: cabinet.asked_weights(networks[h].attention.weights) for h in (1, 2)}
@@ -372,20 +374,20 @@ fig
 
 # %% [markdown]
 # The single head attends to *both* drawers.
-# So **one head returns a mix of both balls here, and two heads return both.**
+# **One head returns a mix of both balls here, and two heads return both.**
 # Where the balls are alike the mix tells us both.
-# Where they differ it has the sign of the ball with more weight, so both answers follow this ball, and one of them is wrong.
+# Where they differ the mix has the sign of the ball with more weight, so both answers follow this ball, and one of them is wrong.
 #
-# Why is it right in ½ of the cases, if ¾ are possible?
-# For ¾ one of the two cuts has to lie to one side of 0.
-# But if we exchange white and black, $m$ becomes $-m$, so no side is better.
-# And as cross-entropy is convex in $u$ and $c$, it is lowest with both cuts in the middle, and then the answers fail whenever the balls differ.
+# Why is the single head right in only ½ of the cases, if ¾ are possible?
+# To reach ¾, one of the two cuts would have to lie to one side of 0.
+# But if we swap white and black, $m$ becomes $-m$, so neither side is better than the other.
+# Cross-entropy is convex in $u$ and $c$, so it is lowest with both cuts at 0, and then one of the two answers is wrong whenever the balls differ.
 #
 # ### A cabinet in language: subject and object
 #
-# In *yesterday the young doctor followed the queen .* the verb has two questions, who did it, and to whom?
+# In *yesterday the young doctor followed the queen .* the verb has two questions: who did it, and to whom?
 # We let the verb attend **once**, to the vectors of all words with their [positions](09_positions.ipynb), and read two nouns from the answer with a linear layer.
-# In *things* the object is a thing, as in *the girl saw the small boat .*, and in *people* each noun may be either, as in *the girl saw the small king .*
+# In *things* the object is a thing, as in *the girl saw the small boat .*, and in *people* both nouns are people, so either could be the subject, as in *the girl saw the small king .*
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -444,7 +446,7 @@ fig
 # Their mean, in the last row, looks like one undecided head, and it is what `nn.MultiheadAttention` returns as "the weights" unless you say `average_attn_weights=False`.
 #
 # Perhaps a single head only needs more training.
-# In the next figure each line is one training, dark at the best learning rate and pale at three others.
+# In the next figure each line is one training run, dark at the best learning rate and pale at three others.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 verb_readers = cu.stored_runs("multi_head_attention", "verb_readers")
@@ -455,7 +457,7 @@ verbs.show_over_steps(verb_readers)
 # With *things* a single head finds both with every seed, at a good rate.
 #
 # The single heads that fail put hardly any weight on one of the two nouns.
-# Those that succeed share it between both, in shares that change from sentence to sentence.
+# The single heads that succeed share their weight between both nouns, in proportions that change from sentence to sentence.
 # Their weights can depend on both words, because here a word's key and value come from the *same* vector, whereas a drawer's key doesn't show its ball.
 #
 # ## Ablating heads
@@ -471,19 +473,18 @@ verbs.show_over_steps(verb_readers)
 # This can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
 # In the translator at the top, zero ablation costs more for head 0.1, and mean ablation for head 0.0.
 # So the mean can do harm, too.
-# It says in every sentence what the head says on average, and for head 0.0 saying nothing is better.
-# Neither bar is the head's worth.
+# It puts into every sentence what the head says on average, and for head 0.0 saying nothing is better.
+# Neither bar alone tells us what the head is worth.
 #
 # ### Exercise 2 · Find the bug
 #
 # *bug · 12 minutes*
 #
 # Somebody wants a zero ablation, and sets the head's part of the query projection to zero.
-# This function makes two mistakes.
-# For the second, look at the last line below.
-# With one head left the network finds one ball and guesses the other, so its accuracy should still be ½, but it is lower.
+# The function below makes two mistakes.
+# Its output hints at the second one: with one head left, the network finds one ball and guesses the other, so the accuracy in the last line should still be ½, but it is lower.
 # Find both mistakes, and write `fixed_without_head`.
-# (`copy.deepcopy(layer)` makes a copy.)
+# You can copy a layer with `copy.deepcopy(layer)`.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -589,7 +590,7 @@ with cu.guard(
     assert sum(both) > 0.7 * len(both)
 
 with cu.guard(
-    "In the translator head 0.0 costs more by its mean, and head 0.1 costs more by zero."
+    "In the translator mean ablation costs more for head 0.0, and zero ablation for head 0.1."
 ):
     costs = cu.stored_runs("multi_head_attention", "translator_heads")[0].result
     more = {
@@ -616,7 +617,7 @@ with cu.guard(
 #
 # - One head returns one weighted average, so $k$ look-ups *of the same feature*, read linearly, take $k$ heads if the keys say nothing about the values.
 #   Look-ups of different features can share a head.
-# - We compute $h$ heads by one projection, a cut and a transpose, and the output projection adds what they found.
+# - We compute $h$ heads by one projection, a cut, and a transpose, and the output projection adds what they found.
 # - To **ablate** a head is to replace its output.
 #   With zero ablation we ask what a network loses if the head says nothing, and with mean ablation what it loses if the head always says the same.
 #   Both can do harm.
@@ -624,22 +625,22 @@ with cu.guard(
 # <details><summary>How sure is this?</summary>
 #
 # That one head can't always answer two questions of the same feature is proved, not measured.
-# The translator at the top is one network, and trained again its heads might differ.
-# Its losses are those on 400 of the sentences that it was trained on.
-# The cabinet was trained at three rates with three seeds for each number of heads.
-# One head was always right where the balls are alike and nearly never where they differ.
-# At 0.01 and 0.03 it had more than a third of its weight on each drawer, while at 0.1 it settled on one of them, at a higher loss (0.34 a ball against 0.23).
+# The translator at the top is one network, and if we trained it again, its heads might differ.
+# We measured its losses on 400 of the sentences that it was trained on.
+# At the cabinet we trained one head and two heads with three learning rates and three seeds each.
+# One head was nearly always right where the balls are alike, and nearly never where they differ.
+# At the rates 0.01 and 0.03 the single head put more than a third of its weight on each of the two drawers, while at 0.1 it settled on one drawer, at a higher loss (0.34 a ball against 0.23).
 #
-# For *people* there are four rates with five seeds each, and 0.003 is best for one head and for two.
-# One head found both nouns with two of five seeds at each of the three smaller rates, and never at 0.03.
-# Two heads found them in all 15 trainings at the smaller rates, and lost them again in one of five at 0.03.
-# For *things* one head found both at 0.003 and 0.01 with three seeds each, and at 0.03 with none.
+# For *people* we tried four learning rates with five seeds each, and 0.003 is the best rate for one head and for two.
+# One head found both nouns with two of five seeds at each of the three smaller rates, and with no seed at 0.03.
+# Two heads found both nouns in all 15 training runs at the smaller rates, but at 0.03 one run of five lost them again.
+# For *things* one head found both nouns with all three seeds at 0.003 and 0.01, and with none at 0.03.
 #
 # </details>
 
 # %% [markdown] tags=["next"]
 # Next: [Positions](09_positions.ipynb).
-# The further page, [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb), has what we only claimed here.
+# The further page, [Multi-head attention: proofs, slices and other heads](08_multi_head_attention_further.ipynb), proves what we only claimed here.
 
 # %% [markdown]
 # ## Quiz

@@ -14,7 +14,7 @@
 # Which weights solve two look-ups?
 # How narrow may a head be?
 # What is lost if heads see slices of the embedding?
-# Which sizes may queries, keys and values have, and do heads have to use dot products?
+# Which sizes may queries, keys, and values have, and do heads have to use dot products?
 # You can read each section by itself, but run the cells in order.
 
 # %%
@@ -49,7 +49,7 @@ cu.seed_everything(0)
 # Indeed, if $Ax = 0$ and $|x_i|$ is the largest entry of $x$, then $|A_{ii}x_i| = |\sum_{j\ne i} A_{ij}x_j| \le |x_i|\sum_{j\ne i}|A_{ij}|$, which is possible only for $x = 0$.
 # So its rank is $k$, and **$h \ge k$**.
 #
-# And how much can fewer heads have right?
+# How many answers can fewer heads get right?
 # We can go on with the chapter's argument about pieces.
 # Each rule cuts the space of $m$, which has $h$ dimensions, by one plane, and between the planes no answer changes.
 # $k$ planes make at most $\sum_{i \le h} \binom{k}{i}$ pieces.
@@ -127,8 +127,8 @@ print("accuracy: first, second, both", [round(share, 3) for share in right])
 # Head $j \bmod h$ does look-up $j$, and a head with several look-ups returns the mean of their balls.
 # Ask for CF with one head and with two, and then ask for three and four drawers.
 # The last line compares the result with the bound of the first section.
-# One head reaches the bound, for example 75 % for two look-ups.
-# Two heads with two look-ups each don't, because they have 56 % and the bound is 69 %.
+# One head reaches the bound, for example 75% for two look-ups.
+# Two heads with two look-ups each don't, because they reach 56% and the bound is 69%.
 
 # %% jupyter={"source_hidden": true}
 cu.live.heads("CF", 2)
@@ -255,7 +255,7 @@ print("outputs that notice slice 1: sliced {}, projected {} of 12".format(*notic
 #
 # To see what slices cost, we go back to the cabinet, in which a drawer has label and ball in features 0–7 only.
 # A head that sees features 8–15 has keys and values of zero.
-# So only one head is left, which can't do two look-ups of the same feature.
+# So only one head is left, and this head can't do two look-ups of the same feature.
 # But if label and ball happen to be in both halves, slices can do it.
 
 
@@ -298,9 +298,9 @@ with cu.guard("Slices can do two look-ups only if both halves hold the features.
 # ## Sizes of their own
 #
 # Not all sizes have to be $d$.
-# Queries, keys and values may have sizes $d_q$, $d_k$, $d_v$.
+# Queries, keys, and values may have sizes $d_q$, $d_k$, and $d_v$.
 # A head may compare with $p$ numbers and return $p_v$, and the output has a size $d_o$.
-# Then $W_Q$ is $d_q \times hp$, $W_K$ is $d_k \times hp$, $W_V$ is $d_v \times hp_v$ and $W_O$ is $hp_v \times d_o$.
+# Then $W_Q$ is $d_q \times hp$, $W_K$ is $d_k \times hp$, $W_V$ is $d_v \times hp_v$, and $W_O$ is $hp_v \times d_o$.
 # The functional form of the last section stays as it is, because it takes all sizes from the matrices.
 # A translator whose encoder has states of another size than its decoder needs this.
 
@@ -392,7 +392,7 @@ pd.Series(additive).unstack(sort=False).round(2)
 # %% [markdown]
 # With one head the layer is the package's additive attention between two linear maps.
 # On the two look-ups additive heads behave as dot products do, because the proof of the first section doesn't care where the weights come from.
-# But they cost memory, because for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
+# But additive heads cost memory, because for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One additive head isn't enough, whatever its score, and two are."):
@@ -412,7 +412,7 @@ with cu.guard("One additive head isn't enough, whatever its score, and two are."
 #
 # The last mistake happens in code that folds heads into the batch, (batch · heads, length, head_dim), as *Dive into Deep Learning* (Zhang et al., 2023) does.
 # There the valid length of each sequence has to come $h$ times *in a row*, as `repeat_interleave` makes it, whereas `repeat` repeats the whole list.
-# The table has a number that betrays each mistake.
+# The table has a number that gives each mistake away.
 
 
 # %%
@@ -449,7 +449,7 @@ pd.DataFrame(signs, index=["right", "wrong"]).T
 # With $\sqrt{256}$ instead of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start.
 # If only the four outputs of head 1 change when we ablate it, nothing has mixed the heads.
 # And with `repeat` the second head of sequence 0 loses two tokens.
-# A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for the last one.
+# A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for this last mistake.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Each of the four mistakes can be seen in a number of its own."):

@@ -44,7 +44,7 @@ def keeps_numbers_of_one_token_in_row_of_this_token(candidate):
     """The shape is right. In which order are the numbers in memory when you join? Compare row 0 of your result with
     token 0 of each head.
 
-    To be joined, the axis of the heads has to be next to head_dim. Which two axes do you exchange first?
+    To be joined, the axis of the heads has to be next to head_dim. Which two axes do you swap first?
     """
     heads = torch.randn(1, 3, 5, 4)
     changed = heads.clone()
@@ -63,7 +63,7 @@ def puts_heads_in_order_in_each_row(candidate):
     expect_close(row, torch.cat([heads[0, head, 0] for head in range(3)]), "row 0")
 
 
-@join_heads.must("undoes the split, for 1, 2, 4 and 12 heads and for other lengths and widths")
+@join_heads.must("undoes the split, for 1, 2, 4, and 12 heads and for other lengths and widths")
 def undoes_split_for_any_number_of_heads(candidate):
     """Is a size written into your code? Take each of them from the shape of the argument."""
     for num_heads, length, width in ((1, 7, 12), (2, 4, 8), (4, 1, 12), (12, 3, 24)):

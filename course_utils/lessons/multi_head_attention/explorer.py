@@ -34,10 +34,10 @@ def dissection() -> Explorer:
     sources = tuple(example["source"] for example in run.examples)
     controls = {
         "head": Choice(NAMES, NAMES[0], label="Ablate head"),
-        "by": Choice(BYS, "zero", label="by"),
+        "by": Choice(BYS, "zero", label="Ablation"),
         "sentence": Choice(sources, sources[0], label="Sentence"),
     }
-    caption = "Ablate one head after the other: without which does the translator stumble?"
+    caption = "Ablate one head at a time. Without which of them does the translator stumble?"
     return Explorer("dissection", lambda: HeadAblated(run), controls, caption=caption)
 
 
@@ -72,12 +72,12 @@ class HeadAblated:
             more = [result[f"{head}, {by}"] - result["loss"] for head in NAMES]
             places = [index + shift for index in range(len(NAMES))]
             self.bars[by] = bars.barh(places, more, 0.38, color=COLORS["key"], edgecolor="white")
-            bars.text(more[0] + 0.01, shift, f"by {by}", va="center")
+            bars.text(more[0] + 0.01, shift, f"{by} ablation", va="center")
         labels = [f"{head}: {self._favorite(head)}" for head in NAMES]
         bars.set_yticks(range(len(NAMES)), labels)
         bars.invert_yaxis()
         bars.set(xlabel="loss rises by (nats)")
-        bars.margins(x=0.2)
+        bars.margins(x=0.4)
 
     def _favorite(self, head: str) -> str:
         """The head's mean weight on its favorite kind of token; of a head without one only `MIXED`."""
