@@ -14,9 +14,9 @@
 # On its own it doesn't know.
 # Self-attention gives each word a weighted average, and an average is the same in any order, so *dog* gets the same vector in *dog bites man* and in *man bites dog*.
 # We have to tell each word its position, in numbers that stay small however long the text is.
-# Four hands that turn at different speeds can do this.
-# Move along the text until the fast hand, with $\omega = 1$, is back where it began.
-# Which hands tell this word from the first?
+# Four clock hands that turn at different speeds can do this.
+# Move along the text until the fastest one ($\omega = 1$) is back where it began.
+# Which of the others still tell this word from the first?
 
 # %% [markdown] tags=["paths"]
 # On the path to GPT: [Learned positions](#Learned-positions).
@@ -44,13 +44,13 @@ cu.seed_everything(0)
 cu.explore.hands()
 
 # %% [markdown]
-# At position 44 the fast hand has made seven turns and one degree, but the other three hands are somewhere else.
+# At position 44 the fastest hand has made seven turns and one degree, but the other three hands are somewhere else.
 # A fast hand tells neighbors apart, and a slow one says roughly how far into the text we are.
 #
 # A hand is two numbers, how far it points up (the sine of its angle) and how far to the right (the cosine).
 # The first Transformer *adds* these numbers to the vector of the word, and most language models of today *turn* its query and its key like such a hand.
 # A third kind leaves the numbers to training.
-# Each of the three has a section that you can read on its own, and the last two sections give a model longer texts than those of its training.
+# Each of the three has a section that you can read on its own, and the last two sections give a model longer texts than it was trained on.
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
@@ -70,7 +70,7 @@ cu.recall("self_attention", "masks")
 #
 # The simplest kind is a table $P$ with a row for each position, whose numbers are parameters like all others.
 # We add row $i$ to the embedding $x_i$ of the word at position $i$, so the layer reads $x_i + p_i$.
-# These are **learned positions**, as in BERT, GPT-2 and the [vision transformer](C_glossary.ipynb#vision-transformer).
+# These are **learned positions**, as in BERT, GPT-2, and the [vision transformer](C_glossary.ipynb#vision-transformer).
 
 
 # %%
@@ -162,7 +162,7 @@ fig
 # The bars show the **accuracy**, the share of right answers.
 # Without positions the model knows which tokens came before but not in which order, so it has to guess among them.
 #
-# Our table has 1,024 rows, but in training there were only 16 tokens, so the rows from 16 on are as random as they began.
+# Our table has 1,024 rows, but in training there were only 16 tokens, so the rows from 16 on are still as random as at the start.
 # **A row that is never visited is never trained.**
 #
 # For an image we can number the patches from left to right and from top to bottom, or [give each row and each column of patches a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).
@@ -176,6 +176,8 @@ with cu.guard("Without positions our model guesses, and with learned ones it fin
 #
 # The first Transformer has positions that need no training.
 # We write down a vector $p_i$ for every position $i$ and add it to the embedding $x_i$ of the word there.
+# Which vector?
+# Three simple ideas all have a flaw.
 #
 # | idea | what is wrong with it |
 # |---|---|
@@ -184,7 +186,7 @@ with cu.guard("Without positions our model guesses, and with learned ones it fin
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly, such as $7 = 0111$ and $8 = 1000$ |
 #
 # Binary is nearly right, because each column alternates with a period of its own, but its steps are abrupt.
-# **So we make these steps smooth waves**, which are the sine and the cosine of a turning hand.
+# **So we smooth these steps into waves**, which are the sine and the cosine of a turning hand.
 #
 # Our table $P$ has a row for each position $i$, and its $d$ columns come in pairs $j = 0, \dots, d/2 - 1$.
 # Each pair is a hand with a **frequency** $\omega_j$ of its own, the angle by which it turns from one position to the next.
@@ -248,7 +250,7 @@ fig
 #
 # - (a) What is $p_7 \cdot p_7$, the sum of the squares?
 # - (b) What is $p_0 \cdot p_1$?
-# - (c) What is $p_5 \cdot p_6$, without computing $\sin 5$? (Which theorem about $\cos(a - b)$ helps?)
+# - (c) What is $p_5 \cdot p_6$, without computing $\sin 5$? A theorem about $\cos(a - b)$ helps.
 # - (d) After how many positions, as a whole number, does the slow pair come back to where it began?
 
 
@@ -308,7 +310,7 @@ with cu.guard("One rotation moves each sinusoidal position three further."):
 # ## Rotary positions
 #
 # **Rotary positions**, or **RoPE** ([Su et al., 2021](https://arxiv.org/abs/2104.09864)), add nothing to the word.
-# Instead, the query and the key of the word are turned.
+# Instead, they turn its query and its key.
 # We cut each query and each key into pairs of neighboring numbers and take each pair $(a, b)$ as a hand, with $a$ to the right and $b$ up.
 # At position $i$ we turn this hand counterclockwise by $i$ times the frequency $\omega$ of its pair:
 #
@@ -401,7 +403,7 @@ with cu.guard("A rotary score depends on the offset only, and our turn is the pa
 # %% [markdown]
 # ## Longer texts: what training has visited
 #
-# Sooner or later somebody gives a model a longer text than all of its training.
+# Sooner or later somebody gives a model a longer text than any it was trained on.
 # A learned table then runs into rows that were never trained, but rotary positions can turn by any angle.
 # So we turn the queries and keys of our one layer and train it on rows of 16 tokens to name the token three before.
 
@@ -467,7 +469,7 @@ cu.Drawing(
     },
     arrows=["add -> x -> p -> qk -> score -> norm -> mix", "p -> v -> mix", "rot -> qk", "rel -> score"],
     alt="The steps of self-attention from top to bottom. Sinusoidal and learned positions are added to the embeddings, rotary "
-    "ones turn queries and keys, and those of Shaw, T5 and ALiBi add a table to the scores. The values get none of the last two.",
+    "ones turn queries and keys, and those of Shaw, T5, and ALiBi add a table to the scores. The values get none of the last two.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -477,8 +479,8 @@ cu.Drawing(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "In T5's encoder, whose buckets we take, the last one begins at an offset of 91. Trained on 16 tokens, such a model has an accuracy of 0.2 among 1,024. "
-    "We train it again on 16 tokens, but now everything from 15 on shares one bucket. How does it do among 1,024?",
+    "In T5 the last bucket begins at an offset of 91. A model with these buckets, trained on 16 tokens, has an accuracy of 0.2 among 1,024. "
+    "We train a new one, also on 16 tokens, in which everything from 15 on shares one bucket. How does it do among 1,024?",
     ["worse", "much better", "about the same"],
     answer="much better",
     wrong={
@@ -538,7 +540,7 @@ panels = {
 }
 fig, axes = cu.subplots(
     1, 2, width=8.6, height=3.2, sharey=True,
-    alt="Accuracy over 16, 64, 256 and 1,024 tokens, for models trained on 16. Left: sinusoidal and learned positions fall to a quarter at once, "
+    alt="Accuracy over 16, 64, 256, and 1,024 tokens, for models trained on 16. Left: sinusoidal and learned positions fall to a quarter at once, "
     "rotary ones more slowly. Right: Shaw's vectors with limit 15 and T5 with its last bucket from 15 stay near 1; Shaw with limit 16 falls to "
     "six tenths and T5 with its last bucket from 91 to a fifth.",
 )  # fmt: skip
@@ -556,19 +558,19 @@ axes[0].set_ylabel("accuracy")
 fig
 
 # %% [markdown]
-# Sinusoidal and learned positions fall at once, and rotary ones more slowly.
-# Shaw's and T5's positions hold with one setting and fall with the other.
-# **What decides is whether training has visited the entry that all far offsets share.**
+# With sinusoidal and learned positions the accuracy collapses at once, with rotary ones more slowly.
+# With Shaw's and T5's it stays high in one setting and drops in the other.
+# **What matters is whether training has visited the entry that all far offsets share.**
 # Among 16 tokens the largest offset is 15.
 # With a limit of 15 everything far shares the vector of offset 15, which was trained.
 # With a limit of 16 it shares the vector of offset 16, which never was.
-# **So share what is far *within* the trained length.**
+# **Share what is far *within* the trained length.**
 #
 # ALiBi was made for longer texts, but it can't do our task.
 # Its slope makes near keys heavier, so in a single layer the token three before can't become the heaviest.
 # With a slope of 1/16 the model can only guess, even among 16 tokens.
-# With ½ it is far worse than a guess, because it names the token just before.
-# If we ask for something that *is* near, such as the latest capital letter, ALiBi with the slope ½ is right at every length, and rotary positions fall.
+# With a slope of ½ it does far worse than guess, because it names the token just before.
+# If we ask for something that *is* near, such as the latest capital letter, ALiBi with the slope ½ is right at every length, while rotary positions get worse.
 
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -610,22 +612,22 @@ with cu.guard(
 # - We give the thousand unseen keys the mean of the trained scores, which is far below the score at −3.
 #   There are as many keys as before, and all answers are right.
 # - We give them the best trained score except that of −3.
-#   Now most of the trained models answer wrong, because a thousand keys that score nearly like −3 drown it.
+#   Now most of the trained models fail, because a thousand keys that score nearly as high as the key at −3 drown it out.
 # - We keep only fifteen of the unseen keys, with the scores that they have.
 #   Even these do some harm.
 #
-# **So it takes both**, many keys and scores that come near.
+# **So it takes both**, many keys and scores close to that of the right key.
 # Two remedies change the scores by changing the frequencies of the turns, here for rows that are 64 times as long as in training.
 #
 # - **[Position interpolation](C_glossary.ipynb#position-interpolation)** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)) divides all positions by 64, so a long row fits into the trained range.
-# - We can also divide the frequencies of only the **slow pairs** by 64, which are the pairs that didn't go round once within the trained length.
+# - Or we divide by 64 only the frequencies of the **slow pairs**, those that never complete a full turn within the trained length.
 #   A fast pair has met all of its angles in training, whereas a slow pair meets new ones in every longer row.
 #
 # ### Two remedies compared
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "All positions divided by 64, nothing trained anew. What becomes of rows of 16 tokens, where all was right?",
+    "We divide all positions by 64 and train no further. What happens to rows of 16 tokens, where every answer was right?",
     ["they stay right", "they go wrong", "they stay right where the answer is near"],
     answer="they go wrong",
     wrong={
@@ -642,7 +644,7 @@ cu.predict(
 cu.explore.cures()
 
 # %% [markdown]
-# **Interpolation** costs everything here, because it also slows the fast pairs, which tell near offsets apart.
+# **Interpolation** ruins everything here, because it also slows the fast pairs, which tell near offsets apart.
 # Dividing only the **slow pairs** by 64 harms nothing among 16 tokens and helps in all longer rows.
 # The help is not complete, because in a long row the fast pairs meet their old angles in new combinations.
 # The further page has [two refinements](09_positions_further.ipynb#NTK-aware-scaling-and-YaRN), *NTK-aware scaling* and *YaRN*.
@@ -712,7 +714,7 @@ axes[1, 1].set_xlabel("tokens")
 fig
 
 # %% [markdown]
-# After slowing, fewer unseen offsets score about as high as yours, so the model finds your token more often in longer rows.
+# After slowing, fewer unseen offsets score about as high as your distance, so the model finds your token more often in longer rows.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -738,7 +740,7 @@ with cu.guard(
 #   Positions are added to the embeddings (learned or sinusoidal), turn queries and keys (rotary), or are added to the scores (relative).
 # - A position is a set of hands, and a shift turns each of them by the same angle wherever we begin.
 #   So a rotary score knows only the offset.
-# - At unseen offsets nothing has pushed the scores down, and many come near.
+# - At unseen offsets nothing has pushed the scores down, and many come close to that of the right key.
 #   In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
 
 # %% [markdown] tags=["next"]
@@ -780,14 +782,14 @@ remedies = pd.DataFrame(
 )  # fmt: skip
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "Each row has three learning rates (0.002, 0.005 and 0.015) with three seeds each, and shows the lowest and the highest accuracy of the nine. "
-    "All of them are one layer with one head, trained on 400 batches of 16 random tokens, so don't take the numbers as those of a language model. "
-    "T5's single numbers learn ten times as fast as the rest.\n\n"
+    "Each row of the table shows the lowest and the highest accuracy of nine runs, which have three learning rates (0.002, 0.005, and 0.015) with three seeds each. "
+    "All models are one layer with one head, trained on 400 batches of 16 random tokens, so don't take their numbers as those of a language model. "
+    "The single numbers of T5 learn ten times as fast as the other parameters.\n\n"
     + spread.to_html()
-    + "\n\nWhat ALiBi with the slope ½ names, we looked up in three trainings at 0.005. In each, nine in ten answers are the token just before. "
-    "The remedies below change nine trained rotary models. Position interpolation is meant to be followed by a little more training, which we left out.\n\n"
+    + "\n\nTo see what ALiBi with slope ½ names, we looked at three runs with a learning rate of 0.005. In each, nine in ten answers are the token just before. "
+    "The remedies in the next table change nine trained rotary models. Position interpolation is meant to be followed by a little more training, which we left out.\n\n"
     + remedies.to_html()
-    + "\n\nIf all unseen offsets get the best trained score but for that of −3, the accuracies among 1,024 tokens are "
+    + "\n\nIf all unseen offsets get the best trained score except that of −3, the accuracies among 1,024 tokens are "
     f"{parts[0]} at the two smaller rates, where this score lies 2 to 3 below that of −3, and {parts[1]} at the largest, where it lies 5 to 10 below."
     + "\n\n</details>"
 )

@@ -48,7 +48,7 @@ for part in (0.9, 0.99, 0.999):
     print(f"{part:.1%} of the squares lie in {needed} of 512 directions")
 
 # %% [markdown]
-# The positions take up hardly any of the 512 directions, so a matrix can read the 39 that hold 99 % of the positions and leave all others to the words.
+# The positions take up hardly any of the 512 directions, so a matrix can read the 39 that hold 99% of the positions and leave all others to the words.
 #
 # ### Floats or bits?
 #
@@ -131,7 +131,7 @@ with cu.guard(
 # %% [markdown]
 # ## Shaw's vectors and T5's buckets
 #
-# The chapter shows that both hold in longer texts if what is far shares an entry that training has visited.
+# The chapter shows that models with either of these do well in longer texts if what is far shares an entry that training has visited.
 # Here is how the sharing is done.
 # Shaw's layer picks a vector from a table by the offset, after clipping the offset at the limit.
 # T5 gives each of the first eight distances a number of its own.
@@ -182,7 +182,7 @@ print("equal to course_utils: Shaw", same_shaw, "buckets", same_buckets)
 #   The second is a **temperature** $t$ that makes the softmax sharper, the more so the larger the factor $s$ by which the text has grown.
 #   All scores are multiplied by $1/t = (0.1\ln s + 1)^2$, which for $s = 64$ is 2.
 #
-# The table has the mean accuracy among 64, 256 and 1,024 tokens, over nine models that were trained on 16.
+# The table has the mean accuracy among 64, 256, and 1,024 tokens, over nine models that were trained on 16.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 names = {"trained": "as trained", "larger base": "larger base", "slow pairs": "slow pairs / 64", "by parts": "the same with a ramp",
@@ -196,12 +196,11 @@ means.round(2)
 
 # %% [markdown]
 # A larger base helps only a little, because most slow pairs get less than the 64 that they need.
-# Doubling the scores does little on its own, but together with slower pairs it helps a lot, probably because −3 is then ahead of most unseen offsets, and doubling widens this lead.
+# Doubling the scores does little on its own, but together with slower pairs it helps a lot, probably because the key at −3 then scores higher than most unseen offsets, and doubling widens this lead.
 # Doubling helps in this way at the two smaller learning rates.
 # Training at the largest one has made the scores so sharp already that doubling them changes hardly anything.
 #
-# And the ramp?
-# We chose it, from half a turn to one and a half within the trained length, on two of these nine models, because the paper's range, from 1 to 32 turns, needs longer rows than 16 tokens.
+# We chose the ramp, from half a turn to one and a half within the trained length, on two of these nine models, because the paper's range, from 1 to 32 turns, needs longer rows than 16 tokens.
 # So we ask three models that had no part in the choice.
 # Among 1,024 tokens their accuracy is 0.70 with YaRN, and 0.76 with the plain step and doubled scores.
 # Here it is the temperature that helps, and the ramp adds nothing.
@@ -271,7 +270,7 @@ pd.DataFrame(picked, index=["offset 0", "offset 2", "offset 19"]).T.round(3)
 # That is why converted checkpoints come with reordered $W_Q$ and $W_K$.
 #
 # Sinusoids and rotary positions are the same movement.
-# If we turn the constant vector $(1, 0, 1, 0, \dots)$, we get a cosine and a sine in each pair, which is our table $P$ with the two columns of each pair exchanged.
+# If we turn the constant vector $(1, 0, 1, 0, \dots)$, we get a cosine and a sine in each pair, which is our table $P$ with the two columns of each pair swapped.
 
 # %%
 constant = torch.tensor([1.0, 0.0]).repeat(16).expand(60, 32)
@@ -447,7 +446,7 @@ for module in (PlainTable(16), cu.SinusoidalPositions(16)):
     print(f"{type(module).__name__}: {module.to('meta').table.device.type}")
 
 # %% [markdown]
-# The position is drowned by an embedding that is 32 times as long, although a model may still learn, as [The Transformer](10_transformer.ipynb) shows for rows that are too large.
+# An embedding that is 32 times as long drowns out the position, although a model may still learn, as [The Transformer](10_transformer.ipynb) shows for rows that are too large.
 # In bfloat16 most positions share their number with another one, which is why the package computes angles in float64 and rounds at the end.
 # And the plain table stays on the CPU.
 
