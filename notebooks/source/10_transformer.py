@@ -13,7 +13,7 @@
 # Let's take one apart while it speaks.
 # The English goes down the encoder, the decoder says it in French, and each box adds something on the way.
 # Most boxes are attentions and small networks.
-# In a sentence as short as this most boxes change nothing when you **ablate** them, so that they add zeros.
+# In a sentence this short, most boxes change nothing when you **ablate** them, that is, make them add zeros.
 # A few change everything: try the one at the top left first, and then find out what the others do.
 
 # %% [markdown] tags=["paths"]
@@ -38,6 +38,7 @@ cu.live.machine("Tom doesn't know Anna.")
 # %% [markdown]
 # Each sentence under *Try* comes with a question, and the machine notices when you have found the answer.
 # Click on a box to see its attention maps and its numbers.
+# What the machine calls a *layer* and its *feed-forward* are the *block* and its *network* on this page.
 #
 # You know most of the boxes from [Multi-head attention](08_multi_head_attention.ipynb), [Positions](09_positions.ipynb) and [Masks](04_masks.ipynb).
 # We'll add the missing ones, train a model that *you* have helped to write, and load the weights of this very translator into it.
@@ -47,7 +48,7 @@ cu.live.machine("Tom doesn't know Anna.")
 #
 # - draw the Transformer, and say where the memory leaves the encoder;
 # - write its blocks, equal to PyTorch's in outputs and gradients, and train the whole model;
-# - read off a residual stream how much each part adds, and test whether the model needs it.
+# - read how much each part adds to the residual stream, and test whether the model needs it.
 
 # %% jupyter={"source_hidden": true}
 cu.recall("masks", "multi_head_attention", "self_attention")
@@ -75,7 +76,8 @@ cu.quiz("transformer", "top_of_the_encoder")
 # Such a model learns by **[teacher forcing](C_glossary.ipynb#teacher-forcing)**.
 # We let the decoder read the right translation, shifted by one position, and at each position it has to say the next word.
 # Because of the causal mask it has to do so from the earlier words alone, and *one* forward pass asks for all words at once.
-# The picture has two sentences, and the shorter one is filled up with padding, which the loss leaves out.
+# The picture has two sentences, and the shorter one is padded to the same length.
+# The loss leaves the padding out.
 
 # %%
 pairs = [("oscar was a doctor .", "oscar était médecin ."),
@@ -133,7 +135,7 @@ with cu.guard(
 #
 # **Why a network?**
 # Once its weights are fixed, attention only takes averages, so it is linear in the values.
-# To compute something *new* from what was gathered, each block has a second sublayer, the **[position-wise network](C_glossary.ipynb#position-wise-network)**, also called the feed-forward network.
+# To compute something *new* from what was gathered, each block has a second sublayer, the **[position-wise feed-forward network](C_glossary.ipynb#position-wise-network)**, or *network* for short.
 # This network has two linear layers with a ReLU between them, and sees each token on its own,
 #
 # $$\mathrm{FFN}(x) = \max(0,\ xW_1 + b_1)\,W_2 + b_2 .$$
@@ -151,7 +153,7 @@ def network(embed_dim, ffn_dim, dropout=0.0):
 
 # %% [markdown]
 # **Why a norm?**
-# Many layers add to a vector, so its size could grow as it goes.
+# Many layers add to a vector, so its size could grow from layer to layer.
 # A **norm** brings a group of numbers to mean 0 and variance 1, and then multiplies by a learned scale and adds a learned shift.
 # What matters is which numbers form a group.
 # Here are two sentences of two tokens with four features each, and numbers of one group have the same color.
@@ -196,7 +198,7 @@ cu.quiz("transformer", "leaking_norm")
 #
 # $$\text{after:}\quad \mathrm{norm}\big(x + f(x)\big) \qquad\qquad \text{before:}\quad x + f\big(\mathrm{norm}(x)\big)$$
 #
-# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) a sublayer that adds zeros lets $x$ pass as it is, whereas post-norm rescales it all the same.
+# With [pre-norm](C_glossary.ipynb#post-norm-and-pre-norm) a sublayer that adds zeros lets $x$ pass as it is, whereas post-norm rescales it anyway.
 # In pre-norm only the sublayers read normalized vectors, so such a stack ends with one more norm for the sum itself.
 
 
@@ -218,7 +220,7 @@ class Residual(nn.Module):
 
 # %% [markdown]
 # In the machine you can see these sums.
-# The line that runs down each side is the **residual stream**, a vector that starts as an embedding, and to which one part after the other adds.
+# The line that runs down each side is the **residual stream**, a vector that starts as an embedding and collects what one part after another adds.
 # The bar in each box compares the size of what the part adds with the size of the stream that it adds to, $\lVert f(\mathrm{norm}(x)) \rVert / \lVert x \rVert$.
 # Do these bars tell us which part the translator needs?
 
@@ -264,7 +266,7 @@ for ax, parts, title in (
         ax.scatter(rows["bar"], rows["lost"], color=cu.COLORS[color], marker=marker, label=name)
     ax.set(title=title, xlabel="what it adds, compared with the stream", xlim=(0, None))
 for part, name, offset in (
-    ("decoder.1.self_attention", "decoder's last: half change", (8, -13)),
+    ("decoder.1.self_attention", "half of the sentences change", (8, -13)),
     ("source_embedding.positions", "of the source", (6, 3)),
 ):
     place = elsewhere.loc[part, "bar"], elsewhere.loc[part, "lost"]
@@ -277,9 +279,9 @@ fig
 # [BLEU](C_glossary.ipynb#bleu) is 1 if all translations are the right ones.
 # In our translator the bars are a good guide: the more a part adds, the more is lost when we ablate it.
 # The cross-attentions come first, since they alone bring English into the decoder.
-# In the larger translator of [Multi-head attention](08_multi_head_attention.ipynb), which has read real sentences, the bars still tell much.
-# But there the decoder's last self-attention adds more than the source's positions, and ablating it costs only a seventh of the BLEU, although half of the sentences change.
-# So **the bars tell much, but not all**.
+# In the larger translator of [Multi-head attention](08_multi_head_attention.ipynb), which has read real sentences, the bars still tell us a lot.
+# But there the decoder's last self-attention adds more than the source's positions do, and yet ablating it costs only a seventh as much BLEU, although half of the sentences change.
+# So **the bars tell us a lot, but not everything**.
 # To know how much a model needs a part, ablate the part and score what comes out, because a changed sentence isn't yet a worse one.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -308,9 +310,9 @@ with cu.guard(
 #
 # Two kinds of blocks are made of these parts.
 # The **encoder block** is self-attention and then the network, each inside its residual connection.
-# A residual wants its sublayer as a *function* of one argument, because it decides what the sublayer reads: `x` itself or its norm.
+# A `Residual` wants its sublayer as a *function* of one argument, because the residual decides what the sublayer reads: `x` itself or its norm.
 # The network is such a function already.
-# Attention takes queries, keys and values, so we write a small function that makes all three from one `y`.
+# Attention takes queries, keys, and values, so we write a small function that makes all three from one `y`.
 
 
 # %%
@@ -339,7 +341,7 @@ class EncoderBlock(nn.Module):
 # *build · 12 minutes*
 #
 # Now you write the decoder block, which is masked self-attention, then cross-attention to the memory, then the network.
-# `block` has the three sublayers `self_attention`, `cross_attention` and `feed_forward`, and their residuals `around_self`, `around_cross` and `around_feed_forward`.
+# `block` has the three sublayers `self_attention`, `cross_attention`, and `feed_forward`, and their residuals `around_self`, `around_cross`, and `around_feed_forward`.
 # Call them just as the encoder block does.
 # Each attention gets one of the two masks, where True means "may attend".
 # Row i of `attn_mask` says which target tokens token i may attend to, and `memory_mask` says which positions of the memory are words and which are padding.
@@ -412,7 +414,7 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 # Only the two ends are left.
 # At the top a token becomes a row of an embedding matrix, to which we add its position.
 # How large should such a row be at the start?
-# PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so with $d = 64$ rows would be eight times as large as planned, and what the blocks add would be small beside them.
+# PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so with $d = 64$ rows would be eight times as large as planned, and what the blocks add would be small in comparison.
 # So the last two lines of `__init__` draw rows of standard deviation $1/\sqrt d$, and the factor $\sqrt d$ makes them about as large as the positions.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
@@ -481,12 +483,12 @@ for english in ("tom has their watch .", "we must see them .", "adam doesn't kno
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=6.2, height=2.8,
-    alt="Loss on validation sentences after one, two and three epochs. Your class falls from 1.6 to 0.34, and three stored "
-    "trainings beside it do the same. Without positions it falls to nearly 0.5, and without the two lines only to 1.1.",
+    alt="Loss on validation sentences after one, two, and three epochs. Your class falls from 1.6 to 0.34, and three stored "
+    "runs beside it do the same. Without positions it falls to nearly 0.5, and without the two lines only to 1.1.",
 )  # fmt: skip
 rows_and_parts = {"slug": "transformer", "name": "rows_and_parts", "parts": 1}
 for name, color, runs in (
-    ("three stored trainings", "key", cu.stored_runs("transformer", "own_class", kind="Transformer", large_rows=False)),
+    ("three stored runs", "key", cu.stored_runs("transformer", "own_class", kind="Transformer", large_rows=False)),
     ("without positions", "line", cu.stored_runs(**rows_and_parts, rows="small", positions=0)),
     ("without the two lines, at their best rate", "wrong", cu.stored_runs(**rows_and_parts, rows="large", positions=1, rate=0.02)),
 ):  # fmt: skip
@@ -502,9 +504,10 @@ fig
 
 # %% [markdown]
 # The loss falls, and after three epochs more than half of the test sentences come out word for word.
-# **Without the two lines the same class learns much less in this time**, even at the best of three learning rates.
-# Large rows might drown the positions, but a class with small rows and without any positions still learns, so this is hardly the reason.
-# What the blocks add matters more: if each part adds eight times as much to the large rows, the loss at your rate is half as high.
+# **Without the last two lines of `__init__` the same class learns much less in three epochs**, even at the best of three learning rates.
+# Do its large rows drown the positions?
+# Hardly, because a class with small rows and no positions at all still learns.
+# What the blocks add matters more: if each part adds eight times as much to the large rows, the loss at the learning rate of your class is half as high.
 #
 # The machine's weights were trained for longer, so let's load them and ask your model for some French.
 
@@ -658,9 +661,9 @@ print("each word alone:", machine.without("her bottle is full .", "encoder.atten
 # Without its first look back the decoder loses track of what it has said, so Oscar is a doctor twice.
 # Without positions *Tom doesn't know Anna* and *Anna doesn't know Tom* are the same bag of words, and both come out as the sentence about Anna.
 #
-# The bottle is a warning about quick explanations.
+# The bottle is a warning against quick explanations.
 # When each English word is alone, *her* seems to have lost the bottle, which is feminine in French.
-# But nearly all other sentences with *her*, *his*, *my* or *your* keep the right form, because the decoder can look at the noun itself (tested in the [next chapter](11_translating.ipynb#Two-roads-to-an-article)).
+# But nearly all other sentences with *her*, *his*, *my*, or *your* keep the right form, because the decoder can look at the noun itself (tested in the [next chapter](11_translating.ipynb#Two-roads-to-an-article)).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -687,23 +690,25 @@ print("the same:             ", machine.without("she has a red car .", both))
 print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_forward"))
 
 # %% [markdown]
-# The last line is the most surprising, because *the dog is behind the house* is still right although half of the twelve boxes are ablated.
+# The last line is the most surprising: *the dog is behind the house* is still right with half of the twelve boxes ablated.
 # About seven in ten new sentences stay as they were, too.
-# In the larger translator it is different, because ablating its networks alone costs nearly all of its BLEU.
+# The larger translator is different: ablating its networks alone costs nearly all of its BLEU.
 # So each of these six boxes adds something to every sentence, and our translator can do without all six in most of them.
 # **A part that is used is not yet a part that is needed.**
 #
 # <details><summary>How sure is this?</summary>
 #
-# We ablated by zero, not by an average.
+# We replaced outputs by zeros, not by their means.
 # Our translator is one small model, and a grammar has made its short sentences.
-# The larger one is a single model, asked for 200 sentences that it has read.
-# The rank correlation of the figure is 0.97 in ours and 0.80 in the larger one.
+# The larger translator is a single model, too, and it translated 200 sentences that it had read in training.
+# In the figure, the rank correlation of what a part adds and what is lost without it is 0.97 for our translator and 0.80 for the larger one.
 # Your class was trained with three seeds, and from the same weights its losses differed from those of `cu.Transformer` by less than 0.005.
-# Its learning rate is the best of three, and the large rows have theirs, 0.02 (at yours they stay above 1.5).
-# At yours the loss is 0.46 to 0.49 without positions, and at least 1.2 for large rows with positions eight times as large.
-# At the start a part adds 18% of the stream with small rows and 2.5% with large ones.
-# Eight times as much takes the large rows to 0.75 to 0.78, and an eighth of it the small ones to 0.71 to 0.79, so this is only a part of the reason.
+# The learning rate is the best of three, chosen for your class and for the one with large rows separately (0.02 for the latter, whose loss stays above 1.5 at your rate).
+# At your rate the loss is between 0.46 and 0.49 without positions, and at least 1.2 for large rows with positions eight times as large.
+# At the start a part adds 18% of the stream with small rows, and 2.5% with large ones.
+# If the parts add eight times as much, the loss of the large rows drops to between 0.75 and 0.78.
+# If they add an eighth as much, the loss of the small rows rises to between 0.71 and 0.79.
+# So this explains only part of the difference.
 #
 # </details>
 #
@@ -750,7 +755,8 @@ with cu.guard("The larger translator needs its networks."):
 
 # %% [markdown]
 # Finally, here is the whole Transformer in one piece, without an import from the course.
-# Open the cell to read it, or to take it home, where it trains as yours does.
+# Open the cell to read it, or take it home.
+# It trains just as yours does.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -859,7 +865,7 @@ print("→", machine.translate(whole, "oscar was a doctor ."))
 # - A Transformer is a **residual stream** to which attentions and networks add, each reading it through a norm.
 #   Every decoder block looks at the memory that leaves the last encoder block.
 # - Layer norm and network see one token at a time, so only attention moves something between tokens, and the mask says from where.
-# - How much a part adds tells much about how much the model needs it, but not all.
+# - What a part adds is a good hint at how much the model needs it, but only a hint.
 #   To know, ablate the part and score what comes out, because a changed sentence isn't yet a worse one.
 
 # %% [markdown] tags=["next"]

@@ -38,7 +38,7 @@ cu.seed_everything(0)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "24 layers, each with a norm and without a residual connection. A gradient arrives at the input. Which share of the input can a linear map read off the output?",
+    "24 layers, each with a norm and without a residual connection. A gradient arrives at the input. What share of the input can a linear map read off the output?",
     ["nearly all", "about half", "nearly nothing"],
     answer="nearly nothing",
     wrong={

@@ -181,7 +181,7 @@ def agrees_with_order_of_sublayers_in_pytorch(candidate):
 
 
 _OWN_RESIDUAL = (
-    "Which residual does each of your sublayers go through? Each has its own norm: `around_self`, `around_cross` and "
+    "Which residual does each of your sublayers go through? Each has its own norm: `around_self`, `around_cross`, and "
     "`around_feed_forward`."
 )
 _NORMED_MEMORY = (
@@ -255,7 +255,7 @@ def hides_later_tokens_in_eval_mode(candidate):
 
 @fixed_block.must("reads the source, but not its padding")
 def block_reads_source_but_not_its_padding(candidate):
-    """What did you change in the cross-attention? Keys, values and mask were right in `buggy_block`."""
+    """What did you change in the cross-attention? Keys, values, and mask were right in `buggy_block`."""
     block, x, memory, mask = _decoder_and_inputs()
     _expect_no_padding(lambda other: candidate(block, x.clone(), other.clone(), mask), memory)
 
