@@ -31,7 +31,7 @@ cu.seed_everything(0)
 # The search of the chapter runs the whole decoder over the whole beginning for each new word.
 # Does it have to?
 # The mask is causal, so a vector at an earlier position depends only on earlier words, and its keys and values are the same at every step.
-# If we **keep them**, word $t$ needs one query, one new key and one new value.
+# If we **keep them**, word $t$ needs one query, one new key, and one new value.
 # This is the **[KV cache](C_glossary.ipynb#kv-cache)**, drawn here for one beam and $S$ source tokens.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -201,7 +201,7 @@ print("multiplications for words 1, 2 and 3:", *(f"{cost:,}" for cost in costs))
 # %% [markdown]
 # The words are the same, and a step costs only 256 multiplications more than the step before.
 # That is $2d$ in each of two layers, because one query meets one more key and one more value.
-# We pay with memory, $2td$ numbers for each layer and beam.
+# The price is memory, $2td$ numbers for each layer and beam.
 # [GPT](13_gpt.ipynb#Writing) writes longer texts on a cache.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -289,7 +289,8 @@ pd.DataFrame(
 ).set_index("English")
 
 # %% [markdown]
-# Three of the four are right with each seed, and these are the three that the model has **read**, 30 times each, as lines 1, 50 and 350 of the archive.
+# Three of the four are right with each seed.
+# The model has **read** these three in training, 30 times each, as lines 1, 50, and 350 of the archive.
 # It hasn't read *He's calm*, which never comes out quite right.
 # The four scores are the lecture's to the digit (by [its formula](05_sequence_to_sequence_further.ipynb)).
 # So what looks like a good translator may be a good memory, a model that **overfits**.
@@ -365,10 +366,10 @@ real_sentences.show_real_curves()
 # Compare the two columns of the table.
 # The output is the same, but BLEU is higher against all the translations in the archive than against a single one.
 # So a BLEU score says little unless we know the references and the tokens.
-# And here a beam pays, although it changed little on [the chapter's sentences](11_translating.ipynb#Whose-error?).
+# And here a beam pays off, although it changed little on [the chapter's sentences](11_translating.ipynb#Whose-error?).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 pays."):
+with cu.guard("Once, on real sentences: far above the look-up, and a beam of 4 pays off."):
     assert reached.loc["Transformer, greedily"].min() > 2 * reached.loc["look-up"].max()
     assert result["test_bleu_beam"] > result["test_bleu"]
     assert result["test_bleu_beam_all"] >= 0.38
@@ -397,7 +398,7 @@ pd.DataFrame(table)
 # %% [markdown]
 # Two translations are exactly right.
 # A French reader accepts two more, *j'aimerais pouvoir t'aider* and *quelqu'un m'a dit ça*, for which BLEU gives 0.55 and 0.00.
-# And it gives 0.71 for *vivre n'est pas facile*, which has lost the word *here*.
+# BLEU also gives 0.71 for *vivre n'est pas facile*, which has lost the word *here*.
 # The score counts common words and pairs, but not what they mean.
 # So it is a poor judge of single sentences, although over 500 of them such errors partly cancel.
 #
@@ -450,7 +451,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # Now no sentence has an unknown word, but each has more tokens.
-# In these two runs subwords don't pay: BLEU with a beam is two points lower, which says little with a single seed each.
+# In these two runs subwords don't pay off: BLEU with a beam is two points lower, which says little with a single seed each.
 # Subwords do bring *here* back, and *in all probability* is now about the time of an arrival.
 # But subwords also allow an error that a model of words can't make: *acacacacle* isn't a word at all.
 #
@@ -466,9 +467,9 @@ pd.DataFrame(
 # %% [markdown]
 # ### At full size
 #
-# The paper's base model has 6 + 6 layers of 512 features, 8 heads and 2,048 inside.
-# Where there is a GPU, `make gpu CHAPTER=11` trains it for 20 epochs on all pairs of at most ten tokens, and then `cu.stored_run("translating", "transformer_on_all_pairs")` has its losses, its BLEU and forty of its translations.
-# On an H200 a step takes 54 ms, and for most of it the GPU waits for Python, which starts one small computation after the other, so the run takes less than half an hour.
+# The paper's base model has 6 + 6 layers of 512 features, 8 heads, and 2,048 inside.
+# Where there is a GPU, `make gpu CHAPTER=11` trains it for 20 epochs on all pairs of at most ten tokens, and then `cu.stored_run("translating", "transformer_on_all_pairs")` has its losses, its BLEU, and forty of its translations.
+# On an H200 a step takes 54 ms, and for most of it the GPU waits for Python, which starts one small computation at a time, so the run takes less than half an hour.
 # Nobody has made the whole run yet, so we can't say how much it gains over the small ones above.
 
 # %% [markdown]

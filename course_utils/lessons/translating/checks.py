@@ -67,7 +67,7 @@ def adds_score_of_each_beam_to_all_of_its_words(candidate):
     candidate(*_random_beams(5), 4)
 
 
-@my_grow.must("gives scores, rows and words, one for each beam that is kept")
+@my_grow.must("gives scores, rows, and words, one for each beam that is kept")
 def gives_scores_rows_and_words_one_for_each_beam_that_is_kept(candidate):
     """How many beams are there afterwards? There should be `size` of everything.
 
