@@ -82,7 +82,7 @@ NUMBERS = {
     "(1.60, 1.40)": (heads.H[0, 3], [1.60, 1.40]),
     "which makes 0.67 and 0.33": (masked.WEIGHTS[1, :2], [0.67, 0.33]),
     "keeps only 0.375 of its weight": (8 * masked.TOO_LATE[1].sum()[None], [3]),
-    "so the weights are 0.25, 0.50, 0.25 and 0": (masked.WEIGHTS[2], [0.25, 0.5, 0.25, 0]),
+    "so the weights are 0.25, 0.50, 0.25, and 0": (masked.WEIGHTS[2], [0.25, 0.5, 0.25, 0]),
     "receives 1.90 and 1.76 from one head, but 3.24 and 3.38 from two": (
         torch.cat([one.Z[2, [0, 2]], heads.JOINED[2, [0, 2]]]), [1.90, 1.76, 3.24, 3.38],
     ),

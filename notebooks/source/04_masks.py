@@ -450,12 +450,12 @@ two = pd.DataFrame({f"model {n}": four_numbers(m.attend) for n, m in models.item
 two.round(2)
 
 # %% [markdown]
-# Model B leaks, and we see it without reading its code.
-# There the mask says `tril(1)` instead of `tril()`, so the triangle is **off by one**.
+# Model B leaks.
+# Its mask says `tril(1)` instead of `tril()`, so the triangle is **off by one**.
 #
 # So a loss can hide a leak, but there is a telltale sign: **a loss lower than the noise allows, on rows that the model has never seen, means a mistake.**
 # Usually the answer is in the input, because a mask leaks or the targets aren't shifted.
-# Otherwise look whether padding counts in the mean.
+# Otherwise check whether padding counts in the mean.
 #
 # How low can an honest loss be?
 # The digit of the rule has the probability $0.7 + 0.03 = 0.73$, and each other digit has 0.03.
@@ -621,7 +621,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 # ## Take-aways
 #
 # - A mask is boolean, and True means "may attend".
-#   Padding forbids columns, causality forbids what lies above the diagonal, and "and" joins the two.
+#   Padding forbids columns, causality forbids what lies above the diagonal, and `&` joins the two.
 # - The mask comes before the softmax.
 #   Forbidden scores become $-\infty$, and an empty row gets zeros.
 # - A wrong mask raises no error and may even *lower* the loss.

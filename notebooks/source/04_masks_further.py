@@ -335,7 +335,7 @@ with cu.guard("A mask hides a key or value of a million, but it can't hide a NaN
 # %% [markdown]
 # ## The opposite convention, and an empty row
 #
-# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way round, so there True means "must **not** look".
+# `nn.MultiheadAttention` and `nn.TransformerEncoder` read a boolean mask the other way around, so there True means "must **not** look".
 # If you hand one of them the mask of PyTorch's attention operator, you get no error.
 # What do you get?
 # And what do they answer where nothing is permitted?
@@ -384,7 +384,7 @@ with cu.guard(
 #
 # Setting a word's *embedding* to zero looks like a way to hide it.
 # The first-generation code in Kak's lecture (2025) hides the words to come like this, and runs the network once for each word.
-# But a zero embedding still has the query $b_Q$, the key $b_K$ and the value $b_V$.
+# But a zero embedding still has the query $b_Q$, the key $b_K$, and the value $b_V$.
 # These are zero if the projections have no bias, and something learned if they have one, as `nn.Linear` does by default.
 # Either way its key has a score with every query, so it gets weight.
 

@@ -157,7 +157,7 @@ cu.Drawing(
 # %% [markdown]
 # The last state is all that we keep, so the first letter has to survive every later step.
 # The gradient travels back the same way (**backpropagation through time**), and each step multiplies it by the slope of the tanh and by $U$.
-# If slope and $U$ are small, hardly anything of the gradient reaches the first letters.
+# If the slope and $U$ are small, hardly anything of the gradient reaches the first letters.
 # This is the **vanishing gradient** ([measured here](05_sequence_to_sequence_further.ipynb#The-vanishing-gradient,-measured)).
 #
 # The **gated recurrent unit**, GRU ([Cho et al., 2014](https://arxiv.org/abs/1406.1078); here in PyTorch's form), opens a way past the tanh.
@@ -631,7 +631,7 @@ pd.DataFrame({
 # ### Is the vector too small?
 #
 # We gave our translator no `room`, so its context is the two last states of the encoder, 192 numbers.
-# For the picture a second network got a context of twice that width, and we trained both for four times as long.
+# The picture adds a second network with a context of twice that width, and both were trained for four times as long.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("sequence_to_sequence", "fixed_context", lowest="val_loss", passes=24)
@@ -710,7 +710,8 @@ with cu.guard("Twice the width is ahead at each length."):
 # ## Take-aways
 #
 # - An encoder reads a sequence into one vector of fixed size, and a decoder writes another from it.
-#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took, and a decoder that looks back learned them all in less than a tenth of the epochs.
+#   Our copier learned to carry twelve letters in one vector, but the longer the strings, the longer it took.
+#   A decoder that looks back learned the same strings in less than a tenth of the epochs.
 # - A recurrent network carries its state along, and a GRU's gates learn what to keep.
 # - The decoder reads the target shifted by one, and the loss is a mean over real tokens.
 #   Compare it with a baseline.

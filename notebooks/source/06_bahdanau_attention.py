@@ -343,7 +343,7 @@ compared.astype({"parameters": int})
 # *bug · 8 minutes*
 #
 # By default `pack_padded_sequence` wants its sentences sorted, the longest first, and much code still sorts them, as this encoder does.
-# With it the translator handles each sentence alone just as before.
+# Each sentence by itself is translated just as before.
 # Look at what happens in a batch, find out why, and write `fixed_memory`.
 
 

@@ -34,7 +34,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## Four sentences with a perfect score
 #
-# Some lectures train this model on the first few hundred lines of the Tatoeba file, and report the BLEU of *go .*, *i lost .*, *he's calm .* and *i'm home .*
+# Some lectures train this model on the first few hundred lines of the Tatoeba file, and report the BLEU of *go .*, *i lost .*, *he's calm .*, and *i'm home .*
 # The four can reach a perfect 1.
 # What does a perfect score say here?
 # We repeat two such trainings at their sizes, with two recurrent layers (the query is the state of the upper one) and Adam at a learning rate of 0.005.
@@ -75,7 +75,7 @@ fig
 # After 250 epochs three are right.
 # But these three are in the training set, whereas *he's calm .* is nowhere in the file and comes out wrong.
 # So a perfect score on the three shows only what the model remembers: it **overfits**.
-# Of new sentences, made only of words of the training set, hardly any are right (2 of 40 and 4 of 89 at best).
+# Of new sentences, made only of words from the training set, hardly any are right (2 of 40 and 4 of 89 at best).
 #
 # The vocabulary matters at this size.
 # If the larger model keeps the words that occur only once, it has 494 French words instead of 165, and only *go .* is right (in one training).
@@ -150,7 +150,7 @@ fig
 
 # %% [markdown]
 # With a fixed context BLEU is now 0.383 on the validation set, and **with attention it is 0.462**.
-# On sentences of the training set it is 0.497 and 0.560.
+# On sentences from the training set it is 0.497 and 0.560.
 # So with enough to read both become translators of short sentences, and attention is ahead.
 # Each was trained only once, at one rate, and the two models differ in nothing but the attention with its 200,000 parameters.
 

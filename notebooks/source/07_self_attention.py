@@ -187,7 +187,7 @@ class SelfAttention(nn.Module):
 
 # %% [markdown]
 # The cost of a layer is counted in **multiply-adds**, each a multiplication and the addition that goes with it.
-# With $M = d_v = d$ the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$.
+# If $M = d_v = d$, the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$.
 # So the part that is quadratic in the length is the larger one only for $n > 3d/2$.
 # In return any two words meet within one layer.
 # In a **recurrence**, which reads word by word and passes on a state, the first word needs $n - 1$ steps to reach the last ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
@@ -512,7 +512,7 @@ shown
 # Even a question that saw only itself in layer 1 is right far more often than a guess between two cars.
 # The link in layer 2 serves several ways, because *Ben's car* may have collected something as well, for example that Ben is Anna's friend.
 # The control of layer 1 is nearly as heavy as its link, and forbidding it costs nothing.
-# For layer 2 we find no control as heavy, so we forbid four links at once that say nothing of the friend, and even together they are much lighter.
+# For layer 2 we find no control as heavy, so we forbid four links at once that say nothing about the friend, and even together they are much lighter.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
@@ -617,7 +617,7 @@ cu.checks.whose_old_car(whose_old_car_solution)
 # ## It writes: a causal mask
 #
 # Our class can also write.
-# With a causal mask each word sees only itself and the words before it, and if the class then says which word comes next, it is a **language model**.
+# With a causal mask each word sees only itself and the words before it, and a model that then says which word comes next is a **language model**.
 # We train one on the course's English sentences and let it write.
 # The sentences differ in length, so we fill up their targets with $-100$, which `cross_entropy` leaves out.
 

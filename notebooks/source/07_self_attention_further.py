@@ -81,7 +81,7 @@ cu.Drawing(
 #
 # *predict · 9 minutes*
 #
-# Let $n = 10$, $d = 8$ and $k = 3$.
+# Let $n = 10$, $d = 8$, and $k = 3$.
 # How many multiply-adds do we need for (a) the convolution (count the zeros in front like words), (b) the recurrence (also count the first state, which is zero), (c) self-attention with three matrices $8\times 8$, including its projections?
 # How many products wait for each other in (d) the recurrence, (e) self-attention?
 # (f) How many layers of the convolution do we have to stack until the last output depends on the first word?

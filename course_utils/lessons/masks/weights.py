@@ -36,7 +36,7 @@ def off_by_one(scores: Tensor, words: Tensor) -> Tensor:
 
 
 def polarity(scores: Tensor, words: Tensor) -> Tensor:
-    """The mask is the wrong way round: True is taken for forbidden."""
+    """The mask is the wrong way around: True is taken for forbidden."""
     return masked_softmax(scores, ~permitted(scores, words))
 
 
