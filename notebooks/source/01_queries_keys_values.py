@@ -575,7 +575,7 @@ fig
 # %% [markdown]
 # On the left, words of one kind are close together, so even the nearest word is nearly always of the right kind.
 # Both look-ups miss *son*, and the nearest also misses *run*, whose neighbor happens to be *ten*.
-# In the softmax about five words share the weight, and the verbs together outvote *ten*.
+# With the softmax about five words share the weight, and the actions together outvote *ten*.
 #
 # Which answers are possible?
 # On the right, all answers are in the triangle of the three values.

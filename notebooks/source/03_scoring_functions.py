@@ -64,7 +64,7 @@ cu.recall("start_here", "queries_keys_values")
 #
 # A guest sits down at a table with five dishes.
 # Three numbers say how sweet, how hot and how crunchy a dish is.
-# A negative number means the opposite, and mild is negative hot.
+# A negative number means the opposite, such as mild instead of hot.
 # The guest has three such numbers, too: positive for what he likes, negative for what he dislikes.
 # Multiply feature by feature and add up, and you have the **dot product** of the query $q$ (the guest) and a key $k$ (a dish):
 #
@@ -257,7 +257,7 @@ measured.round(2)
 # And why not divide by $d$, as in a mean?
 # Independent terms mostly cancel.
 # The scores would shrink to a size of $1/\sqrt d$, and all keys would get nearly the same weight.
-# In [aligned vectors](03_scoring_functions_further.ipynb#When-vectors-are-not-independent), where query and key agree in every feature, nothing cancels, and $d$ is right.
+# For [aligned vectors](03_scoring_functions_further.ipynb#When-vectors-are-not-independent), where query and key agree in every feature, nothing cancels, and $d$ is right.
 #
 # ### Scaled dot-product attention
 #
