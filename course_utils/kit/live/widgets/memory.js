@@ -72,7 +72,7 @@ function html({ bundle, game }) {
 <input type="hidden" name="card" value="${game.card}">
 <div class="cu-patches"><div class="board" data-part="board">${boardHTML(game)}</div>
 <div><p class="news" aria-live="polite" data-part="news">${newsHTML(game)}</p>
-<p><label>${input("checkbox", 'name="forbid"')} Forbid this card the look at its twin</label></p>
+<p><label>${input("checkbox", 'name="forbid"')} Forbid this card to look at its twin</label></p>
 <p data-part="count">${countText(game)}</p></div></div>
 <p class="cu-live-note">The stored model has one block of attention. It has never seen these cards: they are test pictures.</p>`;
 }
