@@ -10,7 +10,7 @@
 # # Training transformers
 #
 # **A training goes well, and then it breaks.
-# How do you notice, what has broken, and how do you get your model back?**
+# How do you notice? What has broken? And how do you get your model back?**
 #
 # Here is a small translator from English to Spanish, halfway through its training.
 # At the dotted line you decide how it goes on.
@@ -39,7 +39,7 @@ cu.explore.broken()
 # %% [markdown]
 # At the high **learning rate** the loss jumps, BLEU falls to zero, and the translator says nothing at all, or only full stops.
 # Lowering the rate again doesn't heal the translator, although it had learned well at that very rate.
-# Only the file helps, because somebody had saved the weights in time.
+# What helps is a file: somebody had saved the weights at step 168, just before the break.
 # In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.
 
 # %% [markdown] tags=["goals"]
@@ -83,7 +83,7 @@ def new_model(norm_first, seed):
 print(f"{len(world.train)} pairs, {len(world.target_vocab)} Spanish tokens")
 
 # %% [markdown]
-# The next cell has the whole training loop, in which the rate is a function of the step.
+# The next cell contains the whole training loop. The learning rate is a function of the step.
 
 
 # %%
@@ -163,7 +163,7 @@ baselines = {
 print("loss per token:", *(f"{name} {loss:.2f}" for name, loss in baselines.items()), sep="   ")
 
 # %% [markdown]
-# The broken translator of the first screen ends close to the loss of the unigram model.
+# The broken translator at the top of this page ends close to the loss of the unigram model.
 #
 # Now we train A, and draw its loss and B's, with a dotted line for each baseline.
 
@@ -231,7 +231,7 @@ own, another = loss_on(failed, validation), loss_on(failed, with_another_english
 print(f"A's loss with the right English {own:.2f}, with another sentence's {another:.2f}")
 
 # %% [markdown]
-# The table has three trainings of each, after 112 steps.
+# The table shows three training runs of each, after 112 steps.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 exchanged = {
@@ -244,7 +244,7 @@ exchanged.T.unstack(level=0).swaplevel(axis=1).sort_index(axis=1, ascending=[Tru
 # %% [markdown]
 # B believes the English: with the wrong sentence its loss rises by about three, to that of a unigram model.
 # In A the loss rises by less than one.
-# So trainings 1 and 2 of A have become **language models**, which speak Spanish and read little of the English.
+# Trainings 1 and 2 of A have become **language models**, which speak Spanish and read little of the English.
 # Training 0 is worse, hardly better than the model that sees the position alone.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -316,11 +316,13 @@ fig
 # %% [markdown]
 # In A the similarity jumps to nearly 1 within three steps, so the encoder says the same about every word.
 # This doesn't prove that the encoder is the culprit, because in B the similarity also rises before it comes down again.
-# In two trainings of A it comes down as well, but only between sentences.
+# In two trainings of A it comes down again too, but only for words from different sentences.
+# Within a sentence, all words stay alike.
 #
 # To learn which half is in the way we need an **intervention**.
-# We take A after 112 steps and **re-initialize** its encoder, its decoder or nothing, which means that we give it new random weights.
-# Then we train on for another 224 steps, now with the [warm-up](C_glossary.ipynb#warm-up) of B.
+# We take A after 112 steps and **re-initialize** its encoder, that is, give it new random weights.
+# Then we do the same with its decoder instead, and then with neither.
+# Each time we train on for another 224 steps, now with the [warm-up](C_glossary.ipynb#warm-up) of B.
 # The **control** is B itself, where both halves were new.
 
 
@@ -340,7 +342,7 @@ def exchange(model, part, seed):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "224 more steps, with a warm-up. What is the least that has to be new, so that the model begins to translate in all three trainings?",
+    "224 more steps, with a warm-up. What is the least that we have to re-initialize, so that the model begins to translate in all three trainings?",
     ["nothing", "the encoder", "the decoder", "both"],
     answer="the encoder",
     wrong={
@@ -371,9 +373,10 @@ again = again.rename_axis("BLEU with new weights for", axis=0)
 again.loc[["nothing", "decoder", "encoder", "both (training B)"]].round(2)
 
 # %% [markdown]
-# With nothing new, or a new decoder, the warm-up comes too late.
-# With a new *encoder* all three begin to read the English, and two translate within 112 steps, while the third has only begun to after 224.
-# So **most of the damage that lasts for hundreds of steps is in the encoder**.
+# If we re-initialize nothing, or just the decoder, the warm-up comes too late.
+# With a new *encoder* all three begin to read the English, and two translate within 112 steps.
+# The third has only just begun after 224.
+# So **most of the lasting damage is in the encoder**.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -424,8 +427,9 @@ adam_step.round(4)
 
 # %% [markdown]
 # All three weights move by the full rate.
-# Clipping has made every gradient a hundred times smaller, but no step ([what it protects](12_training_transformers_further.ipynb#What-clipping-protects) is another story).
-# The weights of our attentions start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once.
+# Clipping made every gradient a hundred times smaller, and not a single step.
+# [What it does protect](12_training_transformers_further.ipynb#What-clipping-protects) is another story.
+# The weights of our attention layers start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once.
 #
 # A **warm-up** makes these steps small: the rate rises linearly over the first $W$ steps.
 # After that the rate usually falls, as in the Transformer's own schedule ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 5.3), where the rate at step $t$ is $d^{-1/2}\min(t^{-1/2},\ t\,W^{-3/2})$.
@@ -463,7 +467,8 @@ cu.checks.predicted_steps(predicted_steps_solution)
 
 # %% [markdown]
 # How many steps a warm-up takes is a **hyperparameter**, a number that we choose and training doesn't.
-# Start where A failed, move the warm-up to the right until the model with the norm after learns, and then try other rates.
+# Start where A failed, and move the warm-up to the right until the post-norm model ("norm after") begins to learn.
+# Then try other rates.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.warmup()
@@ -471,8 +476,9 @@ cu.explore.warmup()
 # %% [markdown]
 # At the two smaller rates neither model needs a warm-up, and at the largest both do.
 # In between, at A's rate, only post-norm needs one.
-# So **here a warm-up makes a larger rate bearable**.
-# The further page tells apart whether [the size of the first steps](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) does the damage, or Adam's empty memory.
+# **What a warm-up buys us here is a larger learning rate.**
+# What does the damage, the size of the first steps or Adam's empty memory?
+# [The further page](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) separates the two.
 #
 # ### Exercise 3 · Find the bug
 #
@@ -562,7 +568,7 @@ with cu.guard(
 # ## A recipe: one batch, gradient norms, three rates
 #
 # A well-known recipe ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/)) should catch a training like A early.
-# Three of its checks, one after the other:
+# Here are three of its checks:
 #
 # 1. **Overfit one batch.** A model that can't do this has a bug.
 #    A [overfits](C_glossary.ipynb#overfitting) a batch in 56 steps, faster than B.
@@ -591,12 +597,13 @@ fig
 # %% [markdown]
 # The total norm looks healthy.
 # Part by part it doesn't: after twelve steps the queries and keys of A's cross-attention get a gradient a hundred times smaller than B's, and soon thousands of times smaller.
-# The words of a sentence leave A's encoder as nearly the same vector, so it makes no difference where the decoder looks, and no gradient tells it.
-# So **look at the gradient norm of each part**: beside B's, twelve steps give A away.
+# The words of a sentence leave A's encoder as nearly the same vector, so it makes no difference where the decoder looks, and no gradient tells it to look elsewhere.
+# **Look at the gradient norm of each part.**
+# After twelve steps, the comparison with B has given A away.
 #
 # 3. **[Try three learning rates](G_controls.ipynb).** At half and at a quarter of its rate, A's model translates without a warm-up.
 #
-# So A passes the first check, and the second and third find it.
+# A passes the first check and is caught by the other two.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -660,21 +667,23 @@ print("BLEU on validation:", *(f"{score:.2f}" for score in scores.values()))
 print(f"the best, {best}: BLEU {world.bleu(mine, world.test):.2f} on the test")
 
 # %% [markdown]
-# The translator is back (if it had learned something by then).
+# The translator is back, with whatever it had learned by then.
 # We scored only the chosen file on the test set.
 #
 # Now try a case of your own, and write down your guess before you run it.
-# How far can the rate jump before the training breaks (try 0.012, then 0.02), and does it break as easily early on, say with `break_at = 56`?
+# How far can the rate jump before the training breaks?
+# Try 0.012, then 0.02.
+# And does it break as easily early on, say with `break_at = 56`?
 #
 # <details><summary>How sure is this?</summary>
 #
-# We trained one small model on generated sentences.
-# New encoders and decoders were drawn twice each, and the table shows means.
-# Each statement rests on three trainings, but the settings of the warm-up explorer and the smaller rates of the recipe were trained once each.
+# All of this is one small model on generated sentences.
+# We drew new encoders and decoders twice each, and the table shows the means.
+# Each statement rests on three training runs, except for the smaller rates of the recipe and most settings of the warm-up explorer, which we ran only once.
 # A jump to only twice the peak makes all three translators worse, but breaks none of them.
-# At step 56 a jump to 0.02 or 0.03 breaks all three, and no file helps, because none could translate yet.
+# At step 56 a jump to 0.02 or 0.03 breaks all three, and no file helps, because no model could translate yet.
 # We watched the broken translators for 112 steps after the rate was lowered, so we can't say that they would never recover.
-# With four times as many steps, 1,120, one of the three trainings A does find its way, but the other two don't.
+# With four times as many steps, 1,120, one of the three training runs of A does find its way, but the other two don't.
 #
 # </details>
 
@@ -712,8 +721,8 @@ with cu.guard(
 #   If that hardly hurts, the translator is at best a language model.
 # - An odd measurement is a suspicion, and an intervention with a control is evidence.
 # - A healthy total gradient norm can hide a part that learns nothing.
-# - Adam's very first step has the size of the rate, clipped or not, and the next are of that order.
-#   A warm-up makes these steps small, so here the model bears a larger rate.
+# - Adam's very first step is as large as the learning rate, clipped or not, and the next few are of that order.
+#   A warm-up makes these steps small, and here that lets us use a larger rate.
 # - Save checkpoints, choose by the validation set, and score only the chosen one on the test set.
 
 # %% [markdown] tags=["next"]
