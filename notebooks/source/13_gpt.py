@@ -46,7 +46,7 @@ cu.live.character_gpt()
 
 # %% [markdown]
 # With our story the validation loss turns up after some 400 steps, far above the dashed line, while the training loss goes on falling.
-# Allow a minute or two until then, and ten if your computer is busy.
+# That takes a minute or two, or ten if your computer is busy.
 # The GPT **[overfits](C_glossary.ipynb#overfitting)**: it memorizes the training text, and that is of no use for new text.
 # A few pages are too little to beat counting, and this chapter shows what it takes.
 
@@ -105,7 +105,7 @@ cu.predict(
         "smaller than for one character": "Nine characters do say more than one, where we have seen them. What probability does a share give to a character that never followed?",
         "larger than for one character, but finite": "Think of one nine-character history that is followed by something new. What is −ln 0?",
     },
-    why="A single surprise is enough: what never followed gets the share 0, and −ln 0 is infinite. Looking back one character, every pair of the validation text has been seen. Looking back nine, some 5,800 rows of ten characters haven't.",
+    why="A single surprise is enough: what never followed gets the share 0, and −ln 0 is infinite. Every pair of characters in the validation text has been seen before, but some 5,800 of its rows of ten haven't.",
 )
 
 # %% [markdown]
@@ -155,7 +155,7 @@ cu.quiz("gpt", "three_halves")
 # ## Kneser–Ney by hand
 #
 # This section gives the formula behind the curve, and you work through it on paper.
-# Nothing later needs it.
+# Nothing later needs it, so feel free to skip it.
 #
 # $$P_n(w \mid s) = \frac{\max(c(sw) - D,\ 0) + D\,u(s)\,P_{n-1}(w \mid s')}{c(s)}$$
 #
@@ -174,10 +174,11 @@ cu.quiz("gpt", "three_halves")
 # Pairs are the longest we count here, so $P_2$ uses the counts themselves.
 # Give two decimals.
 #
-# - (a) What is $P_1(b)$? (Write down the different pairs.)
+# - (a) What is $P_1(b)$?
+#   Write down the different pairs first.
 # - (b) What is $P_2(b \mid a)$?
 # - (c) What is $P_2(a \mid a)$, for a pair that never occurred?
-# - (d) What is the perplexity of a model that knows nothing about 33 characters?
+# - (d) What is the perplexity of a model that guesses uniformly among 33 characters?
 
 
 # %% tags=["exercise", "predict"]
@@ -300,8 +301,8 @@ class GPT(nn.Module):
 # The model returns **logits**, one score for each possible next token, from which a softmax makes probabilities.
 # With **[weight tying](C_glossary.ipynb#weight-tying)** ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)) the output layer *is* the embedding, so a token's logit is the dot product of the last vector with that token's own embedding.
 #
-# The tables start small, with a standard deviation of $1/\sqrt d$ where `nn.Embedding` would take 1.
-# Guess the first loss of both before you run the cell.
+# Our tables start small, with a standard deviation of $1/\sqrt d$; `nn.Embedding` would use 1.
+# Guess the first loss for each of the two choices before you run the cell.
 
 # %%
 length = 64
@@ -481,15 +482,16 @@ right.legend()
 fig
 
 # %% [markdown]
-# The GPT's loss passes the lines of counting one after the other.
-# The right-hand figure shows what is missing: beyond eight characters back our GPT gains nothing, and within them it is worse than counting.
-# Three times as many steps help, as the green dots show, and they are not enough.
+# The GPT's loss passes the first lines of counting one after the other.
+# The right-hand figure shows what is missing: beyond eight characters our GPT gains nothing, and within them it is worse than counting.
+# Three times as many steps help, as the green dots show, but not enough.
 #
 # A token doesn't have to be a letter.
-# The diamonds are the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)).
-# It read more than twice as many letters as the last green dots, in fewer steps.
-# Its validation loss per character is 0.61, where counting has at best 0.70, also with pieces.
-# So **letter by letter our GPT is behind counting here, and with pieces of words and more text it is ahead**.
+# The diamonds show the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)).
+# This GPT read more than twice as many letters as the one of the last green dots, in fewer steps.
+# Its validation loss per character is 0.61.
+# Counting gets down to 0.72 with letters, and with the same pieces to 0.70.
+# **Letter by letter our GPT stays behind counting here, and with pieces of words and more text it is ahead.**
 
 # %% [markdown]
 # ## Writing
@@ -586,12 +588,12 @@ for temperature in (0, 0.7, 1.5):
 # ## Your file
 #
 # Put the path of a text file and a number of minutes into the next cell.
-# It trains *your* class on nine tenths of the text, looks at the validation loss every 25 steps, and keeps the weights of the lowest one (**early stopping**).
-# With `begin = "Shakespeare"` your class begins with weights that were trained on Shakespeare's plays in pieces of words.
+# It trains *your* class on nine tenths of the text, measures the validation loss every 25 steps, and keeps the weights from the step where it was lowest (**early stopping**).
+# With `begin = "Shakespeare"` your class starts from weights that were trained on Shakespeare's plays, cut into pieces of words.
 #
 # How long does it take until the validation loss turns up?
-# In our trainings it did after some 150 steps with the story (4 KB), and after 2,400 with 100 KB of code.
-# An idle laptop makes a few thousand steps in a minute, and a busy one perhaps a tenth of that.
+# With this larger model it did so after some 150 steps on the story (4 KB), and after 2,400 on 100 KB of code.
+# An idle laptop manages a few thousand steps in a minute, and a busy one perhaps a tenth of that.
 # If the cell says that the loss is still falling, give it twice the minutes.
 
 # %% tags=["nbval-ignore-output"]
@@ -643,19 +645,20 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The story has only 4,000 characters. On its validation tenth a GPT of pieces that begins with nothing reaches a loss of 2.08. What does it reach if it has read Shakespeare before?",
+    "The story has only 4,000 characters. On its validation tenth, a GPT that reads pieces of words and is trained from scratch has a loss of 2.08. What will it be if the GPT has read Shakespeare before?",
     ["about 2.1", "about 1.55", "about 0.8"],
     answer="about 1.55",
     wrong={
-        "about 2.1": "Shakespeare's words are often different, that's true. But how does a GPT that knows no words at all spend its 4,000 characters?",
-        "about 0.8": "Spelling and short words it knows already. But how well do we guess Shakespeare himself by counting, with a million characters of his?",
+        "about 2.1": "Shakespeare's words are often different, that's true. But what does a GPT that knows no words at all have to learn first from its 4,000 characters?",
+        "about 0.8": "It does know spelling and short words already. But how well do we guess Shakespeare himself by counting, with a million characters of his?",
     },
-    why="2.08 falls to 1.55: spelling, spaces and the common words are there already.",
+    why="2.08 falls to 1.55, because the spelling, the spaces, and the common words are there already.",
 )
 
 # %% [markdown]
-# The next figure has the same for three texts: the story, some pages of Python's documentation, and the code of its `argparse`.
-# On each we trained a GPT of letters and two of pieces of words, from random weights and after Shakespeare, and we counted with and without his plays.
+# The next figure shows three texts: the story, some pages of Python's documentation, and the code of its `argparse`.
+# On each text we trained one GPT of letters and two of pieces of words, one from scratch and one that had read Shakespeare.
+# And we counted, once without his plays and once with them.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = cu.stored_runs("gpt", "own_texts_in_pieces", lowest="loss")
@@ -664,15 +667,18 @@ tables = cu.stored_runs("gpt", "own_texts_counted")
 titles = {"story": "story, 4 KB", "topics": "documentation, 26 KB", "argparse": "code, 100 KB"}
 fig, ax = cu.subplots(
     width=7.6, height=3.4,
-    alt="Losses on three texts. On the story a GPT of pieces has 2.1 from nothing and 1.55 after Shakespeare, one of letters 2.2; counting has 1.84 and, "
-    "with Shakespeare, 1.61. On the documentation the GPT of pieces falls from 1.87 to 1.67 after Shakespeare, while the one of letters has 1.63 and "
-    "counting 1.46, or 1.62 with Shakespeare. On the code pieces have 1.2 and 1.04, letters 0.94, and counting 0.90 or 1.01.",
+    alt="Losses on three texts. On the story a GPT of pieces reaches 2.1 from scratch and 1.55 after Shakespeare, one of letters 2.2; counting reaches 1.84 and, "
+    "with Shakespeare, 1.61. On the documentation the GPT of pieces falls from 1.87 to 1.67 after Shakespeare, while the one of letters reaches 1.63 and "
+    "counting 1.46, or 1.62 with Shakespeare. On the code pieces reach 1.2 and 1.04, letters 0.94, and counting 0.90 or 1.01.",
 )  # fmt: skip
-looks = (("nothing", "key", "from nothing"), ("Shakespeare", "value", "after Shakespeare"))
+looks = (
+    ("nothing", "key", "from scratch", "alone"),
+    ("Shakespeare", "value", "after Shakespeare", "with Shakespeare"),
+)
 for row, text in enumerate(titles):
     letters = min(r.result["loss"] for r in letter_by_letter if r.config["text"] == text)
-    ax.plot(letters, row - 0.25, "o", color=cu.COLORS["query"], label="GPT, letters, from nothing")
-    for start, color, label in looks:
+    ax.plot(letters, row - 0.25, "o", color=cu.COLORS["query"], label="GPT, letters, from scratch")
+    for start, color, label, _ in looks:
         losses = [
             run.result["loss"]
             for run in trained
@@ -680,7 +686,7 @@ for row, text in enumerate(titles):
         ]
         label = f"pieces, {label}"
         ax.plot(losses, [row] * len(losses), "D", markersize=5, color=cu.COLORS[color], label=label)
-    for start, color, label in looks:
+    for start, color, _, label in looks:
         (count,) = (
             run.result["Kneser–Ney"]
             for run in tables
@@ -693,26 +699,26 @@ ax.legend(*(part[:5] for part in ax.get_legend_handles_labels()), fontsize=8)
 fig
 
 # %% [markdown]
-# **With pieces of words, having read Shakespeare helped on each text**, most with the story, which is short *and* English prose.
-# On the story the GPT is then about level with counting that has Shakespeare's counts, too.
-# On the documentation and the code letters did better here than Shakespeare's pieces, and counting without Shakespeare did best.
+# **With pieces of words, reading Shakespeare first helped on every text**, most of all on the story, which is short *and* English prose.
+# There the GPT is about level with counting that has read Shakespeare as well.
+# On the documentation and on the code, a GPT that reads single letters did better here than one that reads Shakespeare's pieces, and counting without Shakespeare did best of all.
 #
-# With a hundred times the parameters, longer windows and dropout, a GPT trained [on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) beats counting on Shakespeare even letter by letter, in one training at its best step.
-# What still separates such a GPT from an assistant is far more parameters and text, and a second training, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
-# In [Real weights](18_real_weights.ipynb) this chapter's class holds a small one, and answers.
+# On Shakespeare himself, a GPT [trained on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) with a hundred times the parameters, longer windows, and dropout beats counting even letter by letter, in one training at its best step.
+# What still separates such a GPT from an assistant?
+# An assistant has far more parameters, has read far more text, and is trained a second time, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
+# In [Real weights](18_real_weights.ipynb) you will load a small one into this chapter's class, and it will answer you.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "The diamonds of both figures are three seeds. "
-    "The diamonds of *Training it* had one learning rate, and the green dots beside them are two seeds at the chapter's rate. "
-    "In the figure above each beginning has the best of four or six rates on each text, and 120 steps on the story or 240 on the others. "
-    "In letters we trained one seed for longer, mostly at one rate, so on the documentation and the code the order may change with more training. "
-    "A GPT of letters can begin after Shakespeare, too. With one seed it then has 1.64 on the story, 1.53 on the documentation and 0.94 on the code, and counting is ahead there as well. "
-    "On the story the GPT after Shakespeare has 1.55, counting with Shakespeare's counts added 1.61, and the best mix of two tables of counts 1.54. "
-    "The story's validation tenth has only some 400 characters, in letters or in some 160 pieces, which are too few to tell these numbers apart. "
-    "For counting we took the best n up to 7, and for the GPTs the best rate and step, both by the validation loss itself, which favors both a little. "
-    "On the GPU the GPT has 1.48 and counting 1.52. "
+    "In the figure above, each diamond is one of three seeds, trained at the best of four or six rates, for 120 steps on the story and 240 on the other texts. "
+    "The GPTs of letters had only one seed, a longer training, and mostly one rate. More training could change the order on the documentation and the code. "
+    "In *Training it*, the three diamonds are three seeds at one learning rate, and the green dots are two seeds at the chapter's rate. "
+    "\n\nA GPT of letters can read Shakespeare first, too. With one seed it then reaches 1.64 on the story, 1.53 on the documentation, and 0.94 on the code, and counting stays ahead on all three. "
+    "On the story the GPT of pieces reaches 1.55 after Shakespeare. Counting reaches 1.61 with his counts added, and 1.54 with the best mix of his table and the story's. "
+    "These numbers are too close to tell apart, because the story's validation tenth contains only some 400 characters, or 160 pieces. "
+    "\n\nWe chose by the validation loss itself, the best n up to 7 for counting and the best rate and step for the GPTs, and that flatters both a little. "
+    "On the GPU the GPT reached 1.48, and counting reaches 1.52 there. "
     "\n\n</details>"
 )
 
@@ -735,7 +741,7 @@ with cu.guard("On Shakespeare counting is at its best when it looks six characte
     assert plays.index(min(plays)) == 6
 
 with cu.guard(
-    "Having read Shakespeare helps a GPT in pieces with each text, most with the story; his counts help with the story only."
+    "Reading Shakespeare first helps a GPT of pieces on every text, most of all on the story; his counts help on the story only."
 ):
     gains, mixed = {}, cu.stored_runs("gpt", "own_texts_mixed")
     for text in titles:
@@ -762,14 +768,14 @@ with cu.guard(
 # - A GPT is two tables, blocks of causal attention and a feed-forward network, and an output layer that shares the embedding's weights.
 #   One forward pass asks as many questions as the window has tokens.
 # - A GPT writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
-# - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try to begin with a model that has read before.
+# - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try starting from a model that has read something before.
 # - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
 
 # %% [markdown] tags=["next"]
-# Next: [BERT and transfer](14_bert_and_transfer.ipynb), where **pretraining**, to have read before, becomes the whole idea.
+# Next: [BERT and transfer](14_bert_and_transfer.ipynb), where reading something else first becomes the whole idea and gets its name, **pretraining**.
 # On the path to a real model, [Real weights](18_real_weights.ipynb) comes next.
 # The path to GPT ends here.
-# [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) has pieces of words, what each part is good for, a GPT that copies, and a run on a GPU.
+# [GPT: pieces of words, bits and the nucleus](13_gpt_further.ipynb) explains pieces of words, asks what each part is good for, and shows a GPT that copies and a run on a GPU.
 
 # %% [markdown]
 # ## Quiz

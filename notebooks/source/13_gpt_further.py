@@ -439,9 +439,9 @@ for example in small.examples:
     print(f"{example['step']:5} {measured.get(example['step'], ''):5.3}", line)
 
 # %% [markdown]
-# At the end it writes in the manner of a play, but it is still worse than counting, which has 1.52.
+# At the end it writes in the manner of a play, but it is still worse than counting, which reaches 1.52.
 # Its 1.66 is the loss at all positions of its windows, and the first positions have little to read.
-# At the positions with half a window before them, which the chapter takes, it has 1.62.
+# At the positions with half a window before them, which the chapter takes, it reaches 1.62.
 #
 # The larger size, for a GPU, has six layers of 384 features and windows of 256 characters.
 # It is `cu.GPT`, which is the chapter's class with dropout.

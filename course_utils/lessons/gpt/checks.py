@@ -107,7 +107,7 @@ counted_on_paper = on_paper({
     "c": (1 / 6, "P₂(a | a)",
          "What is left of the formula if c(sw) is 0? A count of 0 gives nothing up, and P₁ gets its part.",
          "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
-    "d": (33, "the perplexity of a model that knows nothing",
+    "d": (33, "the perplexity of a uniform guess",
          "What is the loss of a token with probability 1/33? The perplexity is its exponential."),
 }, read=_read_two_decimals, within=0.0051)  # fmt: skip
 
