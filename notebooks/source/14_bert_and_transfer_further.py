@@ -28,7 +28,7 @@ cu.seed_everything(0)
 # In [the chapter](14_bert_and_transfer.ipynb#A-little-is-enough:-LoRA) you wrote a LoRA layer.
 # How does it compare with training every weight, and with **linear probing**, which trains nothing but the new output layer, a **probe** on frozen features?
 # And what if LoRA stands where [its paper](https://arxiv.org/abs/2106.09685) puts it, next to the projections of queries and values in each attention?
-# All four start from the BERT of the first screen and take the same 400 steps with a thousand labels, each at the best of four or five learning rates, and three times with other labels.
+# All four start from the BERT at the top of the chapter and take the same 400 steps with a thousand labels, each at the best of four or five learning rates, and three times with other labels.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 ways = {
@@ -190,7 +190,7 @@ pd.DataFrame(rows).T
 # ## What the exchanges bring
 #
 # To see what the loss notices of this, we trained each variant as a small GPT on [pieces of words](13_gpt_further.ipynb#Pieces-of-words), on the same text, for 400 steps at one learning rate, with three seeds.
-# The dashed line is what the best counting has on the same sentences, Kneser–Ney's of up to four tokens.
+# The dashed line shows the best counting on the same sentences, by Kneser–Ney with up to four tokens.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 by_variant = {}
@@ -219,7 +219,8 @@ picture
 # With three times the steps the GPT itself is, at 1.77.
 # Is that thanks to the turning, or because no table of positions has to be learned in so few steps?
 # Our comparison can't say, but [Positions](09_positions.ipynb) has tables and rotations side by side on other tasks.
-# RMSNorm and SwiGLU are level with the original, so here they cost no loss, and RMSNorm is a little simpler, and sharing a single head of keys and values costs a little loss for a quarter of the cache.
+# RMSNorm and SwiGLU are level with the original, and RMSNorm is a little simpler.
+# Sharing a single head of keys and values costs a little loss, for a quarter of the cache.
 # All of this is 400 steps of a small network at one rate, chosen for the GPT, so it is partly a comparison of rates ([page G](G_controls.ipynb) says how to avoid that), and no advice for large models.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

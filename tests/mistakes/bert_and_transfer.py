@@ -35,7 +35,7 @@ def _always_masked(ids, share, mask):
     hint="Which number in your function",
 )
 def share_forgotten(ids, vocab_size, share=0.15, mask=4):
-    """Picks 15 % whatever is asked."""
+    """Picks 15% whatever is asked."""
     return _replaced(ids, vocab_size, 0.15, mask)
 
 
@@ -76,9 +76,9 @@ def floats(ids, vocab_size, share=0.15, mask=4):
 
 @mistake(
     "fixed_masking",
-    caught_by="picks 15 %, and of these masks 80 %",
+    caught_by="picks 15%, and of these masks 80%",
     reason="all picked tokens are masked",
-    hint="other 20 %",
+    hint="other 20%",
 )
 def only_masks(ids, vocab_size, share=0.15, mask=4):
     """Masks whatever is picked."""
@@ -102,7 +102,7 @@ def not_fixed(ids, vocab_size, share=0.15, mask=4):
 
 @mistake(
     "fixed_masking",
-    caught_by="picks 15 %, and of these masks 80 %",
+    caught_by="picks 15%, and of these masks 80%",
     hint="Do the three shares overlap?",
 )
 def masks_still_overwritten(ids, vocab_size, share=0.15, mask=4):
@@ -115,7 +115,7 @@ def masks_still_overwritten(ids, vocab_size, share=0.15, mask=4):
 
 @mistake(
     "fixed_masking",
-    caught_by="picks 15 %, and of these masks 80 %",
+    caught_by="picks 15%, and of these masks 80%",
     reason="no token that is asked for stays",
     hint="neither masked nor replaced",
 )

@@ -21,7 +21,7 @@ fixed_masking = Check()
 MASK, SIZE = 4, 500
 
 
-ALL_MASKED = "What do the other 20 % of the picked tokens read? Half a random token, and half the token itself."
+ALL_MASKED = "What do the other 20% of the picked tokens read? Half a random token, and half the token itself."
 
 NONE_KEPT = "Which picked tokens are neither masked nor replaced? They stay as they are, and are asked for, too."
 
@@ -71,7 +71,7 @@ def changes_no_token_without_a_target(candidate):
     expect(same, "a token changed where the target is -100")
 
 
-@fixed_masking.must("picks 15 %, and of these masks 80 %, replaces 10 % and keeps 10 %")
+@fixed_masking.must("picks 15%, and of these masks 80%, replaces 10% and keeps 10%")
 def picks_masks_replaces_and_keeps_the_right_shares(candidate):
     """Do the three shares overlap? Write down which values of `fate` make a token random."""
     ids, tokens, targets = _ids_tokens_targets(candidate)
@@ -93,8 +93,8 @@ def _expect_shares(ids, tokens, targets, expected):
     expect(hidden < 1, "all picked tokens are masked", ALL_MASKED)
     stayed = (tokens == ids)[picked].float().mean().item()
     expect(stayed > 0.02, "no token that is asked for stays as it is", NONE_KEPT)
-    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked, expected 80 %")
-    expect(abs(stayed - 0.1) < 0.04, f"{stayed:.0%} of the picked tokens are kept, expected 10 %")
+    expect(abs(hidden - 0.8) < 0.04, f"{hidden:.0%} of the picked tokens are masked, expected 80%")
+    expect(abs(stayed - 0.1) < 0.04, f"{stayed:.0%} of the picked tokens are kept, expected 10%")
 
 
 @fixed_masking.must("neither picks nor draws special tokens")

@@ -118,8 +118,8 @@ SIZES = {"embed_dim": 64, "num_heads": 4, "num_layers": 2}
 def masking(ids: Tensor, vocab_size: int, share: float = 0.15) -> tuple[Tensor, Tensor]:
     """Tokens to be read and targets by BERT's rule, each (batch, length).
 
-    Of the ordinary tokens `share` are picked. Of these 80 % become the mask, 10 % a random ordinary token, and
-    10 % stay; where nothing is picked the target is -100. Devlin et al. (2019), section 3.1.
+    Of the ordinary tokens `share` are picked. Of these 80% become the mask, 10% a random ordinary token, and
+    10% stay; where nothing is picked the target is -100. Devlin et al. (2019), section 3.1.
 
     Args:
         ids: (batch, length).
