@@ -36,8 +36,8 @@ cu.live.patches()
 
 # %% [markdown]
 # When you have tried all three pictures, forbid all sixteen patches and read what the model says when it sees nothing at all.
-# It says *trousers*, because it has to say something.
-# Part of the trousers' strength may be just this answer of last resort.
+# It says *trousers*: it has to say something, and this is what it says when it knows nothing.
+# Perhaps the trousers survive so many forbidden patches for just this reason.
 #
 # In [Start here](00_start_here.ipynb) we forbade a word, and now we forbid a piece of an image.
 
@@ -62,7 +62,8 @@ cu.recall("transformer", "self_attention", "positions")
 # A single pixel says nearly nothing, and an image of 28 × 28 has 784 pixels, so each head of each layer would need a map of $784^2 = 614{,}656$ weights.
 # With squares of 7 × 7 pixels, called **[patches](C_glossary.ipynb#patch)**, we get 16 tokens and a map of 256.
 #
-# A gray image has one number for each pixel, and a color image has three, for red, green and blue. Each of these layers of numbers is called a **channel**.
+# A gray image has one number for each pixel, and a color image has three, for red, green, and blue.
+# Each of these layers of numbers is called a **channel**.
 # In general we cut an image of height $h$, width $w$ and $c$ channels into $m = hw/(p_h p_w)$ patches that don't overlap, read them line by line, and write each as one row of $c\,p_h\,p_w$ numbers.
 # This is a small image of 4 × 4 pixels, numbered from 0 to 15, and its four patches:
 #
@@ -77,10 +78,12 @@ cu.recall("transformer", "self_attention", "positions")
 #
 # *build · 11 minutes*
 #
-# Write `my_patches`, and the chapter's model will cut with it.
+# Write `my_patches`.
+# The chapter's model will cut its images with it.
 # `images.unfold(axis, size, step)` slides a window along an axis and puts what it sees into a new last axis.
 # Do it twice, down and to the right, and you have the axes batch, channels, rows of patches, columns of patches, height, width.
-# Within a patch we want all of channel 0 first, then channel 1, and so on, and both images and patches may be rectangles.
+# Within a patch we want all of channel 0 first, then channel 1, and so on.
+# Both images and patches may be rectangles.
 
 
 # %% tags=["exercise", "build"]
@@ -110,7 +113,6 @@ cu.checks.my_patches(my_patches_solution)
 # A convolution slides a small window of weights, its **kernel**, over the picture, and wherever the window stops it returns the weighted sum of the pixels below it.
 # The **stride** says how many pixels the window moves from one stop to the next.
 # With a kernel *and* a stride as large as a patch, the window stops once on each patch.
-# We compare the two ways to make tokens.
 
 # %%
 cut = cu.choose(my_patches, cut_patches)
@@ -138,7 +140,7 @@ cu.quiz("vision_transformers", "missing_permute")
 # %% [markdown]
 # ## The model in one class
 #
-# To name the class of an image we need *one* vector for the whole of it.
+# To name the class of an image we need *one* vector for the whole image.
 # The **vision transformer**, ViT for short ([Dosovitskiy et al., 2021](https://arxiv.org/abs/2010.11929)), puts one more token in front of the patches, the **[class token](C_glossary.ipynb#class-token)** $\mathbf x_{\text{cls}}$.
 # It begins as the same learned vector for each image and collects what it needs from the patches in every block, and at the end the output layer reads only this token.
 #
@@ -149,7 +151,7 @@ cu.quiz("vision_transformers", "missing_permute")
 #
 # The blocks are those of the Transformer's encoder with the norm first, and each token may look at every token.
 # Their feed-forward networks use GELU ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415)), $\text{GELU}(x) = x\,\Phi(x)$ where $\Phi(x)$ is the share of a standard normal distribution below $x$.
-# So 1 becomes 0.84, and of −1 a little gets through, −0.16.
+# So 1 becomes 0.84, and a little of −1 gets through, −0.16.
 #
 # Follow an image through the drawing from top to bottom, and then through the class, which has the same order.
 
@@ -274,9 +276,8 @@ for name, model in (("with positions", vit), ("without", bag)):
 # ## Training it against baselines
 #
 # Our pictures come from Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), with ten kinds of clothes.
-# The course brings 9,000 of them to learn from, 1,000 to choose by, and 2,000 for a last test.
-# They are the **training set**, the **validation set** and the **test set**.
-# The loop below is folded, and it does what every training does: it takes a batch, computes the loss and its gradient, and makes a small step downhill.
+# We use 9,000 to learn from (the **training set**), 1,000 to choose by (the **validation set**), and 2,000 for one last test (the **test set**).
+# The folded loop below does what every training does: it takes a batch, computes the loss and its gradient, and makes a small step downhill.
 # The steps are those of [AdamW](C_glossary.ipynb#adam), an optimizer, and their size is the **learning rate**, which rises in the first tenth of the training and then falls to 0.
 
 
@@ -325,7 +326,7 @@ fig
 # %% [markdown]
 # The curve leaves the loss of a uniform guess at once, and the **accuracy**, the share of right answers, looks good.
 # But an accuracy means little without a **baseline**, the score of something simpler.
-# We trained four models for five **epochs** each, which means that each picture is seen five times:
+# We trained four models for five **epochs** each, so that each picture is seen five times:
 #
 # - a linear classifier of the pixels;
 # - a network with one hidden layer;
@@ -360,20 +361,21 @@ longer = longer.pivot_table(index=index, columns="seed", values="test", sort=Fal
 pd.concat([baselines, longer]).add_prefix("test accuracy, seed ").round(3)
 
 # %% [markdown]
-# **On these pictures attention brought us nothing**, neither in five epochs nor in fifteen.
+# **On these pictures attention bought us nothing**, neither in five epochs nor in fifteen.
 # After five epochs a hidden layer on the raw pixels is even a little better, by about one picture in a hundred.
 # Each garment lies upright in the middle, so no patch has to ask another one what it is looking at.
 #
-# We tried one image size and few images, and [a small convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) is ahead of all four.
+# We tried one image size and few images.
+# [A small convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) is ahead of all four.
 # Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable convolutional networks after pretraining on 1.3 million photographs, and ahead after 300 million.
 #
 # ## When attention is needed: Memory
 #
-# There are tasks in which a patch *has to* look at another one, and the game of pairs, Memory, is one of them.
+# In Memory, the game of pairs, a patch *has to* look at another one.
 # Sixteen cards show eight pairs, each of two different garments of one kind.
 # Each card is one patch, and **each card has to say where its twin lies**.
 #
-# Our ViT only needs another ending, where the output layer reads every card's token instead of the class token and gives a score to each of the sixteen cards.
+# Our ViT only needs another ending: the output layer reads every card's token instead of the class token, and gives a score to each of the sixteen cards.
 
 
 # %%
@@ -401,9 +403,9 @@ left = (blind == twins).float().mean()
 print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 
 # %% [markdown]
-# In a few seconds it learns to find most twins, on cards that it has never seen.
-# But if we forbid each card to look at its own twin, and at nothing else, the answer is lost.
-# It falls below a lucky guess, because the card then names one of the cards it can look at.
+# In a few seconds our player learns to find most twins, on cards that it has never seen.
+# But if we forbid each card just one look, the look at its own twin, the answer is lost.
+# The accuracy even drops below that of a lucky guess, because the card then names one of the cards it can still see.
 #
 # Try it with one card: press it to see where it thinks its twin lies, and then forbid the look.
 
@@ -413,7 +415,7 @@ cu.live.memory()
 # %% [markdown]
 # Our ViT without its attention layers can't find another way, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
 # Such a model can only guess among the fifteen other cards, so its accuracy is 1/15, or 0.067.
-# The table compares it, and a hidden layer that sees all the pixels at once, with our player.
+# The table shows three players: one with attention, one without it, and one with a single hidden layer that sees all the pixels at once.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 played = cu.stored_runs("vision_transformers", "memory_game", highest="validation")
@@ -425,16 +427,16 @@ twins_found.add_prefix("test accuracy, seed ").round(3)
 
 # %% [markdown]
 # The hidden layer would have to learn anew for each pair of cards how to compare them, while attention compares all pairs with the same two matrices, $W_Q$ and $W_K$.
-# **So attention pays where one patch's answer depends on what another one shows, and this other one may lie anywhere.**
+# **Attention pays where one patch's answer depends on what another one shows, and that other patch may lie anywhere.**
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "Each row of the two tables has its best of three or four learning rates, chosen on validation pictures, and three seeds. "
-    "The garments were learned in five epochs or fifteen, which is still a short training, and the cards in 1,500 deals of 32 boards. "
-    "For the model without attention we have a proof that it can't find twins. For the hidden layer we only have these trainings: "
+    "Each row of the two tables shows three seeds, at the best of three or four learning rates, chosen on validation pictures. "
+    "For the garments five epochs are a short training, and so are fifteen. For the cards we trained on 1,500 deals of 32 boards each. "
+    "That the model without attention can't find twins is proven. For the hidden layer we only have these trainings: "
     "with its 64 features it gives the same answers whatever the cards show. "
-    "The task was made so that attention is needed. It doesn't say that a ViT is better at naming pictures."
+    "We made up this task so that it needs attention, so it doesn't show that a ViT is better at naming pictures."
     "\n\n</details>"
 )
 
@@ -556,7 +558,7 @@ fig
 # %% [markdown]
 # The two maps disagree, so at most one of them shows what the model needs.
 # If a map does, the answers should break when we forbid the four patches that it marks most.
-# But some answers break without *any* four patches, so we need four controls, and each rules out an excuse:
+# But some answers break whichever four patches we forbid, so we need four controls, and each rules out an excuse:
 #
 # - **four patches at random**: perhaps any damage will do;
 # - **the four brightest patches**: perhaps the map only found the garment;
@@ -609,18 +611,19 @@ ax.legend(fontsize=8)
 fig
 
 # %% [markdown]
-# Rollout finds patches that matter: in two of the three models forbidding them hurts more than each control does.
-# In the third model the brightest patches do as well, and we could have found these without a model.
-# **When we forbid each patch in turn, we find patches that hurt more than every control's**, in every model and by a clear margin.
+# Rollout finds patches that matter: in models 1 and 2, forbidding them hurts more than any control.
+# In model 0 the brightest patches do about as much harm, and we could have found those without a model.
+# **When we forbid each patch in turn, we find patches that hurt more than those of any control**, in every model and by a clear margin.
 # No wonder, because this method asks the model itself sixteen times.
-# But it asks about one patch at a time, so it overlooks patches that can stand in for each other, as in the boot of the first screen.
+# But it asks about one patch at a time, and overlooks patches that can stand in for each other, as in the boot at the top of this page.
 #
 # ### Exercise 3 · A garment of your own
 #
 # *open · 5 minutes*
 #
 # Choose a picture, guess which patch, counted from 0, decides what the model calls it, and run the cell.
-# If somebody shows you a ViT's map of an X-ray whose darkest square lies on the lung, which two controls do you ask for?
+# Somebody shows you a ViT's map of an X-ray, and its strongest square lies on the lung.
+# Which two controls do you ask for?
 
 # %% tags=["nbval-ignore-output"]
 row = 41  # try 0 … 1999
@@ -647,8 +650,9 @@ for ax, title in zip(axes, ("picture", "rollout", "forbid each"), strict=True):
 fig
 
 # %% [markdown]
-# For the X-ray we would ask for the answer without that square, and for the answer without another, equally bright square.
-# And we would forbid the darkest square of a second training's map: if this does as much harm, the map is about the picture and not about this model.
+# On the X-ray we would first forbid that square.
+# As controls we would forbid another square where the X-ray is just as bright, and then the strongest square on the map of a second training.
+# If that last square does as much harm, the map is about the picture and not about this model.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Forbidding each patch finds what hurts most, in every model.", given=count == 4):
@@ -656,7 +660,7 @@ with cu.guard("Forbidding each patch finds what hurts most, in every model.", gi
     assert (damage.loc["forbidding each"] < others.min() - 0.03).all()
 
 with cu.guard(
-    "In two of three models the model's own rollout hurts more than each control.", given=count == 4
+    "In two of three models the model's own rollout hurts more than any control.", given=count == 4
 ):
     controls = damage.drop(["nothing", "its own rollout", "forbidding each"]).min()
     assert (damage.loc["its own rollout"] < controls - 0.05).sum() == 2
@@ -675,11 +679,11 @@ with cu.guard("A model that sees nothing says trousers, and its map by rollout i
 # - Attention pays where one patch's answer depends on what another one shows, as in Memory.
 #   For garments in the middle of small pictures we gained nothing by it.
 # - Weights say where a model looks.
-#   To see what it needs, forbid that, and forbid something else for comparison.
+#   To see whether it needs the place, forbid it, and forbid another place as a control.
 
 # %% [markdown] tags=["next"]
 # Next: [Attention between pixels](16_attention_between_pixels.ipynb).
-# There is also a drawing board: [Vision transformers: colors, a CNN and photographs](15_vision_transformers_further.ipynb).
+# For a drawing board, color pictures, and a CNN to compare with, see [Vision transformers: colors, a CNN and photographs](15_vision_transformers_further.ipynb).
 
 # %% [markdown]
 # ## Quiz

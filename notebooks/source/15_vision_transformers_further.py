@@ -75,7 +75,7 @@ cu.show_images(
 #
 # On a gray image the first mistake isn't even a mistake, because with a single channel the order is right.
 # So code that was tested on MNIST can fail silently on color images.
-# The code printed in Avinash Kak's lecture ([2025](https://engineering.purdue.edu/DeepLearn/)) for its ViT on CIFAR-10 unfolds twice and then reshapes, without a permute, and its confusion matrix has a mean of 56.2 % on the diagonal.
+# The code printed in Avinash Kak's lecture ([2025](https://engineering.purdue.edu/DeepLearn/)) for its ViT on CIFAR-10 unfolds twice and then reshapes, without a permute, and its confusion matrix has a mean of 56.2% on the diagonal.
 # [Below](#CIFAR-10,-with-right-and-with-wrong-patches) we measure what the permute is worth.
 #
 # ### Exercise 1 · Put the image together again
@@ -399,14 +399,14 @@ fig
 # Nobody would have seen the mistake in its curve alone, because the network learns all the same.
 # With one seed each we can't say how much of the gap is chance.
 #
-# The larger network names two in three photographs right, well above the lecture's mean of 56.2 %.
+# The larger network names two in three photographs right, well above the lecture's mean of 56.2%.
 # Don't read this as the worth of the permute, though, because network, learning rate and images differ as well.
 # It confuses the same pairs as the lecture's matrix: cats with dogs, automobiles with trucks, airplanes with ships.
-# And for the last ten epochs its validation accuracy hardly rises while the training loss still falls, which is the first sign of **overfitting**: the network begins to learn the training images by heart.
+# And for the last ten epochs its validation accuracy hardly rises while the training loss still falls, which is the first sign of **overfitting**: the network begins to memorize the training images.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Once, on re-compressed CIFAR-10: right patches are better after every epoch, and the larger network is well above 56.2 %."
+    "Once, on re-compressed CIFAR-10: right patches are better after every epoch, and the larger network is well above 56.2%."
 ):
     right, wrong, larger = photos
     assert right.config["patches"] == "right" and larger.result["test"] > 0.64
