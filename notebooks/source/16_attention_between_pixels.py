@@ -74,7 +74,7 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # Here is an example for pencil and paper.
 # Three pixels have the values 0, 1 and 0.2, a "patch" is just the pixel itself, and $w = 0.1\sqrt2$.
 # Then the first pixel has the scores 0, −25 and −1, the weights 0.73, 0.00 and 0.27, and the new value $0.27 \cdot 0.2 = 0.05$.
-# Here is the formula in code, with the first filter.
+# The cell has the formula in code, with the first filter.
 
 # %%
 noise = 0.3  # try 0.25 … 0.35
@@ -237,7 +237,7 @@ draw_numbers(axes[3], careless[0], "view only:\na row is two neighbors")
 fig
 
 # %% [markdown]
-# Transposed, each row is a pixel.
+# After transposing, each row is a pixel.
 # With `view` a row holds two neighbors of one channel, and no error is raised.
 # One test finds this mistake in any code: *change one pixel, and exactly one token may change.*
 #
@@ -248,7 +248,7 @@ fig
 # $$\mathrm{block}(X) = X + \mathrm{out}\big(\mathrm{attention}(\mathrm{qkv}(\mathrm{norm}(X)))\big).$$
 #
 # Its norm is a **[group norm](C_glossary.ipynb#group-norm)** ([Wu and He, 2018](https://arxiv.org/abs/1803.08494)), which takes the mean and the variance over a group of channels *and over all pixels of the picture*.
-# Keep this in mind, because it tells every pixel something about the whole picture.
+# Keep this in mind, because the norm tells every pixel something about the whole picture.
 # In the drawing, qkv is one **convolution of width 1**, `nn.Conv1d(C, 3 * C, 1)`, which is an `nn.Linear(C, 3 * C)` for tokens that are columns.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -364,7 +364,7 @@ reference.load_state_dict(mine.state_dict())
 cu.equal(mine, reference, torch.randn(2, 16, 5, 7))
 
 # %% [markdown]
-# A picture of twice the side has four times as many pixels and sixteen times as many weights, so image networks put the block [where the feature maps are small](16_attention_between_pixels_further.ipynb#What-it-costs).
+# A picture with sides twice as long has four times as many pixels and sixteen times as many attention weights, so image networks put the block [where the feature maps are small](16_attention_between_pixels_further.ipynb#What-it-costs).
 
 # %% [markdown]
 # ## Counting or binding
@@ -456,7 +456,7 @@ fig
 # Both curves first rise to about the counting baseline.
 # The summary stays near this baseline, while attention rises to 1, which is only possible if attention **binds** each empty symbol to its partner.
 #
-# We trained both with two, four and eight symbols, with three seeds or more, and with eight we also tried a summary of 64 numbers (32 groups).
+# We trained both networks with two, four and eight symbols, with at least three seeds, and with eight symbols we also tried a summary of 64 numbers (32 groups).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("attention_between_pixels", "far_colors", highest="validation")
@@ -484,7 +484,7 @@ fig
 # Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the counting baseline.
 # With 64 numbers it can get much farther, although not in every training.
 # **In our trainings a summary of 16 numbers learned to tell a few pairs apart, and with eight pairs it learned little more than to count.**
-# [The vector of our first copier](05_sequence_to_sequence.ipynb) is such a summary, too, and there looking up was also learned much sooner than packing everything into one vector.
+# [The vector of our first copier](05_sequence_to_sequence.ipynb) is such a summary, too, and there, too, the network learned to look up much sooner than to pack everything into one vector.
 #
 # An accuracy doesn't say how a network gets its answers.
 # To ask a network directly, we change the color of *one* filled symbol and see which answers follow.
@@ -524,7 +524,7 @@ fig
 # %% [markdown]
 # With attention exactly one answer changes, the partner's.
 # A counter changes all of its answers or none, and the summary does neither.
-# The summary looks more like a counter that leaves out near symbols, because a partner is never near.
+# The summary looks more like a counter that leaves out near symbols, which are never the partner.
 # Such a counter does a little better than the counting baseline.
 # So **two networks may be right equally often and do different things**, and we only see this because we changed something and looked.
 #

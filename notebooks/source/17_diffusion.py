@@ -401,8 +401,9 @@ x, steps, tokens = words.some_inputs(painter)
 cu.equal(unet, painter.network, x, steps, tokens=tokens)
 
 # %% [markdown]
-# The network learned with the loss above, except that an error has the weight $1/\bar\alpha_t$ (at most twenty), because words matter where there is much noise.
-# And now and then a word was withheld, so the network has met a missing word before we forbid one.
+# The network learned with the loss above, except that an error has the weight $1/\bar\alpha_t$ (at most twenty).
+# So the noisy steps count more, because words matter where there is much noise.
+# Now and then a word was withheld in the training, so the network has met missing words before we forbid one.
 # Here are the first steps of a fresh network, with noise from your `fixed_noisy`, next to the curve of the long training.
 
 # %%
@@ -530,7 +531,7 @@ with cu.guard("The block is the one of the stored network."):
 # So **cross-attention to one token is one added vector**, and only from two words on can it add different vectors to different pixels.
 # In our network a token is the vector of a word plus the vector of its position in the caption, as in [Positions](09_positions.ipynb).
 # And before a pixel can choose a word, it has to know whether it lies on the left or on the right.
-# The simplest way is to give it its column as a channel.
+# The simplest way is to give each pixel its column as a channel.
 
 # %% [markdown]
 # ## Forbid a word, and see: attention knockout
@@ -539,7 +540,7 @@ with cu.guard("The block is the one of the stored network."):
 # To find out we forbid the word, as we forbade [a patch](15_vision_transformers.ipynb) before, and see what comes out.
 # In Python `forbid("cross", keys=0)` forbids the left word to every pixel, and the softmax gives all the weight to the word that remains.
 #
-# The function below draws with your `my_step_back`, and a word may be forbidden in any stretch of the way.
+# The function below draws with your `my_step_back`, and it can forbid a word in any stretch of the way.
 # To save time it visits only about every fifth step, which works because your step goes from any $a$ to any $b$.
 # In each step it asks the network twice, once without any word, and makes what the words change three times as large, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
 # This is **[guidance](17_diffusion_further.ipynb#Guidance)** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)), and without it the garments are less often what the caption says.
@@ -605,14 +606,14 @@ fig
 # Remember that the steps count down from 200.
 # A word that is asked only until step 171, early on, wins few halves, and a word that is asked only from there on wins nearly all.
 # At step 114 it is nearly the other way round.
-# There are two explanations: a word's work is lost when the word is forbidden, or the *other* word undoes it.
-# The dotted lines tell these two apart, because there the other word is forbidden, too.
+# There are two explanations: a word's work is lost when the word is forbidden, or the *other* word undoes this work.
+# The dotted lines tell the explanations apart, because there the other word is forbidden, too.
 # With the other word gone, more than half of the halves keep what their word had said by step 171, and a word that is asked only from step 114 on still helps.
 # So **in this network the contest between two words is decided between steps 171 and 114**, and a word without a rival needs less time.
 #
 # The colors of the first screen show one of four heads, and in this head the pixels ask their word from the first step to the last.
 # After step 114 the colors still show where pixels look, but mostly no longer what they need.
-# As a control we looked at the other half of each picture, whose word stays allowed, and this half nearly always becomes what its word says.
+# As a control we looked at the other half of each picture, whose word stays allowed, and this half nearly always matches its word.
 #
 # Now it's your turn.
 # Change `captions`, `forbid` and `steps` above: can you find a word that is still needed in the second half of the way?
@@ -631,7 +632,7 @@ fig
 # About a fifth of the halves keep a word that is asked only until step 171.
 # From step 171 to step 114 the picture's share $\bar\alpha$ grows from 0.05 to 0.4.
 # Our pictures have a variance of only a half, so going forward the noise wins a little sooner than $\bar\alpha$ says.
-# The other half, whose word stays allowed, becomes what its word says in at least 96% of the cases.
+# The other half, whose word stays allowed, matches it in at least 96% of the cases.
 #
 # Guidance makes the stretch shorter, because it pushes a half toward the word that is allowed.
 # Without guidance, 82% of the halves keep a word that is forbidden from step 114 on, and 70% find a word that may be asked only from step 171 on.

