@@ -10,10 +10,10 @@
 # # PyTorch in an hour
 #
 # **How does a network learn where an island ends?**
-# It sees two hundred points of a map, and of each point it is told whether it is land or water.
+# It is shown two hundred points on a map, each labeled *land* or *water*.
 # Here you build the network that draws the coast, and on the way you meet the PyTorch and the words of training that most chapters use.
 # You need Python and the idea of a derivative.
-# If a cell doesn't do what you expect, look into [If something goes wrong](#If-something-goes-wrong).
+# If a cell doesn't do what you expect, see [If something goes wrong](#If-something-goes-wrong).
 
 # %% [markdown] tags=["paths"]
 # On the path to GPT: [Tensors](#Tensors), [Broadcasting](#Broadcasting), [Other shapes: view, reshape, transpose](#Other-shapes:-view,-reshape,-transpose), [Gradients](#Gradients), [Softmax and the cross-entropy](#Softmax-and-the-cross-entropy), [Layers: linear, ReLU, hidden](#Layers:-linear,-ReLU,-hidden), [A training loop](#A-training-loop), [Modules and parameters](#Modules-and-parameters).
@@ -62,26 +62,27 @@ cu.quiz("pytorch")
 points.shape, points.dtype, land.shape, land.dtype
 
 # %% [markdown]
-# Each of the 200 rows of `points` is a point with two coordinates.
-# In `land` there is a whole number for each point, 1 for land and 0 for water, because classes and [tokens](C_glossary.ipynb#token) are always whole numbers.
+# Each of the 200 rows of `points` holds the two coordinates of a point.
+# `land` holds one integer for each point, 1 for land and 0 for water. Classes and [tokens](C_glossary.ipynb#token) are always given as integers.
 # The first axis is `dim=0`, and the last is `dim=-1`.
 #
 # A number as an index takes one entry and removes the axis.
 # A slice keeps the axis, and `None` adds an axis of length 1.
 # A sum, a mean or a maximum *along* an axis removes that axis, unless we write `keepdim=True`.
+# Here are the first three points of the map.
 
 # %%
-x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-shapes("x[0]", "x[:, 1]", "x[..., 1]", "x[:, None]", "x[x > 2]", "x[[1, 0, 1]]", "x.sum(dim=0)", "x.sum(dim=-1, keepdim=True)", x=x)  # fmt: skip
+x = points[:3]
+shapes("x[0]", "x[:, 1]", "x[..., 1]", "x[:, None]", "x[x > 0]", "x[[1, 0, 1]]", "x.mean(dim=0)", "x.sum(dim=-1, keepdim=True)", x=x)  # fmt: skip
 
 # %% [markdown]
 # The three dots stand for all axes that are not named.
-# A test such as `x > 2` keeps the entries that pass it, and a list of whole numbers picks rows, as an [embedding](C_glossary.ipynb#embedding) does.
-# To get back to Python, use `.item()` for a tensor with one number and `.tolist()` for a larger one.
+# A test such as `x > 0` keeps the entries that pass it, and a list of integers picks rows, as an [embedding](C_glossary.ipynb#embedding) does.
+# To get back to Python, use `.item()` for a single number and `.tolist()` for more.
 #
 # ### Exercise 1 · Nobody is preferred
 #
-# *build · 5 minutes*
+# *build · 3 minutes*
 #
 # Attention gives each query a row of weights, with a column for each key.
 # Write a function that returns weights in which all keys count alike.
@@ -109,9 +110,9 @@ cu.checks.average_weights(average_weights_solution)
 # %% [markdown]
 # ## Broadcasting
 #
-# How far is each point from each of two places?
-# We don't need a loop for this, because PyTorch repeats an axis of length 1 as often as it is needed.
-# It compares the two shapes from the right, and on each axis the lengths must be equal, or one of them must be 1 or missing.
+# How far is each point from the middle of the map, and from a place in the upper right?
+# PyTorch finds all 400 distances without a loop, because it repeats an axis of length 1 as often as needed.
+# The two shapes are compared from the right, and on each axis the lengths must be equal, or one of them must be 1 or missing.
 # This is **[broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html)**.
 #
 # | | | | |
@@ -128,37 +129,38 @@ apart.shape, distance.shape, land[distance[:, 0] < 1].float().mean()
 
 # %% [markdown]
 # The new axis makes each point meet both places, and the sum over the last axis turns two differences into one distance.
-# All points that are nearer than 1 to the first place, the middle of the map, are land.
+# All points nearer than 1 to the middle are land.
 #
-# Shapes that don't fit are an error, and its last line says which lengths met.
+# Shapes that don't fit are an error, whose last line says which lengths met.
 # Shapes that fit *by accident* are worse, because nothing warns you.
-# [Practice](#Practice:-shapes) has six shapes to predict.
 
 # %% [markdown]
 # ## Choosing entries: topk, gather, scatter
 #
-# With `topk` we find the largest entries of each row and their columns.
+# Each of the two places now asks the two nearest of our first six points whether it is land.
+# With `topk` we find the columns of the largest entries in each row, or of the smallest.
 # With `gather` we read from given columns, and with `scatter` we write into them.
 
 # %%
-scores = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
-best = scores.topk(2, dim=-1).indices
-best, scores.gather(-1, best), torch.zeros(2, 3).scatter(-1, best, 0.5)
+far = distance[:6].mT  # (places, points)
+two = far.topk(2, dim=-1, largest=False).indices
+weights = torch.zeros(2, 6).scatter(-1, two, 0.5)
+two, far.gather(-1, two), weights
 
 # %% [markdown]
-# In the first row the two largest entries stand in columns 1 and 2, so `gather` reads 0.7 and 0.2 there, and `scatter` writes 0.5 into both.
-# For the largest entry alone, `argmax` gives the column.
+# In the first row the two smallest distances are in columns 4 and 5, so `gather` reads 0.45 and 0.58 there, and `scatter` writes a weight of 0.5 into both.
+# For one column alone there are `argmax` and `argmin`.
 # Two relatives are `masked_fill`, which writes a number wherever a tensor of True and False is True, and `cumsum`, which adds up along an axis.
 
 # %%
-scores.argmax(dim=-1), scores.masked_fill(scores < 0.3, 0.0), scores.cumsum(dim=-1)
+far.argmin(dim=-1), far.masked_fill(far > 1, 0.0), weights.cumsum(dim=-1)
 
 # %% [markdown]
 # ## Other shapes: view, reshape, transpose
 #
-# With `reshape` or `view` we cut the same numbers, in the same order, into another shape, and −1 means "as many as are left".
+# With `reshape` or `view` we cut the same numbers, in the same order, into another shape. A length of −1 means "as many as are left".
 # With `transpose` we exchange two axes, and for the last two there is also `.mT` (for a matrix, `.T`).
-# Compare the first two rows, which have the same shape:
+# The first two rows of the table have the same shape. Compare their entries.
 
 # %%
 x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -166,7 +168,7 @@ shapes("x.reshape(3, 2)", "x.transpose(0, 1)", "x.flatten()", "x.flatten().unfla
 
 # %% [markdown]
 # A `reshape` mixes rows, while a `transpose` turns columns into rows.
-# In `flatten` several axes become one, `unflatten` splits one axis, and `unfold` cuts windows, here each two neighbors.
+# In `flatten` several axes become one, `unflatten` splits one axis, and `unfold` cuts windows, here every pair of neighbors.
 # With `permute` we put all axes into a new order.
 #
 # To join tensors, `cat` uses an axis that is there, and `stack` makes a new one.
@@ -174,70 +176,68 @@ shapes("x.reshape(3, 2)", "x.transpose(0, 1)", "x.flatten()", "x.flatten().unfla
 # %% [markdown]
 # ## Products of matrices
 #
-# `@` multiplies rows by columns: (n, d) times (d, m) gives (n, m).
+# `@` multiplies rows by columns, so (n, d) times (d, m) gives (n, m).
 # Entry (i, j) is the dot product of row i of the left with column j of the right.
-# To compare each *row* of `q` with each *row* of `k`, we therefore transpose `k`.
+# To compare each *row* of `x`, our three points, with each *row* of `winds`, we therefore transpose `winds`.
 
 # %%
-q = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
-k = torch.tensor([[2.0, 3.0], [0.0, 1.0], [4.0, 0.0]])
-q @ k.mT, (torch.randn(8, 5, 4) @ torch.randn(8, 4, 6)).shape
+x, winds = points[:3], torch.tensor([[1.0, 0.0], [1.0, 1.0]])  # east, northeast
+x @ winds.mT, weights @ land[:6].float(), (torch.randn(8, 5, 4) @ torch.randn(8, 4, 6)).shape
 
 # %% [markdown]
-# The last entry of the first row is [1, 0] · [4, 0] = 4.
-# In the second product the tensors have more than two axes.
-# Then `@` multiplies the last two, and the axes before them are a **batch**, so we get eight products at once.
+# The last entry of the first row is −0.01 · 1 + 0.86 · 1 = 0.85, and says how far the first point lies to the northeast.
+# The second product averages what the two nearest points say. Both call the middle land, and about the other place they disagree, so it gets ½.
+# In the last product `@` multiplies the last two axes, and the axis before them is a **batch**, so we get eight products at once.
 
 # %% [markdown]
 # ## Gradients
 #
-# A network learns by small steps, and the **gradient** tells it where to go: it is the slope of one number with respect to each entry of a tensor.
-# PyTorch follows a tensor if it has `requires_grad=True`.
+# A network learns by small steps, and the **gradient** tells it where to go. It is the slope of one number with respect to each entry of a tensor.
+# Our number is the squared distance of a boat from the middle of the island.
+# PyTorch tracks a tensor if it has `requires_grad=True`.
 
 # %%
-w = torch.tensor([1.0, 3.0], requires_grad=True)
-grad((w**2).sum(), w)
+boat = torch.tensor([1.0, 1.5], requires_grad=True)
+grad((boat**2).sum(), boat)
 
 # %% [markdown]
-# The derivative of $w_0^2 + w_1^2$ is $(2 w_0, 2 w_1)$, which is (2, 6) at (1, 3).
-# If a number doesn't depend on the tensor, `grad` raises an error, and with `materialize_grads=True` it returns zeros.
+# The derivative of $x^2 + y^2$ is $(2x, 2y)$, which is (2, 3) at (1, 1.5).
+# For a number that doesn't depend on the tensor, `grad` raises an error, or returns zeros with `materialize_grads=True`.
 #
-# If we go *against* the gradient again and again, we come down.
+# The gradient points out to sea, so the boat goes *against* it, again and again.
 # This is **gradient descent**, and the size of its steps is the **learning rate**.
-# Try a few rates: which one is too small for twenty steps?
+# The coast is at a distance of 1. With which rate is the boat still at sea after twenty steps?
 
 # %%
 rate = 0.1  # try 0.01 … 0.9
-w = torch.tensor([1.0, 3.0])
+boat = torch.tensor([1.0, 1.5])
 for _ in range(20):
-    w = w.requires_grad_()  # follow w
-    (slope,) = grad((w**2).sum(), w)
-    w = w.detach() - rate * slope  # detach: forget how w was computed
-w
+    (slope,) = grad((boat.requires_grad_() ** 2).sum(), boat)
+    boat = boat.detach() - rate * slope  # detach: forget how it was computed
+boat
 
 # %% [markdown]
-# Training loops call `backward()` instead, which finds the gradients of *all* tensors that are followed and *adds* them to their `.grad`:
+# Training loops call `backward()` instead, which finds the gradients of *all* tracked tensors and *adds* them to their `.grad`.
 
 # %%
-w = torch.tensor([1.0, 3.0], requires_grad=True)
+boat = torch.tensor([1.0, 1.5], requires_grad=True)
 for _ in range(2):
-    (w**2).sum().backward()
-    print(w.grad)
+    (boat**2).sum().backward()
+    print(boat.grad)
 
 # %% [markdown]
-# For this reason training loops begin with `zero_grad()`.
-# Under `with torch.no_grad():` nothing is followed, which saves memory.
-# A last tool comes from Python: `partial(f, T=0.1)` is the function `f` with its argument `T` fixed, so it depends on the others only.
+# That is why each step of a training loop begins with `zero_grad()`.
+# Under `with torch.no_grad():` nothing is tracked, which saves memory.
+# From Python itself we take `partial(f, T=0.1)`, the function `f` with its argument `T` fixed.
 
 # %% [markdown]
 # ## Softmax and the cross-entropy
 #
 # A **classifier** gives each class a number, its **logit**.
 # The **softmax** turns the logits into probabilities, which are positive and sum to 1.
-# How wrong are they?
-# A number that tells us this is called a **loss**.
+# A **loss** is a number that says how wrong they are.
 # The **cross-entropy** is −ln of the probability that was given to the right answer, averaged over the examples.
-# Here are two points, of which the first is water (class 0) and the second is land (class 1).
+# Here are two points of the map, the first in the water (class 0) and the second on land (class 1).
 
 # %%
 logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])  # (points, classes)
@@ -249,15 +249,15 @@ probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, righ
 # %% [markdown]
 # The first point has 0.88 for the right class and a loss of 0.13, and the second has ½ and a loss of ln 2 = 0.69.
 # PyTorch's `cross_entropy` takes the logits themselves, and returns the mean.
-# Whoever gives ten classes equal chances has a loss of ln 10 = 2.3, so a model with a lower loss has learned something.
-# A **language model** is a classifier, too: its classes are the tokens that could come next.
+# A model that gives ten classes equal chances has a loss of ln 10 = 2.3, so one with a lower loss has learned something.
+# A **language model** is a classifier, too, and its classes are the tokens that could come next.
 
 # %% [markdown]
 # ## Layers: linear, ReLU, hidden
 #
-# A **linear layer** computes weighted sums of its inputs: it multiplies by a matrix of weights and adds a **bias**.
-# `nn.Linear(2, 3)` turns two numbers into three.
-# It computes `x @ weight.T + bias`, and its weights and biases are **parameters**, the numbers that training changes.
+# A **linear layer** computes weighted sums of its inputs, and adds a **bias** to each.
+# `nn.Linear(2, 3)` turns two numbers into three by `x @ weight.T + bias`.
+# Its weights and biases are **parameters**, the numbers that training changes.
 #
 # Two linear layers in a row are only another linear layer, so we put a **ReLU** between them, which turns negative numbers into 0 and keeps the others.
 # What lies between the two is a **hidden layer**, and each of its numbers is a *hidden unit*.
@@ -270,11 +270,11 @@ network(points).shape, sum(p.numel() for p in network.parameters())
 
 # %% [markdown]
 # Its 17 parameters are random so far.
-# Each hidden unit has a straight line on the map: on one side of the line it is 0, and on the other side it grows.
+# Each hidden unit has a straight line on the map. On one side of the line the unit is 0, and on the other side it grows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "How many hidden units does a network need at least, so that its coast can close around the island?",
+    "What is the smallest number of hidden units with which the coast can close around the island?",
     ["1", "2", "3", "8"],
     answer="3",
     wrong={
@@ -338,12 +338,12 @@ picture
 # With two hidden units the land runs out of the map, with three the coast is closed, and with eight it is nearly round.
 # The **accuracy** is the share of points that get the right class.
 # We compare it with a **baseline**, a simple method that a model has to beat.
-# Ours always says *water*, which is right for 67 % of the points, and the network with one unit is no better.
+# Ours always says *water*, which is right for 67% of the points, and the network with one unit is no better.
 #
 # Try other numbers of units, and another [seed](C_glossary.ipynb#seed), with which three units may leave the coast open.
 # A network can have a solution that its training doesn't find.
 #
-# The optimizer **Adam** scales each parameter's steps by the gradients that it has seen, and AdamW also pulls the parameters toward 0 (`weight_decay`).
+# The optimizer **Adam** scales each parameter's steps by the gradients seen so far. AdamW also pulls the parameters toward 0 (`weight_decay`).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -357,21 +357,21 @@ with cu.guard(
 # %% [markdown]
 # ## Overfitting: training and validation set
 #
-# Now the map has only 40 points, and one in ten was entered wrongly.
+# Now the map has only 40 points, and one in ten has the wrong label.
 # What we train on is the **training set**.
-# A thousand other points are the **validation set**, by which we see how the network does on what it was not trained on.
-# We take a network with 64 hidden units, and note both losses after each epoch.
+# A thousand other points are the **validation set**, which shows how the network does on what it was not trained on.
+# Our network now has 64 hidden units, and we note both losses after each epoch.
 
 # %%
-few, entered = survey(40, wrong=0.1, seed=1)  # training set
+few, labels = survey(40, wrong=0.1, seed=1)  # training set
 others, truth = survey(1000, wrong=0.1, seed=2)  # validation set
 large = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 2))
 optimizer = torch.optim.Adam(large.parameters(), lr=0.01)
 losses = []
 for _ in range(150):
-    one_epoch(large, optimizer, few, entered)
+    one_epoch(large, optimizer, few, labels)
     with torch.no_grad():
-        on_few = nn.functional.cross_entropy(large(few), entered).item()
+        on_few = nn.functional.cross_entropy(large(few), labels).item()
         on_others = nn.functional.cross_entropy(large(others), truth).item()
     losses.append((on_few, on_others))
 
@@ -382,7 +382,7 @@ picture, (ax, island_map) = cu.subplots(
     width=7.5,
     height=2.9,
     alt="Left: the training loss falls to nearly 0, the validation loss falls at first and then rises far above its "
-    "beginning. Right: a coast that runs to the left edge of the map, to a point that was entered wrongly.",
+    "beginning. Right: a coast that runs to the left edge of the map, to a mislabeled point.",
 )
 for values, name, color in zip(
     zip(*losses, strict=True), ("training", "validation"), ("key", "query"), strict=True
@@ -390,21 +390,21 @@ for values, name, color in zip(
     ax.plot(range(1, 151), values, label=name, color=cu.COLORS[color])
 ax.set(xlabel="epoch", ylabel="cross-entropy")
 ax.legend()
-draw_map(island_map, few, entered, large, title="after 150 epochs")
+draw_map(island_map, few, labels, large, title="after 150 epochs")
 picture
 
 # %% [markdown]
-# The training loss goes on falling, while the validation loss turns up after about twenty epochs.
-# The network now fits the errors among its 40 points, and its coast runs to a wrong one at the left edge of the map.
+# The training loss goes on falling, while the validation loss starts to rise after about twenty epochs.
+# The network now fits the wrong labels, too, and its coast stretches out to a mislabeled point at the left edge of the map.
 # This is **overfitting**.
 # We can stop at the lowest validation loss, collect more data, or take a smaller network.
 #
 # What we choose ourselves, such as the hidden units, the learning rate and the number of epochs, is a **hyperparameter**.
 # We choose it by the validation set.
-# Because the choice then fits this set a little, an honest last number comes from a **test set** that nobody chose by.
+# By then the choice has adapted to the validation set a little. The honest final number comes from a **test set** that played no part in any choice.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("The validation loss turns up while the training loss goes on falling."):
+with cu.guard("The validation loss starts to rise while the training loss goes on falling."):
     lowest = min(range(150), key=lambda epoch: losses[epoch][1])
     assert 5 < lowest < 40 and losses[-1][1] > 1.5 * losses[lowest][1]
     assert losses[-1][0] < 0.5 * losses[lowest][0]
@@ -412,9 +412,9 @@ with cu.guard("The validation loss turns up while the training loss goes on fall
 # %% [markdown]
 # ## Modules and parameters
 #
-# Each layer and each network is a **module**: an object with parameters and a `forward`.
+# Each layer and each network is a **module**, an object with parameters and a `forward`.
 # You call it like a function, `coast(points)`, and it runs its `forward`.
-# Look at which of its tensors each of the two lists finds.
+# Here is our network once more, written as a class, with two lists of the tensors in it.
 
 
 # %%
@@ -437,9 +437,9 @@ coast = Coast(3)
 [name for name, _ in coast.named_parameters()], list(coast.state_dict())
 
 # %% [markdown]
-# The first list holds the parameters, which an optimizer trains: those of the layers, because they stand in an `nn.ModuleList`, and the `nn.Parameter`.
+# The first list holds the parameters, which an optimizer trains. They are the `nn.Parameter` and those of the layers, because these are in an `nn.ModuleList`.
 # The second is the **`state_dict`**, which we save and load, and here the buffer `middle` comes in as well.
-# A plain tensor is in neither of the lists, and so would be layers in a plain Python list.
+# A plain tensor is in neither list, and neither are layers kept in a plain Python list.
 #
 # Three more modules come up often.
 # `nn.Embedding(10, 4)` is a table with a row of 4 learned numbers for each of 10 tokens.
@@ -452,26 +452,26 @@ coast = Coast(3)
 # A **convolution** slides a small window over a picture and computes the same weighted sum at each position.
 # The weights of the window are its **kernel**.
 # The numbers that a pixel holds are its **channels**, one for a gray picture and three for a color photograph.
-# Here a kernel of one row, (−1, 1), looks for a step from dark to bright.
+# Our picture is a map of 4 × 4 pixels, water 0 and land 1, and a kernel of one row, (−1, 1), looks for the coast.
 
 # %%
-gray = torch.tensor([0.0, 0.0, 1.0, 1.0]).expand(1, 1, 4, 4)  # (batch, channels, height, width)
+chart = torch.tensor([0.0, 0.0, 1.0, 1.0]).expand(1, 1, 4, 4)  # (batch, channels, height, width)
 kernel = torch.tensor([[[[-1.0, 1.0]]]])  # (channels out, channels in, height, width)
-nn.functional.conv2d(gray, kernel)[0, 0]
+nn.functional.conv2d(chart, kernel)[0, 0]
 
 # %% [markdown]
-# Where the window stands across the edge it gives a 1, elsewhere a 0, and the picture has become narrower by one.
+# Where the window straddles the coast we get a 1, and elsewhere a 0. The result is one pixel narrower.
 # In `nn.Conv2d` the kernels are learned, one for each pair of a channel that goes in and a channel that comes out.
 # The **stride** says how many pixels the window moves on, and `padding` puts zeros around the picture.
 
 # %%
 convolve = nn.Conv2d(1, 8, kernel_size=3, padding=1)
 patches = nn.Conv2d(1, 8, kernel_size=2, stride=2)
-convolve(gray).shape, patches(gray).shape
+convolve(chart).shape, patches(chart).shape
 
 # %% [markdown]
-# The first keeps 4 × 4 pixels and gives each pixel eight channels.
-# In the second, the stride is as long as the window, so the windows are separate **patches**, 2 × 2 of them.
+# The first layer keeps 4 × 4 pixels and gives each pixel eight channels.
+# In the second layer, the stride is as long as the window, so the windows are separate **patches**, 2 × 2 of them.
 
 # %% [markdown]
 # ## Practice: shapes
@@ -563,7 +563,8 @@ cu.checks.nearness_weights(fixed_nearness_solution)
 # %% [markdown]
 # ## Seeds and devices
 #
-# Random numbers come from a generator that starts at a **seed**, so the same seed gives the same numbers.
+# Our island had the same two hundred points for everybody who opened this page.
+# They come from a generator of random numbers that starts at a **seed**, and the same seed gives the same numbers.
 # A generator of your own leaves all others alone.
 
 # %%
@@ -571,9 +572,9 @@ first, second = (torch.randn(3, generator=torch.Generator().manual_seed(1)) for 
 torch.equal(first, second)
 
 # %% [markdown]
-# A tensor lies in the memory of a **device**, the CPU or a GPU, and only tensors on the same device can be combined.
+# A tensor lives in the memory of a **device**, the CPU or a GPU, and only tensors on the same device can be combined.
 # With `.to(device)` you move a module or a batch.
-# The course never needs a GPU, and `cu.doctor()` says whether there is one.
+# A CPU is enough for this course, and `cu.doctor()` says whether there is one.
 #
 # To see what a function does and which shapes it takes, read its docstring with `help(torch.cat)`, or press Shift + Tab with the cursor on its name.
 
@@ -590,7 +591,7 @@ torch.equal(first, second)
 # | forget everything, and run all again | *Kernel → Restart Kernel and Run All Cells…* | |
 #
 # The **kernel**, the Python behind the page, remembers what *you* ran, in *your* order.
-# Run the second of these cells three times: it counts on.
+# Run the second of these cells three times, and see the count go up.
 # When numbers surprise you, restart the kernel and run all cells.
 
 # %%
@@ -601,16 +602,16 @@ runs.append("once more")
 len(runs)
 
 # %% [markdown]
-# If a line ends with `# try`, change its number or text, because every value of the range works.
+# If a line ends with `# try`, change its number or text. Every value of the range works.
 # A folded cell with `cu.guard` tests a sentence that the page claims.
-# In an **exercise** you replace the three dots and run the cell, and then the next cell **checks** your answer, as often as you like.
-# In JupyterLab, the check's report has buttons: *Hint* shows one more hint, and *Start over* gives you the empty exercise back. You can also run `cu.checks.average_weights.hint()` or `cu.checks.average_weights.start_over()` in a cell of your own.
+# In an **exercise** you replace the three dots with code of your own and run the cell. The next cell **checks** your answer, as often as you like.
+# In JupyterLab, the check's report has two buttons. *Hint* shows one more hint, and *Start over* gives you the empty exercise back. You can also run `cu.checks.average_weights.hint()` or `cu.checks.average_weights.start_over()` in a cell of your own.
 # If your notebook has a **solution**, it is folded.
 #
-# What you have solved and your last answers are kept in your home, in the folder `.attention-course`, and sent to nobody.
+# What you have solved and your last answers are kept in your home folder, under `.attention-course`, and never leave your machine.
 # `cu.progress()` lists what is solved, and `cu.checks.average_weights.answers()` shows your answers to one exercise.
 #
-# Is your machine ready? ✓ is fine, ○ could be better, ✗ has to be fixed, and then the last column says how.
+# The next cell looks over your machine. A ✓ is fine, a ○ could be better, and a ✗ has to be fixed, as the last column explains.
 
 # %% tags=["nbval-ignore-output"]
 cu.doctor()
@@ -621,13 +622,13 @@ cu.doctor()
 # | You see | What to do |
 # |---|---|
 # | `NameError: name … is not defined` | A cell above has not run: *Run → Run All Above Selected Cell* |
-# | The kernel is dead | Most likely memory was short. Shut down other kernels, then restart this one |
+# | The kernel is dead | It probably ran out of memory. Shut down other kernels, then restart this one |
 # | `[*]` that does not end | The cell is at work, or waits for another. Interrupt with ■, or restart the kernel |
 # | "Error displaying widget: model not found", or controls that do nothing | Saved in an earlier session: run its cell again |
 # | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
 # | "not done yet", and you are done | Run your own cell again before the check |
 #
-# To get an original chapter back, type in a terminal, in the course's folder: `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
+# To get an original chapter back, open a terminal in the course's folder and type `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
 # Your changes in it are then gone.
 
 # %% [markdown] tags=["next"]

@@ -14,8 +14,8 @@ def survey(number: int, wrong: float = 0.0, seed: int = 0) -> tuple[Tensor, Tens
 
     Args:
         number: How many points.
-        wrong: The probability that a point is entered as the other class.
-        seed: Of the points and of the errors.
+        wrong: The probability that a point gets the wrong label.
+        seed: Of the points and of the wrong labels.
     """
     generator = torch.Generator().manual_seed(seed)
     points = (2 * torch.rand(number, 2, generator=generator) - 1) * HALF
