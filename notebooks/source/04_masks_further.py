@@ -628,7 +628,7 @@ with cu.guard(
 # ## Attention in pieces
 #
 # A fused operator gets along without the whole map.
-# Queries don't know of each other, so we can answer a long sequence some queries at a time.
+# Queries don't depend on each other, so we can answer a long sequence some queries at a time.
 # Cutting the *keys* is harder, because each weight is divided by a sum over all of them.
 #
 # The way out is to divide last.

@@ -39,7 +39,7 @@ cu.seed_everything(0)
 #
 # $$\mathrm{BLEU} = \min\big(1, e^{1-r/c}\big)\cdot(p_1\,p_2\,p_3\,p_4)^{1/4}.$$
 #
-# Here are three cases by hand.
+# Three cases by hand show what each part is for.
 #
 # - **Why clip?** *the the the the the the the* says nothing, but each of its words is in *the cat is on the mat*.
 #   The reference has *the* twice, so $p_1 = 2/7$ rather than 1.
@@ -224,8 +224,8 @@ for num_steps in (6, 8, 10, 12, 16):
 pd.DataFrame(costs).T.astype(float).round(3)
 
 # %% [markdown]
-# With few positions many sentences lose their ends, and a sentence without its `<eos>` teaches a beginning that never stops.
-# With many positions most are padding.
+# If there are few positions, many sentences lose their ends, and a sentence without its `<eos>` teaches a beginning that never stops.
+# If there are many, most are padding.
 # What we would gain is one shape for all batches, which some compilers and accelerators need.
 #
 # If we pad a batch to its longest sentence, the padding depends on which sentences share a batch.
@@ -309,7 +309,7 @@ with cu.guard("A context depends on its own sentence only, if the encoder knows 
 # ## The papers' models
 #
 # Our translator is a simple member of a family.
-# Here are the originals beside it.
+# The table puts the originals beside it.
 #
 # | | network | context | the decoder gets it | before the output |
 # |---|---|---|---|---|
@@ -323,7 +323,7 @@ with cu.guard("A context depends on its own sentence only, if the encoder knows 
 #
 # Their GRU isn't quite PyTorch's either.
 # In the paper the reset gate acts *before* the matrix, $n = \tanh(xW_n + (r\odot h)U_n)$, and in PyTorch after it, $n = \tanh(xW_n + r\odot(hU_n))$.
-# Bahdanau et al., appendix A.1.1, also exchange $z$ and $1 - z$.
+# Bahdanau et al., appendix A.1.1, also swap $z$ and $1 - z$.
 # To see whether the form matters, we give both the same weights.
 
 # %%
@@ -349,7 +349,7 @@ with cu.guard("The two forms of the reset gate give different numbers in both fe
 # ## On real sentences
 #
 # All sentences so far came from a grammar.
-# On sentences that people wrote, we trained two larger translators, with two GRU layers of 256 features, with 25,000 English–French pairs from volunteers ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR).
+# For sentences that people wrote, we trained two larger translators with two GRU layers of 256 features, on 25,000 English–French pairs from volunteers ([Tatoeba](https://tatoeba.org), as paired by [manythings.org](https://www.manythings.org/anki/), CC BY 2.0 FR).
 # The sentences have at most ten tokens on either side, and words that occur fewer than three times are `<unk>`.
 # One translator is this chapter's model with its **fixed context**, and the other has **attention**, the subject of [the next chapter](06_bahdanau_attention.ipynb), and a few more parameters.
 # Both trainings are unfinished, with one seed each: four of six planned epochs, and curves that still move.
@@ -376,7 +376,7 @@ real.set_axis(["loss, validation", "BLEU, validation", "BLEU, test"], axis=1).ro
 # This **look-up** finds the training sentence whose English has most in common with ours, where rare words count more, and says its French.
 # At this point of their training the look-up lies between the two networks, and a translator has to beat it first.
 #
-# Here are the first four test sentences of at least eight tokens whose words are all known.
+# The table has the first four test sentences of at least eight tokens whose words are all known.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 shown = zip(*(real_run(attention=look).examples for look in (False, True)), strict=True)

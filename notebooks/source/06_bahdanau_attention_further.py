@@ -92,7 +92,7 @@ with cu.guard("At most three of the four sentences are right, and only those of 
 #
 # The chapter's sentences come from a grammar, and these are real ones.
 # We trained two translators on 25,000 pairs ([Tatoeba](https://www.manythings.org/anki/), up to ten tokens), one with a fixed context and one with attention, each with two layers of 256, for four epochs.
-# Here are four long test sentences, and what each of the two makes of them.
+# The next cell prints four long test sentences, and what each of the two makes of them.
 
 # %%
 real = {"fixed": real_run(attention=False), "attention": real_run(attention=True)}
