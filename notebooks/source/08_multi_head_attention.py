@@ -101,7 +101,7 @@ averages_of["both right, at best"] = right_of_4
 averages_of.rename_axis("α").round(2)
 
 # %% [markdown]
-# Each readout cuts the line of averages $m$ once.
+# For each question the readout cuts the line of averages $m$ once.
 # Two cuts make three pieces, but we have four cases to tell apart, so **one head is right in at most ¾ of them**.
 # The weights can't adapt to what is inside, because the keys don't show the balls.
 #
@@ -421,7 +421,7 @@ for objects, h in (("things", 1), ("people", 1), ("people", more_heads)):
 
 # %% [markdown]
 # With *people*, a second head helps.
-# What have the heads made of one sentence?
+# What do the heads attend to in one sentence?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 words = unseen.texts[example]
@@ -453,7 +453,8 @@ verb_readers = cu.stored_runs("multi_head_attention", "verb_readers")
 verbs.show_over_steps(verb_readers)
 
 # %% [markdown]
-# With *people* **two heads soon find both nouns, and a single head only with some seeds**, here with two of five, while the others don't move in 3,000 steps.
+# With *people* **two heads soon find both nouns, and a single head only with some seeds**, here with two of five.
+# With the other three it doesn't get there in 3,000 steps.
 # With *things* a single head finds both with every seed, at a good rate.
 #
 # The single heads that fail put hardly any weight on one of the two nouns.

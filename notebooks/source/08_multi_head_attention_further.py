@@ -392,7 +392,7 @@ pd.Series(additive).unstack(sort=False).round(2)
 # %% [markdown]
 # With one head the layer is the package's additive attention between two linear maps.
 # On the two look-ups additive heads behave as dot products do, because the proof of the first section doesn't care where the weights come from.
-# But additive heads cost memory, because for each pair of a query and a key, `added` has $d$ numbers where a dot product leaves $h$.
+# But additive heads cost memory, because for each pair of a query and a key, `added` has $d$ numbers, whereas a dot product leaves only $h$.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("One additive head isn't enough, whatever its score, and two are."):
@@ -446,7 +446,7 @@ pd.DataFrame(signs, index=["right", "wrong"]).T
 
 # %% [markdown]
 # Shared matrices make copies of one head, so the joined rows of 12 numbers have only rank 4.
-# With $\sqrt{256}$ instead of $\sqrt{16}$ the variance is $1/16$ where it has to be 1, and all heads are nearly uniform at the start.
+# With $\sqrt{256}$ instead of $\sqrt{16}$ the variance is $1/16$ although it has to be 1, and all heads are nearly uniform at the start.
 # If only the four outputs of head 1 change when we ablate it, nothing has mixed the heads.
 # And with `repeat` the second head of sequence 0 loses two tokens.
 # A mask with four axes that broadcasts, (batch, 1, 1, keys), leaves no room for this last mistake.
