@@ -86,7 +86,7 @@ class LearnedPositions(nn.Module):
 
 
 # %% [markdown]
-# To see what they are worth we take a task that depends on nothing but positions.
+# To see what positions are worth, we take a task that depends on nothing but positions.
 # In rows of random tokens the model has to name, at each position, **the token three before**.
 # We train one layer of attention with one head, once without positions and once with our table.
 
@@ -580,18 +580,18 @@ def at(kind, setting, length="1024"):
 
 
 with cu.guard(
-    "Relative positions hold where the far offsets are shared within 16 tokens, and fall where they are shared later."
+    "Relative positions stay accurate if the far offsets are shared within 16 tokens, and drop if they are shared later."
 ):
     later = [at("Shaw", limit).max() for limit in (16, 32, 128)]
     assert at("Shaw", 15).min() > 0.9 > 0.85 > max(later)
     assert at("T5", 16).min() > 0.75 > 0.4 > at("T5", 128).max()
 
-with cu.guard("Sinusoidal and learned positions fall at once, and rotary ones later."):
+with cu.guard("Sinusoidal and learned positions collapse at once, and rotary ones later."):
     tables = max(at(kind, 0, "64").max() for kind in ("sinusoidal", "learned"))
     assert tables < 0.4 < 0.5 < at("rotary", 0, "64").min() and at("rotary", 0).max() < 0.5
 
 with cu.guard(
-    "Asked for the third before, ALiBi guesses with the slope 1/16 and with ½ names the token just before; with ½ it finds the latest capital at every length, where rotary positions fall."
+    "Asked for the third before, ALiBi guesses with the slope 1/16 and with ½ names the token just before; with ½ it finds the latest capital at every length, whereas rotary positions get worse."
 ):
     latest = pd.DataFrame(
         [run.config | run.result for run in cu.stored_runs("positions", "latest")]
@@ -718,7 +718,7 @@ fig
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "A thousand unseen keys far below −3 do no harm, nearly as high they drown it, and fifteen do some; interpolation harms the short rows, and slower slow pairs help in longer ones."
+    "A thousand unseen keys far below −3 do no harm, nearly as high they drown it out, and fifteen do some; interpolation harms the short rows, and slower slow pairs help in longer ones."
 ):
     cured = cu.stored_runs("positions", "cured")
     by_cure = pd.DataFrame([run.config | run.result for run in cured])

@@ -179,7 +179,7 @@ def keeps_number_of_pairs(candidate):
 
 @my_slowed.must("leaves the fast pairs as they are")
 def leaves_fast_pairs_as_they_are(candidate):
-    """Which pairs went round within `length`? Theirs is a *short* period 2π/ω, so a large frequency.
+    """Which pairs complete a turn within `length`? Those with a *short* period 2π/ω, so with a large frequency.
 
     Compare the period with the length, `2 * math.pi / frequency > length`, and not the frequency itself.
     """
@@ -210,7 +210,7 @@ def divides_frequencies_of_slow_pairs_by_factor(candidate):
 def finds_slow_pairs_at_any_trained_length(candidate):
     """Does your border between slow and fast move with `length`? A pair is slow if its period is longer than that.
 
-    With a length of 100 the pairs with a period up to 100 went round, so more of them stay as they are.
+    Within a length of 100 all pairs with a period up to 100 complete a turn, so more pairs stay as they are.
     """
     frequency = _frequencies(64)
     for length in (7, 100, 4096):

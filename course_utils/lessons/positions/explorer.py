@@ -84,7 +84,7 @@ class Hands:
         self.title.set_text(f"position {position}")
         turned = [_turned(position * _frequency(step)) for step in STEPS]
         return (
-            f"At position {position} the hands have turned by {', '.join(turned[:-1])} and {turned[-1]}, "
+            f"At position {position} the hands have turned by {', '.join(turned[:-1])}, and {turned[-1]}, "
             "from the fastest to the slowest."
         )
 
