@@ -645,7 +645,7 @@ cu.checks.fixed_block(fixed_block_solution)
 # A bar says how much a part adds.
 # To hear what the part is good *for* we ablate it, as you did with a head in [Multi-head attention](08_multi_head_attention.ipynb).
 # In Python this is a method of `cu.intervene`.
-# An ablated sublayer adds zeros, and where positions are ablated the vectors pass as they are.
+# An ablated sublayer adds zeros, and if positions are ablated, the vectors pass as they are.
 
 # %%
 with cu.intervene(translator) as acts:
@@ -701,7 +701,7 @@ print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_
 # We replaced outputs by zeros, not by their means.
 # Our translator is one small model, and a grammar has made its short sentences.
 # The larger translator is a single model, too, and it translated 200 sentences that it had read in training.
-# In the figure, the rank correlation of what a part adds and what is lost without it is 0.97 for our translator and 0.80 for the larger one.
+# In the figure, the rank correlation between what a part adds and what is lost without it is 0.97 for our translator and 0.80 for the larger one.
 # Your class was trained with three seeds, and from the same weights its losses differed from those of `cu.Transformer` by less than 0.005.
 # The learning rate is the best of three, chosen for your class and for the one with large rows separately (0.02 for the latter, whose loss stays above 1.5 at your rate).
 # At your rate the loss is between 0.46 and 0.49 without positions, and at least 1.2 for large rows with positions eight times as large.

@@ -29,7 +29,7 @@ cu.seed_everything(0)
 # We stack 24 position-wise networks with random weights in four ways, with and without a norm, and with and without a residual connection.
 # After each layer we ask two questions.
 # How large is the gradient that arrives at the input, where 1 would mean that the layers change nothing?
-# And what share of the input's variance can a *linear* map still compute from the output?
+# What share of the input's variance can a *linear* map still compute from the output?
 # This share is $R^2$ on new tokens, so 0 is no better than guessing the mean.
 #
 # One thing matters a great deal, namely how large $f(x)$ is compared with $x$.
@@ -99,7 +99,7 @@ fig
 #
 # On the right, no linear map finds the input after eight layers unless there is a residual connection.
 # With one, most of the input is still there after 24 layers if each layer adds little, but not if each adds as much as it reads.
-# So **a residual connection keeps the input readable as long as each layer adds little**.
+# **A residual connection keeps the input readable as long as each layer adds little**.
 # These are random networks, and training may change what they keep.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
