@@ -120,8 +120,8 @@ compared.round(2)
 
 # %% [markdown]
 # After nine epochs the Transformer is ahead, and after 18 it still is, but by then the recurrent translator has nearly reached what the Transformer had after nine.
-# On the 55 sentences of 8 to 10 tokens we can't tell them apart after 18.
-# So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which one takes less time.
+# On the 55 sentences of 8 to 10 tokens we can't tell the two apart after 18.
+# So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which of them takes less time.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("After nine epochs the Transformer has the higher accuracy, with every seed."):
@@ -440,7 +440,7 @@ explorer.show_maps(
 )
 
 # %% [markdown]
-# At the top of this page map A was forbidding, and map B was attention.
+# At the top of this page, map A was forbidding, and map B was attention.
 # The frames are the **gold links**: the grammar made these sentences, so it knows which words belong together.
 # The comma needs *please*, which only the left map says clearly.
 # The words *s'il te plaît* look at *please* and at other words, but hardly need any of them alone.
