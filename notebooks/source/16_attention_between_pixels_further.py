@@ -128,7 +128,7 @@ pd.DataFrame(rows, index=columns).T.round(2)
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "In float16 dividing afterwards gives nan, and two fourth roots give the weights of float32.",
+    "In float16 dividing afterward gives nan, and two fourth roots give the weights of float32.",
     given=entry == 40,
 ):
     assert scored["float16, divided by √d"].softmax(-1).isnan().all()

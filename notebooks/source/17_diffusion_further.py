@@ -230,7 +230,7 @@ cu.predict(
         "fewer": "Guidance follows the class more closely. Does a garment then move away from the mean of its class?",
         "as many": "That would be right if the class changed nothing more. What does a larger w do to the difference?",
     },
-    why="The garments move towards what is typical of their class. Is that better? The spread says what it costs.",
+    why="The garments move toward what is typical of their class. Is that better? The spread says what it costs.",
 )
 
 

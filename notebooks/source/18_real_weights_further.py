@@ -336,7 +336,7 @@ cu.predict(
 copied = pd.DataFrame(run.config | run.result for run in cu.stored_runs("real_weights", "longer_copies"))  # fmt: skip
 fig, ax = cu.subplots(
     width=8.2, height=3.0,
-    alt="Share copied rightly over the tokens of a block, from 5 to 400. At the second time frequent tokens rise from 0.5 to 0.85 at 40 and stay above 0.7. Any tokens "
+    alt="Share copied correctly over the tokens of a block, from 5 to 400. At the second time frequent tokens rise from 0.5 to 0.85 at 40 and stay above 0.7. Any tokens "
     "rise to 0.77 and fall to 0.23, with wide ranges. At the third time, dashed, both begin at 0.8; any tokens fall below 0.4 at 200.",
 )  # fmt: skip
 for tokens, color, name in (("frequent", "key", "frequent tokens"), ("all", "query", "any tokens")):
@@ -345,7 +345,9 @@ for tokens, color, name in (("frequent", "key", "frequent tokens"), ("all", "que
     shift = 1.03 if tokens == "all" else 0.97
     ax.errorbar(rows["block"] * shift, rows["second"], yerr=spread, fmt="o-", color=cu.COLORS[color], markersize=4, linewidth=1.5, elinewidth=0.8, label=f"{name}, second time")  # fmt: skip
     ax.plot(rows["block"] * shift, rows["third"], "s--", color=cu.COLORS[color], markersize=3, linewidth=1, label=f"{name}, third time")  # fmt: skip
-ax.set(xlabel="Tokens in a block", ylabel="Share copied rightly", xscale="log", ylim=(-0.02, 1.02))
+ax.set(
+    xlabel="Tokens in a block", ylabel="Share copied correctly", xscale="log", ylim=(-0.02, 1.02)
+)
 ax.set_xticks(lengths_tried := sorted(copied["block"].unique()), [str(n) for n in lengths_tried])
 ax.minorticks_off()
 ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
