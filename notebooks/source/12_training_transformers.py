@@ -123,7 +123,7 @@ def train(model, batches, rate, optimizer=None, each_step=None):
 
 # %% tags=["exercise", "build"]
 def loss_given(contexts, tokens):
-    """Two lists of one length; contexts are numbers, words or tuples. In nats."""
+    """Two lists of one length; contexts are numbers, words, or tuples. In nats."""
     ...
 
 
@@ -189,7 +189,7 @@ MEANS = {"A": "A: no warm-up", "B": "B: warm-up"}
 COLOR = {"A": cu.COLORS["query"], "B": cu.COLORS["key"]}
 fig, ax = cu.subplots(
     width=7, height=3.4,
-    alt="Training losses of A and B, three seeds each, over 280 steps, with dotted lines for the unigram, position and bigram "
+    alt="Training losses of A and B, three seeds each, over 280 steps, with dotted lines for the unigram, position, and bigram "
     "models and for all tokens before. B falls below the lowest line; A stays between the lines.",
 )  # fmt: skip
 for name, dash in (("A", "-"), ("B", "--")):

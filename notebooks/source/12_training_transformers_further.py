@@ -83,7 +83,7 @@ compared = pd.DataFrame(bleu_of, index=[f"training {seed}" for seed in range(3)]
 compared.rename_axis("BLEU after 112 steps").round(2)
 
 # %% [markdown]
-# With filled averages A still fails, so poor averages are not all of the cause.
+# With filled averages A still fails, so poor averages are not the whole cause.
 # RAdam does learn, but it also begins with small steps, so by itself it wouldn't decide between the explanations.
 # And with the norm *before* the sublayer the model learns at the same full rate in all three trainings.
 # So what the first steps destroy depends on where the norm is.

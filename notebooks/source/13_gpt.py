@@ -116,7 +116,7 @@ cu.predict(
 # And an *r*, which never followed *th* and has 0.1 after *h*, still gets $1½ \cdot 0.1/10 = 0.015$.
 #
 # The figure shows the loss of counting with more and more history, on our sentences and on the million characters of Shakespeare's plays.
-# The numbers come from **modified** Kneser–Ney, which estimates a discount for counts of 1, of 2 and of more ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
+# The numbers come from **modified** Kneser–Ney, which estimates a discount for counts of 1, of 2, and of more ([Chen and Goodman, 1999](https://doi.org/10.1006/csla.1999.0128)).
 
 # %%
 number = {letter: i for i, letter in enumerate(alphabet)}
@@ -163,7 +163,7 @@ cu.quiz("gpt", "three_halves")
 # In the text, $s$ is followed $c(s) = 10$ times by something, $c(sw) = 6$ times by $w$, here an *e*, and by $u(s) = 3$ *different* characters.
 # In a shorter history $c(sw)$ counts the different characters before $sw$, not its occurrences, because a *u* that only follows *q* is a bad guess elsewhere.
 # So $P_1(w)$ is the share of the different pairs that end in $w$.
-# For example, the text `x y x x` has three different pairs, *xy*, *yx* and *xx*, so $P_1(x) = ⅔$.
+# For example, the text `x y x x` has three different pairs, *xy*, *yx*, and *xx*, so $P_1(x) = ⅔$.
 # After *x* came one *y* and one *x*, which gives $P_2(x \mid x) = (1 - ½ + ½ \cdot 2 \cdot ⅔)/2 = 0.58$.
 #
 # ### Exercise 1 · Counting on paper
@@ -491,14 +491,14 @@ fig
 # This GPT read more than twice as many letters as the one of the last green dots, in fewer steps.
 # Its validation loss per character is 0.61.
 # Counting gets down to 0.72 with letters, and with the same pieces to 0.70.
-# **Letter by letter our GPT stays behind counting here, and with pieces of words and more text it is ahead.**
+# **Letter by letter our GPT stays behind counting here. With pieces of words and more text it is ahead.**
 
 # %% [markdown]
 # ## Writing
 #
 # A GPT writes by drawing a character from its probabilities, reading it, and drawing the next.
 # A **temperature** $T$ divides the logits, $p_i \propto e^{z_i/T}$, which sharpens the choice below 1 and flattens it above.
-# If four tokens have the weights 8, 4, 2 and 1, then $T = ½$ squares them to 64, 16, 4 and 1, and the best one gets $64/85 = 0.75$.
+# If four tokens have the weights 8, 4, 2, and 1, then $T = ½$ squares them to 64, 16, 4, and 1, and the best one gets $64/85 = 0.75$.
 # **Top-k** keeps the best $k$ tokens, and **top-p** those that together reach a probability of $p$ ([the nucleus](13_gpt_further.ipynb#The-nucleus)).
 # The next figure shows what our GPT expects after the beginning of a word, at three temperatures.
 
@@ -703,7 +703,7 @@ fig
 # There the GPT is about level with counting that has read Shakespeare as well.
 # On the documentation and on the code, a GPT that reads single letters did better here than one that reads Shakespeare's pieces, and counting without Shakespeare did best of all.
 #
-# On Shakespeare himself, a GPT [trained on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) with a hundred times the parameters, longer windows, and dropout beats counting even letter by letter, in one training at its best step.
+# On Shakespeare himself, a GPT [trained on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) with a hundred times the parameters, longer windows, and dropout beats counting even letter by letter, in one training run, at its best step.
 # What still separates such a GPT from an assistant?
 # An assistant has far more parameters, has read far more text, and is trained a second time, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
 # In [Real weights](18_real_weights.ipynb) you will load a small one into this chapter's class, and it will answer you.
@@ -767,7 +767,7 @@ with cu.guard(
 # - A language model gives probabilities to the next token, and its loss means something only next to a baseline: what counting reaches on the same text.
 # - A GPT is two tables, blocks of causal attention and a feed-forward network, and an output layer that shares the embedding's weights.
 #   One forward pass asks as many questions as the window has tokens.
-# - A GPT writes by drawing a token and reading it, and temperature, top-k and top-p are our choice.
+# - A GPT writes by drawing a token and reading it, and temperature, top-k, and top-p are our choice.
 # - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try starting from a model that has read something before.
 # - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
 

@@ -46,7 +46,7 @@ cu.live.bert("she wants to ___ a novel .")
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
-# - say what you can ask a model that sees everything, and write BERT's masking;
+# - say what you can ask a model that reads both sides, and write BERT's masking;
 # - turn a GPT into a BERT, and compare both with counting;
 # - use a pretrained network where you have only fifty labels, in two ways;
 # - write a LoRA layer and count what it trains.
@@ -156,7 +156,7 @@ cu.Drawing(
         "out": cu.Box("norm, times embedding^T", shape="(vocabulary,)", color="wash"),
     },
     arrows=[*(f"t{i} -> b2" for i in positions), *(f"t{i} -> b{i}" for i in positions if i != 2), "b2 -> out"],
-    alt="Five tokens, she, wants, mask, write and a full stop, go through the blocks. Arrows lead from all five tokens, those "
+    alt="Five tokens, she, wants, mask, write, and a full stop, go through the blocks. Arrows lead from all five tokens, those "
     "behind the mask included, to the position of the mask, and only there a norm and the transposed embedding ask for a token.",
     gap=(24, 44),
 )  # fmt: skip
@@ -489,7 +489,7 @@ print(f"scored by the BERT itself: accuracy {accuracy(called, test.labels):.2f}"
 
 # %% [markdown]
 # One run says little, so the figure shows three of each kind, with other labels each time.
-# Full marks are for fifty labels, hollow ones for a thousand.
+# Solid marks are for fifty labels, hollow ones for a thousand.
 # The n-grams score a sentence as the GPT does.
 
 
@@ -631,7 +631,7 @@ cu.quiz("bert_and_transfer", "same_bag")
 # $$x \mapsto xW + b + \frac{\alpha}{r}\, x A B^\top, \qquad A \in \mathbb R^{\text{in} \times r},\ B \in \mathbb R^{\text{out} \times r}$$
 #
 # At first $A$ is random and $B$ is zero, so the network gives exactly what it gave before.
-# For example, take a step with $x = (1, 2)$, $r = \alpha = 1$, $A = (3, 1)^\top$ and $B = (0, 0)^\top$.
+# For example, take a step with $x = (1, 2)$, $r = \alpha = 1$, $A = (3, 1)^\top$, and $B = (0, 0)^\top$.
 # Then $xA = 5$, and the change is $5B^\top = 0$, but the gradient of $B$ is 5 times that of the output.
 # So $B$ learns at once, and $A$ follows.
 # A layer from 64 to 256 features has 16,384 weights, and with $r = 4$ the change needs only $4 \cdot (64 + 256) = 1{,}280$.

@@ -64,7 +64,7 @@ cu.recall("transformer", "self_attention", "positions")
 #
 # A gray image has one number for each pixel, and a color image has three, for red, green, and blue.
 # Each of these layers of numbers is called a **channel**.
-# In general we cut an image of height $h$, width $w$ and $c$ channels into $m = hw/(p_h p_w)$ patches that don't overlap, read them line by line, and write each as one row of $c\,p_h\,p_w$ numbers.
+# In general we cut an image of height $h$, width $w$, and $c$ channels into $m = hw/(p_h p_w)$ patches that don't overlap, read them line by line, and write each as one row of $c\,p_h\,p_w$ numbers.
 # This is a small image of 4 × 4 pixels, numbered from 0 to 15, and its four patches:
 #
 # | image | patch 0 | patch 1 | patch 2 | patch 3 |
@@ -515,7 +515,7 @@ cu.checks.fixed_class_map(fixed_class_map_solution)
 # One map shows one block only.
 # **Attention rollout** ([Abnar and Zuidema, 2020](https://arxiv.org/abs/2005.00928)) multiplies the maps of all blocks, and so follows the weights back to the patches ([its formula](15_vision_transformers_further.ipynb#Attention-rollout)).
 # Our own method needs no weights at all: forbid each patch in turn, and see how far the probability of the answer falls.
-# The figure shows both maps for the boot, the coat and the trousers.
+# The figure shows both maps for the boot, the coat, and the trousers.
 
 
 # %%
@@ -540,7 +540,7 @@ both = torch.stack([*rolled, needs(models[0], shown).view(-1, 4, 4)])
 both = both / both.amax(dim=(2, 3), keepdim=True)
 fig, axes = cu.subplots(
     3, 3, width=5.6, height=5.2,
-    alt="A boot, a coat and trousers. Beside each are two maps of four by four patches, by rollout and by forbidding each patch. The "
+    alt="A boot, a coat, and trousers. Beside each are two maps of four by four patches, by rollout and by forbidding each patch. The "
     "two maps of a garment differ: for the coat forbidding marks one patch, the left half of the collar, and rollout several.",
 )  # fmt: skip
 for row, (picture, line) in enumerate(zip(shown, axes, strict=True)):

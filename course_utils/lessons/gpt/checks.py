@@ -100,10 +100,10 @@ def _read_two_decimals(answer):
 counted_on_paper = on_paper({
     "a": (0.25, "P₁(b)",
          "Did you count how often b occurs? Count in how many *different* pairs it comes second.",
-         "The different pairs are ab, ba, ac and ca, and one of the four ends in b."),
+         "The different pairs are ab, ba, ac, and ca, and one of the four ends in b."),
     "b": (7 / 12, "P₂(b | a)",
          "What does each count after an a give up, and how many counts are there? Nothing follows the last a.",
-         "Here c(ab) = 2, c(a) = 3 and u(a) = 2, and P₁(b) is your answer to (a)."),
+         "Here c(ab) = 2, c(a) = 3, and u(a) = 2, and P₁(b) is your answer to (a)."),
     "c": (1 / 6, "P₂(a | a)",
          "What is left of the formula if c(sw) is 0? A count of 0 gives nothing up, and P₁ gets its part.",
          "It is ½ · u(a) · P₁(a) / c(a), and two of the four different pairs end in a."),
