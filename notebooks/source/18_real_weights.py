@@ -295,7 +295,7 @@ known(next_words, lm, text="The capital of France is")
 
 # %% [markdown]
 # **It says *Paris*.**
-# One right answer doesn't prove that everything is loaded correctly, because with a wrong base for the rotary angles the model says *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
+# One right answer proves little, because with a wrong base for the rotary angles the model says *Paris*, too ([more such mistakes](18_real_weights_further.ipynb#Silent-mistakes)).
 
 # %% [markdown]
 # ## It speaks
@@ -457,8 +457,8 @@ fig
 # Only answers of which the model is unsure, such as *Lima* for Peru, are lost in other layers as well.
 #
 # Layer 16 is a good control.
-# Together its heads put even more weight on the country than those of layer 23, and yet no answer in the figure is lost when we forbid its look.
-# But we can't do without all the other layers at once: if *is* looks at the country in layer 23 *alone*, the model names only six of the thirteen capitals.
+# Together its heads put even more weight on the country than those of layer 23, and yet all answers in the figure stay when we forbid its look.
+# But all the other layers together do matter: if *is* looks at the country in layer 23 *alone*, the model names only six of the thirteen capitals.
 #
 # Layer 23 has nine heads.
 # The next figure shows how much weight each head puts on the country, and what happens if we forbid the look to one head at a time.
@@ -483,7 +483,7 @@ right.set(
 fig
 
 # %% [markdown]
-# Head 4 puts nearly all of its weight on the country, and it is the only head that matters much by itself: when head 4 is not allowed to look, the probability halves.
+# Head 4 puts nearly all of its weight on the country, and it is the only head that matters much by itself: when we forbid its look, the probability halves.
 # Head 1 puts most of its weight on the country, too, but forbidding the look to head 1 alone changes hardly anything.
 # Once more, **a weight shows where a head looks, and not what is needed**.
 #
@@ -516,7 +516,7 @@ fig
 # %% [markdown]
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on it depends on the stream at the last position.
 # **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
-# The earlier looks of *is* bring hardly anything about this particular country, because up to layer 22 the answer hardly moves if we put in the vector at *is* from another country's run.
+# The earlier looks of *is* bring hardly anything about this particular country, because up to layer 22 we can put in the vector at *is* from another country's run, and the answer stays nearly the same.
 #
 # In another sentence another layer may do this.
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
@@ -774,7 +774,7 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 # **Without these eight of its 270 heads the model copies none of the random tokens.**
 # The loss on our story hardly changes, but on a piece of news in which invented names come back it rises.
 # As a control we ablated eight other heads of the same layers.
-# Then the model copies only a little less, and the loss on the news hardly changes.
+# Then the model copies only a little less, and the loss on the news stays about the same.
 #
 # An induction head has to find the token that *followed* the current one last time.
 # So the key of each token has to say which token stood before it.
@@ -798,7 +798,7 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 #
 # Head 16.0 puts 0.90 of its weight on the token before.
 # Without head 16.0 the three best heads of layer 17 put 0.03 or less of their weight on the right token, and with it about 0.7.
-# If head 16.0 is not allowed to look at the token before in the first block, the model copies 0.11 of the tokens.
+# If we forbid head 16.0 to look at the token before in the first block, the model copies 0.11 of the tokens.
 # We also ablated each head of layer 16 alone, and among the nine only head 0 matters much.
 # Zeros in place of head 0.5 or 1.3 cost about as much as in place of 16.0, and we don't know why.
 #
@@ -988,7 +988,7 @@ with cu.guard(
 # - A chat is one long text in a format with special tokens, and the model continues it.
 # - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw when we forbade the look and when we patched activations.
 # - This model copies few random tokens if we ablate one head that looks at the token before, and none if we ablate eight later heads together.
-#   On our story the eight heads hardly matter, and on a text in which invented names come back they do.
+#   The eight heads matter on a text in which invented names come back, and hardly on our story.
 # - A low probability was a warning here, although the correct *Bern* had one, too, and a probability of 0.5 was no proof.
 
 # %% [markdown] tags=["next"]
