@@ -153,7 +153,7 @@ two, far.gather(-1, two), weights
 # Two relatives are `masked_fill`, which writes a number wherever a tensor of True and False is True, and `cumsum`, which adds up along an axis.
 
 # %%
-far.argmin(dim=-1), far.masked_fill(far > 1, 0.0), weights.cumsum(dim=-1)
+far.argmin(dim=-1), far.masked_fill(far > 1.5, 0.0), weights.cumsum(dim=-1)
 
 # %% [markdown]
 # ## Other shapes: view, reshape, transpose
@@ -185,7 +185,7 @@ x, winds = points[:3], torch.tensor([[1.0, 0.0], [1.0, 1.0]])  # east, northeast
 x @ winds.mT, weights @ land[:6].float(), (torch.randn(8, 5, 4) @ torch.randn(8, 4, 6)).shape
 
 # %% [markdown]
-# The last entry of the first row is −0.01 · 1 + 0.86 · 1 = 0.85, and says how far the first point lies to the northeast.
+# The last entry of the first row is −0.01 · 1 + 0.86 · 1 = 0.85, and it grows when a point moves to the northeast.
 # The second product averages what the two nearest points say. Both call the middle land, and about the other place they disagree, so it gets ½.
 # In the last product `@` multiplies the last two axes, and the axis before them is a **batch**, so we get eight products at once.
 
@@ -201,8 +201,7 @@ boat = torch.tensor([1.0, 1.5], requires_grad=True)
 grad((boat**2).sum(), boat)
 
 # %% [markdown]
-# The derivative of $x^2 + y^2$ is $(2x, 2y)$, which is (2, 3) at (1, 1.5).
-# For a number that doesn't depend on the tensor, `grad` raises an error, or returns zeros with `materialize_grads=True`.
+# The slopes of x² + y² are 2x and 2y, which are 2 and 3 at (1, 1.5).
 #
 # The gradient points out to sea, so the boat goes *against* it, again and again.
 # This is **gradient descent**, and the size of its steps is the **learning rate**.
@@ -289,7 +288,7 @@ cu.predict(
 # %% [markdown]
 # ## A training loop
 #
-# To train is to make the loss smaller, in steps.
+# Training makes the loss smaller, step by step.
 # For each step we take a **batch** of 20 points, clear the gradients, compute the loss, ask for its gradients, and let the **optimizer** move the parameters.
 # One pass through all the points is an **epoch**.
 
@@ -444,7 +443,7 @@ coast = Coast(3)
 # Three more modules come up often.
 # `nn.Embedding(10, 4)` is a table with a row of 4 learned numbers for each of 10 tokens.
 # `nn.LayerNorm(4)` brings the mean of 4 numbers to 0 and their variance to 1.
-# `nn.Dropout(0.1)` sets a random tenth of its inputs to 0 after `model.train()`, and does nothing after `model.eval()`, which we call before we measure anything.
+# `nn.Dropout(0.1)` sets a random tenth of its inputs to 0 after `model.train()`, and nothing after `model.eval()`, which we call before we measure.
 
 # %% [markdown]
 # ## Convolutions: kernel, stride, channels
@@ -515,7 +514,7 @@ cu.checks.six_shapes(six_shapes_solution)
 # So a word at a distance of $d$ counts $1/(1+d)$, and then each row is divided by its sum.
 # The function runs, but the rows do not sum to 1.
 # By which number does it divide the entry in row 0, column 1?
-# Try `length = 2` as well: is the bug gone there?
+# Try `length = 2` as well. Is the bug gone there?
 # Then write the function correctly.
 
 
@@ -574,7 +573,7 @@ torch.equal(first, second)
 # %% [markdown]
 # A tensor lives in the memory of a **device**, the CPU or a GPU, and only tensors on the same device can be combined.
 # With `.to(device)` you move a module or a batch.
-# A CPU is enough for this course, and `cu.doctor()` says whether there is one.
+# A CPU is enough for this course, and `cu.doctor()` says whether you have a GPU as well.
 #
 # To see what a function does and which shapes it takes, read its docstring with `help(torch.cat)`, or press Shift + Tab with the cursor on its name.
 
@@ -606,7 +605,7 @@ len(runs)
 # A folded cell with `cu.guard` tests a sentence that the page claims.
 # In an **exercise** you replace the three dots with code of your own and run the cell. The next cell **checks** your answer, as often as you like.
 # In JupyterLab, the check's report has two buttons. *Hint* shows one more hint, and *Start over* gives you the empty exercise back. You can also run `cu.checks.average_weights.hint()` or `cu.checks.average_weights.start_over()` in a cell of your own.
-# If your notebook has a **solution**, it is folded.
+# The **solution**, if your notebook has one, is folded.
 #
 # What you have solved and your last answers are kept in your home folder, under `.attention-course`, and never leave your machine.
 # `cu.progress()` lists what is solved, and `cu.checks.average_weights.answers()` shows your answers to one exercise.

@@ -14,9 +14,9 @@
 #
 # ## What to hand in
 #
-# One notebook that runs in ten minutes on a laptop, with at most 2,000 words.
-# If something trains longer, store its result in a file, and hand in the function that made it.
-# It has six parts:
+# Hand in one notebook of at most 2,000 words, which runs on a laptop in ten minutes.
+# If something trains longer, store its result in a file, and add the function that made it.
+# Your notebook has six parts:
 #
 # 1. **The question**, in one sentence that could turn out false.
 #    "Does attention help?" cannot.
@@ -78,16 +78,16 @@
 #
 # ### If you judge
 #
-# Each row gives 0, 1 or 2 points, twelve in all: 0 if anything under *not yet* is true, 2 if *good* and *very good* both are.
-# A suggestion: passed with 6 points, and at least 1 for baseline, evidence and conclusion.
-# Three things take a quarter of an hour:
+# Each row gives 0, 1 or 2 points, twelve in all. It gives 0 if anything under *not yet* is true, and 2 if *good* and *very good* both are.
+# We suggest that a project passes with 6 points, if baseline, evidence and conclusion have earned at least 1 each.
+# In a quarter of an hour you can do three things:
 #
 # 1. Run all cells, and compare the table with the one handed in.
-# 2. Change the seeds to others.
-#    Does the conclusion stay, within the spread that is shown?
+# 2. Take other seeds.
+#    Does the conclusion hold, within the spread that is shown?
 # 3. Read the table first and write down your own conclusion, in one sentence.
 #    Then read theirs.
-#    What theirs says beyond yours needs a number.
+#    Whatever theirs says beyond yours needs a number.
 
 # %% [markdown]
 # ## A form to begin with
