@@ -51,7 +51,9 @@ heads = {"it, training": "training accuracy", "it": "test accuracy"}
 table(tuned, *heads).rename(columns=heads).round(dict.fromkeys(heads.values(), 2))
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Who is ahead turns with the rate; each at its own best rate, the two are level."):
+with cu.guard(
+    "Which model is ahead depends on the rate, and at their own best rates the two are level."
+):
     ahead = shares[sides[0]] - shares[sides[1]]
     assert ahead[0.003] > 0.1 and abs(ahead[0.01]) < 0.02 and ahead[0.03] < -0.3
     assert min(run.result["it"] for run in tuned) > 0.95
@@ -66,7 +68,7 @@ with cu.guard("Who is ahead turns with the rate; each at its own best rate, the 
 #
 # The same trap waits where there is a validation set to choose by.
 # Here the translator of [Sequence to sequence](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?) is compared with one of twice the width, trained for the same number of epochs.
-# The last two columns show the exact-match accuracy on short and on long sentences of the test set.
+# Two columns show the exact-match accuracy, on short and on long sentences of the test set.
 
 # %%
 wide = cu.stored_runs("sequence_to_sequence", "fixed_context", passes=24)
@@ -81,7 +83,7 @@ room.round(dict.fromkeys(heads.values(), 2))
 # At the two lower rates it is ahead in every column.
 # The validation loss chooses 0.004 for both translators. This rate lies between the other two, so we write that the wider translator is ahead.
 #
-# It would be tempting to add "and most where sentences are long", because the gain in the last column is the largest.
+# It would be tempting to add "and most where sentences are long", because the gain on long sentences is the largest.
 # But there are only 55 long sentences and three seeds, and the two gains differ by little more than chance alone would make them.
 # An exact match also gets harder with every token, so the same improvement per token shows more in a long sentence.
 # We don't write what the data don't resolve.
