@@ -46,13 +46,14 @@ cu.explore.dissection()
 # The bars show how much the loss rises without each head, in [nats](C_glossary.ipynb#nat), the unit of a loss that is made of natural logarithms.
 # With **zero ablation** we ask what is lost if the head says nothing at all.
 # With **mean ablation** we put the head's average in its place, and ask what is lost if it always says the same, whatever the sentence is.
+# Head 0.1 costs more by zero, and head 0.0 by its mean, so neither bar alone is the worth of a head ([Ablating heads](#Ablating-heads) says why, if you are curious).
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
 #
 # - say which two look-ups a single head can do at once, and which it can't;
 # - write a layer with several heads as one class, and spot the split that has the right shape but the wrong meaning;
-# - ablate a head in two ways, and say which question each way answers.
+# - (in *Ablating heads*) ablate a head in two ways, and say which question each way answers.
 
 # %% [markdown] tags=["needs"]
 # You will need [Self-attention](07_self_attention.ipynb).
@@ -322,12 +323,8 @@ cu.equal(mine, package, *qkv, mask)
 # ### What do more heads cost?
 #
 # More heads cost no parameters, because the matrices stay $d\times d$, but they cost *width*.
-# A head scores with $W_Q^{(i)}W_K^{(i)\top}$, often called $W_{QK}$, and writes with $W_V^{(i)}W_O^{(i)}$, called $W_{OV}$.
-# Both are $d\times d$ but have **[low rank](C_glossary.ipynb#low-rank)**: everything passes through only $d/h$ numbers.
-# So [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
-#
-# A model that writes text must store the keys and values of all heads for every token so far.
-# In **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), so 8 heads in 2 groups store only a quarter.
+# Everything that a head scores and writes passes through only $d/h$ numbers (its products of matrices have **[low rank](C_glossary.ipynb#low-rank)**), so [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
+# A model that writes text stores the keys and values of all heads, and **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** lets several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
 #
 # ## When do two heads pay?
 #
@@ -619,7 +616,7 @@ with cu.guard(
 # - One head returns one weighted average, so $k$ look-ups *of the same feature*, read linearly, take $k$ heads if the keys say nothing about the values.
 #   Look-ups of different features can share a head.
 # - We compute $h$ heads by one projection, a cut, and a transpose, and the output projection adds what they found.
-# - To **ablate** a head is to replace its output.
+# - (*Ablating heads*) To **ablate** a head is to replace its output.
 #   With zero ablation we ask what a network loses if the head says nothing, and with mean ablation what it loses if the head always says the same.
 #   Both can do harm.
 #
@@ -632,6 +629,7 @@ with cu.guard(
 # One head was nearly always right where the balls are alike, and nearly never where they differ.
 # At the rates 0.01 and 0.03 the single head put more than a third of its weight on each of the two drawers, while at 0.1 it settled on one drawer, at a higher loss (0.34 a ball against 0.23).
 #
+# In *A cabinet in language*, a head reads the subject and the object of a sentence, which are two *people*, or a person and a *thing*.
 # For *people* we tried four learning rates with five seeds each, and 0.003 is the best rate for one head and for two.
 # One head found both nouns with two of five seeds at each of the three smaller rates, and with no seed at 0.03.
 # Two heads found both nouns in all 15 training runs at the smaller rates, but at 0.03 one run of five lost them again.
