@@ -46,11 +46,21 @@ GENERAL_HINTS: dict[type[BaseException], str] = {
     AttributeError: "Does the object before the dot have this attribute? Print its type.",
 }
 """Hints for mistakes that have nothing to do with the subject of an exercise, by what the candidate raises."""
+WORDED_HINTS: dict[str, str] = {
+    "sqrt(): argument 'input' (position 1) must be Tensor": "`torch.sqrt` wants a tensor, and an entry of a shape is a "
+    "plain number. Which root takes a number? `math.sqrt(…)` does, or `** 0.5`.",
+    "Boolean value of Tensor with more than one value is ambiguous": "`and`, `or` and `if` want one truth value. "
+    "What joins two tensors entry by entry? `&` does, with parentheses around each comparison.",
+}
+"""The same, by words of PyTorch's error."""
 
 
 def general_hint(error: BaseException) -> str:
     """The general hint for an error; empty if there is none."""
-    return next((hint for kind, hint in GENERAL_HINTS.items() if isinstance(error, kind)), "")
+    worded = [hint for words, hint in WORDED_HINTS.items() if words in str(error)]
+    return next(
+        iter(worded + [hint for kind, hint in GENERAL_HINTS.items() if isinstance(error, kind)]), ""
+    )
 
 
 def try_test(

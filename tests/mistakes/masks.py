@@ -73,6 +73,17 @@ def numbers_for_truth_values(numbers):
     return _right(numbers) & torch.ones(numbers.shape[-1], numbers.shape[-1]).tril()
 
 
+@mistake(
+    "my_mask",
+    caught_by="returns a boolean mask of shape",
+    reason="ambiguous",
+    hint="joins two tensors entry by entry",
+)
+def joined_by_and(numbers):
+    """`and` asks a tensor for one truth value."""
+    return _same(numbers) and (numbers > 0)[:, None, :] and _triangle(numbers)
+
+
 @mistake("my_mask", caught_by="works for a row of any length", hint="four words of the example")
 def four_words(numbers):
     """The size of the example, written as a number."""

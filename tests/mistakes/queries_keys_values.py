@@ -502,6 +502,6 @@ ON_PAPER = {
         "b": 0.25,  # doubles the exponential and forgets that the sum grows, too
         "c": 0.125,  # doubles the exponentials instead of the scores
         "d": 0.125,  # believes that a fourth key takes nothing from the first
-        "e": 0,  # takes hot for cold
+        "e": 0.25,  # goes on with the four keys of (d)
     },
 }

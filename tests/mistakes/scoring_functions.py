@@ -119,6 +119,20 @@ def for_one_sequence(q, k, v):
     return _steps(q, k, v, q.shape[-1] ** -0.5, dim=1)
 
 
+@mistake("my_attention", caught_by="works for any axes in front, such", hint="`shape[-1]` the last")
+def d_of_the_second_axis(q, k, v):
+    """shape[1] is d for a matrix, and the heads for a batch."""
+    return _steps(q, k, v, q.shape[1] ** -0.5)
+
+
+@mistake(
+    "my_attention", caught_by="gives each query an answer of the size", hint="`torch.sqrt` wants"
+)
+def root_of_a_number(q, k, v):
+    """torch.sqrt takes tensors only."""
+    return (q @ k.mT / torch.sqrt(q.shape[-1])).softmax(dim=-1) @ v
+
+
 @mistake(
     "my_attention", caught_by="gives each query an answer of the size", hint="Which shapes meet"
 )

@@ -47,6 +47,20 @@ def scaled_by_the_embedding(X, W_q, W_k, W_v):
     return ((X @ W_q) @ (X @ W_k).mT / math.sqrt(X.shape[-1])).softmax(-1) @ (X @ W_v)
 
 
+@mistake("self_attention", caught_by="answers the sentences", hint="`shape[-1]` the last")
+def d_of_the_second_axis(X, W_q, W_k, W_v):
+    """shape[1] is d for one sentence, and another axis for a batch."""
+    q = X @ W_q
+    return (q @ (X @ W_k).mT / math.sqrt(q.shape[1])).softmax(-1) @ (X @ W_v)
+
+
+@mistake("self_attention", caught_by="gives five answers of size 3", hint="`torch.sqrt` wants")
+def root_of_a_number(X, W_q, W_k, W_v):
+    """torch.sqrt takes tensors only."""
+    q = X @ W_q
+    return (q @ (X @ W_k).mT / torch.sqrt(q.shape[-1])).softmax(-1) @ (X @ W_v)
+
+
 @mistake("self_attention", caught_by="answers the sentences", hint="What do `.T` and `dim=1` mean")
 def for_one_sentence(X, W_q, W_k, W_v):
     """dim=1 counts from the front: wrong as soon as there is a batch."""

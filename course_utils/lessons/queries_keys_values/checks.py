@@ -46,7 +46,8 @@ predicted_weights = on_paper({
     "d": (1 / 16, "its weight among four keys",
          "What is the fourth exponential? Add it to the sum that we had in (a)."),
     "e": (1 / 3, "its weight at a huge temperature",
-         "What is a score divided by a huge number? Nearly 0 for all three, so compare their exponentials."),
+         "What is a score divided by a huge number? Nearly 0 for all of them, so compare their exponentials. And how "
+         "many keys are there now?"),
 }, read=_read_weight, within=0.006)  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import math
 from numbers import Integral
 
 import torch
+from torch import Tensor
 
 from course_utils.attention import scaled_dot_product_attention
 from course_utils.kit.check import Check
@@ -146,7 +147,19 @@ def works_for_any_axes_in_front_such_as_batch_and_heads(candidate):
     """
     inputs = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 2)
     expected = scaled_dot_product_attention(*inputs)
-    expect_close(candidate(*inputs), expected, "two more axes")
+    answers = candidate(*inputs)
+    hint = ""
+    for axis in (0, 1):  # the scale of √d, with d from an axis in front
+        queries = inputs[0] * math.sqrt(inputs[0].shape[-1] / inputs[0].shape[axis])
+        if _same(answers, scaled_dot_product_attention(queries, *inputs[1:])):
+            hint = f"Where does your d come from? `shape[{axis}]` is an axis in front here, `shape[-1]` the last."
+    expect_close(answers, expected, "two more axes", hint=hint)
+
+
+def _same(answers, expected: Tensor) -> bool:
+    """Whether it is a tensor with these numbers."""
+    is_alike = isinstance(answers, Tensor) and answers.shape == expected.shape
+    return is_alike and torch.allclose(answers, expected, atol=1e-5)
 
 
 my_attention.must_keep_inputs(

@@ -83,9 +83,21 @@ def answers_sentences_of_batch_one_by_one(candidate):
     """What do `.T` and `dim=1` mean when there are more axes in front? Count axes from the end, with `mT` and
     `dim=-1`.
     """
-    X, matrices = torch.randn(2, 3, 4, 6), _matrices()
-    expected = torch.stack([_word_by_word(x, *matrices) for x in X.flatten(0, 1)]).view(2, 3, 4, 3)
-    expect_close(candidate(X, *matrices), expected, "sentences in two more axes")
+    X, (W_q, *others) = torch.randn(2, 3, 4, 6), _matrices()
+
+    def one_by_one(W_q: Tensor) -> Tensor:
+        rows = [_word_by_word(x, W_q, *others) for x in X.flatten(0, 1)]
+        return torch.stack(rows).view(2, 3, 4, 3)
+
+    answers, hint = candidate(X, W_q, *others), ""
+    of_axis_1 = one_by_one(
+        W_q * math.sqrt(W_q.shape[-1] / X.shape[1])
+    )  # the scale, with d from axis 1
+    if getattr(answers, "shape", None) == of_axis_1.shape and torch.allclose(
+        answers, of_axis_1, atol=1e-5
+    ):
+        hint = "Where does your d come from? `shape[1]` is an axis in front here, `shape[-1]` the last."
+    expect_close(answers, one_by_one(W_q), "sentences in two more axes", hint=hint)
 
 
 # One forbidden link -----------------------------------------------------------------------------
