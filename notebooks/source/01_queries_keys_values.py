@@ -58,14 +58,15 @@ cu.live.look_up(animals, askers)
 # A network learns by small steps like these, so it can learn where to look only if the query moves.
 # Even a softmax can go astray.
 # At a temperature of 0.02 it sees only the nearest animals, and from the kitten the query leaves the picture.
-# [Hard and soft look-ups](#Hard-and-soft-look-ups:-what-can-be-learned?) draws this walk.
+# If you want to see this walk step by step, [Hard and soft look-ups](#Hard-and-soft-look-ups:-what-can-be-learned?) draws it.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
 # - compute attention with a pencil, from scores to weights to a weighted average;
-# - say which look-ups can learn where to look, and let a query walk through a table of your own;
-# - say which answers a weighted average can never give.
+# - say why a network can learn where to look from a softmax, and not from the nearest key;
+# - say which answers a weighted average can never give;
+# - in *There is always an answer* at the end, let a query walk through a table of your own.
 
 # %% [markdown] tags=["needs"]
 # You will need [Start here](00_start_here.ipynb), and shapes, broadcasting and gradients as in [PyTorch in an hour](B_pytorch.ipynb).
@@ -698,15 +699,15 @@ with cu.guard(
 #
 # - Attention is a weighted average of values, with softmax weights, for which only differences of scores count.
 # - By small steps a softmax can learn where to look.
-#   A look-up that takes only the nearest key can't.
+#   With only the nearest key, the query of the first picture doesn't move.
 # - The answer stays in the hull of the values, and a softmax always gives one.
 #
 # <details><summary>How sure is this?</summary>
 #
 # The animals' sizes and homes are made up.
-# From the kitten to 20 years, the walk arrives at temperatures from 0.05 to 1.
+# In the first picture, the walk from the kitten to 20 years arrives at temperatures from 0.05 to 1.
 # Other starting points behave differently.
-# We drew 30 at random: at a temperature of 0.1 the walk arrives from all of them, and at 0.02 from most.
+# For *Hard and soft look-ups* we drew 30 at random: at a temperature of 0.1 the walk arrives from all of them, and at 0.02 from most.
 #
 # We chose the 23 words, and a single word, *run*, doesn't show that a softmax is better than the nearest neighbor.
 # With *dog*, *cat* and *horse* as a fourth kind, both look-ups miss all three.

@@ -66,7 +66,8 @@ cu.show_curves(
 #
 # - make masks for padding and for the future;
 # - apply them before the softmax, even where a query has nothing to attend to;
-# - find seven silent mistakes with four numbers.
+# - say how a wrong mask can make the loss *too* low;
+# - in *The clinic* at the end, find seven silent mistakes with four numbers.
 
 # %% [markdown] tags=["needs"]
 # You will need [Queries, keys and values](01_queries_keys_values.ipynb).
@@ -155,6 +156,8 @@ fig
 # A **causal mask** keeps a model from reading the words that it has to predict.
 # Query $i$ may attend to keys $0 \dots i$, and the permitted pairs form a triangle.
 # If we want both masks, a pair needs *both* permissions.
+#
+# In the code `torch.arange(4)` gives the positions 0 to 3, `tril` keeps the lower triangle with the diagonal and makes the rest False, and `&` is "and".
 
 # %%
 second = 2  # try 0 … 4
@@ -195,7 +198,7 @@ cu.Drawing(
 # The 1 in `tril(1)`.
 # With it the triangle is one column wider, and each digit may attend to the next one, the very digit that it has to predict.
 # So B has learned to copy, and when it writes, there is no next digit yet.
-# In the last section we find this out without reading its code.
+# [*The clinic*](#The-clinic:-find-a-wrong-mask) at the end finds this out without reading any code.
 #
 # </details>
 #
@@ -296,7 +299,8 @@ attempts.add_prefix("key ").assign(sum=attempts.sum(axis=1)).round(3)
 # A softmax over a row of $-\infty$ is 0/0, which is **NaN**, "not a number", and whatever we compute from a NaN is NaN again.
 #
 # In this course **an empty row has the weights 0**, so its answer is 0 as well.
-# To get there, we treat such a row as if everything were permitted, and then clear it.
+# We first permit everything in an empty row, so that the softmax gives numbers and not NaN, and then set the row to 0.
+# In the code `|` is "or".
 
 # %%
 in_front = causal & torch.tensor([False, False, True, True])  # two <pad>, two words
@@ -625,7 +629,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 # - The mask comes before the softmax.
 #   Forbidden scores become $-\infty$, and an empty row gets zeros.
 # - A wrong mask raises no error and may even *lower* the loss.
-#   The weight on padding, the row sums, the leak, and the newest query asked by itself find the seven mistakes of our list.
+#   *The clinic* finds seven such mistakes with four numbers: the weight on padding, the row sums, the leak, and the newest query asked by itself.
 
 # %% [markdown] tags=["next"]
 # Next: [Sequence to sequence](05_sequence_to_sequence.ipynb), where we translate sentences of different lengths.
