@@ -41,8 +41,8 @@ def test_a_chapter_needs_what_the_chapters_left_out_between_need(six):
         "00": (),
         "01": ("00_start_here",),
         "03": ("01_queries_keys_values",),
-        "07": ("03_scoring_functions",),
-        "10": ("03_scoring_functions", "07_self_attention"),
+        "07": ("01_queries_keys_values",),
+        "10": ("01_queries_keys_values", "07_self_attention"),
         "15": ("10_transformer",),
     }
     assert (

@@ -64,7 +64,7 @@ def best_of_each_beam(scores, log_p, size):
     return best, rows, words[rows]
 
 
-@mistake("my_grow", caught_by="gives scores, rows and words", hint="How many beams are there")
+@mistake("my_grow", caught_by="gives scores, rows, and words", hint="How many beams are there")
 def keeps_all(scores, log_p, size):
     """Sorts, and cuts nothing off."""
     total = scores[:, None] + log_p
