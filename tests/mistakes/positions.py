@@ -111,7 +111,9 @@ def one_position_at_a_time(x, frequency):
 
 
 @mistake(
-    "my_slowed", caught_by="leaves the fast pairs as they are", hint="Which pairs complete a turn within"
+    "my_slowed",
+    caught_by="leaves the fast pairs as they are",
+    hint="Which pairs complete a turn within",
 )
 def all_pairs(frequency, length, factor):
     """Position interpolation: the fast pairs are slowed with the others."""
@@ -119,7 +121,9 @@ def all_pairs(frequency, length, factor):
 
 
 @mistake(
-    "my_slowed", caught_by="leaves the fast pairs as they are", hint="Which pairs complete a turn within"
+    "my_slowed",
+    caught_by="leaves the fast pairs as they are",
+    hint="Which pairs complete a turn within",
 )
 def the_fast_ones(frequency, length, factor):
     """Slows the fast pairs."""
