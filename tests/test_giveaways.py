@@ -34,3 +34,13 @@ def test_the_right_options_are_not_the_longest_more_often_than_chance_gives_them
     chance = sum(1 / (1 + len(one.wrong)) for one in options)
     assert len(options) > 100
     assert sum(one.is_longest for one in options) <= 1.1 * chance
+
+
+@pytest.mark.parametrize("options", QUESTIONS)
+def test_no_right_option_is_the_only_one_with_or_without_a_reason(options):
+    assert not options.is_only_bare, (
+        "the others carry a reason: give one to all options, or to none"
+    )
+    assert not options.is_only_reasoned, (
+        "the others are bare: give a reason to all options, or to none"
+    )
