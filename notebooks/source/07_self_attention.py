@@ -64,7 +64,7 @@ cu.explore.whose_car()
 # By the end of this chapter you will be able to
 #
 # - compute self-attention with a pencil, and write it as a class;
-# - prove that it doesn't see the order of the words;
+# - say what attention does when words change places, and prove it;
 # - show a task in which attention pays, and forbid a link to see which way the answer came;
 # - let your class write text.
 
@@ -186,11 +186,9 @@ class SelfAttention(nn.Module):
 
 
 # %% [markdown]
-# The cost of a layer is counted in **multiply-adds**, each a multiplication and the addition that goes with it.
-# If $M = d_v = d$, the three projections take $3nd^2$ multiply-adds, and scores and mixing take $2n^2d$.
-# So the part that is quadratic in the length is the larger one only for $n > 3d/2$.
-# In return any two words meet within one layer.
-# In a **recurrence**, which reads word by word and passes on a state, the first word needs $n - 1$ steps to reach the last ([both are timed here](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
+# What does a layer cost, if $M = d_v = d$?
+# The three projections take $3nd^2$ **multiply-adds** (a multiplication and an addition each), and scores and mixing take $2n^2d$.
+# The second is quadratic in the length $n$, but larger only for $n > 3d/2$, and in return any two words meet within one layer ([a recurrence and others, timed](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
 #
 # ## Any order: permutation equivariance
 #
@@ -321,7 +319,7 @@ def train(model, draw, seed, steps=800, rate=3e-3, attn_mask=None):
     for _ in range(steps):
         tokens, targets = draw(64, generator)
         logits = model(tokens, attn_mask)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())  # all words in one axis
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -384,9 +382,9 @@ pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1).renam
 # %% [markdown]
 # With twelve cars an average of this size is about as good as naming the most frequent color, which has 0.29.
 # An average adds up all cars *before* anybody has asked, so it has to find a code from which any of them can be read again.
-# Its 32 numbers are room enough, because twelve cars carry 47 bits and two 32-bit numbers already hold 64.
+# Twelve cars fit into two of its 32 numbers, so room is not the problem.
 # But finding the code takes far longer.
-# The same average gets nearly seven answers in ten right if it has a larger start and five times the steps.
+# The same average gets nearly seven answers in ten right with five times the steps and a *larger start*, which means that its embeddings and its mean begin larger.
 # Attention asks first, so the query fits one key, and everything else is multiplied by nearly zero.
 #
 # ### Exercise 2 · Forbid a link
@@ -440,7 +438,7 @@ table.round(2)
 # Forbid the link to another car, and nothing changes, so forbidding does no harm *as such*.
 # This last row is our **control**, though a light one, because one link has nearly all of the weight, and no other can be heavy.
 #
-# ### Two look-ups in a row: a second layer
+# ### Ask with what was found
 #
 # *Anna's friend is Ben. …
 # Ben's car is blue. …
@@ -476,9 +474,14 @@ pd.DataFrame(of_hops.round(2).astype(object).fillna(""))
 # Such a guess has 0.56 rather than 0.50, because now and then the two cars share a color.
 # If a hidden layer comes behind it, a single attention layer gets there as well, in twice the steps.
 #
-# Two layers can find the color in more than one way.
-# For example, the question finds *Ben* in layer 1 and asks for his car in layer 2, or *Anna's friend is Ben* collects the color in layer 1 and the question reads it there in layer 2.
-# We forbid the links of these ways, and the table has the accuracy that is left.
+# Two layers can find the color in more than one way:
+#
+# | | layer 1 | layer 2 |
+# |---|---|---|
+# | one way | the question reads *Anna's friend is Ben* | with *Ben* it finds *Ben's car is blue* |
+# | another | *Anna's friend is Ben* reads *Ben's car is blue* | the question reads *blue* there |
+#
+# We forbid one link at a time, and look at the accuracy that is left.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 forbidden = cu.stored_runs("self_attention", "forbidden")
@@ -503,16 +506,17 @@ heavy = pd.DataFrame(
     },
     seeds,
 ).T
-shown = found.round(2)
-shown.insert(0, "mean weight", ["", *(f"{weight:.2f}" for weight in heavy.mean(axis=1)[1:])])
-shown
+shown = pd.DataFrame({"weight": heavy.mean(axis=1), "accuracy": found.mean(axis=1)}).round(2)
+shown["weight"] = ["", *(f"{weight:.2f}" for weight in shown["weight"][1:])]
+shown.drop(
+    ["layer 1, the question → all but itself", "control: another friend → that friend's car"]
+).rename({"control: the question → four others": "control: layer 2, the question → four others"})
 
 # %% [markdown]
-# **All ways through layer 1 are in use, and none of them alone is needed.**
-# Even a question that saw only itself in layer 1 is right far more often than a guess between two cars.
-# The link in layer 2 serves several ways, because *Ben's car* may have collected something as well, for example that Ben is Anna's friend.
-# The control of layer 1 is nearly as heavy as its link, and forbidding it costs nothing.
-# For layer 2 we find no control as heavy, so we forbid four links at once that say nothing about the friend, and even together they are much lighter.
+# **Both ways are in use, and neither of them alone is needed.**
+# The link to *Ben's car* in layer 2 costs most.
+# In layer 2 no other link weighs 0.53.
+# So our control is four links at once, and together they weigh 0.12.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
@@ -550,6 +554,17 @@ with cu.guard(
 with cu.guard("The control of layer 1 is nearly as heavy as its link, and that of layer 2 is not."):
     first, control, second, others = (row for _, row in heavy.iloc[-4:].iterrows())
     assert (control > 0.7 * first).all() and (others < 0.5 * second).all()
+    assert (second.mean().round(2), others.mean().round(2)) == (0.53, 0.12)
+    assert found.mean(axis=1).iloc[1:].idxmin() == "layer 2, the question → Ben's car"
+with cu.guard("No other link of the question weighs as much in layer 2."):
+    second = [
+        [w for key, w in run.result.items() if key.startswith("weight, layer 2: question →")]
+        for run in forbidden
+    ]
+    assert all(
+        sorted(weights)[-1] == run.result["weight, layer 2: question → the friend's car"]
+        for weights, run in zip(second, forbidden, strict=True)
+    )
 
 # %% [markdown]
 # ## The source decides: cross-attention
@@ -619,7 +634,8 @@ cu.checks.whose_old_car(whose_old_car_solution)
 # Our class can also write.
 # With a causal mask each word sees only itself and the words before it, and a model that then says which word comes next is a **language model**.
 # We train one on the course's English sentences and let it write.
-# The sentences differ in length, so we fill up their targets with $-100$, which `cross_entropy` leaves out.
+# The sentences differ in length, so we fill up their targets with $-100$, which `cross_entropy` leaves out, and where the model reads, `clamp(min=0)` makes each $-100$ a 0.
+# A sentence begins with the token `BOS` and ends with `EOS`, and `torch.multinomial` draws the next token by its probability.
 
 # %% tags=["nbval-ignore-output"]
 text, vocabulary = sentences()  # (sentences, n) tokens
@@ -671,6 +687,10 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
 # Only the wider average got more steps, and it was still learning.
 # The larger start means that its embeddings begin with a standard deviation of 1 instead of 0.3, and that its mean is multiplied by $\sqrt{13}$.
 # Other starts may help it more.
+# The accuracies with forbidden links are means of three trainings.
+# A question that sees only itself in layer 1 is still right more often than a guess between two cars.
+# Our control in layer 1, from another friend to that friend's car, is nearly as heavy as its link and costs nothing.
+# The link to *Ben's car* in layer 2 serves several ways, since *Ben's car* may have read that Ben is Anna's friend.
 # A forbidden link costs less than we might expect, because *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
 # For some words an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective), such as the *it* in *The cat saw the apple, and it was ripe*.
 #

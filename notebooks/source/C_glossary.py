@@ -258,7 +258,7 @@ cu.seed_everything(0)
 #
 # A second trial in which all is the same except for the one thing that is asked about.
 # For example, if forbidding one link does harm, forbidding another link is the control that says whether just any missing link would.
-# *Taught in* [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?), [Two look-ups in a row](07_self_attention.ipynb#Two-look-ups-in-a-row:-a-second-layer), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
+# *Taught in* [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?), [Ask with what was found](07_self_attention.ipynb#Ask-with-what-was-found), [What broke? An intervention with a control](12_training_transformers.ipynb#What-broke?-An-intervention-with-a-control), [A control is a tuned control](G_controls.ipynb).
 #
 # ### <a id="convex-weights"></a>convex weights
 #
