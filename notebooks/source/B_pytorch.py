@@ -142,7 +142,7 @@ apart.shape, distance.shape, land[distance[:, 0] < 1].float().mean()
 # With `gather` we read from given columns, and with `scatter` we write into them.
 
 # %%
-far = distance[:6].mT  # (places, points)
+far = distance[:6].mT  # (places, points): .mT exchanges the two axes
 two = far.topk(2, dim=-1, largest=False).indices
 weights = torch.zeros(2, 6).scatter(-1, two, 0.5)
 two, far.gather(-1, two), weights
@@ -246,6 +246,7 @@ by_hand = -probabilities[[0, 1], right].log()
 probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, right)
 
 # %% [markdown]
+# With two lists as indices we get one entry for each pair of a row and a column, here (0, 0) and (1, 1), and not a block as in R.
 # The first point has 0.88 for the right class and a loss of 0.13, and the second has ½ and a loss of ln 2 = 0.69.
 # PyTorch's `cross_entropy` takes the logits themselves, and returns the mean.
 # A model that gives ten classes equal chances has a loss of ln 10 = 2.3, so one with a lower loss has learned something.
@@ -255,20 +256,20 @@ probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, righ
 # ## Layers: linear, ReLU, hidden
 #
 # A **linear layer** computes weighted sums of its inputs, and adds a **bias** to each.
-# `nn.Linear(2, 3)` turns two numbers into three by `x @ weight.T + bias`.
+# `nn.Linear(2, 5)` turns two numbers into five by `x @ weight.T + bias`.
 # Its weights and biases are **parameters**, the numbers that training changes.
 #
 # Two linear layers in a row are only another linear layer, so we put a **ReLU** between them, which turns negative numbers into 0 and keeps the others.
 # What lies between the two is a **hidden layer**, and each of its numbers is a *hidden unit*.
 # All of this together is a **network**.
-# Ours turns a point into two logits, one for water and one for land.
+# Ours turns a point into two logits, one for water and one for land, and `nn.Sequential` runs its layers one after the other.
 
 # %%
-network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+network = nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 2))
 network(points).shape, sum(p.numel() for p in network.parameters())
 
 # %% [markdown]
-# Its 17 parameters are random so far.
+# Its 27 parameters are random so far.
 # Each hidden unit has a straight line on the map. On one side of the line the unit is 0, and on the other side it grows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -290,7 +291,7 @@ cu.predict(
 #
 # Training makes the loss smaller, step by step.
 # For each step we take a **batch** of 20 points, clear the gradients, compute the loss, ask for its gradients, and let the **optimizer** move the parameters.
-# One pass through all the points is an **epoch**.
+# One pass through all the points is an **epoch**: `randperm` puts their numbers into a random order, and `split` cuts this order into batches.
 
 
 # %%
@@ -335,11 +336,12 @@ picture
 # %% [markdown]
 # Each map shows what a network takes for land.
 # With two hidden units the land runs out of the map, with three the coast is closed, and with eight it is nearly round.
+# Three walls make six sides, because behind two walls at once both units count, which cuts off each corner of the triangle.
 # The **accuracy** is the share of points that get the right class.
 # We compare it with a **baseline**, a simple method that a model has to beat.
 # Ours always says *water*, which is right for 67% of the points, and the network with one unit is no better.
 #
-# Try other numbers of units, and another [seed](C_glossary.ipynb#seed), with which three units may leave the coast open.
+# Try other numbers of units, and another [seed](C_glossary.ipynb#seed), the number from which all random numbers follow. Then three units may leave the coast open.
 # A network can have a solution that its training doesn't find.
 #
 # The optimizer **Adam** scales each parameter's steps by the gradients seen so far. AdamW also pulls the parameters toward 0 (`weight_decay`).
@@ -413,6 +415,7 @@ with cu.guard("The validation loss starts to rise while the training loss goes o
 #
 # Each layer and each network is a **module**, an object with parameters and a `forward`.
 # You call it like a function, `coast(points)`, and it runs its `forward`.
+# In `__init__` it first calls `super().__init__()`, with which PyTorch starts the lists of its parts.
 # Here is our network once more, written as a class, with two lists of the tensors in it.
 
 
@@ -437,7 +440,7 @@ coast = Coast(3)
 
 # %% [markdown]
 # The first list holds the parameters, which an optimizer trains. They are the `nn.Parameter` and those of the layers, because these are in an `nn.ModuleList`.
-# The second is the **`state_dict`**, which we save and load, and here the buffer `middle` comes in as well.
+# The second is the **`state_dict`**, which we save and load, and here `middle` comes in as well. It is a **buffer**, a tensor that is saved with the module but never trained.
 # A plain tensor is in neither list, and neither are layers kept in a plain Python list.
 #
 # Three more modules come up often.
