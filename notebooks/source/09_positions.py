@@ -49,7 +49,7 @@ cu.explore.hands()
 #
 # A hand is two numbers, how far it points up (the sine of its angle) and how far to the right (the cosine).
 # The first Transformer *adds* these numbers to the vector of the word, and most language models of today *turn* its query and its key like such a hand.
-# A third kind leaves the numbers to training.
+# A third kind leaves the numbers to training, and we'll see whether something like hands comes out.
 # Each of the three has a section that you can read on its own, and the last two sections give a model longer texts than it was trained on.
 
 # %% [markdown] tags=["goals"]
@@ -165,11 +165,52 @@ fig
 # Our table has 1,024 rows, but in training there were only 16 tokens, so the rows from 16 on are still as random as at the start.
 # **A row that is never visited is never trained.**
 #
+# And what has training made of the 16 rows that it did visit?
+# We compare each row with each other by the cosine of their angle, which is 1 if both point the same way and −1 if they point opposite ways.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Rows 0, 1, 2, … began as random numbers, and the task is to name the token three before. Which rows will point in similar directions, on average?",
+    ["rows 3 apart", "rows 6 apart", "no two rows"],
+    answer="rows 6 apart",
+    wrong={
+        "rows 3 apart": "A query and its key are 3 apart, that's true. But two different matrices lie between the rows and their score.",
+        "no two rows": "They began like this. But the task asks for one distance, again and again.",
+    },
+    why="Rows 3 apart point in nearly opposite directions on average, and 6 apart the direction is back, as if a hand made half a turn in three positions. Nobody gave the model a hand.",
+)
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+visited = 16  # try 8 … 32
+table = trained["learned positions"].add.table.detach()[:visited]
+alike = F.cosine_similarity(table[:, None], table, dim=-1)  # (rows, rows)
+by_distance = [alike.diagonal(d).mean().item() for d in range(min(visited, 11))]
+fig, (left, right) = cu.subplots(
+    1, 2, width=7.6, height=3.0,
+    alt="Left, the cosines of each two of the 16 trained rows, in stripes along the diagonal. Right, their mean over the distance of the "
+    "rows: a wave that is about 0.3 for neighbors, −0.4 for rows 3 apart, 0.4 for rows 6 apart and −0.6 for rows 9 apart.",
+)  # fmt: skip
+cu.heatmap(left, alike, cmap="signs", vmin=-1, xlabel="row", ylabel="row")
+right.axhline(0, color="0.5", linewidth=1)
+right.plot(by_distance, "o-", color=cu.COLORS["key"])
+right.set(xlabel="distance of the rows", ylabel="mean cosine", ylim=(-1, 1.1))
+fig
+
+# %% [markdown]
+# **The table has learned something like a hand**: on average, rows 3 apart point in nearly opposite directions, and 6 apart the direction is back.
+# Set `visited = 32`, and you see which rows were never trained.
+# A real table would be trained on another task, and its pattern may be another one.
+#
 # For an image we can number the patches from left to right and from top to bottom, or [give each row and each column of patches a vector and add the two](15_vision_transformers_further.ipynb#Positions-in-two-dimensions).
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Without positions our model guesses, and with learned ones it finds the answers."):
     assert accuracies["no positions"] < 0.25 and accuracies["learned positions"] > 0.97
+with cu.guard(
+    "Rows 3 apart point in opposite directions on average, and rows 6 apart in the same.",
+    given=visited == 16,
+):
+    assert by_distance[3] < -0.15 and by_distance[9] < -0.15 and by_distance[6] > 0.15
 
 # %% [markdown]
 # ## Sinusoidal positions
@@ -738,9 +779,11 @@ with cu.guard(
 #
 # - Attention without a mask doesn't see the order.
 #   Positions are added to the embeddings (learned or sinusoidal), turn queries and keys (rotary), or are added to the scores (relative).
-# - A position is a set of hands, and a shift turns each of them by the same angle wherever we begin.
+# - (*Learned positions*) A learned table has a row for each position, and a row that is never visited is never trained.
+#   Here its rows came round again like a hand, and nobody had told them to.
+# - (*Sinusoidal* and *Rotary positions*) A position is a set of hands, and a shift turns each of them by the same angle wherever we begin.
 #   So a rotary score knows only the offset.
-# - At unseen offsets nothing has pushed the scores down, and many come close to that of the right key.
+# - (*Longer texts*) At unseen offsets nothing has pushed the scores down, and many come close to that of the right key.
 #   In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
 
 # %% [markdown] tags=["next"]
