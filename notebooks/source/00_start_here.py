@@ -42,9 +42,9 @@ cu.live.translator("She has a red car.")
 # This kind of network is called a **[Transformer](C_glossary.ipynb#transformer)**, and it is built around attention.
 # One part, the **[encoder](C_glossary.ipynb#encoder-and-decoder)**, reads the English.
 # Another, the **decoder**, writes the French, and always chooses the word that it finds most probable (the box *Search* calls this *greedy*).
-# For each French word, the decoder spreads a total of 1 over the English words, and these shares are the word's **[attention weights](C_glossary.ipynb#attention-weights)**.
-# It does so eight times, in two [layers](C_glossary.ipynb#layer) of four **[heads](C_glossary.ipynb#head)** each.
-# Each small picture shows one head, and *end* marks the end of a sentence.
+# For each French word, the decoder spreads a total of 1 over the English words (attention from one sentence to another is *[cross-attention](C_glossary.ipynb#cross-attention)*), and these shares are the word's **[attention weights](C_glossary.ipynb#attention-weights)**.
+# It does so eight times, in two [layers](C_glossary.ipynb#layer), one after the other, with four **[heads](C_glossary.ipynb#head)** side by side in each.
+# Each small picture shows one head, and *end*, in the table below `<eos>`, marks the end of a sentence.
 # We count from 0, so *layer 1, head 0* is the first head of the second layer.
 #
 # Write *She has a red car.* again, and choose the picture *layer 1, head 0* and the word *une*.
@@ -71,7 +71,7 @@ cu.predict(
 # %% [markdown]
 # Now press *car*, and read the bars of *une* and of the word after it.
 # The next cell has four columns: the weight on *car* in that head, and three times the probability of the French word, given the words before it.
-# Those three are with all attention allowed, with *car* forbidden, and with *car* forbidden in the encoder as well.
+# Those three are with all attention allowed, with *car* forbidden, and with *car* forbidden *also in the encoder*, where the English words attend to each other.
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
