@@ -42,7 +42,8 @@ cu.live.translator("She has a red car.")
 # This kind of network is called a **[Transformer](C_glossary.ipynb#transformer)**, and it is built around attention.
 # One part, the **[encoder](C_glossary.ipynb#encoder-and-decoder)**, reads the English.
 # Another, the **decoder**, writes the French, and always chooses the word that it finds most probable (the box *Search* calls this *greedy*).
-# For each French word, the decoder spreads a total of 1 over the English words (attention from one sentence to another is *[cross-attention](C_glossary.ipynb#cross-attention)*), and these shares are the word's **[attention weights](C_glossary.ipynb#attention-weights)**.
+# For each French word, the decoder spreads a total of 1 over the English words, and these shares are the word's **[attention weights](C_glossary.ipynb#attention-weights)**.
+# Attention from one sentence to another is called *[cross-attention](C_glossary.ipynb#cross-attention)*.
 # It does so eight times, in two [layers](C_glossary.ipynb#layer), one after the other, with four **[heads](C_glossary.ipynb#head)** side by side in each.
 # Each small picture shows one head, and *end*, in the table below `<eos>`, marks the end of a sentence.
 # We count from 0, so *layer 1, head 0* is the first head of the second layer.

@@ -188,7 +188,8 @@ class SelfAttention(nn.Module):
 # %% [markdown]
 # What does a layer cost, if $M = d_v = d$?
 # The three projections take $3nd^2$ **multiply-adds** (a multiplication and an addition each), and scores and mixing take $2n^2d$.
-# The second is quadratic in the length $n$, but larger only for $n > 3d/2$, and in return any two words meet within one layer ([a recurrence and others, timed](07_self_attention_further.ipynb#Convolution,-recurrence,-attention)).
+# The second is quadratic in the length $n$, but larger only for $n > 3d/2$.
+# In return any two words meet within one layer, and the further page [times this beside other networks](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ## Any order: permutation equivariance
 #

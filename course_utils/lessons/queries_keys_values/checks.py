@@ -500,8 +500,8 @@ def stores_no_extra_pair(candidate):
 
 @attend_or_nothing.must("gives finite, ordinary answers for scores of 1000 and −1000")
 def gives_finite_answers_for_huge_scores(candidate):
-    """The exponential of 1000 is infinite, so shift first, as in Exercise 1. Which is the largest number of a row? It
-    may be the score of nothing.
+    """The exponential of 1000 is infinite, so shift first, as in *A softmax for large scores*. Which is the
+    largest number of a row? It may be the score of nothing.
     """
     scores, values = torch.tensor([[1000.0, 999.0], [-1000.0, -1000.0]]), torch.eye(2)[:, :1]
     answer = candidate(scores, values, 0.0)
