@@ -336,7 +336,7 @@ picture
 # %% [markdown]
 # Each map shows what a network takes for land.
 # With two hidden units the land runs out of the map, with three the coast is closed, and with eight it is nearly round.
-# Three walls make six sides, because behind two walls at once both units count, which cuts off each corner of the triangle.
+# The coast bends where it crosses the line of a unit, and it crosses each of three lines twice, so three units make a hexagon.
 # The **accuracy** is the share of points that get the right class.
 # We compare it with a **baseline**, a simple method that a model has to beat.
 # Ours always says *water*, which is right for 67% of the points, and the network with one unit is no better.
