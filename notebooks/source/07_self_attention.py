@@ -517,7 +517,8 @@ shown.drop(
 # **Both ways are in use, and neither of them alone is needed.**
 # The link to *Ben's car* in layer 2 costs most.
 # In layer 2 no other link weighs 0.53.
-# So our control is four links at once, and together they weigh 0.12.
+# So our control is four links at once.
+# Together they weigh 0.12, and forbidding them costs nothing.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
