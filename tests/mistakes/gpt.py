@@ -142,6 +142,33 @@ def _generate(model, prompt, steps, temperature, top_k, generator, *, whole=Fals
     return text
 
 
+@mistake(
+    "fixed_windows",
+    caught_by="gives tokens and targets of the shape",
+    hint="Is a border of your slice a tensor",
+)
+def sliced(stream, length, count, generator):
+    """Takes a slice between two tensors."""
+    starts = torch.randint(len(stream) - length, (count, 1), generator=generator)
+    return stream[starts : starts + length], stream[starts + 1 : starts + length + 1]
+
+
+@mistake(
+    "my_generate",
+    caught_by="gives prompt and new tokens",
+    reason="except in dimension 0",
+    hint="Along which axis do you join",
+)
+def joined_along_the_batch(model, prompt, steps, temperature=1.0, top_k=None, generator=None):
+    """Forgets the axis of `cat`."""
+    state, text, new = model.start(), prompt, prompt
+    for _ in range(steps):
+        probs = next_token_probs(model.step(new, state), temperature=temperature, top_k=top_k)
+        new = torch.multinomial(probs, 1, generator=generator)
+        text = torch.cat([text, new])
+    return text
+
+
 @mistake("my_generate", caught_by="gives prompt and new tokens", hint="What do you return?")
 def new_tokens_only(model, prompt, *options):
     """Forgets the prompt."""
@@ -328,7 +355,7 @@ ON_PAPER = {
     "counted_on_paper": {
         "a": 2 / 7,  # how often it occurs
         "b": (2 - 0.5 + 0.5 * 0.25) / 3,  # hands on the discount of one count only
-        "c": 0.0,  # takes the discount from a count of 0, too
+        "c": 4 / 21,  # takes the share of all letters as P₁(a)
         "d": 3.5,  # forgets the exponential
     },
 }

@@ -43,6 +43,17 @@ def heads_added(heads):
     return heads.sum(dim=1)
 
 
+@mistake(
+    "join_heads",
+    caught_by="turns (batch, heads, length, head_dim)",
+    reason="the numbers of two heads",
+    hint="How many heads are there",
+)
+def only_two_heads(heads):
+    """Joins head 0 and head 1."""
+    return torch.cat([heads[:, 0], heads[:, 1]], dim=-1)
+
+
 @mistake("join_heads", caught_by="undoes the split, for 1, 2, 4", hint="Is a size written into")
 def three_heads_of_four(heads):
     """Has sizes written into it."""

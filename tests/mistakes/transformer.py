@@ -58,6 +58,29 @@ def exchanges_the_masks(block, x, memory, attn_mask=None, memory_mask=None):
 
 @mistake(
     "my_sublayers",
+    caught_by="runs with masks and without",
+    hint="Which mask has the memory's length",
+)
+def masks_the_memory_causally(block, x, memory, attn_mask=None, memory_mask=None):
+    """Hands the causal mask to both attentions."""
+    return _three(block, x, memory, attn_mask, attn_mask)
+
+
+@mistake(
+    "my_sublayers",
+    caught_by="runs with masks and without",
+    reason="not callable",
+    hint="then a *function*, not what it gives",
+)
+def calls_the_network_too_early(block, x, memory, attn_mask=None, memory_mask=None):
+    """Hands the network's output to its residual."""
+    x = block.around_self(x, lambda y: block.self_attention(y, y, y, attn_mask))
+    x = block.around_cross(x, lambda y: block.cross_attention(y, memory, memory, memory_mask))
+    return block.around_feed_forward(x, block.feed_forward(x))
+
+
+@mistake(
+    "my_sublayers",
     caught_by="agrees with PyTorch's order",
     reason="in another order",
     hint="In which order",

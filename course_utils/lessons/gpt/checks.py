@@ -94,6 +94,11 @@ def _read_two_decimals(answer):
         f"{number} has one decimal",
         "Give two decimals, so that we can tell your answer from one that is only near it.",
     )
+    expect(
+        round(number, 2) not in (0.08, 0.19),  # (c) with 1/4 or 4/7
+        f"your answer is {number:g}",
+        "Which P₁(a) did you take? It is the share of the *different* pairs that end in a.",
+    )
     return number
 
 
@@ -118,6 +123,10 @@ fixed_windows = Check()
 
 
 PLUS_ONE = "In `torch.arange(1000)` the next token is t + 1. Which token comes next in a text? Take it from `stream`."
+SLICE = (
+    "Is a border of your slice a tensor? A slice takes one number, and here each window has its own start, so index "
+    "`stream` with all positions at once, (count, length), as `buggy_windows` does."
+)
 
 
 def _window_positions(candidate, length=8, count=50, size=40, seed=0):
@@ -141,7 +150,11 @@ def _positions_in_text(tokens: Tensor, text: Tensor) -> Tensor:
 @fixed_windows.must("gives tokens and targets of the shape (count, length)")
 def gives_tokens_and_targets_of_shape(candidate):
     """How many tokens of the text does a window need? Each of its tokens, even the last, asks for the next one."""
-    _window_positions(candidate)
+    try:
+        _window_positions(candidate)
+    except TypeError as error:
+        error.hint = SLICE
+        raise
     _window_positions(candidate, length=1, count=3)
 
 
@@ -200,6 +213,7 @@ VOCAB = 11
 
 CALLED = "Which method reads tokens onto the cache? Call `model.step(tokens, state)`, with `state = model.start()`."
 NEW = "What is new in the second step? The state holds keys and values of everything read before."
+AXIS = "Along which axis do you join what was drawn to the text? `torch.cat` takes axis 0 unless you give `dim=1`."
 PROMPT = "Does the model read the whole prompt before the first draw? The first step takes all of `prompt`."
 FRESH = "Where do you call `start()`? Call it once, before the loop, so that the same cache goes from step to step."
 
@@ -269,7 +283,12 @@ def gives_prompt_and_new_tokens(candidate):
     Each draw is (batch, 1). Join it to the text along dim=1.
     """
     prompt = torch.randint(VOCAB, (3, 4))
-    text = _generated(candidate, _CountingModel(_small_model()), prompt, 5, 1.0, None)
+    try:
+        text = _generated(candidate, _CountingModel(_small_model()), prompt, 5, 1.0, None)
+    except RuntimeError as error:
+        if "except in dimension 0" in str(error):
+            error.hint = AXIS
+        raise
     expect(torch.equal(text[:, :4], prompt), "the text does not begin with the prompt")
     expect(not text.is_floating_point(), "tokens are whole numbers")
 

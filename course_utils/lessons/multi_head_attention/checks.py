@@ -21,6 +21,9 @@ _COPIES = (
 )
 
 
+_HEADS = "How many heads are there? Here they are three, so take all along the second axis, however many it has."
+
+
 @join_heads.must(
     "turns (batch, heads, length, head_dim) into (batch, length, heads · head_dim)",
     hint=(
@@ -36,6 +39,10 @@ def joins_shape_of_heads(candidate):
         if "view size" not in str(error):
             raise
         raise Unmet(str(error), _COPIES) from error
+    two = torch.is_tensor(joined) and joined.numel() == 2 * heads[:, 0].numel()
+    expect(
+        not two, f"got shape {tuple(joined.shape) if two else ''}, the numbers of two heads", _HEADS
+    )
     expect_shape(joined, (2, 5, 12))
 
 

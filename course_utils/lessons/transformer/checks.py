@@ -48,13 +48,17 @@ def runs_with_masks_and_without(candidate):
     block, x, memory, mask = _decoder_and_inputs()
     try:
         candidate(block, x.clone(), memory.clone(), causal_mask(6), mask)
-    except (IndexError, RuntimeError, ValueError) as error:
-        with suppress(Exception):
-            candidate(block, x.clone(), memory.clone(), mask, causal_mask(6))
-            error.hint = (
-                "Which mask has the memory's length? `attn_mask` is (n, n), for x that looks at itself, and "
-                "`memory_mask` has a place for each token of the memory."
-            )
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        if "not callable" in str(error):
+            error.hint = "Which line does the error name? A residual wants x and then a *function*, not what it gives."
+            raise
+        for masks in ((mask, causal_mask(6)), (None, mask)):  # exchanged; attn_mask for both
+            with suppress(Exception):
+                candidate(block, x.clone(), memory.clone(), *masks)
+                error.hint = (
+                    "Which mask has the memory's length? `attn_mask` is (n, n), for x that looks at itself, and "
+                    "`memory_mask` has a place for each token of the memory."
+                )
         raise
     candidate(block, x.clone(), memory.clone())
 
