@@ -54,7 +54,7 @@ cu.live.character_gpt()
 # By the end of this chapter you will be able to
 #
 # - say what counting knows about a text, as a loss that a network has to beat;
-# - write a GPT as one class and train it;
+# - say what each part of a GPT's class does, and train it;
 # - write text with it, and choose how daring it is;
 # - train it on a file of your own, and judge fairly what came out.
 
@@ -202,7 +202,7 @@ cu.checks.counted_on_paper(counted_on_paper_solution)
 # %% [markdown]
 # ## GPT in one class
 #
-# Now take the drawing of [The Transformer](10_transformer.ipynb#The-whole-on-one-page) and erase its left half.
+# Now take the machine at the top of [The Transformer](10_transformer.ipynb) and erase its left half.
 # Then cross-attention has nothing to look at, so it goes as well.
 # What remains is a **decoder-only** model, a tower of blocks with causal self-attention and a feed-forward network ([Radford et al., 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)).
 
@@ -244,6 +244,11 @@ cu.Drawing(
     "norm and the transposed embedding give a logit for each token of the vocabulary.",
     gap=(40, 30),
 )  # fmt: skip
+
+# %% [markdown]
+# The next two cells are this drawing in Python.
+# `cu.MultiHeadAttention` and `cu.FeedForward` are the layers of the chapters before, with a few more arguments: `is_causal=True` forbids what comes later, and `activation="gelu"` takes [GELU](C_glossary.ipynb#gelu), a smooth relative of the ReLU.
+# Everything with `cache`, and the methods `start` and `step`, is for writing, so you can pass over it until [Writing](#Writing).
 
 
 # %%
@@ -297,9 +302,18 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# The network uses [GELU](C_glossary.ipynb#gelu), a smooth relative of the ReLU.
 # The model returns **logits**, one score for each possible next token, from which a softmax makes probabilities.
 # With **[weight tying](C_glossary.ipynb#weight-tying)** ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)) the output layer *is* the embedding, so a token's logit is the dot product of the last vector with that token's own embedding.
+#
+# This is what one forward pass makes of 16 windows of 64 characters, with $d = 64$, four heads, and 33 different characters:
+#
+# | step | shape |
+# |---|---|
+# | `tokens` | (16, 64) |
+# | `x`, after the tables and after each block | (16, 64, 64) |
+# | weights of a block's attention | (16, 4, 64, 64) |
+# | inside a block's network | (16, 64, 256) |
+# | logits | (16, 64, 33) |
 #
 # Our tables start small, with a standard deviation of $1/\sqrt d$; `nn.Embedding` would use 1.
 # Guess the first loss for each of the two choices before you run the cell.
@@ -339,7 +353,7 @@ cu.quiz("gpt", "who_sees")
 #
 # *bug · 9 minutes*
 #
-# The function below draws the windows.
+# The function below draws the windows, and `roll(-1)` makes 1 2 3 0 of 0 1 2 3.
 # To test it we take the text 0, 1, 2, … and a "model" that always says the next number.
 # Its **accuracy**, the share of right answers, should be 1, but it isn't.
 # Write `fixed_windows`, and the chapter trains with it.
@@ -378,10 +392,14 @@ def fixed_windows_solution(stream, length, count, generator):
 cu.checks.fixed_windows(fixed_windows_solution)
 
 # %% [markdown]
-# The loop uses AdamW, which is [Adam](C_glossary.ipynb#adam) with **[weight decay](C_glossary.ipynb#weight-decay)**: each step also shrinks the weights a little.
-# **[Clipping](C_glossary.ipynb#gradient-clipping)** shortens a gradient that is longer than 1, so an odd batch can't throw the model off.
-# The **learning rate** `lr` rises over 30 steps and then falls along half a cosine ([Training transformers](12_training_transformers.ipynb) has the reasons).
-# The function `done` returns the share of the training that is over, so we can limit a training by steps, as here, or by minutes, as at the end of the chapter.
+# Here is what the training loop does, in the order of its lines.
+#
+# - The optimizer is AdamW, which is [Adam](C_glossary.ipynb#adam) with **[weight decay](C_glossary.ipynb#weight-decay)**: each step also shrinks the weights a little.
+# - `done` gives the share of the training that is over, by steps or, at the end of the chapter, by minutes. `:=` keeps it as `share`, and we go on while it is below 1.
+# - We draw windows and compute the loss of all their questions.
+# - The **learning rate** rises over 30 steps, then falls along half a cosine, so the first steps are small and the last ones, too.
+# - `backward` computes the gradient, and **[clipping](C_glossary.ipynb#gradient-clipping)** shortens it if it is longer than 1, so that an odd batch can't throw the model off.
+# - `watch`, if there is one, may look on after each step.
 
 # %%
 windows = cu.choose(fixed_windows, training.windows)
@@ -409,7 +427,8 @@ def train(model, stream, done, lr=1e-2, batch=16, watch=None):
 
 # %% [markdown]
 # Before we train, we check five things, because a mistake found here saves hours later.
-# The first check needs a count by hand: a block has $12 d^2 + 13 d$ parameters.
+# The first check needs a count by hand.
+# A block has $4d^2$ weights in its attention, $8d^2$ in its network, and $4d + 5d + 4d$ numbers in the biases of both and the two norms, which is $12 d^2 + 13 d$.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -427,6 +446,7 @@ cu.before_training(gpt, TextBatch(some[0], whole, some[1]), summed_loss, expecte
 # %% [markdown]
 # Now we train the GPT and compare it with counting.
 # At the start of a window it has nearly nothing to look at, which would be unfair, so we let the windows overlap by half and measure the loss on the second half of each.
+# While we measure, `@torch.no_grad()` keeps PyTorch from recording what a gradient would need.
 
 # %% tags=["nbval-ignore-output"]
 steps = 500  # try 50 … 1500
@@ -589,16 +609,30 @@ for temperature in (0, 0.7, 1.5):
 #
 # Put the path of a text file and a number of minutes into the next cell.
 # It trains *your* class on nine tenths of the text, measures the validation loss every 25 steps, and keeps the weights from the step where it was lowest (**early stopping**).
-# With `begin = "Shakespeare"` your class starts from weights that were trained on Shakespeare's plays, cut into pieces of words.
+# With `begin = "Shakespeare"`, as here, your class starts from weights that were trained on Shakespeare's plays, cut into pieces of words.
 #
 # How long does it take until the validation loss turns up?
-# With this larger model it did so after some 150 steps on the story (4 KB), and after 2,400 on 100 KB of code.
+# After Shakespeare it did so after some 20 steps on the story (4 KB).
+# From nothing, in letters, it took some 150 steps on the story and 2,400 on 100 KB of code.
+# The GPT at the top of the page took 400, but it is smaller and reads a quarter as many characters a step.
 # An idle laptop manages a few thousand steps in a minute, and a busy one perhaps a tenth of that.
 # If the cell says that the loss is still falling, give it twice the minutes.
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "The story has only 4,000 characters. On its validation tenth, a GPT that reads pieces of words and is trained from scratch has a loss of 2.08. What will it be if the GPT has read Shakespeare before?",
+    ["about 2.1", "about 1.55", "about 0.8"],
+    answer="about 1.55",
+    wrong={
+        "about 2.1": "Shakespeare's words are often different, that's true. But what does a GPT that knows no words at all have to learn first from its 4,000 characters?",
+        "about 0.8": "It does know spelling and short words already. But how well do we guess Shakespeare himself by counting, with a million characters of his?",
+    },
+    why="2.08 falls to 1.55, because the spelling, the spaces, and the common words are there already.",
+)
+
 # %% tags=["nbval-ignore-output"]
 path, minutes = "../data/prose/story.txt", 0.1  # put in a file of your own, and 1 to 10 minutes
-begin = "nothing"  # try "nothing" | "Shakespeare"
+begin = "Shakespeare"  # try "Shakespeare" | "nothing"
 
 done, has_read = until(minutes), has_read_plays(begin)
 own = OwnText(path, length, pieces=has_read)
@@ -628,8 +662,7 @@ print(own.decode(write(mine, own.train[:20].tolist(), 200)))
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 fig, ax = cu.subplots(
     width=6.0, height=1.7,
-    alt="Three bars for the story after a few seconds of training: the training loss is the smallest or near it, the validation loss the largest, "
-    "and counting lies below the validation loss.",
+    alt="Three bars for the story after a few seconds of training from Shakespeare's plays: the validation loss, near 1.6, is smaller than that of counting, near 1.8.",
 )  # fmt: skip
 names = ["counting", "validation", "training"]
 bars = ax.barh(
@@ -643,19 +676,8 @@ elif best["step"] > len(losses) - 25:
     print("The validation loss is still falling: give it twice the minutes.")
 fig
 
-# %% tags=["hide-input"] jupyter={"source_hidden": true}
-cu.predict(
-    "The story has only 4,000 characters. On its validation tenth, a GPT that reads pieces of words and is trained from scratch has a loss of 2.08. What will it be if the GPT has read Shakespeare before?",
-    ["about 2.1", "about 1.55", "about 0.8"],
-    answer="about 1.55",
-    wrong={
-        "about 2.1": "Shakespeare's words are often different, that's true. But what does a GPT that knows no words at all have to learn first from its 4,000 characters?",
-        "about 0.8": "It does know spelling and short words already. But how well do we guess Shakespeare himself by counting, with a million characters of his?",
-    },
-    why="2.08 falls to 1.55, because the spelling, the spaces, and the common words are there already.",
-)
-
 # %% [markdown]
+# On the story **your GPT is ahead of counting**, but it has read Shakespeare, and counting has not.
 # The next figure shows three texts: the story, some pages of Python's documentation, and the code of its `argparse`.
 # On each text we trained one GPT of letters and two of pieces of words, one from scratch and one that had read Shakespeare.
 # And we counted, once without his plays and once with them.
@@ -757,6 +779,7 @@ with cu.guard(
         gains[text] = sum(most) / len(most) - sum(least) / len(least)
         alone, after = (run.result["Kneser–Ney"] for run in tables if run.config["text"] == text)
         assert (after < alone) is (text == "story")
+        assert (max(least) < alone) is (text == "story")
         if of_text := [r for r in mixed if r.config["text"] == text]:
             assert 0.01 < min(alone, after) - of_text[0].result["loss"] < 0.1
     assert max(gains, key=gains.get) == "story"
