@@ -12,7 +12,7 @@ from typing import NamedTuple
 from course_utils.kit.quiz import QuizError, all_questions
 from course_utils.studio.manifest import Chapter, Manifest
 
-REASON = re.compile(r"\b(?:because|since|so that|due to|otherwise)\b|[,;:(] | – ", re.IGNORECASE)
+REASON = re.compile(r"\b(?:because|since|so that|due to|otherwise)\b|[,;:] | \(| – ", re.IGNORECASE)
 """What an option with a reason has in it, or with a second clause."""
 
 
