@@ -21,7 +21,7 @@
 # In one of them a single character is different.
 
 # %% [markdown] tags=["paths"]
-# On the path to GPT: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first).
+# On the path to GPT: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend).
 # On the path to a real model: [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [The clinic: find a wrong mask](#The-clinic:-find-a-wrong-mask).
 # On the path to images: [Padding gets weight](#Padding-gets-weight), [Padding and causal masks: True = may attend](#Padding-and-causal-masks:-True-=-may-attend), [Masked softmax: the mask comes first](#Masked-softmax:-the-mask-comes-first), [Attention with a mask](#Attention-with-a-mask).
 

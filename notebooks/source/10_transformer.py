@@ -17,7 +17,8 @@
 # A few change everything: try the one at the top left first, and then find out what the others do.
 
 # %% [markdown] tags=["paths"]
-# On the path to GPT, to a real model and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
+# On the path to GPT: [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
+# On the path to a real model and to images: [The whole on one page](#The-whole-on-one-page), [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
 
 # %%
 import math
