@@ -201,6 +201,12 @@ def test_a_section_names_the_ways_that_leave_it_out_and_lines_on_ways_name_their
         'data-ways="Short"' in other
         and "Not on your path, *Short*. Go on with the [take-aways]" in other
     )
+    without = [
+        cell for cell in notebook_files.read_source(two.source).cells if "## A" in cell.source
+    ]
+    without[0].source = without[0].source.replace("## Take-aways", "")
+    (page,) = texts(signposts.put_up(new_notebook(cells=without), course, two).cells)
+    assert "Not on your path, *Short*. Go on with the next page of it." in page
 
 
 def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):

@@ -26,8 +26,10 @@ def put_up(notebook: NotebookNode, course: Manifest, chapter: Chapter) -> Notebo
     ]
     on = {line: titles for found in lines for line, titles in found.items()}
     signs: dict[str, str] = {}
+    has_end = any("## Take-aways" in cell.source for cell in notebook.cells)
+    end = "the [take-aways](#Take-aways)" if has_end else "the next page of it"
     for off in paths.left_out_sections(course, chapter):
-        signs[off.section] = signs.get(off.section, "") + _sign(off)
+        signs[off.section] = signs.get(off.section, "") + _sign(off, end)
     for cell in notebook.cells:
         if cell.cell_type != "markdown":
             continue
@@ -45,8 +47,8 @@ def _is_off(line: str, signs: Mapping[str, str]) -> bool:
     return line.startswith("## ") and line[3:].strip() in signs
 
 
-def _sign(off: paths.Off) -> str:
-    to = f"[{off.to}](#{off.to.replace(' ', '-')})" if off.to else "the [take-aways](#Take-aways)"
+def _sign(off: paths.Off, end: str) -> str:
+    to = f"[{off.to}](#{off.to.replace(' ', '-')})" if off.to else end
     return "".join(
         f'\n<div class="cu-off-way" data-ways="{escape(title)}" hidden>\n\n'
         f"Not on your path{' ' if title.startswith('To ') else ', '}{paths.named([title])}. "
