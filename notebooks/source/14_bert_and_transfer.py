@@ -65,7 +65,7 @@ cu.recall("transformer", "gpt", "masks")
 # So we first have to hide what we ask for.
 #
 # **[BERT](C_glossary.ipynb#masked-token-pretraining)** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) *picks* 15% of the ordinary tokens of a text at random.
-# BERT is asked only for these, 30 of 200, where a GPT is asked for 199.
+# In a text of 200 tokens, BERT is asked for these 30, and a GPT for 199.
 # At the picked positions it reads
 #
 # - the token `<mask>` in 80% of the cases,
@@ -138,7 +138,8 @@ cu.quiz("bert_and_transfer", "why_not_all")
 # Only the padding mask stays, because the sentences of a batch have different lengths.
 # The original BERT has norms *after* the sublayers, learned positions, vectors for two segments, a `[CLS]` token whose vector a classifier reads, and a second task (does one segment follow the other?).
 # Ours has the GPT's blocks, with norms before and [rotary](09_positions.ipynb) positions, so that the two readers differ only in mask and task.
-# Its classifiers read the mean of all vectors, because single sentences give a `[CLS]` nothing to learn from.
+# Its classifiers read the mean of all vectors.
+# A `[CLS]` would have learned its job from the second task, and with single sentences there is no second task.
 # The drawing follows the position of a hidden token.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -211,7 +212,8 @@ for name, model in (("BERT", bert), ("GPT", gpt)):
 
 # %% [markdown]
 # In the BERT the logits change at every position, and in the GPT only at the token's own position and after it.
-# That has its price: a BERT can't keep a cache and write on, since each token added at the end changes what it knows everywhere.
+# Reading both sides has a price.
+# A BERT can't keep a cache and write on, because every token added at the end changes the vectors at all the other positions.
 # With the [encoder–decoder](11_translating.ipynb) we now have the whole family:
 #
 # | | GPT | BERT | encoder–decoder |
@@ -247,7 +249,7 @@ cu.predict(
 
 # %% [markdown]
 # **A gap is much easier to fill if you may read both sides.**
-# That is why we compare each reader with n-grams that read the same side, or both.
+# So each network gets a baseline of its own: the GPT meets n-grams that read the left side, and the BERT meets n-grams that read both.
 #
 # Our sentences are short, so we pick 40% of the tokens, a share that works for large models as well ([Wettig et al., 2023](https://arxiv.org/abs/2202.08005)).
 # The folded loop is the one of the last chapter, fed by your masking.
@@ -309,7 +311,7 @@ page_loss, counted = tasks.hidden_loss(bert), trigrams.hidden_losses()
 print(f"loss at the hidden tokens {page_loss:.2f}")
 
 # %% [markdown]
-# A few seconds don't get us far, so the figure shows longer trainings.
+# A few seconds don't get us far, so the figure shows longer runs.
 # Its two dashed lines are the losses of counting.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -367,7 +369,8 @@ for text in (
     print(text, *(" ".join(guess) for guess in fill(text)), sep="  ")
 
 # %% [markdown]
-# Without an object the BERT expects *sing* and *work*, and before *a novel* verbs that take one.
+# Where no object follows, the BERT expects *sing* and *work*.
+# Before *a novel* it expects verbs that take an object.
 # But it would also *read* a pizza.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -532,12 +535,12 @@ ax.legend(loc="upper right")
 fig
 
 # %% [markdown]
-# **With few labels it pays to ask a network what it has practiced.**
+# **With few labels, ask a network the question it has already practiced.**
 # With a score and a threshold, the GPT and the BERT are far ahead of a new layer that learns from fifty labels.
 # The GPT is best, and our BERT is about level with the n-grams.
 # With a thousand labels the new layer catches up with the BERT's score, but not with the GPT's.
 #
-# Putting a task into the form that a network was trained on is also the idea of a **[prompt](C_glossary.ipynb#prompt)**.
+# A **[prompt](C_glossary.ipynb#prompt)**, too, puts a task into a form that the network has practiced.
 #
 # A threshold only helps where the label changes how probable a sentence is.
 # It wouldn't tell us whether a sentence is about food.
@@ -553,7 +556,7 @@ for loss, text in zip([*strange, threshold], [*mine, "the threshold"], strict=Tr
 
 # %% [markdown]
 # The threshold tells these two apart.
-# But *the old woman reads a book .* scores 18.8, above the threshold, so it counts as swapped.
+# But *the old woman reads a book .* is called swapped although nothing is wrong with it, because its score of 18.8 is above the threshold.
 # With *book a* it would score even more, 28.8.
 # If you have both orders, compare them with each other.
 
@@ -697,11 +700,12 @@ tuning.fine_tune(small, tasks.few(1000, seed=0), steps=200, lr=1e-2, seed=0)
 print(f"{trained:,} parameters trained: accuracy {tuning.accuracy(small, test):.2f}")
 
 # %% [markdown]
-# In trainings twice as long, each at its best learning rate, LoRA reaches an accuracy of 0.87, and fine-tuning all 132,994 weights 0.91.
+# We also trained twice as long, each method at its best learning rate.
+# LoRA then reached an accuracy of 0.87, and fine-tuning all 132,994 weights 0.91.
 # The cheapest way is **linear probing**: the features stay frozen, and only a new output layer of 130 weights, the **probe**, is trained.
-# It reaches 0.66.
+# It reached 0.66.
 # All three are means of three draws ([further page](14_bert_and_transfer_further.ipynb#What-LoRA-is-worth)).
-# Here a twenty-fifth of the weights gets most of the gain.
+# Here a twenty-fifth of the weights brings most of the gain over the probe.
 # Each task keeps only these few, and all tasks share the rest.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -719,7 +723,7 @@ with cu.guard(
 #   BERT picks tokens, and reads most of them as a mask, some as another token, and some as they are.
 # - Reading both sides makes a gap much easier to fill, for counting as well as for a network.
 #   The fair baseline is an n-gram model that reads the same sides.
-# - With fifty labels it paid far more here to ask the network what it had practiced than to train a new layer, which caught up with the BERT's score at a thousand.
+# - With fifty labels it paid far more here to ask the network the question it had practiced than to train a new layer, which needed a thousand labels to catch up with the BERT's score.
 #   To say which of two orders is likelier, the GPT needed no labels at all.
 
 # %% [markdown] tags=["next"]

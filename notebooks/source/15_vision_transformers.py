@@ -35,9 +35,9 @@ cu.seed_everything(0)
 cu.live.patches()
 
 # %% [markdown]
-# When you have tried all three pictures, forbid all sixteen patches and read what the model says when it sees nothing at all.
-# It says *trousers*: it has to say something, and this is what it says when it knows nothing.
-# Perhaps the trousers survive so many forbidden patches for just this reason.
+# Try all three pictures, then forbid all sixteen patches.
+# Blindfolded, the model still has to say something, and it says *trousers*.
+# Perhaps that's why the trousers survive so many forbidden patches.
 #
 # In [Start here](00_start_here.ipynb) we forbade a word, and now we forbid a piece of an image.
 
@@ -276,7 +276,7 @@ for name, model in (("with positions", vit), ("without", bag)):
 # ## Training it against baselines
 #
 # Our pictures come from Fashion-MNIST ([Xiao et al., 2017](https://arxiv.org/abs/1708.07747)), with ten kinds of clothes.
-# We use 9,000 to learn from (the **training set**), 1,000 to choose by (the **validation set**), and 2,000 for one last test (the **test set**).
+# We use 9,000 of them for training (the **training set**), 1,000 for choosing the settings (the **validation set**), and 2,000 for one final test (the **test set**).
 # The folded loop below does what every training does: it takes a batch, computes the loss and its gradient, and makes a small step downhill.
 # The steps are those of [AdamW](C_glossary.ipynb#adam), an optimizer, and their size is the **learning rate**, which rises in the first tenth of the training and then falls to 0.
 
@@ -324,7 +324,7 @@ ax.set(xlabel="Step", ylabel="Training loss (nats)", ylim=(0, 2.7))
 fig
 
 # %% [markdown]
-# The curve leaves the loss of a uniform guess at once, and the **accuracy**, the share of right answers, looks good.
+# The loss drops below that of a uniform guess at once, and the **accuracy**, the share of right answers, looks good.
 # But an accuracy means little without a **baseline**, the score of something simpler.
 # We trained four models for five **epochs** each, so that each picture is seen five times:
 #
@@ -365,7 +365,7 @@ pd.concat([baselines, longer]).add_prefix("test accuracy, seed ").round(3)
 # After five epochs a hidden layer on the raw pixels is even a little better, by about one picture in a hundred.
 # Each garment lies upright in the middle, so no patch has to ask another one what it is looking at.
 #
-# We tried one image size and few images.
+# That's no verdict on ViTs, because we tried only one image size, and few images.
 # [A small convolutional network](15_vision_transformers_further.ipynb#Against-a-convolutional-network) is ahead of all four.
 # Dosovitskiy et al. (section 4.3) find their large ViTs behind comparable convolutional networks after pretraining on 1.3 million photographs, and ahead after 300 million.
 #
@@ -405,7 +405,7 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 # %% [markdown]
 # In a few seconds our player learns to find most twins, on cards that it has never seen.
 # But if we forbid each card just one look, the look at its own twin, the answer is lost.
-# The accuracy even drops below that of a lucky guess, because the card then names one of the cards it can still see.
+# The accuracy even drops below that of a blind guess, because the card then names one of the cards it can still see.
 #
 # Try it with one card: press it to see where it thinks its twin lies, and then forbid the look.
 
@@ -413,7 +413,7 @@ print(f"twins found: {found:.2f}; if no card may look at its twin: {left:.2f}")
 cu.live.memory()
 
 # %% [markdown]
-# Our ViT without its attention layers can't find another way, and the proof takes a line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
+# Without its attention layers our ViT can't learn this game at all, and the proof takes one line: **without attention a card's token is made from this card only, and a card doesn't show where its twin was dealt.**
 # Such a model can only guess among the fifteen other cards, so its accuracy is 1/15, or 0.067.
 # The table shows three players: one with attention, one without it, and one with a single hidden layer that sees all the pixels at once.
 
@@ -465,7 +465,8 @@ with cu.guard("A single look carries the answer.", given=deals == 600):
 # %% [markdown]
 # ## Where it looks, and what it needs
 #
-# The weights of the class token on the patches of a garment are a map of the image, and such maps are often shown as explanations of an answer.
+# The class token puts a weight on each patch of a garment.
+# Together these weights are a map of the image, and such maps are often shown as explanations of an answer.
 # Before we test whether they explain anything, we have to draw them right.
 #
 # ### Exercise 2 · Find the bug
@@ -613,7 +614,7 @@ fig
 # %% [markdown]
 # Rollout finds patches that matter: in models 1 and 2, forbidding them hurts more than any control.
 # In model 0 the brightest patches do about as much harm, and we could have found those without a model.
-# **When we forbid each patch in turn, we find patches that hurt more than those of any control**, in every model and by a clear margin.
+# **When we forbid each patch in turn, we find patches that the model misses more than those of any control**: without them its accuracy is lowest, in every model and by a clear margin.
 # No wonder, because this method asks the model itself sixteen times.
 # But it asks about one patch at a time, and overlooks patches that can stand in for each other, as in the boot at the top of this page.
 #
@@ -651,8 +652,8 @@ fig
 
 # %% [markdown]
 # On the X-ray we would first forbid that square.
-# As controls we would forbid another square where the X-ray is just as bright, and then the strongest square on the map of a second training.
-# If that last square does as much harm, the map is about the picture and not about this model.
+# As controls we would forbid another square where the X-ray is just as bright, and then the strongest square on the map of the same model, trained a second time.
+# If forbidding that last square does as much harm, the map is about the picture and not about this model.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("Forbidding each patch finds what hurts most, in every model.", given=count == 4):
@@ -677,7 +678,7 @@ with cu.guard("A model that sees nothing says trousers, and its map by rollout i
 #
 # - An image becomes a sequence when we cut it into patches, multiply each by one matrix, add positions, and put a class token in front.
 # - Attention pays where one patch's answer depends on what another one shows, as in Memory.
-#   For garments in the middle of small pictures we gained nothing by it.
+#   On small pictures with the garment in the middle, it gained us nothing.
 # - Weights say where a model looks.
 #   To see whether it needs the place, forbid it, and forbid another place as a control.
 

@@ -153,7 +153,7 @@ pd.DataFrame(agree).T.round(2)
 # %% [markdown]
 # In the last block two models agree no more about one picture than about two different ones.
 # By rollout their maps agree more, although part of this agreement comes without looking at the picture.
-# So "head 2 of the last block looks at the heel" would be a sentence about one training.
+# So "head 2 of the last block looks at the heel" would be a sentence about one run.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -328,7 +328,7 @@ pd.DataFrame({"96 × 96": clothes.result}).loc[["parameters", "validation", "tes
 # %% [markdown]
 # This ViT names only a few more test images in a hundred than the chapter's, which saw a sixth of the images for a few seconds.
 # Enlarging an image adds no information.
-# It is one training at one learning rate, and we can't say more.
+# This is one run at one learning rate, and we can't say more.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("On all of Fashion-MNIST at 96 × 96 the test accuracy is between 0.87 and 0.90."):

@@ -13,7 +13,8 @@
 #
 # Each empty symbol below has a filled partner of the same shape, at least four pixels away, and should get the partner's color.
 # Color a picture with two symbols, with four and with eight.
-# Then make it harder, and look only at *how many* have each color, or only at three pixels around.
+# Then make it harder.
+# Look only at *how many* symbols have each color, or only at what lies within three pixels.
 
 # %%
 import itertools
@@ -45,7 +46,7 @@ cu.live.colors()
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
-# - clean noisy pictures with three filters that are one attention, and say what their keys decide;
+# - clean noisy pictures with three filters that are the same attention with different keys, and say what the keys decide;
 # - turn pixels into tokens, and write the attention block of image networks;
 # - test whether a network looks or only counts.
 
@@ -61,7 +62,8 @@ cu.recall("multi_head_attention", "kernel_regression", "self_attention")
 # Attention between pixels is older than the networks that learn it.
 # Imagine a picture with random noise on each pixel $y_i$.
 # We can remove noise by averaging pixels that show the same thing, but we have to know which pixels these are.
-# Image processing has three answers, and all three are one formula, in which a pixel's key $\mathbf k_i$ is also its query:
+# Image processing has three answers, and one formula covers them all.
+# In it, a pixel's key $\mathbf k_i$ is also its query:
 #
 # $$\hat x_i = \sum_j \alpha_{ij}\, y_j, \qquad \alpha_{ij} = \frac{\exp(-\|\mathbf k_i - \mathbf k_j\|^2/2)}{\sum_l \exp(-\|\mathbf k_i - \mathbf k_l\|^2/2)} .$$
 #
@@ -176,7 +178,7 @@ pd.DataFrame(errors, index=draws).T.rename_axis("squared error").round(3)
 # With the position back in the key the error is even a little smaller.
 # An explorer shows [where a pixel looks](16_attention_between_pixels_further.ipynb#Where-a-pixel-looks).
 #
-# Keys that decide so much don't have to be made by hand.
+# If the keys decide so much, why make them by hand?
 # Inside a network we learn queries, keys and values, each with a matrix of its own.
 # They are computed from *features*, which say more than a patch.
 # [Wang et al. (2018)](https://arxiv.org/abs/1711.07971) took this step with their *non-local block*, named after the filter.
@@ -419,7 +421,7 @@ def train(network, tests, steps, rate=1e-3, seed=0):
 # %% [markdown]
 # We measure the **accuracy**, the share of empty symbols that get the right color.
 # A network that only counts, and always names the most frequent color (any of them, if several tie), reaches 0.63 with two symbols, 0.53 with four, and 0.44 with eight.
-# This is the **baseline** of the task, the *counting baseline*.
+# This is our **baseline**, and we'll call it the *counting baseline*.
 # We train both networks with eight symbols, and only an accuracy above the counting baseline tells us that a network does more than count.
 
 # %% tags=["nbval-ignore-output"]
@@ -482,9 +484,9 @@ fig
 
 # %% [markdown]
 # Sixteen numbers are enough for two and for four symbols, but with eight the summary stays near the counting baseline.
-# With 64 numbers it can get much farther, although not in every training.
-# **In our trainings a summary of 16 numbers learned to tell a few pairs apart, and with eight pairs it learned little more than to count.**
-# [The vector of our first copier](05_sequence_to_sequence.ipynb) is such a summary, too, and there, too, the network learned to look up much sooner than to pack everything into one vector.
+# With 64 numbers it can get much farther, although not in every run.
+# **In our runs a summary of 16 numbers kept a few pairs apart. Given eight, it did little more than count.**
+# [The vector of our first copier](05_sequence_to_sequence.ipynb) was such a summary, and that network also learned to look things up much sooner than to pack everything into one vector.
 #
 # An accuracy doesn't say how a network gets its answers.
 # To ask a network directly, we change the color of *one* filled symbol and see which answers follow.
@@ -523,13 +525,15 @@ fig
 
 # %% [markdown]
 # With attention exactly one answer changes, the partner's.
-# A counter changes all of its answers or none, and the summary does neither.
-# The summary looks more like a counter that leaves out near symbols, which are never the partner.
-# Such a counter does a little better than the counting baseline.
+# A counter changes all of its answers or none, and the summary falls in between.
+# It behaves more like a counter that ignores nearby symbols.
+# Because a nearby symbol is never the partner, such a counter does a little better than the counting baseline.
 # So **two networks may be right equally often and do different things**, and we only see this because we changed something and looked.
 #
 # Now choose a picture and a symbol of your own.
-# On the left the network with attention colors the empty symbols, in the middle we have recolored your symbol, and the map shows where its partner looks.
+# On the left, the network with attention colors the empty symbols.
+# In the middle it does so again, after we have recolored your symbol.
+# On the right, a map shows where the partner of your symbol looks.
 
 # %% tags=["nbval-ignore-output"]
 which = 0  # try 0 … 499
@@ -615,7 +619,7 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 # %% [markdown]
 # ## Take-aways
 #
-# - Three old filters are one attention with keys made by hand, and the keys decide what is averaged with what.
+# - Three old filters are the same attention with different keys, made by hand, and the keys decide what is averaged with what.
 #   A network learns its keys.
 # - A pixel is a token and its channels are its embedding.
 #   Transpose, don't `view`, and cut into thirds before you cut into heads.
@@ -624,7 +628,7 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 
 # %% [markdown] tags=["next"]
 # Next: [Attention in a diffusion model](17_diffusion.ipynb), where this block sits in a network that draws.
-# [Attention between pixels: sixteen bits, far pixels and cost](16_attention_between_pixels_further.ipynb) has the rest.
+# [Attention between pixels: sixteen bits, far pixels and cost](16_attention_between_pixels_further.ipynb) shows where a pixel looks, what one changed pixel changes, and what all the looking costs.
 
 # %% [markdown]
 # ## Quiz

@@ -165,7 +165,7 @@ cu.quiz("diffusion", "share_left")
 #
 # $$\hat{\boldsymbol\varepsilon} = \mathrm{network}(\mathbf x_t, t), \qquad \mathrm{loss} = \|\boldsymbol\varepsilon - \hat{\boldsymbol\varepsilon}\|^2 \text{ per pixel}, \qquad \mathbf x_0,\ t,\ \boldsymbol\varepsilon \text{ drawn at random.}$$
 #
-# Whoever knows the noise knows the picture, $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$.
+# If you know the noise, you know the picture: $\hat{\mathbf x}_0 = (\mathbf x_t - \sqrt{1 - \bar\alpha_t}\;\hat{\boldsymbol\varepsilon}) / \sqrt{\bar\alpha_t}$.
 # But what *is* the best guess, if many pictures could be hidden in the noise?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -284,7 +284,8 @@ pictures.draw_walks(torch.stack(walks))
 # %% [markdown]
 # Pure noise comes home to $+1$ or $-1$, about equally often.
 # **The decision is made little by little.**
-# After a quarter of the way two in three paths are on the side where they'll end, and halfway five in six, while chance would give one in two.
+# A quarter of the way along, two in three paths are already on the side where they'll end, and halfway it's five in six.
+# Chance would give one in two.
 # When we forbid a word below, we'll find such a decision again.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -401,8 +402,8 @@ x, steps, tokens = words.some_inputs(painter)
 cu.equal(unet, painter.network, x, steps, tokens=tokens)
 
 # %% [markdown]
-# The network learned with the loss above, except that an error has the weight $1/\bar\alpha_t$ (at most twenty).
-# So the noisy steps count more, because words matter where there is much noise.
+# The network's loss was the one above with one change: an error has the weight $1/\bar\alpha_t$ (at most twenty), so errors at noisy steps count more.
+# There the picture says little, and the words matter most.
 # Now and then a word was withheld in the training, so the network has met missing words before we forbid one.
 # Here are the first steps of a fresh network, with noise from your `fixed_noisy`, next to the curve of the long training.
 
@@ -428,7 +429,8 @@ fig
 # %% [markdown]
 # After the first steep steps the loss falls slowly.
 # Here are ten random captions, none of them picked.
-# A **classifier**, the transformer of [Vision transformers](15_vision_transformers.ipynb), has named each half, and where it disagrees with the caption, its word is in parentheses.
+# A **classifier**, the transformer of [Vision transformers](15_vision_transformers.ipynb), has looked at each half.
+# Where it disagrees with the caption, its own word for the half is in parentheses.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 some = words.random_captions(10, seed=1)
@@ -538,11 +540,11 @@ with cu.guard("The block is the one of the stored network."):
 #
 # The colors of the first screen show which word a pixel asks, but not whether it *needs* the word, and when.
 # To find out we forbid the word, as we forbade [a patch](15_vision_transformers.ipynb) before, and see what comes out.
-# In Python `forbid("cross", keys=0)` forbids the left word to every pixel, and the softmax gives all the weight to the word that remains.
+# In Python `forbid("cross", keys=0)` keeps every pixel from attending to the left word, and the softmax gives all the weight to the word that remains.
 #
 # The function below draws with your `my_step_back`, and it can forbid a word in any stretch of the way.
 # To save time it visits only about every fifth step, which works because your step goes from any $a$ to any $b$.
-# In each step it asks the network twice, once without any word, and makes what the words change three times as large, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
+# In each step it asks the network twice, with the words and without them, and triples the difference, $\hat{\boldsymbol\varepsilon}_{\text{none}} + 3\,(\hat{\boldsymbol\varepsilon}_{\text{words}} - \hat{\boldsymbol\varepsilon}_{\text{none}})$.
 # This is **[guidance](17_diffusion_further.ipynb#Guidance)** ([Ho and Salimans, 2022](https://arxiv.org/abs/2207.12598)), and without it the garments are less often what the caption says.
 
 
@@ -583,7 +585,7 @@ cu.show_images(
 # In the first row we forbid *trousers*, earlier or later.
 # If the word is forbidden from the start, two T-shirts appear, because *T-shirt* is the only word that is left to ask.
 # The later we forbid *trousers*, the more of the trousers stays, because the network can see them in what is drawn so far.
-# In the second row *trousers* is forbidden at first, and may be asked only later.
+# In the second row *trousers* is forbidden at first, and is allowed only later.
 # The other two rows do the same with *coat*.
 #
 # Two captions are few, so we took 72 random captions, and the classifier named each half of their pictures.
@@ -604,11 +606,11 @@ fig
 
 # %% [markdown]
 # Remember that the steps count down from 200.
-# A word that is asked only until step 171, early on, wins few halves, and a word that is asked only from there on wins nearly all.
-# At step 114 it is nearly the other way round.
+# A word that is allowed only until step 171 wins few halves, and one that is allowed only after step 171 wins nearly all.
+# At step 114 it's nearly the other way around.
 # There are two explanations: a word's work is lost when the word is forbidden, or the *other* word undoes this work.
 # The dotted lines tell the explanations apart, because there the other word is forbidden, too.
-# With the other word gone, more than half of the halves keep what their word had said by step 171, and a word that is asked only from step 114 on still helps.
+# With the rival gone, a word that is allowed only until step 171 still wins in more than half of the cases, and a word that comes only at step 114 still helps.
 # So **in this network the contest between two words is decided between steps 171 and 114**, and a word without a rival needs less time.
 #
 # The colors of the first screen show one of four heads, and in this head the pixels ask their word from the first step to the last.
@@ -621,7 +623,7 @@ fig
 # <details><summary>How sure is this?</summary>
 #
 # The chapter shows one network, trained once, for 6,400 steps at a learning rate of 0.008.
-# We chose this rate by trainings of 600 steps, with three seeds each.
+# We chose this rate in runs of 600 steps, with three seeds each.
 # Their mean weighted loss was 0.196 at a rate of 0.003, 0.189 at 0.008, 0.188 at 0.02, and 0.204 at 0.05.
 # The two best rates differ by less than two seeds do, so we took the smaller one.
 # In the long training the validation loss fell from 0.141 at step 5,000 to 0.136 at the end.
@@ -716,7 +718,8 @@ with cu.guard("From the first step on one head's pixels ask their own word."):
 # - All the small steps into the noise make up one large step, and a network learns by regression to say which noise was added.
 #   Its best guess is a mean of all pictures that could be there, so the sampler goes back in small steps.
 # - Words enter by cross-attention, where each pixel asks, and a single word is one added vector.
-# - If we forbid a word early and late, we see *when* it is needed, and if we forbid both words, we see whether the other word undoes it.
+# - If we forbid a word early and late, we see *when* it is needed.
+#   If we forbid the other word as well, we see whether the rival had undone its work.
 #   In this network the contest between two words is decided in one stretch of the way, although a head asks from the first step to the last.
 
 # %% [markdown] tags=["next"]

