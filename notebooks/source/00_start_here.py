@@ -44,7 +44,7 @@ cu.live.translator("She has a red car.")
 # Another, the **decoder**, writes the French, and always chooses the word that it finds most probable (the box *Search* calls this *greedy*).
 # For each French word, the decoder spreads a total of 1 over the English words, and these shares are the word's **[attention weights](C_glossary.ipynb#attention-weights)**.
 # Attention from one sentence to another is called *[cross-attention](C_glossary.ipynb#cross-attention)*.
-# It does so eight times, in two [layers](C_glossary.ipynb#layer), one after the other, with four **[heads](C_glossary.ipynb#head)** side by side in each.
+# The decoder does so eight times, in two [layers](C_glossary.ipynb#layer), one after the other, with four **[heads](C_glossary.ipynb#head)** side by side in each.
 # Each small picture shows one head, and *end*, in the table below `<eos>`, marks the end of a sentence.
 # We count from 0, so *layer 1, head 0* is the first head of the second layer.
 #
@@ -53,7 +53,7 @@ cu.live.translator("She has a red car.")
 # That looks wise, because in French the noun decides between *un* and *une*.
 # To test what a word needs, we **forbid** attention to another word.
 # The literature calls this *attention knockout*.
-# When you press *car*, no French word may attend to it any more, in any head.
+# When you press *car*, no French word may attend to it in any of the heads.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -71,8 +71,9 @@ cu.predict(
 
 # %% [markdown]
 # Now press *car*, and read the bars of *une* and of the word after it.
-# The next cell has four columns: the weight on *car* in that head, and three times the probability of the French word, given the words before it.
-# Those three are with all attention allowed, with *car* forbidden, and with *car* forbidden *also in the encoder*, where the English words attend to each other.
+# The next cell makes a table of four columns.
+# The first is the weight on *car* in that head.
+# The other three are the probability of the French word, given the words before it: with all attention allowed, with *car* forbidden, and with *car* forbidden *in the encoder as well*, where the English words attend to each other.
 
 # %% tags=["hide-output"] jupyter={"outputs_hidden": true}
 sentence = "She has a red car."  # try "She has a red car." | "my mother is tired"
@@ -110,15 +111,16 @@ with cu.guard(
 # So the gender can come by way of *a*.
 # In another sentence, *She has a small house.*, the other routes carry less, and forbidding *house* lowers *une* from 0.89 to 0.74.
 # Couldn't we simply forbid *a*?
-# Then *une* falls as well, but *de* rises in its place, and not *un*.
-# So we lose more than the gender.
+# Then *une* falls as well, but what rises in its place is *de*, not *un*.
+# We have lost more than the gender.
 #
 # Forbidding any word might do damage, so here is a **control**: forbid *has*.
 # Averaged over the eight heads, *une* gives *has* 35% of its weight and *car* only 11%, and yet hardly anything changes.
 #
 # So a network can do without a word that gets a large weight.
 # **A weight shows where a network looks.
-# You learn more about what it needs by forbidding a word, but the word may act by another route.**
+# Forbidding a word tells you more about what the network needs.
+# But even a forbidden word may still get through by another route.**
 #
 # What happens to a word that the translator has never seen?
 
@@ -136,8 +138,8 @@ cu.predict(
 )
 
 # %% [markdown]
-# The weights give little sign that the translator is guessing.
-# The probabilities often do: *timide* has only 0.28.
+# The weights hardly show that the translator is guessing.
+# The probabilities often do show it: *timide* has only 0.28.
 #
 # ### Exercise 1 · Forbid one word
 #
@@ -176,8 +178,8 @@ cu.checks.one_word(one_word_solution)
 # ## Read a map of weights, and use it
 #
 # What each French word just did is called a **look-up**, and its three parts have names.
-# A **[query](C_glossary.ipynb#query-key-value)** asks, as the French words did.
-# **Keys** are what a query may attend to, as the English words were, and each key hands on a **value**.
+# A **[query](C_glossary.ipynb#query-key-value)** asks, and here each French word was one.
+# **Keys** are what a query may attend to, here the English words, and each key hands over a **value**.
 # A map of weights has a row for each query and a column for each key.
 #
 # Each query gets the average of the values, with the weights of its row.
@@ -211,7 +213,7 @@ cu.Drawing(
 # A comment `# try` marks what you may change, and every value of its range works.
 # In the translator the values aren't single numbers, but vectors.
 #
-# On such a map, dark means much weight, and the color bar says how much.
+# On such a map, dark means a large weight, and the color bar says how large.
 # Here are 36 weights near 1/6 with a little noise, drawn twice.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -292,7 +294,7 @@ with cu.guard("Each of the faint weights is near 1/6."):
 # A network computes **scores**, which may be any numbers, and the larger a score, the better the key fits.
 # Then we take the exponential of each score and divide it by the sum of all the exponentials.
 # This is the **[softmax](C_glossary.ipynb#softmax)**.
-# Give the bird a better and better score: does it ever get all the weight?
+# Raise the bird's score as far as you like. Does it ever get all the weight?
 
 # %% jupyter={"source_hidden": true}
 cu.explore.first_slider()
@@ -304,7 +306,7 @@ cu.explore.first_slider()
 # ## Paths through the course
 #
 # You don't have to do the whole course.
-# On this map, each line is a part of it and each station is a chapter, and below it are the paths that you can take.
+# On this map, each line is a part of the course and each station is a chapter, and below it are the paths that you can take.
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 course_map()
@@ -316,7 +318,7 @@ course_map()
 #   The query gets the average of the values: `weights @ values`.
 # - A softmax turns scores into weights.
 # - A weight shows where a network looks.
-#   You learn more about what it needs when you forbid a word, but the word may act by another route.
+#   Forbidding a word tells you more about what the network needs, but even a forbidden word may still get through by another route.
 
 # %% [markdown] tags=["next"]
 # Next: [Queries, keys and values](01_queries_keys_values.ipynb) shows where scores come from.

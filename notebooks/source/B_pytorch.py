@@ -11,7 +11,7 @@
 #
 # **How does a network learn where an island ends?**
 # It is shown two hundred points on a map, each labeled *land* or *water*.
-# Here you build the network that draws the coast, and on the way you meet the PyTorch and the words of training that most chapters use.
+# Here you build the network that draws the coast, and on the way you meet the PyTorch and the vocabulary of training that most chapters use.
 # You need Python and the idea of a derivative.
 # If a cell doesn't do what you expect, see [If something goes wrong](#If-something-goes-wrong).
 
@@ -80,18 +80,18 @@ shapes("x[0]", "x[:, 1]", "x[..., 1]", "x[:, None]", "x[x > 0]", "x[[1, 0, 1]]",
 # A test such as `x > 0` keeps the entries that pass it, and a list of integers picks rows, as an [embedding](C_glossary.ipynb#embedding) does.
 # To get back to Python, use `.item()` for a single number and `.tolist()` for more.
 #
-# ### Exercise 1 · Nobody is preferred
+# ### Exercise 1 · No favorites
 #
 # *build · 3 minutes*
 #
 # Attention gives each query a row of weights, with a column for each key.
-# Write a function that returns weights in which all keys count alike.
+# Write a function that returns equal weights for all keys.
 # `torch.ones(2, 5)` makes a tensor of ones, with 2 rows and 5 columns.
 
 
 # %% tags=["exercise", "build"]
 def average_weights(num_queries, num_keys):
-    """A tensor of weights, (num_queries, num_keys), in which all keys count alike."""
+    """A tensor of weights, (num_queries, num_keys), equal for all keys."""
     ...
 
 
@@ -101,7 +101,7 @@ cu.checks.average_weights(average_weights)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def average_weights_solution(num_queries, num_keys):
-    """Each of the keys gets the same part of 1."""
+    """Each key gets the same share of 1."""
     return torch.full((num_queries, num_keys), 1 / num_keys)
 
 
@@ -131,7 +131,7 @@ apart.shape, distance.shape, land[distance[:, 0] < 1].float().mean()
 # The new axis makes each point meet both places, and the sum over the last axis turns two differences into one distance.
 # All points nearer than 1 to the middle are land.
 #
-# Shapes that don't fit are an error, whose last line says which lengths met.
+# Shapes that don't fit raise an error, and its last line says which lengths clashed.
 # Shapes that fit *by accident* are worse, because nothing warns you.
 
 # %% [markdown]
@@ -150,7 +150,7 @@ two, far.gather(-1, two), weights
 # %% [markdown]
 # In the first row the two smallest distances are in columns 4 and 5, so `gather` reads 0.45 and 0.58 there, and `scatter` writes a weight of 0.5 into both.
 # For one column alone there are `argmax` and `argmin`.
-# Two relatives are `masked_fill`, which writes a number wherever a tensor of True and False is True, and `cumsum`, which adds up along an axis.
+# Two relatives are `masked_fill`, which takes a mask of True and False and writes a number wherever the mask is True, and `cumsum`, which adds up along an axis.
 
 # %%
 far.argmin(dim=-1), far.masked_fill(far > 1.5, 0.0), weights.cumsum(dim=-1)
@@ -171,7 +171,7 @@ shapes("x.reshape(3, 2)", "x.transpose(0, 1)", "x.flatten()", "x.flatten().unfla
 # In `flatten` several axes become one, `unflatten` splits one axis, and `unfold` cuts windows, here every pair of neighbors.
 # With `permute` we put all axes into a new order.
 #
-# To join tensors, `cat` uses an axis that is there, and `stack` makes a new one.
+# To join tensors, `cat` uses an existing axis, and `stack` makes a new one.
 
 # %% [markdown]
 # ## Products of matrices
@@ -186,7 +186,7 @@ x @ winds.mT, weights @ land[:6].float(), (torch.randn(8, 5, 4) @ torch.randn(8,
 
 # %% [markdown]
 # The last entry of the first row is −0.01 · 1 + 0.86 · 1 = 0.85, and it grows when a point moves to the northeast.
-# The second product averages what the two nearest points say. Both call the middle land, and about the other place they disagree, so it gets ½.
+# The second product averages what the two nearest points say. For the middle both say land, and for the other place they disagree, so it gets ½.
 # In the last product `@` multiplies the last two axes, and the axis before them is a **batch**, so we get eight products at once.
 
 # %% [markdown]
@@ -205,7 +205,7 @@ grad((boat**2).sum(), boat)
 #
 # The gradient points out to sea, so the boat goes *against* it, again and again.
 # This is **gradient descent**, and the size of its steps is the **learning rate**.
-# The coast is at a distance of 1. With which rate is the boat still at sea after twenty steps?
+# The coast is at a distance of 1. At which learning rates is the boat still at sea after twenty steps?
 
 # %%
 rate = 0.1  # try 0.01 … 0.9
@@ -225,16 +225,16 @@ for _ in range(2):
     print(boat.grad)
 
 # %% [markdown]
-# That is why each step of a training loop begins with `zero_grad()`.
+# Because the gradients add up, each step of a training loop begins with `zero_grad()`.
 # Under `with torch.no_grad():` nothing is tracked, which saves memory.
-# From Python itself we take `partial(f, T=0.1)`, the function `f` with its argument `T` fixed.
+# One tool from Python's `functools` will come up later: `partial(f, T=0.1)` is the function `f` with its argument `T` fixed at 0.1.
 
 # %% [markdown]
 # ## Softmax and the cross-entropy
 #
 # A **classifier** gives each class a number, its **logit**.
 # The **softmax** turns the logits into probabilities, which are positive and sum to 1.
-# A **loss** is a number that says how wrong they are.
+# A **loss** is a number that says how wrong the probabilities are.
 # The **cross-entropy** is −ln of the probability that was given to the right answer, averaged over the examples.
 # Here are two points of the map, the first in the water (class 0) and the second on land (class 1).
 
@@ -260,7 +260,7 @@ probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, righ
 # Its weights and biases are **parameters**, the numbers that training changes.
 #
 # Two linear layers in a row are only another linear layer, so we put a **ReLU** between them, which turns negative numbers into 0 and keeps the others.
-# What lies between the two is a **hidden layer**, and each of its numbers is a *hidden unit*.
+# What lies between the two linear layers is a **hidden layer**, and each of its numbers is a *hidden unit*.
 # All of this together is a **network**.
 # Ours turns a point into two logits, one for water and one for land, and `nn.Sequential` runs its layers one after the other.
 
@@ -360,7 +360,7 @@ with cu.guard(
 #
 # Now the map has only 40 points, and one in ten has the wrong label.
 # What we train on is the **training set**.
-# A thousand other points are the **validation set**, which shows how the network does on what it was not trained on.
+# A thousand other points are the **validation set**, which shows how well the network does on points that it has never seen.
 # Our network now has 64 hidden units, and we note both losses after each epoch.
 
 # %%
@@ -400,9 +400,9 @@ picture
 # This is **overfitting**.
 # We can stop at the lowest validation loss, collect more data, or take a smaller network.
 #
-# What we choose ourselves, such as the hidden units, the learning rate and the number of epochs, is a **hyperparameter**.
-# We choose it by the validation set.
-# By then the choice has adapted to the validation set a little. The honest final number comes from a **test set** that played no part in any choice.
+# A setting that we choose ourselves, such as the number of hidden units, the learning rate or the number of epochs, is a **hyperparameter**.
+# We choose the value with the lowest validation loss, and so the choice fits the validation set a little too well.
+# The honest final number comes from a **test set** that played no part in any choice.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("The validation loss starts to rise while the training loss goes on falling."):
@@ -415,7 +415,7 @@ with cu.guard("The validation loss starts to rise while the training loss goes o
 #
 # Each layer and each network is a **module**, an object with parameters and a `forward`.
 # You call it like a function, `coast(points)`, and it runs its `forward`.
-# In `__init__` it first calls `super().__init__()`, with which PyTorch starts the lists of its parts.
+# Its `__init__` first calls `super().__init__()`, and PyTorch starts the lists of the module's parts.
 # Here is our network once more, written as a class, with two lists of the tensors in it.
 
 
@@ -439,14 +439,15 @@ coast = Coast(3)
 [name for name, _ in coast.named_parameters()], list(coast.state_dict())
 
 # %% [markdown]
-# The first list holds the parameters, which an optimizer trains. They are the `nn.Parameter` and those of the layers, because these are in an `nn.ModuleList`.
-# The second is the **`state_dict`**, which we save and load, and here `middle` comes in as well. It is a **buffer**, a tensor that is saved with the module but never trained.
+# The first list holds the parameters, which an optimizer trains. These are our `nn.Parameter` and the parameters of both layers, which PyTorch finds because the layers are in an `nn.ModuleList`.
+# The second list is the **`state_dict`**, which we save and load. It contains the **buffer** `middle` as well, a tensor that is saved with the module but never trained.
 # A plain tensor is in neither list, and neither are layers kept in a plain Python list.
 #
 # Three more modules come up often.
 # `nn.Embedding(10, 4)` is a table with a row of 4 learned numbers for each of 10 tokens.
 # `nn.LayerNorm(4)` brings the mean of 4 numbers to 0 and their variance to 1.
-# `nn.Dropout(0.1)` sets a random tenth of its inputs to 0 after `model.train()`, and nothing after `model.eval()`, which we call before we measure.
+# After `model.train()`, `nn.Dropout(0.1)` sets each of its inputs to 0 with probability 0.1, and scales up the others.
+# After `model.eval()`, which we call before we measure anything, it does nothing.
 
 # %% [markdown]
 # ## Convolutions: kernel, stride, channels
@@ -463,8 +464,8 @@ nn.functional.conv2d(chart, kernel)[0, 0]
 
 # %% [markdown]
 # Where the window straddles the coast we get a 1, and elsewhere a 0. The result is one pixel narrower.
-# In `nn.Conv2d` the kernels are learned, one for each pair of a channel that goes in and a channel that comes out.
-# The **stride** says how many pixels the window moves on, and `padding` puts zeros around the picture.
+# In `nn.Conv2d` the kernels are learned, one for each pair of an input channel and an output channel.
+# The **stride** is the number of pixels by which the window moves, and `padding` puts zeros around the picture.
 
 # %%
 convolve = nn.Conv2d(1, 8, kernel_size=3, padding=1)
@@ -513,10 +514,10 @@ cu.checks.six_shapes(six_shapes_solution)
 #
 # *bug · 12 minutes*
 #
-# Somebody wants weights for the words of a sentence, and near words should get more.
-# So a word at a distance of $d$ counts $1/(1+d)$, and then each row is divided by its sum.
+# Somebody wants weights for the words of a sentence, larger for nearer words.
+# A word at a distance of $d$ starts with $1/(1+d)$, and then each row is divided by its sum.
 # The function runs, but the rows do not sum to 1.
-# By which number does it divide the entry in row 0, column 1?
+# By which number does the function divide the entry in row 0, column 1?
 # Try `length = 2` as well. Is the bug gone there?
 # Then write the function correctly.
 
@@ -567,7 +568,7 @@ cu.checks.nearness_weights(fixed_nearness_solution)
 #
 # Our island had the same two hundred points for everybody who opened this page.
 # They come from a generator of random numbers that starts at a **seed**, and the same seed gives the same numbers.
-# A generator of your own leaves all others alone.
+# If you make your own generator, drawing from it doesn't change what other generators will give.
 
 # %%
 first, second = (torch.randn(3, generator=torch.Generator().manual_seed(1)) for _ in range(2))
@@ -605,7 +606,7 @@ len(runs)
 
 # %% [markdown]
 # If a line ends with `# try`, change its number or text. Every value of the range works.
-# A folded cell with `cu.guard` tests a sentence that the page claims.
+# A folded cell with `cu.guard` tests a claim that the page makes.
 # In an **exercise** you replace the three dots with code of your own and run the cell. The next cell **checks** your answer, as often as you like.
 # In JupyterLab, the check's report has two buttons. *Hint* shows one more hint, and *Start over* gives you the empty exercise back. You can also run `cu.checks.average_weights.hint()` or `cu.checks.average_weights.start_over()` in a cell of your own.
 # The **solution**, if your notebook has one, is folded.
@@ -625,7 +626,7 @@ cu.doctor()
 # |---|---|
 # | `NameError: name … is not defined` | A cell above has not run: *Run → Run All Above Selected Cell* |
 # | The kernel is dead | It probably ran out of memory. Shut down other kernels, then restart this one |
-# | `[*]` that does not end | The cell is at work, or waits for another. Interrupt with ■, or restart the kernel |
+# | `[*]` that does not end | The cell is still running, or is waiting for another. Interrupt with ■, or restart the kernel |
 # | "Error displaying widget: model not found", or controls that do nothing | Saved in an earlier session: run its cell again |
 # | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
 # | "not done yet", and you are done | Run your own cell again before the check |

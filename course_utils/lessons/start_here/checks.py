@@ -22,11 +22,11 @@ def _read_word(answer: Any) -> str:
 
 
 one_word = on_paper({
-    "a": ("don't", "the word without which I like the house",
+    "a": ("don't", "the word to forbid so that I like the house",
          "Which word of the sentence says no? Forbid it in the translator, and read what it writes."),
-    "b": ("my", "the word without which it is somebody else's book",
+    "b": ("my", "the word to forbid so that it is somebody else's book",
          'Which word says whose book it is? Forbid it, and see whether the French still says "my".'),
-    "c": ("woman", "the word without which it is about a man",
+    "c": ("woman", "the word to forbid so that it is about a man",
          "Two words are about her, so forbid one, then the other. When does the French speak of a man?"),
 }, read=_read_word)  # fmt: skip
 
