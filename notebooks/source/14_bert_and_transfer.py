@@ -391,7 +391,7 @@ with cu.guard(
 # %% [markdown]
 # ## Fifty labels: fine-tuning
 #
-# Text is cheap, and labels are expensive.
+# Text is cheap, but labels are expensive.
 # That is why we **pretrain** a network on plain text and then adapt it to the task at hand, which is called **transfer**.
 # How far do fifty labels go, and how far do we get with none?
 #
@@ -435,7 +435,8 @@ print(f"in {pairs:.1%} of {len(loss) // 2} pairs the swapped order is the less l
 # The usual way is **[fine-tuning](C_glossary.ipynb#fine-tuning)**: we put a *new output layer* on the mean of the network's features and train everything a little further, with the labels.
 # But there is a second way: don't add a layer at all, and let the network **score** the sentence, which is all it was ever trained to do.
 # A GPT's score is $-\ln P(x)$, the sum of its losses.
-# A BERT gives no $P(x)$, but we can hide each token in turn and add up these losses, and we get minus the **pseudo-log-likelihood** ([Salazar et al., 2020](https://arxiv.org/abs/1910.14659)).
+# A BERT gives no $P(x)$, but we can hide each token in turn and add up these losses.
+# The sum is minus the **pseudo-log-likelihood** ([Salazar et al., 2020](https://arxiv.org/abs/1910.14659)).
 # Then the labels only have to choose one number, the threshold above which we say *swapped*.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}

@@ -58,7 +58,7 @@ cu.recall("transformer", "self_attention", "positions")
 # %% [markdown]
 # ## Patches
 #
-# A Transformer needs tokens, and an image has none.
+# A Transformer needs tokens, but an image has none.
 # A single pixel says nearly nothing, and an image of 28 × 28 has 784 pixels, so each head of each layer would need a map of $784^2 = 614{,}656$ weights.
 # With squares of 7 × 7 pixels, called **[patches](C_glossary.ipynb#patch)**, we get 16 tokens and a map of 256.
 #
@@ -142,7 +142,8 @@ cu.quiz("vision_transformers", "missing_permute")
 #
 # To name the class of an image we need *one* vector for the whole image.
 # The **vision transformer**, ViT for short ([Dosovitskiy et al., 2021](https://arxiv.org/abs/2010.11929)), puts one more token in front of the patches, the **[class token](C_glossary.ipynb#class-token)** $\mathbf x_{\text{cls}}$.
-# It begins as the same learned vector for each image and collects what it needs from the patches in every block, and at the end the output layer reads only this token.
+# It begins as the same learned vector for each image and collects what it needs from the patches in every block.
+# At the end the output layer reads only this token.
 #
 # Attention doesn't know where a patch was, so we add a learned vector at each position.
 # With $\mathbf x_i$ for the numbers of patch $i$ and $\mathbf P$ for the table of positions, the blocks receive

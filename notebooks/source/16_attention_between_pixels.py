@@ -288,9 +288,9 @@ cu.Drawing(
 #
 # *bug · 8 minutes*
 #
-# The function below does the step between the two convolutions, and it was copied from another project.
+# The function below, copied from another project, does the step between the two convolutions.
 # The input `qkv` (batch, $3C$, $n$) holds all queries, then all keys, then all values, and in each of these thirds the channels of head 0, then those of head 1, and so on.
-# With one head the result is right, and with more it is wrong.
+# With one head the result is right, but with more it is wrong.
 # Take $C = 4$ and two heads, write down the twelve channels, and ask which of them become the queries of head 1.
 # Then write `fixed_heads`, which the block will use.
 
@@ -458,7 +458,8 @@ fig
 # Both curves first rise to about the counting baseline.
 # The summary stays near this baseline, while attention rises to 1, which is only possible if attention **binds** each empty symbol to its partner.
 #
-# We trained both networks with two, four and eight symbols, with at least three seeds, and with eight symbols we also tried a summary of 64 numbers (32 groups).
+# We trained both networks with two, four and eight symbols, with at least three seeds.
+# With eight symbols we also tried a summary of 64 numbers (32 groups).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 runs = cu.stored_runs("attention_between_pixels", "far_colors", highest="validation")
@@ -623,7 +624,7 @@ with cu.guard("An empty symbol puts most of its weight on its partner.", given=s
 #   A network learns its keys.
 # - A pixel is a token and its channels are its embedding.
 #   Transpose, don't `view`, and cut into thirds before you cut into heads.
-# - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, and with eight it hardly came above the counting baseline.
+# - Here attention learned to bind each pair. A summary of 16 numbers learned this for two and for four pairs, but with eight it hardly came above the counting baseline.
 #   An accuracy near the counting baseline doesn't say how a network gets it: change one thing far away and see which answers change.
 
 # %% [markdown] tags=["next"]

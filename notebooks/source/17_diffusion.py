@@ -613,9 +613,11 @@ fig
 # With the rival gone, a word that is allowed only until step 171 still wins in more than half of the cases, and a word that comes only at step 114 still helps.
 # So **in this network the contest between two words is decided between steps 171 and 114**, and a word without a rival needs less time.
 #
-# The colors of the first screen show one of four heads, and in this head the pixels ask their word from the first step to the last.
+# The colors of the first screen show one of four heads.
+# In this head the pixels ask their word from the first step to the last.
 # After step 114 the colors still show where pixels look, but mostly no longer what they need.
-# As a control we looked at the other half of each picture, whose word stays allowed, and this half nearly always matches its word.
+# As a control we looked at the other half of each picture, whose word stays allowed.
+# This half nearly always matches its word.
 #
 # Now it's your turn.
 # Change `captions`, `forbid` and `steps` above: can you find a word that is still needed in the second half of the way?
@@ -631,13 +633,13 @@ fig
 # Without guidance it is 70%, and on real garments 84%, so guided drawings are more typical than real garments, except for shirts.
 #
 # In the figure of forbidden words each line is one draw of 24 captions, and it counts only halves that were right with both words allowed.
-# About a fifth of the halves keep a word that is asked only until step 171.
+# About a fifth of the halves keep a word that is allowed only until step 171.
 # From step 171 to step 114 the picture's share $\bar\alpha$ grows from 0.05 to 0.4.
 # Our pictures have a variance of only a half, so going forward the noise wins a little sooner than $\bar\alpha$ says.
 # The other half, whose word stays allowed, matches it in at least 96% of the cases.
 #
 # Guidance makes the stretch shorter, because it pushes a half toward the word that is allowed.
-# Without guidance, 82% of the halves keep a word that is forbidden from step 114 on, and 70% find a word that may be asked only from step 171 on.
+# Without guidance, 82% of the halves keep a word that is forbidden from step 114 on, and 70% find a word that is allowed only from step 171 on.
 # The two curves then cross near step 157.
 # If one word is missing from the start, the other half still shows its own word in 84% of the cases.
 #

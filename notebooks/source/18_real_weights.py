@@ -267,7 +267,8 @@ print("It is here." if path else "It isn't here, so you will see what was record
 # %% [markdown]
 # The file has the format **[GGUF](C_glossary.ipynb#gguf)** and holds the model's tensors and its tokenizer.
 # Most numbers in it have only four bits, and [further below](#Four-bit-numbers) you can read them yourself.
-# To load the model, we copy each tensor into the parameter of our class that has the same role, and only the names differ.
+# To load the model, we copy each tensor into the parameter of our class that has the same role.
+# Only the names differ.
 
 # %%
 for name in ("token_embd.weight", "blk.7.attn_k.weight", "blk.7.ffn_gate.weight"):
@@ -355,7 +356,7 @@ for word, said in known(without, lm, question=question, words=words).items():
     print(f"{word or '(nothing)':>10}: {said}")
 
 # %% [markdown]
-# Without *hot* or *opposite* the answer is gone, and without *the* it stays.
+# Without *hot* or *opposite* the answer is gone, but without *the* it stays.
 #
 # On the first screen the model also lost its answer without the first `<|im_start|>`, which says nothing.
 # The reason is the softmax.
@@ -378,7 +379,7 @@ print("forbidden to all tokens:       ", asked["for_everybody"][0][0])
 # *build · 6 minutes*
 #
 # Inside a block `with cu.intervene(model) as acts:` the call `acts.forbid(queries=…, keys=…, layers=…)` forbids these queries to look at these keys in these layers.
-# Write `my_without_look`, which forbids the *last* token to look at some positions in one layer, and gives the probabilities of the next token.
+# Write `my_without_look`, which keeps the *last* token from looking at some positions in one layer, and gives the probabilities of the next token.
 # `model(ids)` gives the logits, (1, n, vocab_size), and positions count from 0.
 
 
@@ -455,7 +456,8 @@ fig
 # %% [markdown]
 # **In this sentence the country is looked up in layer 23.**
 # Each gray line is another country, and all of them fall in the same layer.
-# We tried more countries than the picture shows, and for every country whose capital the model knows, layer 23 matters most.
+# We tried more countries than the picture shows.
+# For every country whose capital the model knows, layer 23 matters most.
 # Only answers of which the model is unsure, such as *Lima* for Peru, are lost in other layers as well.
 #
 # Layer 16 is a good control.
@@ -491,7 +493,8 @@ fig
 #
 # The country could still reach the last token by another path, and **[activation patching](C_glossary.ipynb#activation-patching)** tests this ([Meng et al., 2022](https://arxiv.org/abs/2202.05262)).
 # Activation patching replaces a vector of one run by the same vector of another run.
-# We take the vector from the run of *The capital of Italy is* and put it into the run of *The capital of France is*, and we try three vectors:
+# We take the vector from the run of *The capital of Italy is* and put it into the run of *The capital of France is*.
+# We try three vectors:
 #
 # - the residual stream at the country;
 # - the residual stream at the last token;
@@ -516,7 +519,8 @@ ax.legend(loc="center left", fontsize=8)
 fig
 
 # %% [markdown]
-# Up to layer 22 the answer depends on the residual stream at the country's position, and from layer 23 on it depends on the stream at the last position.
+# Up to layer 22 the answer depends on the residual stream at the country's position.
+# From layer 23 on it depends on the stream at the last position.
 # **The attention of layer 23 carries the country's information to the last token**, and its output alone moves the answer nearly all the way.
 # What *is* collects in the earlier layers has hardly anything to do with this particular country.
 # Up to layer 22 we can swap in the vector at *is* from another country's run, and the answer stays nearly the same.
@@ -639,7 +643,7 @@ with cu.guard("In other sentences about the country layer 23 matters most, too."
 # %% [markdown]
 # ## Four-bit numbers
 #
-# In float32 the parameters of SmolLM2 would take 538 megabytes, and the file has only 98.
+# In float32 the parameters of SmolLM2 would take 538 megabytes, but the file has only 98.
 # It is so small because of **[quantization](C_glossary.ipynb#quantization)**, which stores each number with few bits.
 #
 # Here each matrix is cut into groups of 32 numbers, and the file format calls such a group a block.
