@@ -10,13 +10,14 @@
 # # Masks
 #
 # Two models learn to continue rows of digits, in 300 steps.
-# One ends with a loss of 0.1 and writes rubbish; the other has 1.3 and is right.
+# One ends with a loss of 0.1 and writes rubbish.
+# The other ends with 1.3 and is right.
 # **What can a loss hide?**
 #
 # Each digit is the sum of the two before it, without the carry, as in 7 2 9 1 0 1, where 7 + 2 is 9 and 2 + 9 leaves 1.
 # Three digits in ten are drawn at random instead, so that nobody can know the next one for certain.
 # The **loss** ([cross-entropy](C_glossary.ipynb#cross-entropy)) is the mean of $-\ln p$, where $p$ is the probability that the model gave to the right digit.
-# A guess among ten has $\ln 10 = 2.3$.
+# Guessing blindly among ten digits costs $\ln 10 = 2.3$.
 # Both models have the same parts, learn from the same rows, and begin with the same random numbers (the same **seed**).
 # In one of them a single character is different.
 
@@ -122,7 +123,7 @@ print(f"rain's weight on padding: {unmasked[2, 0, 1:].sum():.3f}")
 
 # %% [markdown]
 # The picture shows all the weights, with a map for each sentence.
-# The columns of `<pad>` in the second and third map take a part of each row.
+# In the second and third maps, the `<pad>` columns take a share of every row's weight.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 fig, axes = cu.subplots(
@@ -190,8 +191,9 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# In the code the padding mask gets an axis of size 1 for the queries, because it treats all of them alike, and `&` repeats it along this axis.
-# A padding mask forbids *keys*, while the *queries* of `<pad>` still have rows, and the loss simply leaves their answers out.
+# A padding mask treats all queries alike, so in the code we give it a query axis of size 1, and `&` repeats the mask along that axis.
+# It forbids only *keys*.
+# The *queries* of `<pad>` still have rows, and the loss ignores their answers.
 #
 # <details><summary>Which character makes model B?</summary>
 #
@@ -320,7 +322,7 @@ cu.quiz("masks", "after", "own_lengths", "empty_row")
 
 # %% [markdown]
 # `cu.masked_softmax` gives the same weights.
-# The [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts) shows what other texts write for $-\infty$, and when it fails to divide by the sum afterwards.
+# The [further page](04_masks_further.ipynb#Minus-infinity-in-other-texts) shows what other texts write in place of $-\infty$, and when masking after the softmax and dividing by the new sum goes wrong.
 #
 # ## Attention with a mask
 #
@@ -422,8 +424,8 @@ with cu.guard(
 # - **Padding** is the largest weight that a word gives to `<pad>`.
 # - **Row sum** says how far a word's weights are from summing to 1.
 # - **Leak** says how much the earlier answers change when we change a later word with its query, key, and value.
-# - **Newest** is about writing, where a model asks *one* new query about all the keys so far.
-#   This number says how far the answer is from the last row of the whole table.
+# - **Newest** is about writing, where *one* new query meets all the keys so far.
+#   It says how far this answer is from the one that the same query gets when all queries ask at once.
 #
 # Our four sentences differ in their padding, because some mistakes don't show if all sentences are padded alike.
 
@@ -458,8 +460,8 @@ two.round(2)
 # Its mask says `tril(1)` instead of `tril()`, so the triangle is **off by one**.
 #
 # So a loss can hide a leak, but there is a telltale sign: **a loss lower than the noise allows, on rows that the model has never seen, means a mistake.**
-# Usually the answer is in the input, because a mask leaks or the targets aren't shifted.
-# Otherwise check whether padding counts in the mean.
+# Usually the model can read the right answer in its input, because a mask leaks or the targets aren't shifted.
+# If it can't, check whether padding counts in the mean.
 #
 # How low can an honest loss be?
 # The digit of the rule has the probability $0.7 + 0.03 = 0.73$, and each other digit has 0.03.
@@ -548,7 +550,10 @@ cu.checks.diagnosis(diagnosis)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def diagnosis_solution():
-    """Patient 1: padding gets weight and rows leak, and the forbidden weights of a row differ: 1 was added to the others."""
+    """Patient 1 gives weight to padding, and leaks.
+
+    The forbidden weights in a row differ, so their scores weren't set to zero. Instead, 1 was added to the permitted scores.
+    """
     return 1, "zeros and ones"
 
 

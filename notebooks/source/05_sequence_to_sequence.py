@@ -45,7 +45,7 @@ cu.explore.squeezed_context()
 
 # %% [markdown]
 # The network that looks back copies nearly all strings of twelve letters after eight epochs.
-# The network with the vector learns short strings soon and long strings late, and for twelve letters its training was more than ten times as long.
+# The network with the vector soon learns short strings, but twelve letters took it more than ten times as many epochs.
 # Looking back is **attention**, which we build in the next chapter.
 #
 # The vector isn't too small.
@@ -71,7 +71,7 @@ cu.recall("scoring_functions", "masks")
 # A network computes with numbers, so we give one to each **token**, here a letter and later a word.
 # The list of all tokens is the **vocabulary**.
 # Four **special tokens** come first: `<pad>` fills up, `<unk>` replaces what the list lacks, and `<bos>` and `<eos>` mark beginning and end.
-# A tensor has one length, so we pad the shorter strings and keep their real lengths.
+# All rows of a tensor are equally long, so we pad the shorter strings and keep a note of their real lengths.
 # The next cell puts *feedback* and *bad* into one batch.
 
 # %%
@@ -86,7 +86,7 @@ for name in ("source", "target_in", "target_out", "source_lens"):
 # With its `<eos>` (3) *bad* has four real tokens, and the rest is `<pad>` (0).
 #
 # The target is there twice, because at each step the decoder reads one token and has to say the next one.
-# So what it says is what it reads, **shifted by one**, and `<bos>` (2) gives it something to begin with.
+# The two rows are the same tokens **shifted by one**, and `<bos>` (2) gives the decoder something to start from.
 #
 # Each number picks a row of a learned table, the token's **embedding**.
 #
@@ -111,7 +111,7 @@ cu.checks.my_strings(my_strings)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def my_strings_solution(count, length, generator):
-    """The source ends with <eos>, and so does the target that is to be said; what is read begins with <bos>."""
+    """The source and target_out end with <eos>, and target_in begins with <bos>."""
     letters = torch.randint(4, 16, (count, length), generator=generator)
     begin, end = torch.full((count, 1), BOS), torch.full((count, 1), EOS)
     source = torch.cat([letters, end], dim=1)
@@ -157,7 +157,7 @@ cu.Drawing(
 # %% [markdown]
 # The last state is all that we keep, so the first letter has to survive every later step.
 # The gradient travels back the same way (**backpropagation through time**), and each step multiplies it by the slope of the tanh and by $U$.
-# If the slope and $U$ are small, hardly anything of the gradient reaches the first letters.
+# If the slope and $U$ are small, hardly any of the gradient reaches the first letters.
 # This is the **vanishing gradient** ([measured here](05_sequence_to_sequence_further.ipynb#The-vanishing-gradient,-measured)).
 #
 # The **gated recurrent unit**, GRU ([Cho et al., 2014](https://arxiv.org/abs/1406.1078); here in PyTorch's form), opens a way past the tanh.
@@ -223,7 +223,7 @@ cu.predict(
         "0.9 of it": "That is what one step leaves. What happens to these nine tenths in the next step?",
         "next to nothing": "With a gate near 0 that would be right. Here each step keeps nine tenths of what it gets.",
     },
-    why="0.9 multiplied by itself ten times is 0.35. With a gate of 0.99 it is 0.90, and so a GRU can learn how long it remembers.",
+    why="0.9 multiplied by itself ten times is 0.35. With a gate of 0.99 it is 0.90, so a GRU can learn how long to remember.",
 )
 
 # %% [markdown]
@@ -476,7 +476,8 @@ show_losses(
 # To judge such a loss we need a **baseline**, something to compare with.
 # Ours is a decoder that doesn't see the string and guesses one of twelve letters, at $\ln 12 = 2.5$ a letter (dotted).
 # Whatever lies below this line has come through your vector.
-# The validation loss is the lower one here, because it is measured at the end of each epoch.
+# Here the validation loss is the lower one.
+# It is measured at the end of an epoch, whereas the training loss is averaged over the epoch, when the network still knew less.
 
 # %% [markdown]
 # ## Greedy decoding: letters, then words
@@ -626,12 +627,13 @@ pd.DataFrame({
 
 # %% [markdown]
 # Many of the mistakes are still good French.
-# The shape of a sentence arrives, and single words get lost on the way, so that the church becomes a bottle.
+# The shape of a sentence arrives, and individual words get lost on the way, so that the church becomes a bottle.
 #
 # ### Is the vector too small?
 #
 # We gave our translator no `room`, so its context is the two last states of the encoder, 192 numbers.
-# The picture adds a second network with a context of twice that width, and both were trained for four times as long.
+# The picture compares it with a second network, whose context is twice as wide.
+# Both were trained four times as long as yours.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 chosen = cu.stored_runs("sequence_to_sequence", "fixed_context", lowest="val_loss", passes=24)
@@ -655,7 +657,7 @@ fig
 
 # %% [markdown]
 # **With both networks at their best learning rates, the wider one is ahead on average at every length, and both do worst on long sentences.**
-# The picture doesn't tell whether the wider vector helped, or the larger GRUs.
+# The picture doesn't tell us whether it was the wider vector that helped or the larger GRUs.
 # In the next chapter we let the decoder look back, and then it needs no such vector at all.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -692,12 +694,12 @@ def after_four(room):
 
 
 with cu.guard(
-    "Trained for four epochs, the look back copies nearly all strings of twelve letters, and the vector hardly any."
+    "Trained for four epochs, the network that looks back copies nearly all strings of twelve letters, and the vector hardly any."
 ):
     assert min(after_four(0)) > 0.8 and max(after_four(128)) < 0.1
 
 with cu.guard(
-    "The look back needs eight epochs, and the vector learns as well, short strings soon and long strings late."
+    "The network that looks back needs eight epochs, and the vector learns as well, short strings soon and long strings late."
 ):
     assert min(accuracies(0, 12, 8)) > 0.85 and max(accuracies(128, 12, 24)) < 0.4
     assert min(accuracies(128, 6, 24)) > 0.85 and min(accuracies(128, 12, 96)) > 0.8
@@ -719,13 +721,13 @@ with cu.guard("Twice the width is ahead at each length."):
 # <details><summary>How sure is this?</summary>
 #
 # Both networks on the first screen have their best learning rate.
-# We tried four rates for the vector and three for the look back, with three seeds each, and chose by the validation loss.
+# We tried four rates for the vector and three for the network that looks back, with three seeds each, and chose by the validation loss.
 # Neither best rate is at an end of its range.
-# The vector trained for 96 epochs and the look back for twelve.
-# The rate falls to 0 in the course of a training, and if it falls sooner, that helps at first.
-# So we also trained both for four epochs only.
-# Then 128 numbers copied 1% of the strings of twelve letters, and the look back more than 97%.
-# The gray curves of 16 numbers had one rate, and the copies of *jbkaelfchgdi* come from one training each.
+# The network with the vector trained for 96 epochs, and the one that looks back for twelve.
+# The learning rate decays to 0 over each training run, and a faster decay helps early on.
+# So we also trained both networks for only four epochs.
+# Then the one with 128 numbers copied 1% of the strings of twelve letters, and the one that looks back more than 97%.
+# The gray curves for 16 numbers come from a single learning rate, and each copy of *jbkaelfchgdi* from a single training run.
 # The translators had three rates with three seeds each, and there are only 55 long sentences, so we can't say which lengths gain most.
 # At the highest rate the wider translator does *not* gain, so [tune both sides](G_controls.ipynb#Does-a-wider-network-help?) before you compare.
 # The [next chapter](06_bahdanau_attention.ipynb) shows that looking back helps with French as well.

@@ -43,7 +43,8 @@ cu.explore.learning_to_align()
 # At 0 all rows look alike, with their dots in one column, because the network is still random.
 # At 18 six of the eight dots sit in a frame, although the network has only ever seen translations.
 #
-# On the right you see the error over all sentences of the test set.
+# On the right is the alignment error over the whole test set, defined below.
+# Lower is better.
 # The dashed line is a **baseline**, a guess on the diagonal that links the first word to the first and the last to the last.
 # Here this guess gets nearly every link wrong, while in French word order (*French* in the last box) it is a good one.
 
@@ -64,7 +65,7 @@ cu.recall("scoring_functions", "sequence_to_sequence")
 # %% [markdown]
 # ## A context for each word
 #
-# The translator of the last chapter squeezes the whole sentence into one vector, which takes long to learn for long sentences.
+# The translator of the last chapter squeezes the whole sentence into one vector, and for long sentences that takes a long time to learn.
 # But its encoder has a state $h_i$ for *every* source token, and we can keep them all.
 # In [Bahdanau et al. (2015)](https://arxiv.org/abs/1409.0473), before each word $t$ the decoder asks with its previous state $s_{t-1}$ and gets a weighted average of the $h_i$, its **context** $c_t$:
 #
@@ -99,7 +100,8 @@ pd.DataFrame({name: column.tolist() for name, column in columns.items()}).round(
 #
 # $$\frac{\partial L}{\partial e_i} = \alpha_i\,(h_i - c)\cdot\frac{\partial L}{\partial c}.$$
 #
-# So a score rises if its state lies on the side to which the loss wants the context to go, and the more weight the state has, the faster its score rises.
+# In words, a score rises if its state lies in the direction in which the loss wants to move the context.
+# And the more weight the state already has, the faster its score rises.
 # Suppose that the next word wants a context of 1.5.
 
 # %%
@@ -210,7 +212,8 @@ class Encoder(nn.Module):
 
 
 # %% [markdown]
-# The **decoder** adds the rest, and its `move` is the step of the drawing.
+# The **decoder** does the rest.
+# Its method `move` is the step that you saw in the drawing.
 # A query is the state from the previous step, so each step has to wait for the one before.
 # The keys don't change, so we project them only once.
 
@@ -320,7 +323,8 @@ history.plot(
 # We score it by **exact-match accuracy**, the share of sentences with every word right.
 #
 # Your network trained for 8 epochs.
-# In the table attention had 18, and the fixed context of the last chapter had 27 and more parameters.
+# In the table, the translator with attention trained for 18.
+# The fixed context of the last chapter got 27, and more parameters as well.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 kinds = {"attention": "attention", "fixed": "fixed context, wider"}
@@ -475,8 +479,9 @@ alignments.round(2)
 
 # %% [markdown]
 # A low error in French word order proves little, because the baselines are as good as the network.
-# Backwards the other diagonal is as good, too, but nobody has told the network which way to go.
-# If the words are in alphabetical order, not even the best baseline helps much, and the network still finds about half of the links, so there it has *learned* more than positions.
+# In backwards French, the other diagonal does as well as the network, but nobody told the network which way to go.
+# In alphabetical order, not even the best baseline gets far, and still the network finds about half of the links.
+# Here it has *learned* more than positions.
 # If they are shuffled, the network is no better than chance, because the decoder has to ask before it knows which word is next.
 #
 # ### Exercise 3 · An order of your own
@@ -580,12 +585,12 @@ needed.round(2).astype(object).fillna("")
 # The last column tests this.
 # If we hide *ne* from the decoder, *pas* falls to 0.51 with the plain average, and to 0.56 even with its own attention.
 # So *pas* follows from *ne*.
-# Backwards, *pas* comes first and needs its attention, and *ne* follows mostly from *pas*.
+# In backwards French the roles are swapped: *pas* comes first and needs its attention, and *ne* mostly follows from *pas*.
 # So **what a word needs from its attention depends on what has been said**, and that differs from order to order.
 #
 # Often, but not always, a map shows the word that a linguist would link ([Koehn and Knowles, 2017](https://arxiv.org/abs/1706.03872)).
 # And where a plain average would do, the largest weight tells us little.
-# [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186) found other weights with the same output, and [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) answered that one should begin with equal weights.
+# [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186) found other weights with the same output, and [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) answered that one should first check whether equal weights would do just as well.
 
 # %% jupyter={"source_hidden": true}
 cu.quiz("bahdanau_attention", "diagonal", "pas")
@@ -637,8 +642,9 @@ with cu.guard("In every network the second half of a negation follows from the f
 # ## Take-aways
 #
 # - Each word gets a context of its own, where the decoder's previous state is the query and the encoder's states are keys and values.
-#   The loss raises the scores of states on the side where it wants the context.
-# - Here the network learns to align where the next word can be predicted, and we measure that next to baselines.
+#   The loss raises the scores of states that lie in the direction in which it wants to move the context.
+# - Here the network learns to align if the decoder can predict which word comes next.
+#   How well it aligns, only a comparison with baselines can tell.
 # - What a word needs from its attention depends on what has been said, and where a plain average would do, the weights say little.
 #
 # <details><summary>How sure is this?</summary>
@@ -651,14 +657,15 @@ with cu.guard("In every network the second half of a negation follows from the f
 # Of the three for the backwards order, the first screen shows the worst (the two others have errors of 0.22 and 0.18).
 # In alphabetical order the errors are 0.48, 0.48, and 0.38, and the full stop comes first in 299 of 400 sentences.
 # We hid *ne* or *pas* from the decoder in the 35 sentences with *ne* (not *n'*).
-# Backwards, with the plain average, *ne* loses 0.23, 0.11, and 0.01 in the three networks, partly to pronouns and partly to words that no negation allows.
+# In backwards French, the plain average costs *ne* a probability of 0.23, 0.11, and 0.01 in the three networks.
+# Part of it goes to pronouns, and part to words that can't occur in a negation at all.
 # Even a perfect map that gives each French word one link has an error above 0, because many gold links share a word.
 #
 # </details>
 
 # %% [markdown] tags=["next"]
 # Next: [Self-attention](07_self_attention.ipynb), where the words of one sentence attend to each other.
-# The further page, [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb), repeats the trainings of two lectures, and goes on to real sentences.
+# The further page, [Bahdanau attention: relatives and details](06_bahdanau_attention_further.ipynb), repeats experiments from two lectures, and goes on to real sentences.
 
 # %% [markdown]
 # ## Quiz

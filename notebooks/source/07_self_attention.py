@@ -16,9 +16,9 @@
 # Clara's car is red. …
 # Which color is Ben's?*
 # You know the answer because you go straight to the sentence about Ben.
-# A network that averages all the sentences has to take its average apart again.
+# A network that averages all the sentences has to take the average apart again.
 #
-# Its **accuracy** is the share of right answers, and with two cars it is 0.96.
+# With two cars its **accuracy**, the share of right answers, is 0.96.
 # What will it be with four, and with twelve?
 # Guess, and then move the slider.
 
@@ -96,7 +96,7 @@ raw_scores = X @ X.T  # (queries, keys)
 pd.DataFrame(raw_scores.tolist(), WORDS, WORDS).astype(int)
 
 # %% [markdown]
-# The row of *her* finds *Anna*, because both are persons.
+# The row of *her* finds *Anna*, because both are people.
 # It finds *old* and *her* itself just as well.
 # But *car* gets 0, because a pronoun and a thing have no feature in common.
 # A dot product of embeddings measures **similarity**, but what a word needs is often unlike itself.
@@ -130,7 +130,7 @@ cu.stages("self_attention")
 # where the softmax runs along each row.
 # $Q$ and $K$ have the shape $(n, d)$, because queries and keys meet in a dot product and must have the same size $d$.
 # $V$ and the answers $Z$ have the shape $(n, d_v)$, and $d_v$ may be any size.
-# Without the divisor the scores of long vectors would be large, because a dot product adds up $d$ products, and a softmax of large scores learns badly ([Scoring functions](03_scoring_functions.ipynb) shows why it is $\sqrt d$).
+# A dot product adds up $d$ products, so without the divisor long vectors would have large scores, and a softmax of large scores learns badly ([Scoring functions](03_scoring_functions.ipynb) shows why it is $\sqrt d$).
 # Queries, keys, and values come from the *same* words, and that is why we call it **self-attention**.
 #
 # ### Exercise 1 · From embeddings to answers
@@ -188,8 +188,8 @@ class SelfAttention(nn.Module):
 # %% [markdown]
 # What does a layer cost, if $M = d_v = d$?
 # The three projections take $3nd^2$ **multiply-adds** (a multiplication and an addition each), and scores and mixing take $2n^2d$.
-# The second is quadratic in the length $n$, but larger only for $n > 3d/2$.
-# In return any two words meet within one layer, and the further page [times this beside other networks](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
+# The second part is quadratic in the length $n$, but outweighs the projections only for $n > 3d/2$.
+# What we get for this cost is that any two words meet within one layer, and the further page [times this beside other networks](07_self_attention_further.ipynb#Convolution,-recurrence,-attention).
 #
 # ## Any order: permutation equivariance
 #
@@ -385,7 +385,7 @@ pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1).renam
 # An average adds up all cars *before* anybody has asked, so it has to find a code from which any of them can be read again.
 # Twelve cars fit into two of its 32 numbers, so room is not the problem.
 # But finding the code takes far longer.
-# The same average gets nearly seven answers in ten right with five times the steps and a *larger start*, which means that its embeddings and its mean begin larger.
+# The same average gets nearly seven answers in ten right with five times the steps and a *larger initialization*, in which its embeddings and its mean begin larger.
 # Attention asks first, so the query fits one key, and everything else is multiplied by nearly zero.
 #
 # ### Exercise 2 · Forbid a link
@@ -437,7 +437,8 @@ table.round(2)
 # %% [markdown]
 # Forbid the link to the right car, and the model has nothing to go by: it says the color of some other car.
 # Forbid the link to another car, and nothing changes, so forbidding does no harm *as such*.
-# This last row is our **control**, though a light one, because one link has nearly all of the weight, and no other can be heavy.
+# This last row is our **control**.
+# It is a weak one, because the first link has nearly all of the weight, and any other has to be light.
 #
 # ### Ask with what was found
 #
@@ -473,16 +474,16 @@ pd.DataFrame(of_hops.round(2).astype(object).fillna(""))
 # Two attention layers find nearly every answer.
 # A single attention layer with a linear layer at the end does no better than a guess between the two cars that aren't Anna's.
 # Such a guess has 0.56 rather than 0.50, because now and then the two cars share a color.
-# If a hidden layer comes behind it, a single attention layer gets there as well, in twice the steps.
+# Followed by a hidden layer, a single attention layer gets there as well, but needs twice the steps.
 #
-# Two layers can find the color in more than one way:
+# Two layers can find the color by more than one route:
 #
 # | | layer 1 | layer 2 |
 # |---|---|---|
-# | one way | the question reads *Anna's friend is Ben* | with *Ben* it finds *Ben's car is blue* |
+# | one route | the question reads *Anna's friend is Ben* | with *Ben* it finds *Ben's car is blue* |
 # | another | *Anna's friend is Ben* reads *Ben's car is blue* | the question reads *blue* there |
 #
-# We forbid one link at a time, and look at the accuracy that is left.
+# We forbid one link at a time, and the table shows the accuracy that remains.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 forbidden = cu.stored_runs("self_attention", "forbidden")
@@ -514,11 +515,10 @@ shown.drop(
 ).rename({"control: the question → four others": "control: layer 2, the question → four others"})
 
 # %% [markdown]
-# **Both ways are in use, and neither of them alone is needed.**
+# **Both routes are in use, and the model can do without either of them alone.**
 # The link to *Ben's car* in layer 2 costs most.
-# In layer 2 no other link weighs 0.53.
-# So our control is four links at once.
-# Together they weigh 0.12, and forbidding them costs nothing.
+# In layer 2 no other link is as heavy, so as a control we forbid four at once, none of which says anything about the friend.
+# Together they weigh 0.12 against 0.53, and forbidding them costs nothing.
 # A map of weights shows where a layer *looks*, but only forbidding shows what it *needs*.
 # In a model of your own this is `with cu.intervene(model) as acts: acts.forbid(layers=0, queries=0, keys=5)`.
 
@@ -680,19 +680,20 @@ with cu.guard("The writer's loss is below that of the best model that sees only 
 # ## Take-aways
 #
 # - Three matrices let a word look for what it is *not* like, and a second layer can ask with what the first has found.
-# - Self-attention sees a bag of words, and in our task it finds one among many, where an average with more parameters learns far more slowly.
-# - A weight shows where a layer looks, and a forbidden link shows what it needs, if a control as heavy as the row allows costs nothing.
+# - Self-attention sees a bag of words, and in our task it finds the right one among many, whereas an average with more parameters learns to do so far more slowly.
+# - A weight shows where a layer looks, and a forbidden link shows what it needs.
+#   Check that forbidding another link, as heavy as you can find, costs nothing.
 #
 # <details><summary>How sure is this?</summary>
 #
 # Each row in the table of averages is the mean of three seeds at the best of three or four learning rates, chosen on a validation set of other questions.
 # Only the wider average got more steps, and it was still learning.
-# The larger start means that its embeddings begin with a standard deviation of 1 instead of 0.3, and that its mean is multiplied by $\sqrt{13}$.
-# Other starts may help it more.
-# The accuracies with forbidden links are means of three trainings.
+# The larger initialization means that its embeddings begin with a standard deviation of 1 instead of 0.3, and that its mean is multiplied by $\sqrt{13}$.
+# Other initializations may help it more.
+# The accuracies with forbidden links are means of three training runs.
 # A question that sees only itself in layer 1 is still right more often than a guess between two cars.
 # Our control in layer 1, from another friend to that friend's car, is nearly as heavy as its link and costs nothing.
-# The link to *Ben's car* in layer 2 serves several ways, since *Ben's car* may have read that Ben is Anna's friend.
+# The link to *Ben's car* in layer 2 serves several routes, since *Ben's car* may have read that Ben is Anna's friend.
 # A forbidden link costs less than we might expect, because *Ben's friend is Clara* names Ben as well and may have collected the color of his car.
 # For some words an average can [do as well](07_self_attention_further.ipynb#It-and-its-adjective), such as the *it* in *The cat saw the apple, and it was ripe*.
 #

@@ -43,10 +43,11 @@ cu.explore.dissection()
 # With equal weights for all tokens it would be 0.20.
 # A *mixed* head has no clear favorite.
 #
-# The bars show how much the loss rises without each head, in [nats](C_glossary.ipynb#nat), the unit of a loss that is made of natural logarithms.
+# The bars show how much the loss rises without each head, in [nats](C_glossary.ipynb#nat), the unit of a loss computed with natural logarithms.
 # With **zero ablation** we ask what is lost if the head says nothing at all.
 # With **mean ablation** we put the head's average in its place, and ask what is lost if it always says the same, whatever the sentence is.
-# Head 0.1 costs more by zero, and head 0.0 by its mean, so neither bar alone is the worth of a head ([Ablating heads](#Ablating-heads) says why, if you are curious).
+# For head 0.1 zero ablation costs more, and for head 0.0 mean ablation.
+# Neither bar alone tells us what a head is worth, and [Ablating heads](#Ablating-heads) says why.
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
@@ -182,7 +183,7 @@ def multi_head_loop(queries, keys, values, W_Q, W_K, W_V, W_O, attn_mask=None):
 # 1. `unflatten` cuts the last axis, from (batch, 6, 14) to (batch, 6, 2, 7);
 # 2. `transpose` swaps length and head, which gives (batch, 2, 6, 7).
 #
-# A single **reshape** gives the same shape and the wrong contents, and it is a popular mistake.
+# A single **reshape** gives the same shape and the wrong contents, and it is a common mistake.
 # Watch where the colors go in the second row of the picture.
 
 
@@ -271,7 +272,7 @@ def join_heads_solution(heads):
 cu.checks.join_heads(join_heads_solution)
 
 # %% [markdown]
-# Now we can write the whole layer, which is four linear maps with the steps between them that you know.
+# Now we can write the whole layer: four linear maps, and between them the steps that you already know.
 
 
 # %%
@@ -323,7 +324,8 @@ cu.equal(mine, package, *qkv, mask)
 # ### What do more heads cost?
 #
 # More heads cost no parameters, because the matrices stay $d\times d$, but they cost *width*.
-# Everything that a head scores and writes passes through only $d/h$ numbers (its products of matrices have **[low rank](C_glossary.ipynb#low-rank)**), so [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
+# Everything that a head scores and writes has to pass through $d/h$ numbers, so [a head must not be too narrow](08_multi_head_attention_further.ipynb#How-narrow-may-a-head-be?).
+# In the language of matrices, its products have **[low rank](C_glossary.ipynb#low-rank)**.
 # A model that writes text stores the keys and values of all heads, and **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** lets several heads share theirs ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)).
 #
 # ## When do two heads pay?
@@ -372,12 +374,12 @@ fig
 # %% [markdown]
 # The single head attends to *both* drawers.
 # **One head returns a mix of both balls here, and two heads return both.**
-# Where the balls are alike the mix tells us both.
-# Where they differ the mix has the sign of the ball with more weight, so both answers follow this ball, and one of them is wrong.
+# Where the balls are alike, the mix tells us both.
+# Where they differ, the mix has the sign of the ball with more weight, so both answers follow this ball, and one of them is wrong.
 #
 # Why is the single head right in only ½ of the cases, if ¾ are possible?
-# To reach ¾, one of the two cuts would have to lie to one side of 0.
-# But if we swap white and black, $m$ becomes $-m$, so neither side is better than the other.
+# To reach ¾, the readout would have to move one of its two cuts away from $m = 0$, to the left or to the right.
+# But swapping white and black turns $m$ into $-m$, so neither direction has anything to gain over the other.
 # Cross-entropy is convex in $u$ and $c$, so it is lowest with both cuts at 0, and then one of the two answers is wrong whenever the balls differ.
 #
 # ### A cabinet in language: subject and object
@@ -450,9 +452,9 @@ verb_readers = cu.stored_runs("multi_head_attention", "verb_readers")
 verbs.show_over_steps(verb_readers)
 
 # %% [markdown]
-# With *people* **two heads soon find both nouns, and a single head only with some seeds**, here with two of five.
-# With the other three it doesn't get there in 3,000 steps.
-# With *things* a single head finds both with every seed, at a good rate.
+# For *people*, **two heads soon find both nouns with every seed, and a single head only with some**, here with two of five.
+# The other three don't get there in 3,000 steps.
+# For *things*, a single head finds both with every seed, at a good rate.
 #
 # The single heads that fail put hardly any weight on one of the two nouns.
 # The single heads that succeed share their weight between both nouns, in proportions that change from sentence to sentence.
@@ -470,8 +472,8 @@ verbs.show_over_steps(verb_readers)
 # Zero may be a value that the network has never met.
 # This can do harm on its own, and that is why [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) take the mean.
 # In the translator at the top, zero ablation costs more for head 0.1, and mean ablation for head 0.0.
-# So the mean can do harm, too.
-# It puts into every sentence what the head says on average, and for head 0.0 saying nothing is better.
+# So mean ablation can do harm, too.
+# It makes the head say in every sentence what it says on average, and for head 0.0 silence would be better.
 # Neither bar alone tells us what the head is worth.
 #
 # ### Exercise 2 · Find the bug
@@ -613,7 +615,8 @@ with cu.guard(
 # %% [markdown]
 # ## Take-aways
 #
-# - One head returns one weighted average, so $k$ look-ups *of the same feature*, read linearly, take $k$ heads if the keys say nothing about the values.
+# - One head returns one weighted average.
+#   If the keys say nothing about the values and the readout is linear, $k$ look-ups *of the same feature* take $k$ heads.
 #   Look-ups of different features can share a head.
 # - We compute $h$ heads by one projection, a cut, and a transpose, and the output projection adds what they found.
 # - (*Ablating heads*) To **ablate** a head is to replace its output.
