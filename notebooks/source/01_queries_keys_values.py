@@ -14,7 +14,8 @@
 # Our table knows how long five animals live, but we want to know about a kitten.
 # Drag the cross, and the answer follows.
 # The nearest animals count most.
-# Then turn the question around: where would an animal live 20 years?
+# Then turn the question around.
+# What size and what home would an animal need to live 20 years?
 # Press *Walk there*, choose *nearest* as the look-up, and press it again.
 
 # %% [markdown] tags=["paths"]
@@ -78,8 +79,8 @@ cu.live.look_up(animals, askers)
 # But the kitten's two numbers are near the cat's and not far from the dog's.
 # So we can do better, with three words:
 #
-# - a **key** is what an entry can be found by, here its size and its *home*, which is how much it lives in our houses (elephant 0, dog 1);
-# - a **value** is what it tells us when it is found, here its years;
+# - a **key** is what we find an entry by, here the animal's size and its *home*, which says how much of its life it spends in our houses (elephant 0, dog 1);
+# - a **value** is what the entry tells us once it is found, here the years that the animal lives;
 # - a **query** is what we ask with, in the form of a key.
 #
 # The look-up gives each entry a **weight**, which the picture shows as a disk.
@@ -240,8 +241,9 @@ by_change.astype(float).round(2).astype(object).fillna("")
 # %% [markdown]
 # Adding 5 changes nothing, because the formula contains only differences of scores.
 # This is the **shift invariance** of the softmax.
-# A second cat does change the answer, but another order doesn't.
-# **Copies count, order does not**: to this look-up a table is a bag of pairs.
+# A second cat does change the answer, but a new order of the rows doesn't.
+# **Copies count, and order does not.**
+# To this look-up, a table is a bag of pairs.
 #
 # ### Exercise 1 · Five weights without a computer
 #
@@ -320,7 +322,7 @@ with cu.guard(
 #
 # | look-up | weights |
 # |---|---|
-# | **softmax** | some for every key, and more for a better score |
+# | **softmax** | a positive weight for every key, larger for a better score |
 # | **nearest** | 1 for the key with the best score, 0 for all others |
 # | **top-k**, in statistics the *k nearest neighbors* | $1/k$ for each of the $k$ best scores, 0 for all others |
 # | **average** | $1/m$ for each of the $m$ keys, whatever the query is |
@@ -337,7 +339,7 @@ def top(scores, k):
 
 # %% [markdown]
 # Which of these can a network learn?
-# The small steps of a network follow a [gradient](C_glossary.ipynb#gradient), the slopes of what it computes.
+# A network learns by small steps that follow a [gradient](C_glossary.ipynb#gradient), the slopes of what it computes.
 # How much does the answer change if we change a *value* a little, and how much if we change the *query*?
 # We ask PyTorch for these two slopes with `grad`, as in [PyTorch in an hour](B_pytorch.ipynb#Gradients).
 
@@ -368,7 +370,7 @@ by_look_up.round(2)
 # The columns named after animals show the slopes for the values.
 # These slopes are simply the weights, so all four look-ups can learn *what to say*.
 # The last two columns show the slopes for the query, which are 0 for all but the softmax.
-# The slopes for the keys are 0 in the same cases, because a score depends on query and key only through their distance.
+# The slopes for the keys are 0 for the same three look-ups, because a score depends on query and key only through their distance.
 # **Of these four, only the softmax can learn where to look.**
 
 # %% jupyter={"source_hidden": true}
@@ -379,7 +381,7 @@ cu.quiz("queries_keys_values", "which_slope")
 #
 # *build · 20 minutes*
 #
-# Now you can write the button *Walk there* yourself.
+# Now you can write what happens behind the button *Walk there*.
 # The loss is $\tfrac12(\text{answer}-\text{wanted})^2$, and each step goes against its slope:
 #
 # $$\text{query} \leftarrow \text{query} - \text{rate}\cdot\frac{\partial\,\text{loss}}{\partial\,\text{query}} .$$
@@ -434,10 +436,10 @@ grid = torch.cartesian_prod(across, up)
 fig, (left, *on_maps) = cu.subplots(
     1, 3, width=9, height=3.3, width_ratios=[1.2, 1, 1],
     alt="Left: the answer along a straight line from the kitten to the elephant. Softmax is a rising curve; nearest and "
-    "top-2 are staircases; average is flat. Then two planes with lines of equal answers and the way of the query. At "
-    "T = 0.1 the answers rise to the right, and the way goes down to the right and ends between cat and horse. At "
+    "top-2 are staircases; average is flat. Then two planes with lines of equal answers and the path of the query. At "
+    "T = 0.1 the answers rise to the right, and the path goes down to the right and ends between cat and horse. At "
     "T = 0.02 they form a plateau for each animal, with a ridge between mouse and dog that leads to the left, and the "
-    "way follows it, away from all animals.",
+    "path follows it, away from all animals.",
 )  # fmt: skip
 looks = {"softmax, T = 0.1": ("key", "-"), "nearest": ("wrong", "--"), "top-2": ("plum", "-."), "average": ("line", ":")}  # fmt: skip
 for name, (color, style) in looks.items():
@@ -455,7 +457,7 @@ for plane, (t, way) in zip(on_maps, ways.items(), strict=True):
     for name, place in [*zip(names, keys.tolist(), strict=True), ("kitten", kitten[0].tolist())]:
         plane.plot(*place, "X" if name == "kitten" else "o", color="black", markersize=5)
         plane.annotate(name, place, (0, 6), textcoords="offset points", ha="center", fontsize=8)
-    plane.set(xlabel="size", title=f"the way at T = {t:g}", xlim=(-0.42, 1.1), ylim=(-0.1, 1.15))
+    plane.set(xlabel="size", title=f"the path at T = {t:g}", xlim=(-0.42, 1.1), ylim=(-0.1, 1.15))
 on_maps[0].set_ylabel("home")
 fig
 
@@ -465,8 +467,9 @@ fig
 #
 # At $T=0.02$, on the right, the query has a slope as well.
 # But a softmax that cold sees only the nearest animals, and both the dog above and the mouse below lower the cat's 15 years.
-# The way up is a ridge between dog and mouse that leads to the left, on and on, toward 15 years and never beyond.
-# "Can be learned" promises a slope, but not that the slope leads where we want to go.
+# The path up follows a ridge between dog and mouse, which leads to the left, on and on, toward 15 years and never beyond.
+# A slope is all that "can be learned" promises.
+# It need not lead where we want to go.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -534,7 +537,7 @@ answers = weights @ torch.eye(3)[kind]  # (words, 3)
 guesses = {"nearest": kind[alike.argmax(dim=-1)], "softmax": answers.argmax(dim=-1)}
 for name, guess in guesses.items():
     missed = [words[i] for i in (guess != kind).nonzero()[:, 0]]
-    print(f"{name}: {(guess == kind).sum()} of {len(words)} are right; not {missed}")
+    print(f"{name}: {(guess == kind).sum()} of {len(words)} right, missed: {', '.join(missed)}")
 pd.Series(weights[words.index("run")], words).nlargest(6).round(2).to_frame("weight for run").T
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -583,7 +586,7 @@ fig
 # An average can't leave it, because its weights aren't negative and sum to 1, which makes them [convex weights](C_glossary.ipynb#convex-weights).
 # The triangle is the *convex hull* of the values.
 # For single numbers the hull is an interval, and no query in the world gets more than an elephant's 65 years, or less than a mouse's 2.
-# A sum of $m$ values is $m$ times their average, and one look-up by itself only averages.
+# One look-up by itself can only average, and a sum of $m$ values is $m$ times their average.
 # **Attention interpolates.
 # It cannot extrapolate, and it cannot add up.**
 
@@ -674,7 +677,7 @@ def my_table_solution():
 cu.checks.my_table(my_table_solution)
 
 # %% [markdown]
-# The picture of the first screen now shows your table, or four dishes until your function passes.
+# The picture from the top of the page now shows your table, or four dishes until your function passes.
 # Name the three columns, set the wanted answer, and walk.
 
 # %%
@@ -698,8 +701,8 @@ with cu.guard(
 # ## Take-aways
 #
 # - Attention is a weighted average of values, with softmax weights, for which only differences of scores count.
-# - By small steps a softmax can learn where to look.
-#   With only the nearest key, the query of the first picture doesn't move.
+# - Through a softmax, a network can learn by small steps where to look.
+#   Through the nearest key alone it can't: the query in the first picture doesn't move.
 # - The answer stays in the hull of the values, and a softmax always gives one.
 #
 # <details><summary>How sure is this?</summary>

@@ -11,13 +11,13 @@
 #
 # **Forty noisy measurements: what is the value where nobody measured?**
 # *Average the values that you have, and let the near ones count more*: so said Nadaraya and Watson in 1964, independently.
-# The place you ask about is the **query**, the places that were measured are the **keys**, and the measurements are the **values**.
+# The place you ask about is the **query**, the places where somebody measured are the **keys**, and the measurements are the **values**.
 # This is attention, half a century before the word.
 #
 # Drag the query (the upright line), and the average draws its curve.
-# The size of a disk shows its point's weight, which is the height of the bump at this point, divided by the sum of all these heights.
-# The bump is called a **kernel**.
-# Somebody has chosen its shape and its width.
+# Around the query stands a bump, called a **kernel**.
+# A point's weight, shown by the size of its disk, is the height of the bump there, divided by the sum of the heights at all points.
+# Somebody has chosen the kernel's shape and its width.
 # **Which kernel would a network choose, if nobody told it?**
 
 # %% [markdown] tags=["paths"]
@@ -84,7 +84,7 @@ print(f"mean of the values: {y.mean():.2f}; its squared error: {error(y.mean()):
 # %% [markdown]
 # Can we do better if near points count more?
 # Take three points that you can handle with a pencil, the keys 0, 1 and 3 with the values 1, 3 and 5.
-# We ask at 1, exactly where 3 was measured.
+# We ask at the key 1, exactly where the value 3 was measured.
 # Our bump is the **Gaussian kernel** $K(u) = e^{-u^2/2}$.
 # Here $u$ is the distance in units of the **width** $\sigma$, and we let $\sigma = 1$.
 
@@ -152,7 +152,6 @@ cu.Drawing(
 )  # fmt: skip
 
 # %% [markdown]
-# Now the formula.
 # For a query $q$ and $n$ pairs $(k_i, v_i)$, each pair has a score $a_i$ and a weight $\alpha_i$:
 #
 # $$a_i = -\frac{(q - k_i)^2}{2\sigma^2},\qquad
@@ -208,7 +207,7 @@ cu.equal(kernel_regression, pytorch_attention, places, x, y, width=window)
 # What does the width do?
 # Imagine that we could measure again and again.
 # We draw 200 new sets of forty points from the same curve, and fit each set with four widths.
-# The **bias** is how far the mean of the 200 fits is off the curve, and the **variance** how far the fits scatter around their mean.
+# The **bias** is how far the mean of the 200 fits lies from the curve, and the **variance** how far the fits scatter around their mean.
 # The squared error that we expect is the sum bias² + variance.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -229,7 +228,7 @@ by_width.round(2)
 
 # %% [markdown]
 # The upper row shows sixteen fits in gray.
-# The lower row shows the weights, and each line of a map belongs to one query.
+# The lower row shows the weights, and each row of a map belongs to one query.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -293,7 +292,7 @@ fits_and_maps(
 # Every point is both a query and a key, so the scores form an (n, n) matrix.
 # How do you make the other points share all of the weight?
 # A loop over the points is correct too, just longer.
-# Your function should work for widths down to 0.05 on points as dense as ours, and a gradient should be able to flow back to the width.
+# Your function should work for points as dense as ours and widths as small as 0.05, and it should let a gradient flow back to the width.
 # Keep the names of the parameters, because the chapter uses your function once it passes.
 
 
@@ -525,7 +524,7 @@ fig
 # It found 1964.*
 #
 # Any smooth score with a single top gives some kind of bell, but these scores stay parabolas even far down the sides, where hardly any weight is left.
-# The form of the score helps here, because $qk - \tfrac12k^2$ is about the simplest product of a query and a key that has its top at the query.
+# The form of the score helps here, because $qk - \tfrac12k^2$ is a dot product of two vectors, and about the simplest one with its top at the query.
 #
 # And where does the width of the bell come from?
 
@@ -559,8 +558,8 @@ widths_found.round(2)
 # So is a bell the best answer to these curves?
 # A softmax puts two constraints on its weights: none is negative, and they sum to 1.
 # How good are the best rules that obey both constraints, one of them, or neither?
-# These rules know the family of the curves, a wave plus a line with the mean 0.
-# Nobody told the network about this family.
+# These rules know how our random curves are made: a wave plus a line, which average to 0 over all curves.
+# Nobody told the network.
 # The table shows the squared errors on 2,000 fresh curves.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -582,9 +581,9 @@ by_rule = pd.DataFrame(
 by_rule.round(3)
 
 # %% [markdown]
-# The network is about as good as the best Gaussian, and the best average is nearly a fifth better.
-# A rule that may **subtract** but still sums to 1 has a third less error than the network on slow waves, and less than half on fast waves.
-# If the weights needn't sum to 1 either, the rule can also shrink its answers toward 0, and has less than half the error on both.
+# The network is about as good as the best Gaussian, and the error of the best average is nearly a fifth lower.
+# A rule that may **subtract** but still sums to 1 has an error a third smaller than the network's on slow waves, and less than half of the network's on fast waves.
+# If the weights needn't sum to 1 either, the rule can also shrink its answers toward 0, and its error is less than half of the network's on both.
 # A softmax can't subtract, because that would take its answers out of the [hull of the values](01_queries_keys_values.ipynb#A-table-of-words:-embeddings-as-keys).
 # **The softmax made the network average, and among averages it found the bell.**
 #
@@ -642,7 +641,8 @@ fig
 
 # %% [markdown]
 # The network cuts off the peak, and so does the Gaussian.
-# Both take a lonely peak for noise, and on the curves that the network was trained on this was the best bet.
+# Both take a lonely peak for noise.
+# On the curves that the network learned from, that was the best bet.
 # A learned width is a belief about the data, and you have just made data of another kind.
 #
 # <details><summary>How sure is this?</summary>
@@ -654,10 +654,10 @@ fig
 # The network's bell is a little wider than the best Gaussian, which has to serve the two ends as well.
 # Near the ends the network's bell leans outward, and there it isn't quite a Gaussian around the query.
 #
-# The rules that know the family are not trained but computed, anew for each set of places.
+# The best rules are not trained but computed, anew for each set of places.
 # They can therefore take into account how crowded the keys are, which the score of a single pair can't.
-# About half of the best average's lead goes with the crowding.
-# On an even grid, away from its ends, the best Gaussian is within 5% of it.
+# This accounts for about half of the best average's lead.
+# On an evenly spaced grid, away from the ends, the best Gaussian's error is within 5% of the best average's.
 #
 # </details>
 
@@ -701,7 +701,8 @@ with cu.guard("At each rate and with each seed its width is near the best Gaussi
 #   With a Gaussian it is PyTorch's operator with a term for each key.
 # - Narrow means variance, wide means bias.
 #   Choose a width, or learn it, on predictions that never saw their own value, with a mask on the diagonal.
-# - A network whose only task was to predict learned here to give near keys more weight.
+# - Here a network had only one task, to predict.
+#   It learned to give near keys more weight.
 #   Its softmax can only average, never subtract, and among averages it found nearly a Gaussian, with a width that comes from the data.
 
 # %% [markdown] tags=["next"]

@@ -356,7 +356,7 @@ with cu.guard("The bias at an edge is 0.80 σ, and the biases of uneven keys and
 # $$f(q) = a = \sum_i\beta_i v_i ,\qquad \beta_i = \alpha_i\,\frac{s_2 - s_1 \delta_i}{s_2 - s_1^2} .$$
 #
 # The $\beta_i$ sum to 1, but some may be negative.
-# This isn't attention any more, and it can extrapolate.
+# This isn't attention anymore, and it can extrapolate.
 
 
 # %%
@@ -662,7 +662,7 @@ cubes.round(3)
 
 # %% [markdown]
 # This is the **curse of dimension**.
-# In 16 dimensions the nearest of 500 keys is half as far away as an average one, so "near" doesn't mean much any more.
+# In 16 dimensions the nearest of 500 keys is half as far away as an average one, so "near" doesn't mean much anymore.
 #
 # But that is a statement about *fixed* distances between raw coordinates.
 # What if we learn which directions matter?

@@ -13,7 +13,8 @@
 # Why multiply, and how can so small a divisor matter?**
 #
 # Let's give two small networks a memory test.
-# A list gives each of its words a digit, and a **head**, a single attention whose weights are learned, has to say the digit of one word.
+# In a list, each word has a digit.
+# A **head**, a single attention layer with learned matrices, is asked for the digit of one of the words.
 # To the heads a word is a vector of $d = 256$ numbers.
 # Only one of the heads divides its scores by $\sqrt d = 16$.
 # Move the slider to longer lists.
@@ -42,8 +43,8 @@ cu.explore.longer_lists()
 
 # %% [markdown]
 # With the divisor even the longest list is learned quickly.
-# Without it, each doubling of the list lowers the **accuracy** after 500 steps, the share of digits that the head gets right.
-# With 64 words the undivided head is still guessing at the end, although we gave each head its best [learning rate](C_glossary.ipynb#learning-rate) (the size of a step).
+# Without it, each doubling of the list lowers the **accuracy**, the share of digits that the head gets right, measured here after 500 steps.
+# With 64 words the head without the divisor is still guessing at the end, although we gave each head its best [learning rate](C_glossary.ipynb#learning-rate) (the size of a step).
 # But what does $\sqrt d$ have to do with the *length of a list*?
 
 # %% [markdown] tags=["goals"]
@@ -105,7 +106,7 @@ stretched = {f"{c:g} · guest": (c * dishes @ guest).softmax(dim=0) for c in tim
 pd.DataFrame(stretched, names).T.round(3)
 
 # %% [markdown]
-# The strong guest makes the same choice, and hardly doubts it.
+# The second guest makes the same choice, with hardly a doubt.
 # Since $\mathrm{softmax}(c\,q\cdot k)$ is the softmax at the [temperature](C_glossary.ipynb#temperature) $1/c$, **the length of a query is an inverse temperature**.
 # The query's direction says *who* wins, and its length *how clearly*.
 #
@@ -210,7 +211,7 @@ with cu.guard("By distance D has a cell, and by dot product it wins nowhere."):
 #
 # A dot product adds up $d$ products, one for each feature.
 # How large does it get with more and more features?
-# Take a pencil, and coordinates that are $+1$ or $-1$, equally likely.
+# Take a pencil, and let each coordinate be $+1$ or $-1$ with equal chances.
 # For $d=2$ the dot product is $-2$, $0$, $0$ or $2$, with the mean square $(4+0+0+4)/4 = 2$.
 # The root of this mean, 1.4, is a typical size.
 
@@ -251,7 +252,7 @@ measured.round(2)
 # Two scores easily differ by 20, and a softmax turns this into a ratio of $e^{20}$, half a billion to one.
 # Before any training, one key then gets nearly all the weight, and it is a random key.
 # The longer the list, the more rarely it is the right key.
-# A list whose right key has hardly any weight teaches the head hardly anything.
+# If the right key has almost no weight, the list teaches the head almost nothing.
 # **That is where the length of the list comes in**, and [What large scores do to learning](#What-large-scores-do-to-learning) measures it.
 #
 # And why not divide by $d$, as in a mean?
@@ -261,7 +262,7 @@ measured.round(2)
 #
 # ### Scaled dot-product attention
 #
-# With the score $a(q,k) = q\cdot k/\sqrt d$ this is [scaled dot-product attention](C_glossary.ipynb#scaled-dot-product-attention) ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)).
+# Attention with the score $a(q,k) = q\cdot k/\sqrt d$ is called [scaled dot-product attention](C_glossary.ipynb#scaled-dot-product-attention) ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)).
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.Drawing(
@@ -359,18 +360,17 @@ for m in (4, 8, 16, 32, 64):
 pd.DataFrame(heard).T.rename(index=trainings.NAMES).round(2)
 
 # %% [markdown]
-# Without the divisor the right key is heard only where it happens to be near the top.
-# In a longer list this happens less often.
+# Without the divisor the right key is heard only where it happens to be near the top, and less often in a longer list.
 #
 # Can [Adam](C_glossary.ipynb#adam) help, the optimizer that enlarges small gradients?
 # With many keys the query's gradient isn't small at all: it is [larger](03_scoring_functions_further.ipynb#The-gradients,-derived) than with the divisor.
-# **The trouble is not how large this gradient is, but what it is about**: the one or two keys at the top of each list.
-# The right key is rarely one of them, so there is hardly anything about it that Adam could enlarge.
+# **The trouble is not the size of this gradient but its subject.**
+# It speaks of the one or two keys at the top of each list.
+# The right key is rarely among them, so there is hardly anything for Adam to enlarge.
 #
 # ### The head of the first screen
 #
-# We build the head and train it.
-# The head *learns* what to ask.
+# We build the head, which *learns* what to ask.
 # From a word $x$ it makes a query $xW_Q$ and a key $xW_K$, and training changes both matrices.
 # A third matrix, $W_O$, turns values into scores of the ten digits, called [logits](C_glossary.ipynb#logits).
 
@@ -438,7 +438,7 @@ for divisor, scale in scales.items():
 trainings.show_learning(learned)
 
 # %% [markdown]
-# Your machine has made the first picture again.
+# Your machine has just repeated the test from the top of the page.
 #
 # ### A small start without a divisor
 #
@@ -469,11 +469,11 @@ cu.predict(
 trainings.by_rate().round(2)
 
 # %% [markdown]
-# The table shows the accuracy of each head at each rate.
-# The small start helps.
-# But at the rate 0.001, where the divided head is still perfect, it fails.
-# After ten steps, when neither head knows anything yet, the small start hears its right key in fewer than half of the lists, and the divided head in nine out of ten.
-# The small start acts like the divided head at four times the rate.
+# The table shows accuracies, and the small start helps.
+# But at the rate 0.001, where the head with the divisor is still perfect, it fails.
+# After ten steps, neither head knows anything yet.
+# But the head with the small start hears its right key in fewer than half of the lists, and the head with the divisor in nine out of ten.
+# The small start acts like the divisor at four times the rate.
 # Its row is about the first row, moved one column to the left.
 # The third row turns our test around, with a divisor and matrices larger by $d^{1/4}$.
 # There the scores begin as large as without a divisor, and the head learns at none of these rates.
@@ -520,7 +520,7 @@ for divisor, head in heads.items():
 answers
 
 # %% [markdown]
-# Trained on lists of 16 words, the undivided head misses some words even of this short list.
+# The head without the divisor misses some words even in this short list.
 # Put in other words (`print(WORDS)` shows them all), make the list longer, and see whether the other head fails.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
@@ -573,17 +573,18 @@ with cu.guard("A small start without √d learns at small rates only, and a larg
 # ## Additive scores
 #
 # The first translator that learned to attend (Bahdanau et al., 2015) computes another score.
-# It turns the query into $h$ numbers, and the key as well, and *adds* the two.
-# These sums are its **hidden units**.
-# Each goes through tanh, a smooth step from −1 to 1, and the dot product with a vector $w$ is the score.
+# It turns the query and the key into $h$ numbers each, and *adds* them.
+# The sums are its **hidden units**.
+# Each goes through tanh, a smooth step from −1 to 1.
+# The score is the dot product of the results with a vector $w$.
 #
 # $$a(q,k) = \tanh(qW_Q + kW_K)\cdot w,\qquad W_Q\in\mathbb R^{d_q\times h},\ W_K\in\mathbb R^{d_k\times h},\ w\in\mathbb R^h .$$
 #
 # An **additive score** is a small network that looks at query and key together, and the two may differ in size.
 # What can it do that a dot product can't?
 # Remember D, which won nowhere.
-# In a dot product no $W_Q$ and $W_K$ would help D.
-# Since $kW_K$ is linear, D stays an average of the others.
+# With a dot product, no choice of $W_Q$ and $W_K$ would help D.
+# The map $kW_K$ is linear, so D stays an average of the others.
 # Here is an additive score with four hidden units, whose weights we chose by hand.
 
 # %%
@@ -623,11 +624,11 @@ with cu.guard("No dot product prefers D, but an additive score does."):
 # Each number is the mean of three training runs, and each curve was trained at the best of four rates, chosen on other lists.
 # All of this is one task with random words.
 #
-# With 64 words the undivided head never does better than a guess, not even with four times the steps and smaller rates.
+# With 64 words the head without the divisor never beats guessing, even with four times the steps and smaller rates.
 # With 16 words four times the steps bring its accuracy from 0.82 to 0.92, so we speak of what is learned in a given time.
 #
 # None of our rates suits every size in 500 steps.
-# On 64 words, a divided head with vectors of 16 numbers needs a rate of at least 0.003, and at 0.003 the head with 256 numbers already fails.
+# On 64 words, a head with the divisor and with vectors of 16 numbers needs a rate of at least 0.003, and at 0.003 the head with 256 numbers already fails.
 # [All sizes and rates](03_scoring_functions_further.ipynb#All-sizes-and-rates) shows more.
 #
 # </details>
