@@ -150,7 +150,7 @@ two, far.gather(-1, two), weights
 # %% [markdown]
 # In the first row the two smallest distances are in columns 4 and 5, so `gather` reads 0.45 and 0.58 there, and `scatter` writes a weight of 0.5 into both.
 # For one column alone there are `argmax` and `argmin`.
-# Two relatives are `masked_fill`, which takes a mask of True and False and writes a number wherever the mask is True, and `cumsum`, which adds up along an axis.
+# Two relatives are `masked_fill`, which takes a tensor of True and False and writes a number at each True, and `cumsum`, which adds up along an axis.
 
 # %%
 far.argmin(dim=-1), far.masked_fill(far > 1.5, 0.0), weights.cumsum(dim=-1)
