@@ -573,17 +573,17 @@ fig
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 Markdown(
     "<details><summary><em>How sure is this?</em></summary>\n\n"
-    "Each point is one training. Attention solved every task at the first learning rate that we tried. The summary of 16 numbers solved two symbols at the first rate, too, and four symbols at the middle one of three rates. "
-    "With eight symbols we gave the summary four rates, the best of which is inside the grid, and nine seeds at each of the two largest. None of its 24 trainings came above 0.53 in 1,600 steps. A counter that leaves out near symbols has 0.51. "
-    "None of this shows that 16 numbers *can't* hold eight pairs. Attention pauses before it binds, too, and with other pictures or a longer training a summary may be luckier. "
-    "We gave the summary of 64 numbers three rates. Three of its nine trainings came above 0.7, and their curves were still rising, so this summary may get farther than you see here. "
-    "The curves over the steps and the maps belong to one training on this page."
+    "Each point is one run. Attention solved every task at the first learning rate that we tried. The summary of 16 numbers solved two symbols at the first rate, too, and four symbols at the middle one of three rates. "
+    "With eight symbols we gave the summary four rates, the best of which is inside the grid, and nine seeds at each of the two largest. None of its 24 runs came above 0.53 in 1,600 steps. A counter that leaves out near symbols has 0.51. "
+    "None of this shows that 16 numbers *can't* hold eight pairs. Attention also lingers near the counting baseline before it binds, and with other pictures or a longer run a summary may be luckier. "
+    "We gave the summary of 64 numbers three rates. Three of its nine runs came above 0.7, and their curves were still rising, so this summary may get farther than you see here. "
+    "The curves over the steps and the maps belong to one run on this page."
     "\n\n</details>"
 )
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "Attention is right nearly always in each training, and a summary of 16 numbers is with two and four symbols. With eight none of four rates brings it above 0.53, and a summary of 64 numbers comes above 0.7 in three of nine trainings."
+    "Attention is right nearly always in each run, and a summary of 16 numbers is with two and four symbols. With eight none of four rates brings it above 0.53, and a summary of 64 numbers comes above 0.7 in three of nine runs."
 ):
     every = pd.DataFrame(
         run.config | run.result for run in cu.stored_runs("attention_between_pixels", "far_colors")

@@ -452,7 +452,7 @@ cu.show_images(
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Suppose that the caption is a single word. Which pixels then get a different vector from their neighbors'?",
+    "Suppose that the caption is a single word. Which pixels then get a vector that differs from their neighbors' vectors?",
     ["those on the garment", "those of the left half", "none"],
     answer="none",
     wrong={
@@ -567,17 +567,17 @@ def draw(captions, forbid, begin=200, end=0, seed=1):
 captions = [("trousers", "T-shirt"), ("coat", "trousers")]  # any of words.NAMES
 forbid, steps = 0, (200, 171, 157, 114, 0)
 forbidden_late = torch.stack([draw(captions, forbid, begin=step) for step in steps], dim=1)
-asked_late = torch.stack([draw(captions, forbid, end=step) for step in steps], dim=1)
+allowed_late = torch.stack([draw(captions, forbid, end=step) for step in steps], dim=1)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-until = ["never asked", *(f"until {step}" for step in steps[1:-1]), "always asked"]
-from_on = ["always asked", *(f"from {step} on" for step in steps[1:-1]), "never asked"]
-rows = torch.stack([forbidden_late, asked_late], dim=1).flatten(0, 2)
+until = ["never allowed", *(f"until {step}" for step in steps[1:-1]), "always allowed"]
+from_on = ["always allowed", *(f"from {step} on" for step in steps[1:-1]), "never allowed"]
+rows = torch.stack([forbidden_late, allowed_late], dim=1).flatten(0, 2)
 cu.show_images(
     rows, columns=5, width=8.6,
     titles=[f"{caption[forbid]}: {title}" for caption in captions for titles in (until, from_on) for title in titles],
-    alt="Four rows of five drawings. In the first the word trousers is asked until a step: never, and there are two T-shirts; until 171, until 157, until 114, and always. "
-    "The later the word is forbidden, the more the left half looks like trousers. In the second row the word is asked only from a step on, and the later it comes, the less "
+    alt="Four rows of five drawings. In the first the word trousers is allowed until a step: never, and there are two T-shirts; until 171, until 157, until 114, and always. "
+    "The later the word is forbidden, the more the left half looks like trousers. In the second row the word is allowed only from a step on, and the later it comes, the less "
     "it looks like trousers. The other two rows do the same for a coat beside trousers.",
 )  # fmt: skip
 
@@ -597,9 +597,9 @@ late = cu.stored_runs("diffusion", "asking_late", scale=words.SCALE)
 alone = cu.stored_runs("diffusion", "without_words")
 fig, ax = cu.subplots(
     width=8.0, height=2.9,
-    alt="Share of halves that become what their own word says, over the steps from 200 to 86, three lines each. If the word is asked only until a step, the share rises: near "
-    "zero at 200, a fifth at 171, a half at 157, and nearly nine tenths at 114. If it is asked only from a step on, the share falls: nine tenths at 171, six tenths at 157, "
-    "and a seventh at 114. The lines cross near 155. Dotted, if no other word is asked instead: from 0.14 at 200 over 0.6 at 171 to 0.95 at 114, and from 0.9 at 171 to 0.4 at 114.",
+    alt="Share of halves that become what their own word says, over the steps from 200 to 86, three lines each. If the word is allowed only until a step, the share rises: near "
+    "zero at 200, a fifth at 171, a half at 157, and nearly nine tenths at 114. If it is allowed only from a step on, the share falls: nine tenths at 171, six tenths at 157, "
+    "and a seventh at 114. The lines cross near 155. Dotted, if no other word is allowed instead: from 0.14 at 200 over 0.6 at 171 to 0.95 at 114, and from 0.9 at 171 to 0.4 at 114.",
 )  # fmt: skip
 forbidden_words.plot_window(ax, runs, late, alone)
 fig
@@ -656,7 +656,7 @@ with cu.guard(
         assert run.result["200, other"] > 0.6 > 0.3 > run.result["200, named"]
 
 with cu.guard(
-    "Beside another word, a word asked only until step 171 mostly loses, and one asked only from step 114 on comes too late."
+    "Beside another word, a word allowed only until step 171 mostly loses, and one allowed only from step 114 on comes too late."
 ):
     for gone, came in zip(runs, late, strict=True):
         assert gone.result["171, named"] < 0.3 and came.result["171, named"] > 0.8

@@ -180,7 +180,7 @@ def share(parts: Sequence[Tensor]) -> float:
 def plot_window(
     ax: Axes, gone: Sequence[StoredRun], late: Sequence[StoredRun], alone: Sequence[StoredRun]
 ) -> None:
-    """Draw the shares of halves that show their word, over the step until which, or from which on, it may be asked.
+    """Draw the shares of halves that show their word, over the step until which, or from which on, it is allowed.
 
     Args:
         ax: where to draw.
@@ -188,8 +188,8 @@ def plot_window(
         alone: runs of `without_words`; their means are dotted.
     """
     for runs, color, label in (
-        (gone, "key", "asked until this step"),
-        (late, "query", "asked only from this step on"),
+        (gone, "key", "allowed until this step"),
+        (late, "query", "allowed only from this step on"),
     ):
         for run in runs:
             steps = [int(VISITED[i]) for i in BEGINS if f"{VISITED[i]}, named" in run.result]
