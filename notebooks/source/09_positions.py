@@ -50,7 +50,8 @@ cu.explore.hands()
 # A hand is two numbers, how far it points up (the sine of its angle) and how far to the right (the cosine).
 # The first Transformer *adds* these numbers to the vector of the word, and most language models of today *turn* its query and its key like such a hand.
 # A third kind leaves the numbers to training, and we'll see whether something like hands comes out.
-# Each of the three has a section that you can read on its own, and the last two sections give a model longer texts than it was trained on.
+# Later we'll meet a fourth.
+# Each of the first three has a section that you can read on its own, and the last two sections give a model longer texts than it was trained on.
 
 # %% [markdown] tags=["goals"]
 # By the end you will be able to
@@ -223,7 +224,7 @@ with cu.guard(
 # | idea | what is wrong with it |
 # |---|---|
 # | the number $i$ in one column | it grows without bound, and is soon much larger than the embedding |
-# | the fraction $i/n$ | the third word has another code in each sentence, and "next to" is another distance |
+# | the fraction $i/n$ | the third word gets a different code in every sentence, and so does the distance between neighbors |
 # | $i$ in binary, a bit a column | bounded and unique, but neighbors differ wildly, such as $7 = 0111$ and $8 = 1000$ |
 #
 # Binary is nearly right, because each column alternates with a period of its own, but its steps are abrupt.
@@ -379,7 +380,8 @@ def frequencies(dim, base=10_000.0):
 # because we can turn both back by $i$ steps, and no angle between them changes.
 # **The score knows only the offset $j - i$.**
 # For example, $q = k = (1, 0)$ and $\omega = 1$ give the score $\cos(j - i)$.
-# The values stay as they are, because a value meets no second vector that could undo its turn.
+# We don't turn the values.
+# In a score the turns of query and key combine into one that depends on the offset alone, but a value is never multiplied by a second turned vector, so its turn would remain.
 #
 # ### Exercise 2 · Turn the pairs
 #
@@ -471,12 +473,14 @@ cu.explore.offsets()
 
 # %% [markdown]
 # Among 1,024 tokens most answers are wrong, although the right token is still three to the left.
-# The picture on the left has the mean score of a key at each **offset** from the query, where −3 means three to the left.
+# The picture on the left shows the mean score of the keys at each **offset**.
+# The offset counts from the query, so −3 means three to the left.
 # Training has lifted the score at −3 above those of the other offsets down to −15, and the dashed line marks the best of these others.
 # Offsets beyond −15 are **unseen offsets**, because they never occurred in training.
 # Nothing has pushed their scores down, and in a long row many of them lie above the line.
 #
-# A fourth kind of positions knows nothing but offsets.
+# So far we have met three kinds of positions.
+# A fourth is made of nothing but offsets.
 # **[Relative positions](C_glossary.ipynb#relative-positions)** enter at the *score* and add something that depends on the offset $j - i$ of key $j$ from query $i$.
 #
 # | | score | learned |
@@ -605,12 +609,12 @@ fig
 # Among 16 tokens the largest offset is 15.
 # With a limit of 15 everything far shares the vector of offset 15, which was trained.
 # With a limit of 16 it shares the vector of offset 16, which never was.
-# **Share what is far *within* the trained length.**
+# **Let all far offsets share one entry, and let that entry begin early enough for training to reach it.**
 #
 # ALiBi was made for longer texts, but it can't do our task.
-# Its slope makes near keys heavier, so in a single layer the token three before can't become the heaviest.
+# Its slope favors near keys, so in a single layer the token three positions back can't get the largest weight.
 # With a slope of 1/16 the model can only guess, even among 16 tokens.
-# With a slope of ½ it does far worse than guess, because it names the token just before.
+# With a slope of ½ it does far worse than guessing, because it names the token just before.
 # If we ask for something that *is* near, such as the latest capital letter, ALiBi with the slope ½ is right at every length, while rotary positions get worse.
 
 
@@ -647,14 +651,15 @@ with cu.guard(
 # %% [markdown]
 # ## Context extension: slow down the slow pairs
 #
-# To repair a trained rotary model we have to know what does the harm in a long text, the *number* of keys at unseen offsets or their *scores*.
-# We can change one and keep the other.
+# Before we repair a trained rotary model, we should know what goes wrong in a long text.
+# Are there too many keys at unseen offsets, or are their scores too high?
+# We can change one and leave the other alone.
 #
-# - We give the thousand unseen keys the mean of the trained scores, which is far below the score at −3.
-#   There are as many keys as before, and all answers are right.
-# - We give them the best trained score except that of −3.
+# - Lower the scores: each of the thousand unseen keys gets the mean of the trained scores, far below the score at −3.
+#   There are as many keys as before, and yet every answer is right.
+# - Raise the scores: each unseen key gets the best trained score other than that of −3.
 #   Now most of the trained models fail, because a thousand keys that score nearly as high as the key at −3 drown it out.
-# - We keep only fifteen of the unseen keys, with the scores that they have.
+# - Thin out the keys: only fifteen unseen keys stay, with the scores that they have.
 #   Even these do some harm.
 #
 # **So it takes both**, many keys and scores close to that of the right key.
@@ -679,7 +684,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# In the picture you choose what we change in the model from above.
+# In the picture, choose a remedy and apply it to the trained model of the last section.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.cures()
@@ -784,7 +789,7 @@ with cu.guard(
 # - (*Sinusoidal* and *Rotary positions*) A position is a set of hands, and a shift turns each of them by the same angle wherever we begin.
 #   So a rotary score knows only the offset.
 # - (*Longer texts*) At unseen offsets nothing has pushed the scores down, and many come close to that of the right key.
-#   In our small models it helped to share what is far *within* the trained length, or to slow the slow pairs afterwards.
+#   In our small models it helped to let all far offsets share an entry that training had reached, or to slow down the slow pairs afterwards.
 
 # %% [markdown] tags=["next"]
 # Next: [The Transformer](10_transformer.ipynb).

@@ -12,9 +12,10 @@
 # **Which part of a translator knows what?**
 # Let's take one apart while it speaks.
 # The English goes down the encoder, the decoder says it in French, and each box adds something on the way.
-# Most boxes are attentions and small networks.
-# In a sentence this short, most boxes change nothing when you **ablate** them, that is, make them add zeros.
-# A few change everything: try the one at the top left first, and then find out what the others do.
+# Most of them are attention layers and small networks.
+# You can **ablate** a box, that is, make it add zeros, and in a sentence this short you will often see no change at all.
+# But a few boxes change everything.
+# Try the one at the top left first, and then find out what the others do.
 
 # %% [markdown] tags=["paths"]
 # On the path to GPT: [Network, norm and residual](#Network,-norm-and-residual), [The two blocks](#The-two-blocks).
@@ -76,8 +77,9 @@ cu.quiz("transformer", "top_of_the_encoder")
 
 # %% [markdown]
 # Such a model learns by **[teacher forcing](C_glossary.ipynb#teacher-forcing)**.
-# We let the decoder read the right translation, shifted by one position, and at each position it has to say the next word.
-# Because of the causal mask it has to do so from the earlier words alone, and *one* **forward pass**, which is one run of the model from its input to its logits, asks for all words at once.
+# We let the decoder read the right translation, one position late, and at each position it has to say the next word.
+# Thanks to the causal mask it sees only the earlier words.
+# A *single* **forward pass**, that is, one run of the model from its input to its logits, then asks for all the words at once.
 # The picture has two sentences, and the shorter one is padded to the same length.
 # The loss leaves the padding out.
 
@@ -194,7 +196,8 @@ cu.quiz("transformer", "leaking_norm")
 
 # %% [markdown]
 # **Why a sum?**
-# The output of a sublayer $f$, which is an attention or a network, doesn't replace its input but is *added* to it: $x + f(x)$, a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
+# A sublayer $f$ (attention or network) doesn't replace its input.
+# Its output is *added* to the input, $x + f(x)$, and this is called a **[residual connection](C_glossary.ipynb#residual)** ([He et al., 2016](https://arxiv.org/abs/1512.03385)).
 # Vaswani et al. put the norm after the sum (**post-norm**).
 # GPT-2 and most models since put it before the sublayer (**pre-norm**, [Xiong et al., 2020](https://arxiv.org/abs/2002.04745)), as our machine does:
 #
@@ -276,11 +279,14 @@ axes[0].legend(fontsize=9, loc="upper left")
 fig
 
 # %% [markdown]
-# [BLEU](C_glossary.ipynb#bleu) compares the words of our translations, and runs of up to four words, with those of the right ones, and is 0 if they share nothing and 1 if they are the same.
+# [BLEU](C_glossary.ipynb#bleu) measures how many words, and how many runs of two to four words, a translation shares with the right one.
+# It is 0 if the two share nothing and 1 if they are the same.
 # In our translator the parts that add little are hardly missed.
 # The five long bars all matter, but not in their order.
 # The larger translator, whose heads you saw at the top of [Multi-head attention](08_multi_head_attention.ipynb), has read real sentences, and there the bars tell us less.
-# Its decoder's last self-attention adds more than the source's positions do, and yet ablating it costs 0.016 BLEU where the positions cost 0.118, although half of the sentences change.
+# Its decoder's last self-attention adds more than the positions of the source do.
+# Ablating it changes half of the sentences, and yet costs only 0.016 BLEU.
+# The positions cost 0.118.
 # So **the bars tell us a lot, but not everything**.
 # To know how much a model needs a part, ablate the part and score what comes out, because a changed sentence isn't yet a worse one.
 
@@ -420,8 +426,10 @@ for block, layer in ((EncoderBlock, nn.TransformerEncoderLayer),
 # Only the two ends are left.
 # At the top a token becomes a row of an embedding matrix, to which we add its position.
 # How large should such a row be at the start?
-# PyTorch draws it with standard deviation 1, and the paper multiplies it by $\sqrt d$, so with $d = 64$ rows would be eight times as large as planned, and what the blocks add would be small in comparison.
-# So the last two lines of `__init__` draw rows of standard deviation $1/\sqrt d$, and the factor $\sqrt d$ makes them about as large as the positions.
+# PyTorch draws rows with a standard deviation of 1, and the paper then multiplies them by $\sqrt d$.
+# With $d = 64$ they would be eight times as large, and whatever the blocks add would be small in comparison.
+# That is why the last two lines of `__init__` draw rows with a standard deviation of $1/\sqrt d$.
+# The factor $\sqrt d$ then makes them about as large as the positions.
 # At the bottom the **output layer** turns each vector of the decoder into a logit for every word.
 
 
@@ -511,9 +519,10 @@ fig
 # %% [markdown]
 # The loss falls, and after three epochs more than half of the test sentences come out word for word.
 # **Without the last two lines of `__init__` the same class learns much less in three epochs**, even at the best of three learning rates.
-# Do its large rows drown the positions?
-# Hardly, because a class with small rows and no positions at all still learns.
-# What the blocks add matters more: if each part adds eight times as much to the large rows, the loss at the learning rate of your class is half as high.
+# Is it because the large rows drown out the positions?
+# Hardly, because with small rows the class learns even with no positions at all.
+# The likelier reason is that large rows make everything the blocks add look small.
+# If each part adds eight times as much to the large rows, the loss is half as high (at your class's learning rate).
 #
 # The machine's weights were trained for longer, so let's load them and ask your model for some French.
 
@@ -533,7 +542,7 @@ for english in (
 # Your model speaks French, with the same numbers as `cu.Transformer`.
 #
 # Before you trust a decoder, ask it three questions.
-# Are its logits the same if it reads the words one by one and all at once?
+# Does it give the same logits whether it reads the words one by one or all at once?
 # Does a later word change an earlier logit?
 # Does it matter what the padding holds?
 
@@ -554,7 +563,7 @@ for question, largest in differences.items():
     print(f"{question:32} {largest:.2f}")
 
 # %% [markdown]
-# A changed word moves the logits from its own position on, and the other two tests move nothing.
+# A changed word moves the logits from its own position on, and in the other two tests nothing moves.
 # You can put these three questions to any decoder.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}

@@ -33,7 +33,7 @@ cu.seed_everything(0)
 cu.explore.which_map()
 
 # %% [markdown]
-# Try other sentences, and remember what the weights of an attention add up to.
+# Try other sentences, and ask yourself what the attention weights of one word add up to.
 # We'll come back to the maps once we have a translator and know how to get whole sentences out of it.
 
 # %% [markdown] tags=["goals"]
@@ -119,9 +119,11 @@ compared = pd.DataFrame(
 compared.round(2)
 
 # %% [markdown]
-# After nine epochs the Transformer is ahead, and after 18 it still is, but by then the recurrent translator has nearly reached what the Transformer had after nine.
-# On the 55 sentences of 8 to 10 tokens we can't tell the two apart after 18.
-# So epoch for epoch the Transformer learns *faster* here, and the table doesn't say which of them takes less time.
+# The Transformer is ahead after nine epochs and still ahead after 18.
+# But by then the recurrent translator has almost caught up with where the Transformer was after nine.
+# On the 55 sentences of 8 to 10 tokens we can't tell the two apart after 18 epochs.
+# The Transformer learns *faster* here if you count in epochs.
+# The table doesn't say which of them takes less time.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("After nine epochs the Transformer has the higher accuracy, with every seed."):
@@ -185,7 +187,7 @@ cu.Drawing(
 # - After F comes X with 0.5, Y with 0.3, or the end.
 # - After G always comes X, and after X and Y always the end.
 #
-# How probable is the sentence that (a) greedy decoding finds, (b) a beam of two finds, and (c) how probable is the best one?
+# How probable is (a) the sentence that greedy decoding finds, (b) the sentence that a beam of two finds, (c) the most probable sentence of all?
 
 
 # %% tags=["exercise", "predict"]
@@ -213,8 +215,8 @@ cu.checks.predicted_beams(predicted_beams_solution)
 #
 # *build · 9 minutes*
 #
-# Each beam can go on with any word, and the logarithms of the probabilities add up.
-# Return the `size` best continuations of all beams together.
+# Each beam can continue with any word, and we add the log-probability of that word to its score.
+# Among the continuations of all beams, return the `size` best.
 # The search below runs on your function.
 
 
@@ -242,8 +244,9 @@ def my_grow_solution(scores, log_p, size):
 cu.checks.my_grow(my_grow_solution)
 
 # %% [markdown]
-# One thing is missing: each word makes the product smaller, so a plain product prefers short sentences.
-# That is why the search divides the log-probability of a finished sentence of $n$ tokens by $\big((5+n)/6\big)^{0.6}$, the **length penalty** of [Wu et al. (2016)](https://arxiv.org/abs/1609.08144).
+# There is one catch.
+# Each further word makes the product smaller, so a plain product prefers short sentences.
+# To make up for this, the search divides the log-probability of a finished sentence of $n$ tokens by $\big((5+n)/6\big)^{0.6}$, the **length penalty** of [Wu et al. (2016)](https://arxiv.org/abs/1609.08144).
 
 # %%
 grow = cu.choose(my_grow, beams.grow)
@@ -305,7 +308,7 @@ print("same words as the package's search:", sum(map(str.__eq__, mine, package))
 # Some translations are wrong.
 # The search ranks sentences by a score, here the log-probability divided by the length penalty.
 # In a **search error** the right sentence has the *higher* score, but decoding has missed it.
-# In a **model error** the wrong sentence scores higher, and a better search only finds it more surely.
+# In a **model error** the wrong sentence scores higher, and a better search would only be more certain to find it.
 
 
 # %%
@@ -379,9 +382,10 @@ with cu.guard("Our search gives the package's words."):
 # ## What a word needs: attention weights or forbidding?
 #
 # Now that we can ask the model for probabilities, we go back to the two maps.
-# One is the mean of its eight cross-attention maps, where each row is named after the French word that the model *says* at this step.
+# One is the mean of the model's eight cross-attention maps.
+# Each row belongs to one step and bears the French word that the model *says* at that step.
 # The other comes from the experiment that you know from [Start here](00_start_here.ipynb) and [The Transformer](10_transformer.ipynb): **forbid it, and see**.
-# We forbid one English word in the cross-attention of every layer, and ask how much of its probability each French word has lost.
+# We forbid one English word in the cross-attention of every layer, and see how much of its probability each French word loses.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -455,7 +459,7 @@ print("without any English:", *(f"{word} {p:.2f}" for word, p in zip(pair.target
 
 # %% [markdown]
 # After the comma French goes on by itself, with no English at all.
-# But the weights of a softmax add up to 1, so **an attention has to look somewhere, even when it needs nothing**.
+# But the weights of a softmax add up to 1, so **attention has to look somewhere, even when it needs nothing**.
 # Half of the weight of *plaît* is on `<eos>`, the end token of the English sentence.
 # Our maps leave it out and scale the rest up to a sum of 1.
 #
@@ -493,7 +497,8 @@ rates.round(2)
 
 # %% [markdown]
 # Forbidding is closer to the gold links than the mean of all heads, but don't make much of it.
-# If we divide each column of the same map by its sum, so that it shows shares of each English word, it comes about as close.
+# Take the mean map and divide each column by its sum, so that it shows how each English word is shared among the French ones.
+# Now attention comes about as close as forbidding does.
 # **How we read a map matters as much as which map we read**, and a low error rate doesn't make a map an explanation.
 # [Jain and Wallace (2019)](https://arxiv.org/abs/1902.10186) called their paper *Attention is not Explanation*, and [Wiegreffe and Pinter (2019)](https://arxiv.org/abs/1908.04626) answered with *Attention is not not Explanation*.
 
@@ -553,9 +558,11 @@ fig
 
 # %% [markdown]
 # In this translator at least nine articles in ten keep their gender if we forbid only the noun or ablate only the heads.
-# Without the noun *and* the head about three quarters do, and without the noun and all heads the gender is little better than a coin flip (dashed).
-# In three other translators forbidding the noun alone costs more, but in each of them both together cost more still.
-# **What you can do without may still be one of two roads**, so when something seems unnecessary, forbid it together with whatever could stand in for it.
+# Without the noun *and* that one head, about three quarters do.
+# Without the noun and all the encoder's heads, the gender is little better than a coin flip (dashed line).
+# In three other translators forbidding the noun costs more on its own, and doing both costs still more.
+# **A road you can do without may still be in use**, as long as there is a second one.
+# When something seems unnecessary, forbid it together with whatever could stand in for it.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Training transformers
 #
-# **A training goes well, and then it breaks.
-# How do you notice? What has broken? And how do you get your model back?**
+# **A training run goes well, and then it breaks.
+# How do you notice? What exactly broke? And how do you get your model back?**
 #
 # Here is a small translator from English to Spanish, halfway through its training.
 # At the dotted line you decide how it goes on.
@@ -37,8 +37,8 @@ cu.seed_everything(0)
 cu.explore.broken()
 
 # %% [markdown]
-# At the high **learning rate** the loss jumps, BLEU falls to zero, and the translator says nothing at all, or only full stops.
-# Lowering the rate again doesn't heal the translator, although it had learned well at that very rate.
+# At the high **learning rate** the loss jumps, BLEU falls to zero, and the translator says nothing at all, or nothing but periods.
+# Lowering the rate again doesn't help, although the translator had learned well at that very rate.
 # What helps is a file: somebody had saved the weights at step 168, just before the break.
 # In his lecture, [Kak (2025)](https://engineering.purdue.edu/DeepLearn/) tells of a translator whose BLEU suddenly fell to zero like this.
 
@@ -61,7 +61,7 @@ cu.recall("bahdanau_attention", "transformer")
 #
 # Let's begin with an accident that is harder to notice, because the loss falls.
 # We train one model twice, with the same first weights and the same sentences.
-# Training A uses the full learning rate from its first step on, whereas in training B the rate rises to it over 50 steps.
+# Run A uses the full learning rate from its first step on, whereas in run B the rate rises to it over 50 steps.
 #
 # The model is the original Transformer, with the norm after the sum ([post-norm](C_glossary.ipynb#post-norm-and-pre-norm)).
 # The sentences come in three parts.
@@ -116,8 +116,8 @@ def train(model, batches, rate, optimizer=None, each_step=None):
 # *build · 8 minutes*
 #
 # Our baselines see a *context* and nothing else.
-# The best such a model can do is to give each token its share among all tokens with the same context.
-# Write its loss, the mean of $-\ln p$ over the very tokens that were counted.
+# The best such a model can do is count: the probability of a token is its share of all tokens that came with this context.
+# Compute the loss, that is, the mean of $-\ln p$ over the same tokens.
 # For example, with the contexts x x x y and the tokens a a b b it is $-\tfrac14(2\ln\tfrac23 + \ln\tfrac13 + \ln 1) = 0.477$.
 
 
@@ -243,9 +243,9 @@ exchanged.T.unstack(level=0).swaplevel(axis=1).sort_index(axis=1, ascending=[Tru
 
 # %% [markdown]
 # B believes the English: with the wrong sentence its loss rises by about three, to that of a unigram model.
-# In A the loss rises by less than one.
-# Trainings 1 and 2 of A have become **language models**, which speak Spanish and read little of the English.
-# Training 0 is worse, hardly better than the model that sees the position alone.
+# A hardly cares: its loss rises by less than one.
+# Two of its runs, 1 and 2, have become **language models**, which speak Spanish and read little of the English.
+# Run 0 is even worse, and does hardly better than the model that sees the position alone.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -281,8 +281,9 @@ with cu.guard(
 # %% [markdown]
 # ## What broke? An intervention with a control
 #
+# There are two suspects.
 # A's encoder may have nothing to offer, or its decoder may not look.
-# Two measurements tell us something about each.
+# One measurement for each:
 #
 # - The **cosine similarity** of the encoder's outputs, as a mean over all pairs of tokens of 200 sentences.
 #   At 1 all words have the same vector.
@@ -315,8 +316,8 @@ fig
 
 # %% [markdown]
 # In A the similarity jumps to nearly 1 within three steps, so the encoder says the same about every word.
-# This doesn't prove that the encoder is the culprit, because in B the similarity also rises before it comes down again.
-# In two trainings of A it comes down again too, but only for words from different sentences.
+# This doesn't prove that the encoder is the culprit, because in B the similarity rises as well, and then comes down.
+# Even in two of A's runs it comes down, but only between words of different sentences.
 # Within a sentence, all words stay alike.
 #
 # To learn which half is in the way we need an **intervention**.
@@ -427,7 +428,7 @@ adam_step.round(4)
 
 # %% [markdown]
 # All three weights move by the full rate.
-# Clipping made every gradient a hundred times smaller, and not a single step.
+# Clipping made every gradient a hundred times smaller, but it didn't make any of the steps smaller.
 # [What it does protect](12_training_transformers_further.ipynb#What-clipping-protects) is another story.
 # The weights of our attention layers start at about $1/\sqrt{3\cdot 64} = 0.07$, so all of them change by a twelfth of their size at once.
 #
@@ -466,7 +467,7 @@ def predicted_steps_solution():
 cu.checks.predicted_steps(predicted_steps_solution)
 
 # %% [markdown]
-# How many steps a warm-up takes is a **hyperparameter**, a number that we choose and training doesn't.
+# The length of the warm-up is a **hyperparameter**, a number that we choose and training never touches.
 # Start where A failed, and move the warm-up to the right until the post-norm model ("norm after") begins to learn.
 # Then try other rates.
 
@@ -477,7 +478,7 @@ cu.explore.warmup()
 # At the two smaller rates neither model needs a warm-up, and at the largest both do.
 # In between, at A's rate, only post-norm needs one.
 # **What a warm-up buys us here is a larger learning rate.**
-# What does the damage, the size of the first steps or Adam's empty memory?
+# Which does the damage, the size of the first steps or Adam's empty memory?
 # [The further page](12_training_transformers_further.ipynb#What-do-the-first-steps-destroy?) separates the two.
 #
 # ### Exercise 3 · Find the bug
@@ -567,11 +568,11 @@ with cu.guard(
 # %% [markdown]
 # ## A recipe: one batch, gradient norms, three rates
 #
-# A well-known recipe ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/)) should catch a training like A early.
+# A well-known recipe ([Karpathy, 2019](https://karpathy.github.io/2019/04/25/recipe/)) should catch a run like A early.
 # Here are three of its checks:
 #
 # 1. **Overfit one batch.** A model that can't do this has a bug.
-#    A [overfits](C_glossary.ipynb#overfitting) a batch in 56 steps, faster than B.
+#    Run A passes: it [overfits](C_glossary.ipynb#overfitting) a batch in 56 steps, even faster than run B.
 # 2. **Look at the gradient norm of each part**, here of the whole model and of the queries and keys of its cross-attention.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -596,10 +597,11 @@ fig
 
 # %% [markdown]
 # The total norm looks healthy.
-# Part by part it doesn't: after twelve steps the queries and keys of A's cross-attention get a gradient a hundred times smaller than B's, and soon thousands of times smaller.
+# Its parts don't.
+# After twelve steps the gradient of the queries and keys in A's cross-attention is a hundred times smaller than in B's, and soon it is thousands of times smaller.
 # The words of a sentence leave A's encoder as nearly the same vector, so it makes no difference where the decoder looks, and no gradient tells it to look elsewhere.
 # **Look at the gradient norm of each part.**
-# After twelve steps, the comparison with B has given A away.
+# Here, twelve steps were enough to give A away.
 #
 # 3. **[Try three learning rates](G_controls.ipynb).** At half and at a quarter of its rate, A's model translates without a warm-up.
 #
@@ -626,7 +628,7 @@ with cu.guard(
 # %% [markdown]
 # ## Checkpoints: back to the best file
 #
-# Now break a training yourself.
+# Now break a run yourself.
 # The rate follows B's schedule up to `break_at`, and from there on it is whatever you like.
 # Every 28 steps we write a **[checkpoint](C_glossary.ipynb#checkpoint)**, a file with the weights, and at the end we score them all on the validation sentences and go back to the best.
 

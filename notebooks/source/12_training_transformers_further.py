@@ -41,7 +41,7 @@ cu.seed_everything(0)
 # %% [markdown]
 # ## What do the first steps destroy?
 #
-# In the chapter training A fails because it begins at the full learning rate.
+# In the chapter run A fails because it begins at the full learning rate.
 # There are two explanations.
 # The first says that Adam's averages are poor at the start, because they come from few gradients, so the sizes of its steps can't be trusted.
 # **RAdam** corrects them with a factor that grows over a few hundred steps ([Liu et al., 2020a](https://arxiv.org/abs/1908.03265)).
@@ -85,7 +85,7 @@ compared.rename_axis("BLEU after 112 steps").round(2)
 # %% [markdown]
 # With filled averages A still fails, so poor averages are not the whole cause.
 # RAdam does learn, but it also begins with small steps, so by itself it wouldn't decide between the explanations.
-# And with the norm *before* the sublayer the model learns at the same full rate in all three trainings.
+# And with the norm *before* the sublayer the model learns at the same full rate in all three runs.
 # So what the first steps destroy depends on where the norm is.
 # [Below](#Two-orders-of-norm) we see how gradients flow in the two orders.
 
@@ -456,7 +456,7 @@ pd.DataFrame(smoothed_losses, index=models).round(3)
 # %% [markdown]
 # The smoothed loss is smallest where the model says just what was asked for, and a model that is more certain pays for it.
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) used $\varepsilon = 0.1$ and report a worse perplexity and a better BLEU (section 5.4), and [Müller et al. (2019)](https://arxiv.org/abs/1906.02629) study when it helps.
-# Here is what it does to training B of the chapter, on the validation sentences.
+# Here is what it does to run B of the chapter, on the validation sentences.
 # The loss is the plain one in both rows.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -489,7 +489,7 @@ with cu.guard(
 #
 # The files of the chapter hold weights, which is enough to choose the best.
 # To *go on* as if nothing had happened we need more: Adam's averages and its count of steps, the step of the schedule, the state of the random numbers, and where in its epoch the loader is.
-# We interrupt a training after 30 of 60 steps and resume it in two ways, with all of its state and with its weights only.
+# We interrupt a run after 30 of 60 steps and resume it in two ways, with all of its state and with its weights only.
 
 
 # %%

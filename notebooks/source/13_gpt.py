@@ -16,8 +16,9 @@
 # The GPT below has random weights and knows nothing.
 # Paste something you have written, or keep the story that is there, and press *Learn*.
 # Your browser trains it, and three lines show how it goes.
-# The first is the loss on the **training text**, from which the GPT learns.
-# The second is the loss on the **[validation](C_glossary.ipynb#validation-set) text**, the last tenth, from which it doesn't learn, and the dashed line is the loss of plain *counting* on that tenth.
+# The first is the loss on the **training text**, which the GPT learns from.
+# The second is the loss on the last tenth of your text, which we keep from it (the **[validation](C_glossary.ipynb#validation-set) text**).
+# The third, dashed, is what plain *counting* reaches on that tenth.
 
 # %% [markdown] tags=["paths"]
 # On the path to GPT: [What counting knows](#What-counting-knows), [GPT in one class](#GPT-in-one-class), [Training it](#Training-it), [Writing](#Writing), [Your file](#Your-file).
@@ -160,8 +161,12 @@ cu.quiz("gpt", "three_halves")
 # $$P_n(w \mid s) = \frac{\max(c(sw) - D,\ 0) + D\,u(s)\,P_{n-1}(w \mid s')}{c(s)}$$
 #
 # In the example the history $s$ is *th*, and $s'$ is *h*, the history without its first character.
-# In the text, $s$ is followed $c(s) = 10$ times by something, $c(sw) = 6$ times by $w$, here an *e*, and by $u(s) = 3$ *different* characters.
-# In a shorter history $c(sw)$ counts the different characters before $sw$, not its occurrences, because a *u* that only follows *q* is a bad guess elsewhere.
+# In the text $s$ occurs $c(s) = 10$ times with something after it.
+# In $c(sw) = 6$ of these cases that is $w$, here an *e*.
+# In all there are $u(s) = 3$ *different* characters after it.
+# For shorter histories the counts mean something else.
+# A *u* may be frequent, but if it only ever follows *q*, it is a bad guess elsewhere.
+# So there $c(sw)$ counts how many different characters come before $sw$, not how often it occurs.
 # So $P_1(w)$ is the share of the different pairs that end in $w$.
 # For example, the text `x y x x` has three different pairs, *xy*, *yx*, and *xx*, so $P_1(x) = ⅔$.
 # After *x* came one *y* and one *x*, which gives $P_2(x \mid x) = (1 - ½ + ½ \cdot 2 \cdot ⅔)/2 = 0.58$.
@@ -395,7 +400,7 @@ cu.checks.fixed_windows(fixed_windows_solution)
 # Here is what the training loop does, in the order of its lines.
 #
 # - The optimizer is AdamW, which is [Adam](C_glossary.ipynb#adam) with **[weight decay](C_glossary.ipynb#weight-decay)**: each step also shrinks the weights a little.
-# - `done` gives the share of the training that is over, by steps or, at the end of the chapter, by minutes. `:=` keeps it as `share`, and we go on while it is below 1.
+# - `done` gives the share of training that is over, by steps or, at the end of the chapter, by minutes. `:=` keeps it as `share`, and we go on while it is below 1.
 # - We draw windows and compute the loss of all their questions.
 # - The **learning rate** rises over 30 steps, then falls along half a cosine, so the first steps are small and the last ones, too.
 # - `backward` computes the gradient, and **[clipping](C_glossary.ipynb#gradient-clipping)** shortens it if it is longer than 1, so that an odd batch can't throw the model off.
@@ -445,7 +450,8 @@ cu.before_training(gpt, TextBatch(some[0], whole, some[1]), summed_loss, expecte
 
 # %% [markdown]
 # Now we train the GPT and compare it with counting.
-# At the start of a window it has nearly nothing to look at, which would be unfair, so we let the windows overlap by half and measure the loss on the second half of each.
+# At the start of a window it has hardly anything to look at, so to be fair we measure the loss only on the second half of each window.
+# The windows overlap by half, and almost nothing is left out.
 # While we measure, `@torch.no_grad()` keeps PyTorch from recording what a gradient would need.
 
 # %% tags=["nbval-ignore-output"]
@@ -503,15 +509,16 @@ fig
 
 # %% [markdown]
 # The GPT's loss passes the first lines of counting one after the other.
-# The right-hand figure shows what is missing: beyond eight characters our GPT gains nothing, and within them it is worse than counting.
-# Three times as many steps help, as the green dots show, but not enough.
+# The right-hand figure shows where it falls short.
+# Up to eight characters it does worse than counting, and beyond eight it gains almost nothing.
+# Training three times as long helps (green dots), but not enough.
 #
 # A token doesn't have to be a letter.
 # The diamonds show the same class with *pieces of words* for tokens ([how they are found](13_gpt_further.ipynb#Pieces-of-words)).
-# This GPT read more than twice as many letters as the one of the last green dots, in fewer steps.
-# Its validation loss per character is 0.61.
-# Counting gets down to 0.72 with letters, and with the same pieces to 0.70.
-# **Letter by letter our GPT stays behind counting here. With pieces of words and more text it is ahead.**
+# In fewer steps, this GPT has read more than twice as much text as the one behind the last green dots.
+# Its validation loss per character is 0.61, and counting can't match that.
+# Counting gets down to 0.72 with letters and to 0.70 with the same pieces.
+# **Letter by letter our GPT loses to counting here. With pieces of words, and more text, it wins.**
 
 # %% [markdown]
 # ## Writing
@@ -679,8 +686,10 @@ fig
 # %% [markdown]
 # On the story **your GPT is ahead of counting**, but it has read Shakespeare, and counting has not.
 # The next figure shows three texts: the story, some pages of Python's documentation, and the code of its `argparse`.
-# On each text we trained one GPT of letters and two of pieces of words, one from scratch and one that had read Shakespeare.
-# And we counted, once without his plays and once with them.
+# On each text we trained three GPTs.
+# One reads letters.
+# The other two read pieces of words, and one of these had read Shakespeare first.
+# We also counted, once with his plays and once without.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 trained = cu.stored_runs("gpt", "own_texts_in_pieces", lowest="loss")
@@ -725,7 +734,8 @@ fig
 # There the GPT is about level with counting that has read Shakespeare as well.
 # On the documentation and on the code, a GPT that reads single letters did better here than one that reads Shakespeare's pieces, and counting without Shakespeare did best of all.
 #
-# On Shakespeare himself, a GPT [trained on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) with a hundred times the parameters, longer windows, and dropout beats counting even letter by letter, in one training run, at its best step.
+# On Shakespeare himself, a GPT [trained on a GPU](13_gpt_further.ipynb#Shakespeare-on-a-GPU) can beat counting even letter by letter.
+# It took a hundred times the parameters, longer windows, and dropout (one training run, at its best step).
 # What still separates such a GPT from an assistant?
 # An assistant has far more parameters, has read far more text, and is trained a second time, on good answers to instructions and on what people prefer ([Ouyang et al., 2022](https://arxiv.org/abs/2203.02155)).
 # In [Real weights](18_real_weights.ipynb) you will load a small one into this chapter's class, and it will answer you.
@@ -792,7 +802,7 @@ with cu.guard(
 #   One forward pass asks as many questions as the window has tokens.
 # - A GPT writes by drawing a token and reading it, and temperature, top-k, and top-p are our choice.
 # - On a small text a GPT soon overfits, so keep the weights of the lowest validation loss, and try starting from a model that has read something before.
-# - Here a GPT of letters stayed behind counting, and one of pieces of words, which read more text, was ahead.
+# - Here a GPT that reads letters lost to counting, and one that reads pieces of words, and more text, won.
 
 # %% [markdown] tags=["next"]
 # Next: [BERT and transfer](14_bert_and_transfer.ipynb), where reading something else first becomes the whole idea and gets its name, **pretraining**.
