@@ -434,7 +434,7 @@ def missed(scores, values, wanted):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Which weights will its query at 2.5 give to the keys from 0 to 5?",
+    "After training, which weights will the network's query at 2.5 give to the keys from 0 to 5?",
     ["all to the nearest key", "a bump around 2.5", "the same to all keys", "more and more toward one end"],
     answer="a bump around 2.5",
     wrong={

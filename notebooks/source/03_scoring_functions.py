@@ -221,7 +221,7 @@ cu.predict(
     (0, 1100),
     answer=32,
     wrong={
-        "less": "Each of 1,024 products is 1 or −1. How far from 0 does their sum get?",
+        "less": "Each of the 1,024 products is 1 or −1. How far from 0 does their sum get?",
         "more": "The signs differ, and most of the products cancel. What is the mean square of their sum?",
         1024: "For this, all products would need the same sign. What happens when half of them cancel the other half?",
     },
@@ -449,20 +449,20 @@ trainings.show_learning(learned)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "We train this undivided head with its small start on 64 words, at rates from small to large. Will it learn?",
+    "We start a head without the divisor from these small matrices, and train it on 64 words at rates from small to large. Will it learn?",
     [
-        "at the same rates as the divided head",
+        "at the same rates as with the divisor",
         "at small rates only",
         "at large rates only",
         "at none of them",
     ],
     answer="at small rates only",
     wrong={
-        "at the same rates as the divided head": "They do start with the same scores. But after one step of the same size, whose scores have moved further?",
-        "at large rates only": "Its matrices are small, so you may want to move them far. But what does a step do to a score that nobody divides?",
+        "at the same rates as with the divisor": "They do start with the same scores. But after one step of the same size, whose scores have moved further?",
+        "at large rates only": "Its matrices are small, so you may want to move them far. But what does a step do to a score that isn't divided?",
         "at none of them": "At the start every key is heard, just like with the divisor. What could go wrong later, and how would you prevent it?",
     },
-    why="Nobody divides what a step adds to a score. Here each step moves the scores four times as far as with the divisor, so it takes a smaller rate.",
+    why="What a step adds to a score isn't divided, either. Here each step moves the scores four times as far as with the divisor, so it takes a smaller rate.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -547,7 +547,7 @@ with cu.guard("Of 64 keys the two at the top share nearly all weight without √
     assert top_two["√d"] < 0.4 < 0.9 < top_two["nothing"]
 
 with cu.guard(
-    "After ten steps a small start without √d hears fewer right keys than the divided head."
+    "After ten steps a small start without √d hears fewer right keys than the head with the divisor."
 ):
     asked, listed, *_ = draw_lists(500, 64, torch.Generator().manual_seed(2000))
     still_heard = {}
