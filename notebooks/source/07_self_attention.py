@@ -215,7 +215,7 @@ Z, Z_turned = attend(X, W_Q, W_K, W_V), attend(X[order], W_Q, W_K, W_V)
 turned = [WORDS[i] for i in order]
 pd.concat(
     [pd.DataFrame(Z.tolist(), WORDS), pd.DataFrame(Z_turned.tolist(), turned)],
-    keys=["as it was", "turned"],
+    keys=["as it was", "swapped"],
 ).round(2)
 
 # %% [markdown]
@@ -341,7 +341,8 @@ cu.seed_everything(0)
 reader = Reader(len(TEXTS), 8, SelfAttention(32, 32, 32))
 losses = train(reader, twelve, seed=0)
 its_car = reader.mixers[0].weights[:, -1, 0].mean()  # how much a question attends to it
-print(f"accuracy {accuracy(reader, twelve):.2f}, of the most frequent color {counting(12):.2f}")
+print(f"accuracy {accuracy(reader, twelve):.2f}")
+print(f"always naming the most frequent color: {counting(12):.2f}")
 print(f"weight of the car that is asked for: {its_car:.2f}")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -357,7 +358,7 @@ cu.show_curves(
 # The average from the first screen has more layers.
 # Each token goes through a small network, and the mean of all of them, added to the question's own vector, goes through a second one.
 # Each of the two has a **hidden layer** in the middle, 64 or 256 numbers that are neither input nor output, with the negative ones set to 0.
-# The table has the accuracy of each model at its best [learning rate](C_glossary.ipynb#learning-rate).
+# The table shows the accuracy of each model at its best [learning rate](C_glossary.ipynb#learning-rate).
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -369,7 +370,7 @@ def in_words(kind):
 
 recalled = cu.stored_runs("self_attention", "recalled", highest="validation")
 larger = cu.stored_runs("self_attention", "recalled_larger_start", highest="validation")
-larger = by_rate(larger, "right").assign(kind="average, 256 wide, larger start")
+larger = by_rate(larger, "right").assign(kind="average, 256 wide, larger initialization")
 later = by_rate(cu.stored_runs("self_attention", "recalled_later", highest="validation"), "right")
 later = pd.concat([later, larger])
 later["kind"] += later["steps"].map({800: "", 4000: ", five times the steps"})
@@ -381,7 +382,7 @@ compared.insert(0, "parameters", [sum(p.numel() for p in model.parameters()) for
 pd.DataFrame(compared.astype(object).fillna("")).rename_axis(None, axis=1).rename(index=in_words)
 
 # %% [markdown]
-# With twelve cars an average of this size is about as good as naming the most frequent color, which has 0.29.
+# With twelve cars an average of this size is about as good as naming the most frequent color, which is right in 0.29 of the cases.
 # An average adds up all cars *before* anybody has asked, so it has to find a code from which any of them can be read again.
 # Twelve cars fit into two of its 32 numbers, so room is not the problem.
 # But finding the code takes far longer.
@@ -461,7 +462,7 @@ cu.predict(
 )
 
 # %% [markdown]
-# The table has the accuracy of each model, by the number of steps and by the learning rate.
+# The table shows the accuracy of each model, by the number of steps and by the learning rate.
 
 # %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 hops = cu.stored_runs("self_attention", "of_a_friend")
@@ -473,7 +474,7 @@ pd.DataFrame(of_hops.round(2).astype(object).fillna(""))
 # %% [markdown]
 # Two attention layers find nearly every answer.
 # A single attention layer with a linear layer at the end does no better than a guess between the two cars that aren't Anna's.
-# Such a guess has 0.56 rather than 0.50, because now and then the two cars share a color.
+# Such a guess reaches 0.56 rather than 0.50, because now and then the two cars share a color.
 # Followed by a hidden layer, a single attention layer gets there as well, but needs twice the steps.
 #
 # Two layers can find the color by more than one route:
@@ -528,14 +529,14 @@ with cu.guard("Our own reader finds the car that is asked for among twelve."):
 with cu.guard("The link that we forbid has nearly all the weight, and the control hardly any.", given=asked == "Ben"):  # fmt: skip
     assert its_weights[0] > 0.75 and its_weights[1] < 0.2
 with cu.guard(
-    "Among twelve cars attention beats the averages at each rate, also with five times the steps and a larger start."
+    "Among twelve cars attention beats the averages at each rate, also with five times the steps and a larger initialization."
 ):
     every = by_rate(cu.stored_runs("self_attention", "recalled", pairs=12), "right")
     every = every.pivot(index="rate", columns="kind", values="right")
     ahead = every["one attention"] - every.drop(columns="one attention").max(axis=1)
     assert ahead.min() > 0.5 and every["one attention"].max() > 0.95 and later["right"].max() < 0.8
     reached = compared["12 cars"]
-    after, start = ", five times the steps", ", larger start"
+    after, start = ", five times the steps", ", larger initialization"
     assert reached[f"average, 256 wide{start}{after}"] > reached[f"average, 256 wide{after}"] + 0.08
     assert reached[f"average, 256 wide{start}{after}"] > 0.6
 with cu.guard("Two layers find a friend's car, and one layer guesses between two, or takes a hidden layer and twice the steps."):  # fmt: skip
@@ -662,7 +663,7 @@ layers = [SelfAttention(32, 32, 32) for _ in range(2)]
 writer = Reader(len(vocabulary), len(vocabulary), *layers)
 causal = cu.causal_mask(text.shape[1] - 1)
 losses = train(writer, next_word, 0, steps=400, rate=1e-2, attn_mask=causal)
-print(f"loss {losses[-1]:.1f}; the baseline has {from_the_last_word(text):.1f}")
+print(f"loss {losses[-1]:.1f}; the baseline reaches {from_the_last_word(text):.1f}")
 generator = torch.Generator().manual_seed(0)
 for _ in range(8):
     print(write(writer, generator))

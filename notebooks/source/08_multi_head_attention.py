@@ -197,7 +197,8 @@ labels = torch.arange(6 * 14).view(1, 6, 14)  # number = 14 · token + feature
 careful = split(labels, 2)
 careless = labels.reshape(1, 2, 6, 7)
 print(f"shapes: {tuple(careful.shape)} and {tuple(careless.shape)}")
-print(f"head 0, row 1: {careful[0, 0, 1].tolist()} and {careless[0, 0, 1].tolist()}")
+print(f"head 0, row 1, by split: {careful[0, 0, 1].tolist()}")
+print(f"head 0, row 1, by reshape only: {careless[0, 0, 1].tolist()}")
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -399,8 +400,8 @@ cu.predict(
         "for neither": "Half the weight on girl and half on boat: how many people are in the average?",
     },
     why="The average of girl and boat holds one person and one thing, and the readout has a score for each person as subject and each thing "
-    "as object. Equal weights on girl and king do not say which is the subject. Weights that depend on the two words are a way out, which "
-    "training finds with some seeds and not with others.",
+    "as object. With equal weights on girl and king, the average doesn't say which is the subject. The head could escape by making its "
+    "weights depend on the two words, but training finds that trick only with some seeds.",
 )
 
 # %%
@@ -452,7 +453,7 @@ verb_readers = cu.stored_runs("multi_head_attention", "verb_readers")
 verbs.show_over_steps(verb_readers)
 
 # %% [markdown]
-# For *people*, **two heads soon find both nouns with every seed, and a single head only with some**, here with two of five.
+# For *people*, at the best rate **two heads soon find both nouns with every seed, and a single head only with some**, here with two of five.
 # The other three don't get there in 3,000 steps.
 # For *things*, a single head finds both with every seed, at a good rate.
 #
