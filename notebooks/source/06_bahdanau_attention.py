@@ -310,7 +310,7 @@ lines = [" ".join(pair.source) for pair in world.test]
 french = cu.translate(model, lines, *vocabularies, max_len=20)
 right = [a == " ".join(p.target) for a, p in zip(french, world.test, strict=True)]
 print(f"exact-match accuracy on the test set: {sum(right) / len(right):.2f}")
-pd.Series(cu.translate(model, FOUR, *vocabularies), FOUR, name="read in training")
+pd.Series(cu.translate(model, FOUR, *vocabularies), FOUR, name="seen in training")
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 history.plot(
