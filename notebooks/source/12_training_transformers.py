@@ -235,7 +235,7 @@ print(f"A's loss with the right English {own:.2f}, with another sentence's {anot
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 exchanged = {
-    (MEANS["AB"[run.config["warmup"] > 0]], f"training {run.config['seed']}"): run.result
+    (MEANS["AB"[run.config["warmup"] > 0]], f"run {run.config['seed']}"): run.result
     for run in cu.stored_runs("training_transformers", "other_english")
 }
 exchanged = pd.DataFrame(exchanged).rename({"right": "its own English", "another": "another's"})
@@ -249,7 +249,7 @@ exchanged.T.unstack(level=0).swaplevel(axis=1).sort_index(axis=1, ascending=[Tru
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
-    "The broken translator has the loss of a unigram model, whose most common tokens are the end and the full stop."
+    "The broken translator has the loss of a unigram model, whose most common tokens are the end and the period."
 ):
     broken = cu.stored_runs("training_transformers", "broken")
     assert all(abs(run.result["high, loss"] - baselines["unigram"]) < 0.35 for run in broken)
@@ -343,15 +343,15 @@ def exchange(model, part, seed):
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "224 more steps, with a warm-up. What is the least that we have to re-initialize, so that the model begins to translate in all three trainings?",
+    "224 more steps, with a warm-up. What is the least that we have to re-initialize, so that the model begins to translate in all three runs?",
     ["nothing", "the encoder", "the decoder", "both"],
     answer="the encoder",
     wrong={
         "nothing": "The rate is now one that B learned with. But do the weights begin where B's did?",
         "the decoder": "The decoder does not choose where to look, that's true. But is there something to choose from?",
-        "both": "With both halves new it is training B, and that is enough. Is one of the halves enough, too?",
+        "both": "With both halves new it is run B, and that is enough. Is one of the halves enough, too?",
     },
-    why="With a new encoder BLEU rises to more than 0.8 in two trainings and begins to rise in the third. With a new decoder it stays near 0.",
+    why="With a new encoder BLEU rises to more than 0.8 in two runs and begins to rise in the third. With a new decoder it stays near 0.",
 )
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -365,13 +365,13 @@ keys = ["new", "training", "steps", "draw"]
 second = pd.DataFrame(second, columns=[*keys, "measure", "value"])
 second = second.pivot(index=keys, columns="measure", values="value")
 again = second["bleu"].groupby(level=[0, 1, 2]).mean().unstack(level=[1, 2]).sort_index(axis=1)
-again.loc["both (training B)"] = [
+again.loc["both (run B)"] = [
     dict(run["curves"]["bleu"])[steps] for run in three["B"] for steps in (112, 224)
 ]
-again = again.rename(columns="training {}".format, level=0)
+again = again.rename(columns="run {}".format, level=0)
 again = again.rename(columns="{} steps".format, level=1).rename_axis([None, None], axis=1)
 again = again.rename_axis("BLEU with new weights for", axis=0)
-again.loc[["nothing", "decoder", "encoder", "both (training B)"]].round(2)
+again.loc[["nothing", "decoder", "encoder", "both (run B)"]].round(2)
 
 # %% [markdown]
 # If we re-initialize nothing, or just the decoder, the warm-up comes too late.
@@ -389,7 +389,7 @@ with cu.guard(
     assert second["bleu"].loc[["nothing", "decoder"]].max() < 0.08
     early, late = (again.xs(f"{steps} steps", axis=1, level=1) for steps in (112, 224))
     assert (early.loc["encoder"] > 0.4).sum() == 2 and late.loc["encoder"].min() > 0.15
-    assert (early.loc["both (training B)"] > 0.25).all()
+    assert (early.loc["both (run B)"] > 0.25).all()
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard("In A the decoder looks everywhere alike to the end, and in B it chooses."):
