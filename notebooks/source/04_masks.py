@@ -66,7 +66,7 @@ cu.show_curves(
 # By the end you will be able to
 #
 # - make masks for padding and for the future;
-# - apply them before the softmax, even where a query has nothing to attend to;
+# - apply them before the softmax, even where a query has nothing to attend to (*Masked softmax*);
 # - say how a wrong mask can make the loss *too* low;
 # - in *The clinic* at the end, find seven silent mistakes with four numbers.
 
@@ -631,7 +631,7 @@ with cu.guard("A loss is too low without a leak if padding counts in the mean.")
 #
 # - A mask is boolean, and True means "may attend".
 #   Padding forbids columns, causality forbids what lies above the diagonal, and `&` joins the two.
-# - The mask comes before the softmax.
+# - The mask comes before the softmax (*Masked softmax*).
 #   Forbidden scores become $-\infty$, and an empty row gets zeros.
 # - A wrong mask raises no error and may even *lower* the loss.
 #   *The clinic* finds seven such mistakes with four numbers: the weight on padding, the row sums, the leak, and the newest query asked by itself.

@@ -139,6 +139,7 @@ cu.stages("self_attention")
 #
 # Now write the formula as a function.
 # It should work for any number of axes before the words, such as a batch of sentences, and for matrices that aren't square.
+# `@` multiplies the last two axes and repeats this along the others, and `K.mT` swaps the last two.
 
 
 # %% tags=["exercise", "build"]
@@ -163,6 +164,7 @@ cu.checks.self_attention(self_attention_solution)
 
 # %% [markdown]
 # For the rest of the chapter we use the same function as a class, with learned matrices and a mask.
+# `cu.masked_softmax` takes a forbidden score for −∞, so its weight is exactly 0.
 # Everything after the projections is what PyTorch calls `F.scaled_dot_product_attention`.
 
 

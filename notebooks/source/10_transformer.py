@@ -352,7 +352,7 @@ class EncoderBlock(nn.Module):
 #
 # *build · 12 minutes*
 #
-# Now you write the decoder block, which is masked self-attention, then cross-attention to the memory, then the network.
+# Now you write the decoder block, which is masked self-attention, then cross-attention to the **memory**, the vectors that leave the last encoder block, one for each source token, and then the network.
 # `block` has the three sublayers `self_attention`, `cross_attention`, and `feed_forward`, and their residuals `around_self`, `around_cross`, and `around_feed_forward`.
 # Call them just as the encoder block does.
 # Each attention gets one of the two masks, where True means "may attend".

@@ -402,6 +402,7 @@ cu.checks.fixed_windows(fixed_windows_solution)
 # - The optimizer is AdamW, which is [Adam](C_glossary.ipynb#adam) with **[weight decay](C_glossary.ipynb#weight-decay)**: each step also shrinks the weights a little.
 # - `done` gives the share of training that is over, by steps or, at the end of the chapter, by minutes. `:=` keeps it as `share`, and we go on while it is below 1.
 # - We draw windows and compute the loss of all their questions.
+#   `F.cross_entropy` wants the axis of the 33 logits right after the batch, and `.mT` puts it there.
 # - The **learning rate** rises over 30 steps, then falls along half a cosine, so the first steps are small and the last ones, too.
 # - `backward` computes the gradient, and **[clipping](C_glossary.ipynb#gradient-clipping)** shortens it if it is longer than 1, so that an odd batch can't throw the model off.
 # - `watch`, if there is one, may look on after each step.

@@ -246,7 +246,7 @@ by_hand = -probabilities[[0, 1], right].log()
 probabilities, by_hand, by_hand.mean(), nn.functional.cross_entropy(logits, right)
 
 # %% [markdown]
-# With two lists as indices we get one entry for each pair of a row and a column, here (0, 0) and (1, 1), and not a block as in R.
+# With two lists as indices we get one entry for each pair of a row and a column, here (0, 0) and (1, 1).
 # The first point has 0.88 for the right class and a loss of 0.13, and the second has ½ and a loss of ln 2 = 0.69.
 # PyTorch's `cross_entropy` takes the logits themselves, and returns the mean.
 # A model that gives ten classes equal chances has a loss of ln 10 = 2.3, so one with a lower loss has learned something.
