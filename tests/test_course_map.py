@@ -9,6 +9,7 @@ from browsing import come_back
 from playwright.sync_api import expect
 from tiny_book import book
 
+from course_utils.studio import lab
 from course_utils.studio.book.head_and_foot import next_cards
 from course_utils.studio.book.pages import STATIC
 from course_utils.studio.course_map import CourseMap
@@ -84,6 +85,12 @@ def test_the_start_page_of_lab_fills_what_is_solved_and_says_where_to_go_on(
         '<li data-page="00_start_here".*?</a>', CourseMap(COURSE, passed)._repr_html_()
     )
     assert re.findall('data-state="(.*?)"', first) == [state] * bool(state)
+
+
+def test_the_start_page_of_lab_links_every_appendix():
+    text = lab.start_page(COURSE).cells[0].source
+    for page in COURSE.appendices:
+        assert f"[{page.title}]({page.notebook}.ipynb)" in text
 
 
 def test_a_way_lists_its_stops_and_what_is_solved_in_their_sections():

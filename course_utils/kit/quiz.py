@@ -224,13 +224,14 @@ def _form(shown: Quiz) -> str:
     """The quiz as one HTML form with its style and its script."""
     sources = _sources() if shown.kind == "recall" else None
     questions, on = (*shown.questions, *shown.spare), ways(shown.book)
+    read_on = [_on(on, question) for question in questions]
     fields = [
-        _field(number, question, sources, _on(on, question))
-        for number, question in enumerate(questions)
+        _field(number, question, sources, taken_by)
+        for number, (question, taken_by) in enumerate(zip(questions, read_on, strict=True))
     ]
     asked, spare = fields[: len(shown.questions)], "".join(fields[len(shown.questions) :])
     more = f"<details><summary>More questions</summary>{spare}</details>" if spare else ""
-    read = Counter(title for question in questions for title in _on(on, question))
+    read = Counter(title for taken_by in read_on for title in taken_by)
     through = [title for title in on if read[title] >= min(RECALLED, len(shown.questions))]
     return (
         f'<form class="course-quiz mathjax_ignore" data-kind="{shown.kind}" data-ways="{_joined(through)}" '

@@ -68,7 +68,13 @@ def start_page(course: Manifest) -> NotebookNode:
     """Lab's first page: where to go on, and the map, on which a way can be chosen and solved exercises show."""
     passed = {exercise: entry["day"] for exercise, entry in passed_exercises().items()}
     shown = DisplayFormatter().format(CourseMap(course, passed))[0]
-    text = template("start.md", title=course.title, place=place(course.chapters, passed))
+    look_up = [f"[{page.title}]({page.ipynb.name})" for page in course.appendices]
+    text = template(
+        "start.md",
+        title=course.title,
+        place=place(course.chapters, passed),
+        appendices=f"To look something up: {' · '.join(look_up)}" if look_up else "",
+    )
     code = new_code_cell(
         "from course_utils.studio.course_map import course_map\n\ncourse_map(mine=True)",
         execution_count=1,
