@@ -25,7 +25,8 @@ from course_utils.studio import StudioError, manifest, notebook_files
 from course_utils.studio import paths as studio_paths
 from course_utils.studio.book import build as builder
 from course_utils.studio.book import check, pages, signposts, transforms, widgets
-from course_utils.studio.book.cells import tags
+from course_utils.studio.book.cells import html_outputs, tags
+from course_utils.studio.book.outputs import flat_tables
 from course_utils.studio.book.transforms import BookPage
 
 COURSE = manifest.load(files=False)
@@ -289,6 +290,60 @@ def test_outputs_lead_to_pages_and_their_pictures_and_tables_fit_the_page():
     flat = BeautifulSoup(found[3], "html.parser")
     assert [head.get_text() for head in flat.select("thead th")] == ["h", "a", "b"]
     assert [entry.get_text() for entry in flat.select("td.words")] == ["one", "two"]
+
+
+RATE = pd.Index([0.003, 0.01], name="rate")
+SEED = pd.Index([0, 1], name="seed")
+PAIRS = pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=["kind", None])
+
+
+def grid(index, columns) -> pd.DataFrame:
+    return pd.DataFrame([[5] * len(columns)] * len(index), index=index, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("table", "head"),
+    [
+        (grid(RATE, [0, 1]), [["rate", "0", "1"]]),
+        (grid(RATE, SEED), [["rate", "seed"], ["0", "1"]]),
+        (grid([3, 4], SEED), [["", "seed"], ["0", "1"]]),
+        (grid(PAIRS, SEED), [["kind", "", "seed"], ["0", "1"]]),
+        (grid(PAIRS, ["x", "y"]), [["kind", "", "x", "y"]]),
+        (grid(RATE, PAIRS), [["rate", "kind"], ["a", "b"], ["1", "2", "1", "2"]]),
+        (grid(RATE, PAIRS.set_names(["kind", "n"])), [["rate", "kind · n"], ["a", "b"], ["1", "2", "1", "2"]]),
+    ],
+)  # fmt: skip
+def test_each_index_is_named_over_its_own_values_and_the_columns_over_theirs(table, head):
+    for html in (table.to_html(), table.style.to_html()):
+        flat = BeautifulSoup(flat_tables(html), "html.parser")
+        rows = flat.select("thead tr")
+        assert [[cell.get_text(strip=True) for cell in row("th")] for row in rows] == head
+        assert int(rows[0].th.get("rowspan", 1)) == len(head)
+        assert len(flat.select("tbody td")) == table.size
+
+
+def test_no_table_of_a_notebook_loses_the_name_of_an_index():
+    tables = 0
+    for chapter in COURSE.notebooks:
+        for data in html_outputs(nbformat.read(chapter.ipynb, 4).cells):
+            pairs = (
+                BeautifulSoup(html, "html.parser").select("table.dataframe")
+                for html in (data["text/html"], flat_tables(data["text/html"]))
+            )
+            for raw, flat in zip(*pairs, strict=True):
+                levels = len(raw.tbody.tr("th"))
+                *above, last = [
+                    [th.get_text() for th in row("th")] for row in raw.select("thead tr")
+                ]
+                is_named = bool(above) and not any(last[levels:])
+                head = [th.get_text() for th in flat.thead.tr("th")]
+                assert head[:levels] == (last[:levels] if is_named else [""] * levels), (
+                    chapter.notebook
+                )
+                columns = [row[levels - 1] for row in (above if is_named else [*above, last])]
+                assert [name for name in columns if name] in ([], head[levels:]), chapter.notebook
+                tables += is_named
+    assert tables > 30
 
 
 def test_an_image_output_keeps_its_alt_text_in_one_line():

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 import nbformat
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
 
 from course_utils.studio import StudioError
@@ -20,6 +20,7 @@ ATTRIBUTES = {"alt", "src", "width", "height", "style"}
 """The attributes of an `<img>` that `cu.subplots` or `cu.show_images` wrote. Images with others are left alone."""
 
 VECTOR = "data:image/svg+xml;base64,"
+TABLE = re.compile(r'class="dataframe|id="T_')
 NUMBER = re.compile(r"[-−+]?[\d,]*\.?\d+(e[-+]?\d+)?\s?%?|nan|–|-|")
 
 
@@ -90,19 +91,63 @@ def first_picture(notebook: Path) -> str:
 
 
 def flat_tables(html: str) -> str:
-    """The HTML; each table of pandas has one row of column names, and its cells of words have the class `words`."""
-    if 'class="dataframe"' not in html:
+    """The HTML; each table of pandas names its index in its first row, and its cells of words have the class `words`.
+
+    pandas gives the names of the index a row of their own, and writes those of the columns into a corner above it. Here
+    each index is named at the top of its own column, and the names of the columns stand over them, in a row above.
+    """
+    if not TABLE.search(html):
         return html
     soup = BeautifulSoup(html, "html.parser")
-    for table in soup.select("table.dataframe"):
-        rows = [row.find_all("th") for row in table.select("thead tr")]
-        if len(rows) == 2 and len(rows[0]) == len(rows[1]):  # the second names the index alone
-            for column, index in zip(*rows, strict=True):
-                column.string = column.get_text(strip=True) or index.get_text(strip=True)
-            table.select("thead tr")[1].decompose()
+    for table in soup.select("table:is(.dataframe, [id^=T_])"):  # a Styler's has only an id
+        table["class"] = list(dict.fromkeys([*table.get_attribute_list("class", []), "dataframe"]))
+        _name_axes(soup, table)
         for row in table.select("tr"):
             del row["style"]
         for entry in table.select("td"):
             if not NUMBER.fullmatch(entry.get_text(strip=True)):
-                entry["class"] = "words"
+                entry["class"] = [*entry.get_attribute_list("class", []), "words"]
     return str(soup)
+
+
+def _name_axes(soup: BeautifulSoup, table: Tag) -> None:
+    rows = table.select("thead tr")
+    first = table.select_one("tbody tr")
+    levels = len(first.find_all("th")) if first else 0
+    if not rows or not levels:
+        return
+    cells = [row.find_all(["th", "td"]) for row in rows]
+    index, columns = [""] * levels, cells
+    if len(rows) > 1 and not any(cell.get_text(strip=True) for cell in cells[-1][levels:]):
+        index, columns = [cell.get_text(strip=True) for cell in cells[-1][:levels]], cells[:-1]
+        rows.pop().decompose()
+    names = [_corner(row, levels).get_text(strip=True) for row in columns]
+    width = sum(int(cell.get("colspan", 1)) for cell in columns[0]) - levels
+    for row in columns:
+        over = 0
+        while over < levels:  # a Styler makes one wide cell of the corner
+            over += int(row[0].get("colspan", 1))
+            row.pop(0).decompose()
+    if any(names):
+        head = soup.new_tag("tr")
+        above = soup.new_tag(
+            "th", attrs={"class": "columns", "colspan": width, "scope": "colgroup"}
+        )
+        above.string = " · ".join(filter(None, names))
+        head.append(above)
+        rows[0].insert_before(head)
+        rows.insert(0, head)
+    for name in reversed(index):
+        cell = soup.new_tag("th", attrs={"rowspan": len(rows)} if len(rows) > 1 else {})
+        cell.string = name
+        rows[0].insert(0, cell)
+
+
+def _corner(row: list[Tag], levels: int) -> Tag:
+    """The last cell above the index, in which pandas names a level of the columns."""
+    over = 0
+    for cell in row:
+        over += int(cell.get("colspan", 1))
+        if over >= levels:
+            return cell
+    return row[0]
