@@ -142,6 +142,21 @@ def test_search_finds_softmax(page: Page):
 
 
 @pytest.mark.smoke
+def test_the_search_shows_sections_while_one_types_and_loads_no_page(page: Page):
+    page.goto("/accessibility.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("padding")
+    results = page.locator("#pst-search-dialog #search-results")
+    expect(results.locator("a").first).to_have_attribute(
+        "href", re.compile("^(./)?04_masks.html.found#")
+    )
+    expect(results.locator("a")).to_have_count(8)
+    assert urlsplit(page.url).path == "/accessibility.html"
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/search\.html\?q=padding"))
+
+
+@pytest.mark.smoke
 def test_the_cover_leads_to_every_chapter_and_a_chapter_to_the_next(page: Page):
     page.goto("/")
     for chapter in COURSE.chapters:

@@ -16,6 +16,7 @@ from course_utils.studio.course_map import CourseMap
 from course_utils.studio.manifest import load
 from course_utils.studio.paths import legs, next_chapters, spans
 from course_utils.studio.place import place, solved
+from course_utils.studio.plain_formula import plain_text
 
 COURSE = load(files=False).whole
 WHOLE = CourseMap(COURSE)
@@ -52,7 +53,8 @@ def test_each_chapter_is_a_link_with_its_question_and_minutes():
     for chapter in COURSE.chapters:
         assert chapter.question.endswith("?")
         link = re.search(rf'<a href="{chapter.notebook}.ipynb">(.*?)</a>', shown)[1]
-        assert f"{chapter.question} About {chapter.minutes} minutes." in link
+        assert f"{plain_text(chapter.question)} About {chapter.minutes} minutes." in link
+        assert not re.search(r"[$\\]", link), "no TeX on the map"
         assert all(f'href="{page.notebook}.ipynb"' in shown for page in chapter.with_further())
 
 

@@ -13,6 +13,7 @@ from course_utils.kit.passed import passed_exercises
 from course_utils.studio import paths
 from course_utils.studio.manifest import Chapter, Manifest, load
 from course_utils.studio.place import place, solved
+from course_utils.studio.plain_formula import plain_text
 
 COLORS = ("key", "value", "query", "plum", "wrong")  # of the parts, in their order
 STATIC = Path(__file__).parent / "book" / "static"
@@ -97,7 +98,7 @@ class CourseMap:
             f'<li data-page="{chapter.notebook}" data-number="{chapter.number}"{filled} '
             f'data-needs="{" ".join(needs)}" data-ways="{" ".join(on)}">'
             f'<a href="{chapter.notebook}.ipynb"{title}><b>{chapter.number}</b> <span>{escape(chapter.title)}</span> '
-            f"<small>{escape(chapter.question)} About {chapter.minutes} minutes.</small></a>{further}</li>"
+            f"<small>{escape(plain_text(chapter.question))} About {chapter.minutes} minutes.</small></a>{further}</li>"
         )
 
 

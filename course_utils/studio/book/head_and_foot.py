@@ -12,6 +12,7 @@ from course_utils.studio.book.cells import Cells, level, tags
 from course_utils.studio.book.outputs import first_picture
 from course_utils.studio.content import count_questions
 from course_utils.studio.manifest import QUESTION, Chapter, find_question
+from course_utils.studio.plain_formula import plain_text
 
 NextChapters = Mapping[Chapter, Sequence[str]]
 """The next chapter, and those that come next on a path, each with the titles of these paths."""
@@ -131,7 +132,7 @@ def next_cards(following: NextChapters, first: bool = True) -> str:
     cards = "".join(
         f'<a class="cu-card cu-next" href="{chapter.notebook}.html" data-ways="{escape("|".join(ways))}"'
         f"{' hidden' if place or not first else ''}><small>Next: {chapter.number}</small> "
-        f"<b>{escape(chapter.title)}</b> <span>{to_html(chapter.question)}</span>"
+        f"<b>{escape(chapter.title)}</b> <span>{to_html(plain_text(chapter.question))}</span>"
         f"{first_picture(chapter.ipynb)}</a>"
         for place, (chapter, ways) in enumerate(following.items())
     )

@@ -5,12 +5,12 @@ instead, knows that "sqrt" is √, and shows the sentence that it found, from a 
 """
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 from lxml import html
+
+from course_utils.studio.plain_formula import plain_text
 
 SCRIPT = "sections.js"
 SKIPPED_TAGS = {"script", "style", "svg", "form", "nav"}
@@ -47,30 +47,4 @@ def _sections(page: Path) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _text(element: html.HtmlElement) -> str:
-    formula = re.compile(r"\\[(\[](.*?)\\[)\]]", re.DOTALL)
-    text = formula.sub(lambda match: plain_formula(match[1]), element.text_content())
-    return " ".join(text.split())
-
-
-SIGNS = {
-    "sqrt": "√",
-    "cdot": "·",
-    "times": "×",
-    "infty": "∞",
-    "le": "≤",
-    "ge": "≥",
-    "approx": "≈",
-    "top": "ᵀ",
-    "in": " ∈ ",
-    "sum": "Σ",
-}
-for letter in "αβγδεθλμπρστφω":
-    SIGNS[unicodedata.name(letter).split()[-1].lower().replace("lamda", "lambda")] = letter
-
-
-def plain_formula(tex: str) -> str:
-    r"""A formula for a line of text: `\sqrt{d}` is √d. A command without a sign loses its backslash."""
-    tex = re.sub(r"\\(mathrm|mathbf|mathbb|text|left|right|qquad|quad|[,;:! ])", " ", tex)
-    tex = re.sub(r"\\([dt]?frac)\{(.*?)\}(?=\{)", r"\2/", tex)
-    tex = re.sub(r"\\([A-Za-z]+) ?", lambda name: SIGNS.get(name[1], name[1] + " "), tex)
-    return re.sub(r"[{}\\$]", "", re.sub(r" *([·√/]) *", r"\1", tex)).strip()
+    return plain_text(element.text_content())
