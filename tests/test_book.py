@@ -393,16 +393,20 @@ def test_a_notebook_that_was_never_executed_is_refused(small):
 
 
 @pytest.mark.slow
-def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small):
+def test_a_warning_is_fatal_and_only_what_changed_is_rendered_again(small, capsys):
     course = small('repository = "https://github.com/someone/course"')
     out, work = course.root / "_build", "@misc{b, author = {Kaiser, {\\L}ukasz}, title = {B}}"
     (course.root / "notebooks" / "references.bib").write_text(work)
     execute(course, SOURCE.replace("By", "By {ref}`nobody` and"))
-    with pytest.raises(StudioError, match="nobody"):
+    with pytest.raises(StudioError, match="nobody") as warned:
         builder.build(course, out)
+    assert "reading" not in str(warned.value), "the warning is not lost among lines of progress"
     assert not (out / ".doctrees").exists(), "Sphinx warns once about what it keeps"
     execute(course, SOURCE, new_output("stream", text="forty-two"))
     page = builder.build(course, out).with_name("01_one.html")
+    said = capsys.readouterr().out
+    for step in ("preparing", "reading", "writing"):
+        assert re.search(rf"^{step} 01_one, \d+%$", said, re.MULTILINE), "a line a page"
     text, other = page.read_text(), page.with_name("bibliography.html")
     assert "forty-two" in text, "the book shows what the notebook holds"
     assert "https://mybinder.org/v2/gh/someone/course/main?urlpath=lab/tree/notebooks/01" in text

@@ -71,7 +71,9 @@ def _sources(course: Manifest, cache: Path) -> dict[str, str]:
         text = trim_text(file.read_text(encoding="utf-8"), course)
         path = file.relative_to(course.root).as_posix()
         texts[f"{name}.md"] = relink(text, path, linked, course.files)
-    for chapter in course.notebooks:
+    for place, chapter in enumerate(course.notebooks):
+        share = place / len(course.notebooks)
+        print(f"preparing {chapter.notebook}, {share:.0%}", flush=True)
         page = chapter_page(course, chapter, linked, cache)
         texts[chapter.ipynb.name] = nbformat.writes(page)
     # A course that shows live models shows one on its cover, too.
@@ -131,20 +133,33 @@ def _forget(out: Path) -> None:
         shutil.rmtree(out / name, ignore_errors=True)
 
 
+PROGRESS = re.compile(r"(reading|writing) [a-z]+\.\.\. \[ *(\d+)%\] (?:.*, )?(\S+)")
+"""What Sphinx says of a page."""
+COLOR = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+
+
 def _render(source: Path, out: Path, *, whole: bool) -> None:
     """Run Jupyter Book with fatal warnings. It always builds into a folder `_build` of the path that it is given."""
     jupyter_book = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
-    options = ["-n", "-W", "--keep-going", "-q", *["--all"] * whole]
-    process = subprocess.run(
+    options = ["-n", "-W", "--keep-going", *["--all"] * whole]
+    said: list[str] = []
+    with subprocess.Popen(
         [*jupyter_book, "build", str(source), "--path-output", str(out.parent), *options],
-        env=os.environ | {"PYTHONWARNINGS": "ignore"},
-        capture_output=True,
+        env=os.environ | {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-    )
+    ) as process:
+        for line in process.stdout or ():
+            line = COLOR.sub("", line)
+            if step := PROGRESS.search(line):
+                print(f"{step[1]} {step[3]}, {step[2]}%", flush=True)
+            else:
+                said.append(line)
     if process.returncode:
         # Sphinx warns once about a page that it keeps; the next build has to warn again.
         _forget(out)
-        raise StudioError(f"Jupyter Book warned:\n{process.stdout[-3000:]}{process.stderr}")
+        raise StudioError(f"Jupyter Book warned:\n{''.join(said)[-3000:]}")
 
 
 THEME_FIXES = {
