@@ -5,8 +5,11 @@ functions* asks for some of these checks.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -84,6 +87,37 @@ def checked_probability(name: str, value: float) -> float:
     return value
 
 
+def plain(name: str, value: Any) -> Any:
+    """The value as a file holds it and gives it back: numbers are Python's, arrays and tensors lists of them.
+
+    Args:
+        name: what the value is, for the message.
+        value: None, a text, a number (Python's, NumPy's, a fraction), an array or a tensor, or lists, tuples and dicts
+            of those; a tuple becomes a list.
+
+    Raises:
+        TypeError: there is something else in it; the message says where.
+    """
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        value = value.tolist()
+    for kind in (bool, int, float, str):  # in this order, since True is an int
+        if isinstance(value, kind):
+            return kind(value)
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {
+            plain(f"a key of {name}", key): plain(f"{name}[{key!r}]", value[key]) for key in value
+        }
+    if isinstance(value, list | tuple):
+        return [plain(f"{name}[{index}]", part) for index, part in enumerate(value)]
+    if isinstance(value, Real | Decimal):
+        return float(value)
+    raise TypeError(
+        f"{name} is a {type(value).__name__}, which can't be saved and read back; a number or a text is needed"
+    )
+
+
 def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
     """Shape of the scores, (…, queries, keys), of (…, queries, dim) and (…, keys, dim).
 
@@ -95,7 +129,7 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
         require_floating(name, tensor)
         if tensor.ndim < 2:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; (…, {name}, dim) is needed")
-    if queries.dtype != keys.dtype and not _autocasts(queries):
+    if queries.dtype != keys.dtype and not autocasts(queries):
         raise TypeError(f"queries are {queries.dtype}, keys {keys.dtype}; one dtype is needed")
     if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(
@@ -113,7 +147,7 @@ def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:
     return torch.Size((*leading, queries.shape[-2], keys.shape[-2]))
 
 
-def _autocasts(tensor: Tensor) -> bool:
+def autocasts(tensor: Tensor) -> bool:
     """Whether autocast is on for the tensor's device, and gives products one dtype."""
     kind = tensor.device.type
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
@@ -122,7 +156,7 @@ def _autocasts(tensor: Tensor) -> bool:
 def check_keys_values(keys: Tensor, values: Tensor) -> None:
     """Raise TypeError or ValueError unless each key has one value, of the same dtype."""
     require_floating("values", values)
-    if values.dtype != keys.dtype and not _autocasts(keys):
+    if values.dtype != keys.dtype and not autocasts(keys):
         raise TypeError(f"keys are {keys.dtype}, values {values.dtype}; one dtype is needed")
     if values.ndim < 2 or keys.shape[-2] != values.shape[-2]:
         raise ValueError(

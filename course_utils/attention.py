@@ -4,6 +4,7 @@ Vectors are the rows of matrices, masks those of `masks` (True = may attend). A 
 gets zeros, and finite gradients. Taught in *Scoring functions* (scores), *Masks* and *Multi-head attention*.
 """
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -27,11 +28,19 @@ def dot_product_weights(
 ) -> Tensor:
     """Weights of scaled dot-product attention, softmax(q·k · scale), to look at: (…, queries, keys).
 
-    Arguments and errors are those of `scaled_dot_product_attention`, which computes no weights of its own.
+    Arguments and errors are those of `scaled_dot_product_attention`, which computes no weights of its own. As there,
+    half precision is computed in float32: scores above 65,504 do not fit float16, and bfloat16 rounds them to 3 digits.
+
+    Returns:
+        Weights in the dtype of the queries; zeros for a query with no permitted key.
     """
     arguments.scores_shape(queries, keys)
     scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
-    return masked_softmax(queries @ keys.transpose(-2, -1) * scale, attn_mask)
+    precise = torch.promote_types(queries.dtype, torch.float32)
+    whole = torch.autocast(queries.device.type, enabled=False)
+    with whole if arguments.autocasts(queries) else contextlib.nullcontext():
+        scores = (queries.to(precise) * scale) @ keys.to(precise).transpose(-2, -1)
+        return masked_softmax(scores, attn_mask).to(queries.dtype)
 
 
 def scaled_dot_product_attention(

@@ -23,6 +23,12 @@ from course_utils import fused
 from course_utils.attention import MultiHeadAttention, dot_product_weights, split_heads
 from course_utils.cache import KVCache
 from course_utils.masks import causal_mask, fit_mask_to_heads
+from course_utils.models.diffusion import UNet
+from course_utils.models.language import BERT, GPT
+from course_utils.models.recurrent import AttentionTranslator
+from course_utils.models.transformer import Transformer
+from course_utils.models.vision import ViT
+from course_utils.positions import rotate
 
 TOLERANCE = {
     torch.float16: {"atol": 4e-3, "rtol": 4e-3},
@@ -319,6 +325,124 @@ def test_recorded_weights_are_detached_named_and_before_dropout():
         assert weights.shape == (2, 5, 5) and not weights.requires_grad
         torch.testing.assert_close(weights.sum(-1), torch.ones(2, 5))
         assert (weights[1, :, 3:] == 0).all()
+
+
+def window(length, width=3):
+    return causal_mask(length) & ~causal_mask(length).tril(-width)
+
+
+KINDS = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "window": {"attn_mask": window(6)},
+    "a row without a key": {"attn_mask": torch.eye(6).bool() & (torch.arange(6) != 2)},
+    "padding": {"attn_mask": cu.padding_mask(torch.tensor([6, 0]), 6)},
+    "rotary": {"encode": rotate, "is_causal": True},
+    "cache": {"is_causal": True, "cache": True},
+    "cross-attention from a cache": {"cache": True, "keys": None, "values": None},
+}
+
+
+@pytest.mark.parametrize("size", [1, 5, 200])
+@pytest.mark.parametrize("kv_heads", [1, 4])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_recorded_weights_give_the_output_in_every_dtype(dtype, kind, kv_heads, size):
+    torch.manual_seed(0)
+    module, x = MultiHeadAttention(64, 4, num_kv_heads=kv_heads), size * torch.randn(2, 6, 64)
+    with torch.no_grad():
+        module.query_proj.weight.copy_(
+            torch.eye(64)
+        )  # sizes above 25 give scores that float16 can't hold
+        module.key_proj.weight.copy_(torch.eye(64)[: 16 * kv_heads])
+        module.to(dtype)
+        inputs, options = (
+            {"queries": x.to(dtype)} | dict.fromkeys(["keys", "values"], x.to(dtype)),
+            kind,
+        )
+        if kind.get("cache"):
+            options = {**kind, "cache": (cache := KVCache())}
+            inputs |= {name: options[name] for name in ("keys", "values") if name in options}
+            first = x.to(dtype) if "keys" in options else x[:, :3].to(dtype)
+            module(first, first, first, is_causal=True, cache=cache)
+            inputs = {
+                name: t if t is None or "keys" in options else t[:, 3:]
+                for name, t in inputs.items()
+            }
+        with cu.record_attention(module) as maps:
+            output = module(**(inputs | options))
+        weights, values = maps["attention"], split_heads(module.value_proj(x.to(dtype)), kv_heads)
+        values = values.repeat_interleave(4 // kv_heads, dim=1)
+        expected = module.out_proj(cu.merge_heads(weights @ values))
+    assert output.isfinite().all() and weights.isfinite().all() and weights.dtype == dtype
+    sums = weights.double().sum(-1)
+    torch.testing.assert_close(sums, (sums > 0.5).double(), atol=0.02, rtol=0)
+    tolerance = TOLERANCE[dtype] | {"atol": size * TOLERANCE[dtype]["atol"]}
+    torch.testing.assert_close(output, expected, **tolerance)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("size", [1, 4, 100, 400])
+def test_weights_of_a_dtype_are_those_of_float64_rounded(dtype, size):
+    torch.manual_seed(0)
+    queries, keys = size * torch.randn(2, 2, 5, 60).to(dtype)
+    exact = (queries.double() @ keys.double().mT / 60**0.5).softmax(-1)
+    close = {torch.float32: 2e-3, torch.float64: 1e-10}.get(dtype, torch.finfo(dtype).eps)
+    found = dot_product_weights(queries, keys).double()
+    torch.testing.assert_close(found, exact, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_recorded_weights_give_the_output_under_autocast(dtype):
+    torch.manual_seed(0)
+    module, x = MultiHeadAttention(64, 2), 8 * torch.randn(2, 6, 64)
+    with torch.no_grad(), torch.autocast("cpu", dtype), cu.record_attention(module) as maps:
+        output, values = module(x, x, x), split_heads(module.value_proj(x), 2)
+    expected = module.out_proj(cu.merge_heads(maps["attention"].float() @ values.float()))
+    tolerance = TOLERANCE[dtype] | {"atol": 8 * TOLERANCE[dtype]["atol"]}
+    torch.testing.assert_close(output.float(), expected, **tolerance)
+
+
+def whole_models():
+    """Models of every kind with attention, and what they read; their scores are far above 65,504."""
+    ids, lens = torch.arange(12).view(2, 6), torch.tensor([6, 4])
+    sizes = {"embed_dim": 32, "num_heads": 2, "num_layers": 1}
+    pictures, steps = torch.rand(2, 1, 8, 8), torch.tensor([3, 7])
+    unet = UNet(widths=(8,), attention=(True,), num_heads=1, token_dim=4)
+    return {
+        "GPT": (GPT(20, **sizes), (ids, lens)),
+        "rotary GPT": (GPT(20, rotary=True, num_kv_heads=1, **sizes), (ids,)),
+        "BERT": (BERT(20, **sizes), (ids, lens)),
+        "ViT": (ViT(image_size=8, patch_size=4, **sizes), (pictures,)),
+        "Transformer": (Transformer(20, 20, ffn_dim=32, **sizes), (ids, lens, ids)),
+        "Bahdanau": (AttentionTranslator(20, 20, embed_dim=8, hidden_dim=8), (ids, lens, ids)),
+        "U-Net": (unet, (pictures, steps, None, torch.randn(2, 5, 4))),
+    }
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", whole_models())
+def test_every_map_of_every_model_is_that_of_float64_in_each_dtype(name, dtype):
+    torch.manual_seed(0)
+    model, inputs = whole_models()[name]
+    for layer_name, parameter in model.named_parameters():
+        if (
+            any(part in layer_name for part in ("query_proj", "key_proj", "qkv"))
+            and name != "Bahdanau"
+        ):
+            parameter.data *= 200
+    found = []
+    for kind in (torch.float64, dtype):
+        copied = copy.deepcopy(model).eval().to(kind)
+        given = [x.to(kind) if x is not None and x.is_floating_point() else x for x in inputs]
+        with torch.no_grad(), cu.record_attention(copied) as maps:
+            assert copied(*given).isfinite().all()
+        found.append(maps)
+    for place, weights in found[1].items():
+        sums = weights.double().sum(-1)
+        torch.testing.assert_close(sums, (sums > 0.5).double(), atol=0.02, rtol=0)
+        if dtype.itemsize >= 4:
+            torch.testing.assert_close(weights.double(), found[0][place], atol=2e-3, rtol=0)
 
 
 class Softmaxes(TorchDispatchMode):
