@@ -8,7 +8,11 @@ import math
 import random
 import signal
 import weakref
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from copying import PAIRS, SOURCE, TARGET, loader, small_model
@@ -236,6 +240,112 @@ def test_training_stops_early_and_ends_with_the_best_weights():
     history = trainer.fit(model, loader(), [1])
     assert history.stopped == "early" and len(history) == 4
     assert all(torch.equal(p, seen[1][name]) for name, p in model.state_dict().items())
+
+
+# What a caller hands over is saved and read back --------------------------------------------------
+
+NUMBERS = [
+    1, 0.5, True, math.inf, 2**70, np.float64(0.5), np.float32(0.1), np.float16(0.5), np.longdouble(0.5),
+    np.int64(3), np.uint8(3), np.bool_(True), np.array(0.5), torch.tensor(0.5), torch.tensor(3),
+    torch.tensor(0.5, dtype=torch.bfloat16), torch.tensor([0.5])[0], Fraction(1, 2), Decimal("0.5"),
+]  # fmt: skip
+OTHERS = [
+    None,
+    "text",
+    np.str_("text"),
+    np.array([0.5, 1]),
+    torch.ones(2),
+    (1, np.int64(2)),
+    {np.int64(1): (0.5,)},
+]
+
+
+def halves(path, **settings):
+    """The histories of a training in one piece, and of one that was stopped after its first epoch and resumed."""
+    for at in (None, path):
+        for epochs in (2,) if at is None else (1, 2):
+            model, batches, trainer = noisy_runs(checkpoint=at, **settings)
+            trainer.epochs = epochs
+            history = trainer.fit(model, batches, batches, resume=epochs == 2 and at is not None)
+        yield [
+            {name: value for name, value in row.items() if "second" not in name}
+            for row in history.rows
+        ]
+
+
+@pytest.mark.parametrize(
+    "value", NUMBERS + OTHERS, ids=lambda value: f"{type(value).__name__} {value}"
+)
+def test_every_value_of_a_measure_is_python_s_and_comes_back_from_a_checkpoint(tmp_path, value):
+    whole, resumed = halves(
+        tmp_path / "run.pt", measure=lambda model: {"here": value, "inside": [value]}
+    )
+    assert repr(whole) == repr(resumed) and len(whole) == 2
+    assert type(whole[0]["here"]) in (bool, int, float, str, list, dict, type(None))
+    if any(value is number for number in NUMBERS):
+        assert whole[0]["here"] == float(value)
+
+
+@pytest.mark.parametrize(
+    "number", [n for n in NUMBERS if n < 100], ids=lambda n: f"{type(n).__name__} {n}"
+)
+def test_a_training_with_every_kind_of_number_in_its_settings_is_resumed(tmp_path, number):
+    small = number / 1000 if not isinstance(number, np.bool_) else number
+    settings = {
+        "schedule": lambda step: number, "lr": small, "weight_decay": small, "clip_norm": number,
+        "betas": (small, small), "keep_best": True,
+    }  # fmt: skip
+    if isinstance(small, bool | np.bool_):
+        del settings["betas"]
+    whole, resumed = halves(tmp_path / "run.pt", **settings)
+    assert repr(whole) == repr(resumed) and type(whole[1]["lr"]) is float
+
+
+def test_a_loader_with_numbers_of_numpy_is_resumed(tmp_path):
+    histories = []
+    for epochs in (1, 2):
+        batches = loader(batch_size=np.int64(16), seed=np.int32(3), shuffle=np.bool_(True))
+        trainer = Trainer(
+            translation_loss(), epochs=epochs, checkpoint=tmp_path / "run.pt", quiet=True
+        )
+        histories.append(trainer.fit(small_model(), batches, resume=epochs == 2))
+    assert [len(history) for history in histories] == [1, 2]
+
+
+class OwnLoader(list):
+    """Batches with a state of their own."""
+
+    def state_dict(self):
+        return {"generator": [np.random.default_rng(0).integers(9, size=2)]}
+
+
+class WithPath(Noisy):
+    """A model that saves a path with its weights."""
+
+    def get_extra_state(self):
+        return {"data": Path("data")}
+
+    def set_extra_state(self, state):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "model", "loads", "said"),
+    [
+        ({"measure": lambda model: {"far": 2j}}, Noisy, list, r"measure\['far'\] is a complex"),
+        ({"measure": lambda model: {"seen": [{1}]}}, Noisy, list, r"measure\['seen'\]\[0\] is a set"),
+        ({"measure": lambda model: {"at": Path("data")}}, Noisy, list, r"measure\['at'\] is a Posix"),
+        ({}, Noisy, OwnLoader, r"loader\['generator'\]\[0\] is a numpy.ndarray, so the checkpoint could"),
+        ({}, WithPath, list, r"model\['_extra_state'\]\['data'\] is a pathlib"),
+    ],
+)  # fmt: skip
+def test_what_could_not_be_read_again_is_refused_by_name_in_the_first_epoch(
+    tmp_path, settings, model, loads, said
+):
+    _, batches, trainer = noisy_runs(checkpoint=tmp_path / "run.pt", **settings)
+    with pytest.raises(TypeError, match=said):
+        trainer.fit(model(), loads(batches))
+    assert not list(tmp_path.iterdir())
 
 
 # Modes and devices --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ training is resumed.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ class Loader:
         check_positive(batch_size=batch_size)
         if seed < 0:
             raise ValueError(f"seed={seed}; at least 0 is needed")
-        self.rows, self.batch_size, self.shuffle, self.seed = rows, batch_size, shuffle, seed
+        # As Python's numbers, since a checkpoint with those of NumPy can't be read again.
+        self.rows, self.batch_size, self.seed = index(rows), index(batch_size), index(seed)
+        self.shuffle = bool(shuffle)
         self._go_to(0, 0)
 
     def _go_to(self, number: int, position: int) -> None:

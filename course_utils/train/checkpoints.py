@@ -1,10 +1,47 @@
-"""Loading a checkpoint, after a check that it belongs to the model. Taught in *Training transformers*."""
+"""Checkpoints: what is written can be read again, and belongs to the model. Taught in *Training transformers*."""
 
 import os
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+
+from course_utils.files import atomic_write
+
+CONTAINERS = (dict, OrderedDict, Counter, list, tuple, set)
+CONTENTS = (
+    bool, int, float, complex, str, bytes, type(None), torch.Size, torch.dtype, torch.device,
+)  # fmt: skip
+"""Types that `torch.load(…, weights_only=True)` reads, besides tensors."""
+
+
+def save_checkpoint(state: dict[str, Any], path: str | os.PathLike) -> None:
+    """Write a checkpoint in place of an earlier one, unless it could not be read again.
+
+    Raises:
+        TypeError: as in `check_readable`; the earlier one stays.
+    """
+    check_readable(state)
+    with atomic_write(path) as part:
+        torch.save(state, part)
+
+
+def check_readable(value: Any, name: str = "") -> None:
+    """Raise TypeError for what `torch.load(…, weights_only=True)` refuses, such as a NumPy number; it says where."""
+    kind = type(value)
+    if kind in CONTAINERS:
+        parts: Iterable = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in parts:
+            check_readable(key, f"a key of {name}")
+            check_readable(part, f"{name}[{key!r}]" if name else key)
+    elif kind not in CONTENTS and not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name} is a {kind.__module__}.{kind.__qualname__}, so the checkpoint could not be read again; "
+            "hand over Python's numbers, strings and tensors, such as float(x) or torch.as_tensor(x)"
+        )
 
 
 def load_weights(model: nn.Module, state: dict[str, Any], path: str | os.PathLike) -> None:

@@ -25,11 +25,14 @@ def adamw(
     groups = [
         {
             "params": [p for name, p in parameters.items() if _is_decayed(name, p) is decayed],
-            "weight_decay": weight_decay if decayed else 0.0,
+            "weight_decay": float(weight_decay) if decayed else 0.0,
         }
         for decayed in (True, False)
     ]
-    return torch.optim.AdamW(groups, lr=lr, betas=betas, fused=True)
+    beta1, beta2 = map(
+        float, betas
+    )  # as Python's, since a checkpoint with NumPy's numbers can't be read again
+    return torch.optim.AdamW(groups, lr=float(lr), betas=(beta1, beta2), fused=True)
 
 
 def _is_decayed(name: str, parameter: Tensor) -> bool:

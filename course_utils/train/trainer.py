@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.files import atomic_write
+from course_utils.arguments import plain
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
 from course_utils.train.bar import TrainingBar, training_bar
-from course_utils.train.checkpoints import load_weights
+from course_utils.train.checkpoints import check_readable, load_weights, save_checkpoint
 from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.history import History
 from course_utils.train.interrupts import deferred_interrupt
@@ -44,7 +44,7 @@ class Trainer:
         betas: of Adam.
         patience: epochs without a lower validation loss after which training stops.
         keep_best: end with the weights of the epoch with the lowest validation loss.
-        measure: model → dict that joins the history; called after each epoch in eval mode, on `device`.
+        measure: model → dict of numbers that joins the history; called after each epoch in eval mode, on `device`.
         before_step: (model, number of steps so far) → None; called before each step in eval mode, on `device`.
         seed: of dropout and of what the loss draws. Training, each validation, and each `measure` and `before_step`
             have random numbers of their own, so that none changes another; the caller's go on as before.
@@ -122,7 +122,8 @@ class Trainer:
 
         Raises:
             FloatingPointError: the loss is NaN or infinite; the message has step, learning rate and gradient norm.
-            TypeError: `train` has no length.
+            TypeError: `train` has no length, or a checkpoint could not be read again: `measure` gives something else
+                than numbers and texts, or the states of the model or of `train` hold it.
             ValueError: `train` is empty, no parameter is trainable, `resume` comes without a `checkpoint`,
                 `patience` or `keep_best` without `val`, or the checkpoint is of another model or other batches.
         """
@@ -133,6 +134,8 @@ class Trainer:
             raise ValueError("patience and keep_best need val, whose loss they follow")
         with placed(model, self.device), keeping_modes(model), own_random_numbers(self.seed):
             run = _Run(self, model, train)
+            if self.checkpoint:
+                check_readable(run.state())
             if resume and self.checkpoint and self.checkpoint.exists():
                 run.load(self.checkpoint)
             elif hasattr(train, "restart"):
@@ -201,7 +204,8 @@ class _Run:
     def all_epochs(self, val: Any, bar: TrainingBar, interrupted: Callable[[], bool]) -> None:
         """Train the epochs that are left, up to an interrupt or until the validation loss no longer falls."""
         trainer, history = self.trainer, self.history
-        while self.epoch < trainer.epochs and not self._out_of_patience():
+        patience = trainer.patience or math.inf
+        while self.epoch < trainer.epochs and self.since_best < patience:
             self._one_epoch(val, bar, interrupted)
             if self._any_interrupted(interrupted):
                 history.stopped = "interrupted"
@@ -210,10 +214,6 @@ class _Run:
             history.stopped = "finished" if self.epoch >= trainer.epochs else "early"
         if trainer.keep_best and self.best_state is not None:
             self.model.load_state_dict(self.best_state)
-
-    def _out_of_patience(self) -> bool:
-        patience = self.trainer.patience
-        return patience is not None and self.since_best >= patience
 
     def _any_interrupted(self, interrupted: Callable[[], bool]) -> bool:
         """Whether an interrupt has come in this process, or in one that trains with it."""
@@ -239,7 +239,7 @@ class _Run:
 
     def _one_step(self, batch: Any) -> None:
         trainer, step = self.trainer, self.step + 1
-        lr = trainer.lr * trainer.schedule(step)
+        lr = float(trainer.lr) * float(trainer.schedule(step))
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         if self.captured:
@@ -289,7 +289,7 @@ class _Run:
                 "grad_norm": self.largest,
                 "seconds": seconds + time.perf_counter() - began,
                 "per_second": self.count / seconds,
-                **measured,
+                **plain("measure", measured),
             }
         )
         self._remember_best(val_loss)
@@ -318,11 +318,9 @@ class _Run:
         "total", "count", "seconds", "largest",
     )  # fmt: skip
 
-    def save(self) -> None:
-        """Write the checkpoint, if there is one to write."""
-        if self.trainer.checkpoint is None or (self.processes and self.processes.rank > 0):
-            return
-        state = {
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        return {
             "kind": type(self.model).__name__,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -332,8 +330,11 @@ class _Run:
             "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
             "loader": self.train.state_dict() if hasattr(self.train, "state_dict") else None,
         }
-        with atomic_write(self.trainer.checkpoint) as part:
-            torch.save(state, part)
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is one to write."""
+        if self.trainer.checkpoint and not (self.processes and self.processes.rank > 0):
+            save_checkpoint(self.state(), self.trainer.checkpoint)
 
     def load(self, path: Path) -> None:
         """Read a checkpoint.
