@@ -13,7 +13,8 @@ class KVCache:
     Self-attention appends those of the newest token and reads all so far; cross-attention fills the cache
     once and only reads it afterwards. Without gradients the storage doubles when it is full, so that
     appending costs the same at every length; with gradients each step makes a new tensor, since the backward
-    pass needs the old one unchanged.
+    pass needs the old one unchanged. A copy (`copy.copy`, also of a model's state) has storage of its own, so that two
+    continuations of one text do not meet.
 
     Attributes:
         length: number of tokens so far.
@@ -62,6 +63,14 @@ class KVCache:
         if self._stored is not None:
             keys, values = self._stored
             self._stored = keys[rows], values[rows]
+
+    def __copy__(self) -> "KVCache":
+        """A cache with the same tokens, and its own storage: what is appended to one is not in the other."""
+        other = KVCache()
+        other.length = self.length
+        if self._stored is not None:
+            other._stored = self.keys.clone(), self.values.clone()
+        return other
 
     def _filled(self) -> tuple[Tensor, Tensor]:
         if self._stored is None:

@@ -74,7 +74,7 @@ def greedy(
         A list of ids for each sentence, without `<bos>` and `<eos>`.
 
     Raises:
-        ValueError: `max_len` is not positive.
+        ValueError: `max_len` is not positive, or a logit is NaN or infinite.
     """
     check_positive(max_len=max_len)
     with evaluating(model):
@@ -122,7 +122,7 @@ def beam_search(
         A list of ids for each sentence, without `<bos>` and `<eos>`.
 
     Raises:
-        ValueError: `beam_size` or `max_len` is not positive.
+        ValueError: `beam_size` or `max_len` is not positive, or a logit is NaN or infinite.
     """
     check_positive(beam_size=beam_size, max_len=max_len)
 
@@ -231,14 +231,15 @@ def next_token_probs(
     Args:
         logits: (…, vocab_size).
         temperature: below 1 likely tokens become likelier, and at 0 the best has probability 1; above 1 the
-            probabilities become more equal.
+            probabilities become more equal, and at infinity all are equal.
         top_k: number of tokens with a probability above 0; all by default. Ties do not add tokens.
 
     Returns:
-        Like `logits`; each row sums to 1.
+        Like `logits`; each row sums to 1. A logit of −∞ has probability 0 at every temperature.
 
     Raises:
-        ValueError: `temperature` is negative or NaN, or `top_k` is not positive.
+        ValueError: `temperature` is negative or NaN, `top_k` is not positive, or the best logit of a row is
+            not finite, as those of a model that has diverged.
     """
     if not temperature >= 0:
         raise ValueError(f"temperature={temperature}; 0 or more is needed")
@@ -246,8 +247,12 @@ def next_token_probs(
         check_positive(top_k=top_k)
     k = 1 if temperature == 0 else min(top_k or logits.shape[-1], logits.shape[-1])
     best, tokens = logits.topk(k, dim=-1)
-    # The best logit is subtracted first, since a logit divided by a tiny temperature can be infinite.
-    scaled = (best - best[..., :1]) / (temperature or 1.0)
+    _check_best(best[..., 0])
+    # The best logit is subtracted first, since a logit divided by a tiny temperature can be infinite. The best
+    # then has 0 and what is forbidden −inf, also where PyTorch computes 0 / 0 or inf / inf.
+    below = best - best[..., :1]
+    scaled = (below / (temperature or 1.0)).masked_fill(below == 0, 0.0)
+    scaled = scaled.masked_fill(below == -torch.inf, -torch.inf)
     return torch.zeros_like(logits).scatter(-1, tokens, scaled.softmax(dim=-1))
 
 
@@ -279,11 +284,15 @@ def sample(
 
     Raises:
         ValueError: the prompt is empty or holds an id outside the vocabulary, as `banned` or `end` may
-            do, prompt and new tokens do not fit the model's table of positions, or an argument is out
-            of range.
+            do, all ids are banned, prompt and new tokens do not fit the model's table of positions, an
+            argument is out of range, or a logit is NaN or infinite.
     """
     _check_prompt(model, prompt, max_new)
     _check_ids(model, banned=banned, end=[] if end is None else [end])
+    if len(set(map(int, banned))) == model.embedding.num_embeddings:
+        raise ValueError(
+            "banned holds every id of the vocabulary, so that no token is left to draw"
+        )
     with evaluating(model):
         state, tokens = model.start(), prompt
         finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
@@ -348,8 +357,27 @@ def _check_vocabularies(model: Translator, source: Vocabulary, target: Vocabular
 
 
 def _without(logits: Tensor, banned: Tensor) -> Tensor:
-    """Logits (batch, vocab_size) with −inf for banned ids, (n,) on the same device."""
-    return logits.index_fill(-1, banned, -torch.inf)
+    """Logits (batch, vocab_size) with −inf for banned ids, (n,) on the same device.
+
+    Raises:
+        ValueError: the best of the others is NaN or infinite.
+    """
+    permitted = logits.index_fill(-1, banned, -torch.inf)
+    _check_best(permitted.amax(dim=-1))
+    return permitted
+
+
+def _check_best(best: Tensor) -> None:
+    """Raise ValueError unless the best logit of each row is finite. (The largest of numbers with a NaN is NaN.)"""
+    if best.isfinite().all():
+        return
+    wrong = best[~best.isfinite()][0].item()
+    if wrong == -torch.inf:
+        raise ValueError("all logits are −inf, so that no token is left to choose")
+    raise ValueError(
+        f"a logit is {wrong}, so that no token can be chosen: the model has diverged; look at the losses of its "
+        "training, and train it anew with a lower learning rate"
+    )
 
 
 def _until(end: int | None, ids: list[int]) -> list[int]:

@@ -6,6 +6,7 @@ Taught in *The Transformer* and *Training transformers* (the norm before or afte
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -234,6 +235,9 @@ class LayerCache:
     def reorder(self, rows: Tensor) -> None:
         """Row i goes on from row `rows[i]`, a beam of the same sentence; (batch,)."""
         self.target.reorder(rows)
+
+    def __copy__(self) -> "LayerCache":
+        return LayerCache(copy(self.target), copy(self.source))
 
 
 class DecoderLayer(nn.Module):

@@ -1,5 +1,6 @@
 """Decoding says exactly what the model believes: greedy, beam and strings, on every translator."""
 
+import copy
 import itertools
 import math
 
@@ -222,6 +223,29 @@ def said(sentence="go .", model=None, source=EN, target=FR):
 
 def decoded(decode, **options):
     return decode(models()["attention"], SOURCE, LENGTHS, **options)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize("decode", [greedy, beam_search])
+def test_a_model_that_has_diverged_translates_nothing_and_says_why(model, decode, wrong):
+    with torch.no_grad():
+        model.output.bias[5] = wrong
+    with pytest.raises(ValueError, match=f"a logit is {wrong}, .*the model has diverged"):
+        decode(model, SOURCE, LENGTHS)
+
+
+def test_continuations_of_a_copied_state_do_not_meet(model):
+    model.eval()
+    with torch.no_grad():
+        states = [model.start(SOURCE, LENGTHS)]
+        model.step(torch.full((3,), BOS), states[0])
+        states += [copy.copy(states[0]), copy.copy(states[0])]
+        for length in (2, 3):
+            for token, state in enumerate(states, start=4):
+                target = torch.tensor([[BOS] + [token] * (length - 1)] * 3)
+                logits = model.step(torch.full((3,), token), state)
+                expected = model(SOURCE, LENGTHS, target)[:, -1]
+                torch.testing.assert_close(logits, expected)
 
 
 LARGER = Vocabulary([["va", "rentre", "nous", "!", ".", "maison"]])

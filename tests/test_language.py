@@ -1,6 +1,7 @@
 # ruff: noqa: E501
 """Language models: who sees whom, the cache, objectives, subwords, sampling, and what is refused."""
 
+import copy
 import itertools
 import math
 
@@ -331,6 +332,52 @@ def test_temperature_has_the_right_limits():
         assert_close(next_token_probs(logits, temperature=hot), torch.full((1, 4), 0.25))
 
 
+TEMPERATURES = [0, 5e-324, 1e-45, 1e-3, 1.0, 50.0, 1e30, 1e300, math.inf]
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+@pytest.mark.parametrize("top_k", [None, 1, 2, 99])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_at_every_temperature_what_is_forbidden_has_probability_0_and_the_rest_adds_to_1(
+    temperature, top_k, dtype
+):
+    logits = torch.tensor(
+        [[0.5, -math.inf, 3.0, 2.0], [1.0, 1.0, -math.inf, -math.inf]], dtype=dtype
+    )
+    probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
+    torch.testing.assert_close(probs.float().sum(-1), torch.ones(2), atol=0.01, rtol=0)
+    assert (probs[logits.isinf()] == 0).all()
+    drawn = probs > 0.01
+    if temperature < 0.1:
+        assert drawn[0].tolist() == [False, False, True, False]
+    if temperature > 10 and top_k in (None, 99):
+        exact = (~logits.isinf()).float() / (~logits.isinf()).sum(-1, keepdim=True)
+        torch.testing.assert_close(probs.float(), exact, atol=0.02, rtol=0)
+
+
+def test_an_infinite_temperature_draws_all_permitted_tokens_alike():
+    model, banned = make(), (0, 2, 4)
+    rows = sample(
+        model, torch.full((600, 1), BOS), max_new=1, temperature=math.inf, banned=banned,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    counts = torch.bincount(torch.tensor(rows)[:, 0], minlength=model.embedding.num_embeddings)
+    assert (counts[list(banned)] == 0).all()
+    assert counts.sum() == 600 and (counts > 0).sum() == len(counts) - len(banned)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize(
+    "options", [{}, {"temperature": 0}, {"temperature": math.inf}, {"top_k": 2}]
+)
+def test_a_model_that_has_diverged_writes_nothing_and_says_why(wrong, options):
+    model = make()
+    with torch.no_grad():
+        model.output.weight[7].fill_(wrong)
+    with pytest.raises(ValueError, match="a logit is (nan|inf), .*the model has diverged"):
+        sample(model, torch.full((2, 3), BOS), max_new=3, **options)
+
+
 def test_top_k_keeps_the_k_best_in_their_proportions():
     logits = torch.tensor([2.0, 1.0, -1.0, 1.5])
     probs = next_token_probs(logits, top_k=2)
@@ -362,6 +409,25 @@ def test_greedy_sampling_on_the_cache_equals_recomputation(swap):
                 assert logits.argmax() == token
                 ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
             assert len(new) == 8 or model(ids)[0, -1].argmax() == EOS
+
+
+@pytest.mark.parametrize("swap", SWAPS[:: len(SWAPS) // 3], ids=lambda s: str(list(s.values())))
+@pytest.mark.parametrize(
+    ("copied", "grad"), [(copy.copy, False), (copy.copy, True), (copy.deepcopy, False)]
+)
+def test_continuations_of_a_copied_state_do_not_meet(swap, grad, copied):
+    model, ids = make(**swap).eval(), some_ids(length=6)
+    with torch.set_grad_enabled(grad):
+        states = [model.start()]
+        model.step(ids[:, :3], states[0])
+        states += [copied(states[0]), copied(states[0])]
+        branches = [torch.cat([ids[:, :3], (ids[:, 3:] + 3 * n) % SIZE], 1) for n in range(3)]
+        for at in range(3, 6):
+            for state, branch in zip(states, branches, strict=True):
+                logits = model.step(branch[:, at], state)
+                assert_close(logits, model(branch[:, : at + 1])[:, -1])
+        states[0].caches[0].length = 3
+        assert states[1].length == 6
 
 
 def test_draws_follow_their_generator_and_keep_the_models_mode():
@@ -428,7 +494,10 @@ def written(prompt, max_new=3, **options):
         (lambda: TextLoader([[BOS]], next_token), "1 ids"),
         (lambda: next_token_probs(torch.zeros(3), temperature=-1), "temperature=-1; 0 or more"),
         (lambda: next_token_probs(torch.zeros(3), temperature=math.nan), "temperature=nan"),
+        (lambda: next_token_probs(torch.zeros(3), temperature=-math.inf), "temperature=-inf; 0 or more"),
         (lambda: next_token_probs(torch.zeros(3), top_k=0), "^top_k=0"),
+        (lambda: next_token_probs(torch.full((2, 3), -math.inf)), "all logits are −inf"),
+        (lambda: written([[BOS]], banned=[*range(SIZE), 3]), "banned holds every id of the vocabulary"),
         (lambda: written([[]]), "at least <bos>"),
         (lambda: written([BOS, 5]), "prompt has shape"),
         (lambda: written([[BOS, SIZE]]), "prompt holds an id outside a vocabulary of 23"),

@@ -4,6 +4,7 @@ Both are stacks of `layers.EncoderLayer`, whose arguments give the variants of l
 Taught in *GPT* and *BERT and transfer*.
 """
 
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -196,6 +197,10 @@ class TextState:
         """Keep these rows of the batch, in this order: (new batch,)."""
         for cache in self.caches:
             cache.reorder(rows)
+
+    def __copy__(self) -> "TextState":
+        """A state that goes on from the same tokens, independent of this one."""
+        return TextState([copy(cache) for cache in self.caches])
 
 
 class BERT(LanguageModel):

@@ -5,6 +5,7 @@ transformers*.
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -44,6 +45,12 @@ class TransformerState:
         """
         for cache in self.caches:
             cache.reorder(rows)
+
+    def __copy__(self) -> "TransformerState":
+        """A translation that goes on from the same tokens, independent of this one."""
+        return TransformerState(
+            self.memory, self.memory_mask, [copy(cache) for cache in self.caches]
+        )
 
 
 class Transformer(nn.Module):
