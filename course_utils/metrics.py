@@ -16,6 +16,10 @@ def bleu(
 ) -> float:
     """Corpus BLEU between 0 and 1 of tokenized text, by sacrebleu without its own tokenizer.
 
+    It is the geometric mean of the precisions of 1-grams to 4-grams, times a penalty for short translations, so it is 0
+    where no 4-gram of any translation is in its reference. A right sentence of three tokens has no 4-gram at all, and
+    alone scores 0; give `max_order` for such sentences, or score many together.
+
     Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation".
 
     Args:
