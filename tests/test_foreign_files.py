@@ -21,6 +21,7 @@ import course_utils as cu
 from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import LONGEST_WORD, Subwords
 from course_utils.data.text import Vocabulary, pad, tokenize
+from course_utils.data.translation import load_grammar, load_pairs
 from course_utils.files import ROOT
 
 # Texts ------------------------------------------------------------------------------------------
@@ -57,6 +58,106 @@ def test_a_word_that_would_take_hours_is_refused_at_once():
 def test_sequences_without_tokens_are_whole_numbers_too():
     ids, lengths = pad([[], []])
     assert ids.shape == (2, 0) and ids.dtype == lengths.dtype == torch.long
+
+
+# Pairs of sentences -----------------------------------------------------------------------------
+
+SIDES = [("Go home, now!", "Rentre à la maison, tout de suite !"), ("Why?", "Pourquoi ?")]
+TABS = "\n".join("\t".join(pair) for pair in SIDES)
+QUOTED = "\n".join('"' + '","'.join(pair) + '"' for pair in SIDES)
+PAIRS = {
+    "tabs": (TABS, "utf-8", {}),
+    "lines of Windows, empty lines, spaces": (f"\n{TABS}\n  \n\n".replace("\n", "\r\n"), "utf-8", {}),
+    "byte-order mark": (TABS, "utf-8-sig", {}),
+    "UTF-16": (TABS, "utf-16", {}),
+    "Windows' western letters": (TABS, "cp1252", {}),
+    "decomposed letters": (normalize("NFD", TABS), "utf-8", {}),
+    "a third column": (TABS.replace("\n", "\tCC-BY\n"), "utf-8", {}),
+    "numbers between": (
+        "\n".join(f"1\t{source}\t2\t{target}" for source, target in SIDES), "utf-8", {"columns": (1, 3)}
+    ),
+    "columns swapped": ("\n".join("\t".join(pair[::-1]) for pair in SIDES), "utf-8", {"columns": (1, 0)}),
+    "commas and quotes": (QUOTED, "utf-8", {}),
+    "semicolons of Excel": (TABS.replace("\t", ";"), "cp1252", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "encoding", "given"), PAIRS.values(), ids=PAIRS)
+def test_pairs_are_read_the_same_from_every_program(tmp_path, text, encoding, given):
+    (tmp_path / "own pairs.tsv").write_bytes(text.encode(encoding))
+    right = [(tuple(tokenize(source)), tuple(tokenize(target))) for source, target in SIDES]
+    for path in (tmp_path / "own pairs.tsv", f'"{tmp_path}/own pairs.tsv" '):
+        assert [(p.source, p.target) for p in load_pairs(path, **given)] == right
+
+
+NO_PAIRS = {
+    "one column": ("Go!\nWhy?", "own.tsv, line 1: 1 columns; 2 are needed. Put a tab between"),
+    "a column is missing": (TABS + "\nGo!", "own.tsv, line 3: 1 columns; 2 tab-separated are needed"),
+    "commas without quotes": ("Go!,Va !\nNo, go!,Non, va !", "line 2: 4 columns; 2 are needed.* comma in quotes"),
+    "a sentence of a megabyte": ("Go!," + 200_000 * "a", r"line 1: field larger .*\. Put a tab between"),
+    "empty": (" \n", "own.tsv holds no pair of sentences"),
+    "a document": ("PK\3\4\0", "own.tsv is no plain text in UTF-8.*Save as"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), NO_PAIRS.values(), ids=NO_PAIRS)
+def test_a_file_without_pairs_is_refused_by_its_line(tmp_path, text, said):
+    (tmp_path / "own.tsv").write_text(text)
+    with pytest.raises(ValueError, match=said):
+        load_pairs(tmp_path / "own.tsv")
+
+
+def test_lines_without_one_of_the_two_sentences_are_left_out_and_counted(tmp_path):
+    (tmp_path / "own.tsv").write_text(f"\tVa !\n{TABS}\nGo!\t \n", encoding="utf-8")
+    with pytest.warns(UserWarning, match="own.tsv: 2 lines lack one .*; the first is line 1"):
+        assert len(load_pairs(tmp_path / "own.tsv")) == 2
+    (tmp_path / "own.tsv").write_text(TABS, encoding="utf-8")
+    with pytest.raises(ValueError, match="no pair .* at most 1 tokens"):
+        load_pairs(tmp_path / "own.tsv", max_tokens=1)
+
+
+CHINESE = ["猫在睡觉。", "狗在睡觉。", "猫在睡觉吗？", "猫在吃饭。"]
+CLAUSES = [
+    f"{chr(0x4E00 + i)}在睡觉{chr(0x5E00 + i)}，狗在吃{chr(0x6E00 + i)}饭。" for i in range(60)
+]
+THAI = ["แมวกำลังนอนหลับ", "หมากำลังนอนหลับ", "แมวกำลังกินข้าว"]
+HINDI, KOREAN = "क्या वह सोती है। हाँ।", "고양이가 잔다. 개가 잔다."
+
+
+@pytest.mark.parametrize("texts", [CHINESE, CLAUSES, THAI, [f"w{i}" for i in range(1000)]])
+def test_sentences_without_spaces_are_said_once_with_what_to_do(texts):
+    remedy = r"tokens occur once, such as .* letters, with load_pairs\(…, cut=list\).*Subwords\("
+    with pytest.warns(UserWarning, match=remedy) as said:
+        Vocabulary(map(tokenize, texts))
+    assert len(said) == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        [list(text) for text in CHINESE],
+        [Subwords(CLAUSES, size=300).pieces(text) for text in CLAUSES],
+        [["猫", "在", "睡觉", "。"], ["你好", "！"], ["好", "的"]],
+        [tokenize(HINDI), tokenize(KOREAN), ["go", "!"], ["why", "?"]],
+        [[f"w{i}"] for i in range(999)],
+        [pair.source for pair in load_grammar("fr")],
+    ],
+    ids=["letters", "subwords", "words", "spaces", "few", "course"],
+)
+def test_no_other_sentences_are(sentences):
+    vocabulary = Vocabulary(sentences)
+    assert len(Vocabulary.from_tokens(vocabulary.tokens)) == len(vocabulary)
+
+
+def test_own_pairs_are_cut_into_letters_or_subwords(tmp_path):
+    (tmp_path / "own.tsv").write_text(
+        "\n".join(f"Go on!\t{text}" for text in CHINESE), encoding="utf-8"
+    )
+    letters = load_pairs(tmp_path / "own.tsv", cut=list)
+    assert letters[0].target == tuple(CHINESE[0]) and "".join(letters[0].source) == "go on!"
+    cut = Subwords([*CHINESE, "go on!"], size=40).pieces
+    assert "".join(load_pairs(tmp_path / "own.tsv", cut=cut)[0].target) == "猫在睡觉␣。␣"
 
 
 # Images by class --------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from course_utils.data.prose import (
     masked_token,
     next_token,
 )
-from course_utils.data.text import BOS, EOS, MASK, PAD
+from course_utils.data.text import BOS, EOS, MASK, PAD, pad
 from course_utils.decoding import next_token_probs, sample
 from course_utils.lessons.bert_and_transfer.trigrams import Trigrams
 from course_utils.lessons.real_weights.smollm import Block
@@ -256,6 +256,18 @@ def test_subwords_give_back_what_they_read():
     assert subwords.tokens[:5] == ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
     assert len(subwords) <= 60
     assert subwords.decode([*subwords.encode("the"), MASK, EOS, PAD]) == "the <mask>"
+
+
+def test_subwords_give_back_a_text_that_speaks_of_special_tokens():
+    text = "<bos> the <unk> fills a <pad> , and <mask> ends in <eos> ."
+    for size in (40, 300):  # in letters, and in whole words, which are merged to the same names
+        learned = Subwords([text] * 9, size=size)
+        for subwords in (learned, Subwords.from_merges(learned.tokens, learned.merges)):
+            assert min(subwords.encode(text)) > MASK
+            assert subwords.decode(subwords.sentence(text)) == text
+    ids, lengths = pad([learned.sentence(text)])
+    targets = masked_token(len(learned), share=1.0)(ids, lengths, torch.Generator()).targets
+    assert (targets != IGNORE).sum() == ids.shape[1] - 2  # all but <bos> and <eos>
 
 
 def test_an_unknown_character_is_unknown_and_the_rest_is_not():

@@ -235,7 +235,7 @@ def test_a_bundle_is_a_script_of_a_bounded_size_of_a_model_that_answers():
 
 # Words ------------------------------------------------------------------------------------------
 
-LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-3\u0301\u0327\u037e가각ᄀ"
+LETTERS = "aZéÉßİσΣç'’.,!?;:…¿¡\"«»()-—“。，？｡、།।؟۔《」3\u0301\u0327\u037e가각ᄀ"
 SPACES = [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C)]
 SPACES += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF, 0x180E, 0x200D]
 
@@ -275,6 +275,25 @@ def test_subwords_are_pythons():
     right = [[subwords.encode(text), subwords.decode(subwords.encode(text))] for text in texts]
     load()
     assert ask(ENCODE, packed, texts) == right
+
+
+def test_special_tokens_that_a_reader_writes_are_words_she_does_not_know():
+    load("translator")
+    heard = """(packed, text) => {
+        const { ids, unknown } = languageOf(packed).read(text);
+        return [ids, unknown];
+    }"""
+    ids, unknown = ask(heard, bundle("translator_fr"), "<bos> she has <eos> a <pad> car <unk> .")
+    assert unknown == ["<bos>", "<eos>", "<pad>", "<unk>"]
+    words = bundle("translator_fr")["vocabularies"]["source"]
+    said = ["<unk>", "she", "has", "<unk>", "a", "<unk>", "car", "<unk>", ".", "<eos>"]
+    assert [words[i] for i in ids] == said
+    load("gpt")
+    text = "<bos> the <mask> and <eos>"
+    subwords = Subwords([text] * 9, size=300)  # whole words
+    merges = [" ".join(merge) for merge in subwords.merges]
+    packed = {"tokens": subwords.tokens, "merges": merges, "words": []}
+    assert ask(ENCODE, packed, [text]) == [[subwords.encode(text), text]]
 
 
 # A text that is read and written ----------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 
+from course_utils.data.text import read_text
 from course_utils.lessons.gpt import own
 from course_utils.lessons.gpt.own import (
     Letters,
@@ -15,7 +16,6 @@ from course_utils.lessons.gpt.own import (
     Pieces,
     has_read_plays,
     pieces_of_reader,
-    read_text,
     until,
 )
 
@@ -118,9 +118,8 @@ def test_it_says_of_what_it_counts(file, pieces, tokens):
     assert f" {tokens} of " in text and "the validation loss is a mean over" in text
 
 
-def test_a_very_long_file_is_read_in_part_even_if_a_letter_is_cut(file, monkeypatch):
-    monkeypatch.setattr(own, "LARGEST", 10)
-    assert read_text(file("x" + "é" * 100)) == "x" + "é" * 9
+def test_a_very_long_file_is_read_in_part_even_if_a_letter_is_cut(file):
+    assert read_text(file("x" + "é" * 100), most=10) == "x" + "é" * 9
 
 
 @pytest.mark.parametrize("pieces", [False, True])

@@ -1,6 +1,7 @@
 """Reading real weights: the file format, the tokenizer, and what is shown where the weights are not."""
 
 import json
+import re
 import struct
 
 import numpy as np
@@ -227,6 +228,15 @@ def test_a_chat_has_the_turns_of_the_template():
     assert chat("Hi", system="Be kind").startswith(
         "<|im_start|>system\nBe kind<|im_end|>\n<|im_start|>user"
     )
+
+
+@pytest.mark.parametrize("mark", ["<|im_end|>", "<|endoftext|>", "<file_sep>"])
+def test_a_question_with_a_mark_of_the_template_is_refused_by_name(mark):
+    for turns in ({"question": f"What is {mark}?"}, {"question": "Hi", "system": mark}):
+        with pytest.raises(
+            ValueError, match=re.escape(f"the text holds {mark}, which SmolLM2 reads")
+        ):
+            chat(**turns)
 
 
 # What was recorded --------------------------------------------------------------------------------

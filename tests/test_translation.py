@@ -24,6 +24,15 @@ from course_utils.data.translation import (
         ("J’ai perdu\u00a0.", ["j'ai", "perdu", "."]),
         ("¿Dónde estás?", ["¿", "dónde", "estás", "?"]),
         ("«Oui», dit-il.", ["«", "oui", "»", ",", "dit-il", "."]),
+        ("是的，它睡觉！", ["是的", "，", "它睡觉", "！"]),
+        ("क्या वह सोती है। हाँ॥", ["क्या", "वह", "सोती", "है", "।", "हाँ", "॥"]),
+        ("هل تنام؟ نعم، تنام؛ لا۔", ["هل", "تنام", "؟", "نعم", "،", "تنام", "؛", "لا", "۔"]),
+        (
+            "「はい」、《好》——“ｏｋ．”",
+            [*"「", "はい", *"」、《", "好", "》", "——", "“", "ｏｋ", "．", "”"],
+        ),
+        ("Tôi đi — được".replace("ô", "o\u0302"), ["tôi", "đi", "—", "được"]),
+        ("안녕하세요. 네?", ["안녕하세요", ".", "네", "?"]),
     ],
 )
 def test_tokenizing(text, tokens):
@@ -37,6 +46,18 @@ def test_special_tokens_have_fixed_ids():
     assert vocabulary.encode(["a", "z"]) == [5, UNK]
     assert vocabulary.decode([BOS, 4, 5, PAD, EOS, 4]) == ["b", "a"]
     assert "a" not in Vocabulary([["b", "a", "b"]], min_freq=2)
+
+
+@pytest.mark.parametrize("word", [*SPECIALS, "<mask>"])
+def test_a_word_that_is_spelled_like_a_special_token_is_a_word(word):
+    vocabulary = Vocabulary([["say", word, "twice"]])
+    for kept in (vocabulary, Vocabulary.from_tokens(vocabulary.tokens)):
+        ids = kept.encode(["say", word, "twice"])
+        assert min(ids) >= len(SPECIALS) and word in kept
+        assert kept.decode([BOS, *ids, EOS, PAD]) == ["say", word, "twice"]
+    rare = Vocabulary([["say", "say", word]], min_freq=2)
+    assert rare.encode([word]) == [UNK] and word not in rare
+    assert vocabulary.encode(["<other>"]) == Vocabulary([["a"]]).encode([word]) == [UNK]
 
 
 words = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)

@@ -22,6 +22,9 @@ IGNORE = -100
 WORD_END = "␣"
 """The character at the end of each word."""
 
+_UNSPELLED = tuple(f" {token}" for token in (*SPECIALS, "<mask>"))
+"""The special tokens' names in the package `tokenizers`: with a space, which no word and no piece of one has."""
+
 LONGEST_WORD = 100_000
 """Letters from which on a word is refused: the time to learn merges grows with their square, and is seconds here."""
 
@@ -59,7 +62,8 @@ class Subwords:
 
     Sennrich, Haddow and Birch (2016), "Neural machine translation of rare words with subword units",
     section 3.2; computed by the package `tokenizers`. The first ids are those of the special tokens
-    (`<pad>`, `<unk>`, `<bos>`, `<eos>`) and `<mask>`.
+    (`<pad>`, `<unk>`, `<bos>`, `<eos>`) and `<mask>`; a text that speaks of `<mask>` is read in pieces as any other,
+    and comes back. Only "␣", which ends words, is read as a space.
 
     Args:
         texts: the training data, from which the merges are learned.
@@ -96,27 +100,32 @@ class Subwords:
             raise ValueError(
                 f"size={size}; {len(characters)} characters and the special tokens need {smallest}"
             )
-        self._tokenizer = Tokenizer(models.BPE(unk_token=SPECIALS[UNK]))
-        self._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        special = [*SPECIALS, "<mask>"]
-        trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
-        self._tokenizer.train_from_iterator(texts, trainer)
-        ids = self._tokenizer.get_vocab()
-        self.tokens = tuple(sorted(ids, key=lambda token: ids[token]))
-        merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
-        self.merges = [tuple(merge) for merge in merges]
+        learner = Tokenizer(models.BPE())
+        learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size, special_tokens=list(_UNSPELLED), show_progress=False
+        )
+        learner.train_from_iterator(texts, trainer)
+        ids = learner.get_vocab()
+        learned = sorted(ids, key=lambda token: ids[token])[len(_UNSPELLED) :]
+        merges = json.loads(learner.to_str())["model"]["merges"]
+        self._take([*SPECIALS, "<mask>", *learned], [tuple(merge) for merge in merges])
 
     @classmethod
     def from_merges(cls, tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> "Subwords":
         """Subwords with these attributes `tokens` and `merges`, learned elsewhere."""
+        subwords = cls.__new__(cls)
+        subwords._take(tokens, merges)
+        return subwords
+
+    def _take(self, tokens: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
         from tokenizers import Tokenizer, models, pre_tokenizers
 
-        subwords = cls.__new__(cls)
-        ids = {token: index for index, token in enumerate(tokens)}
-        subwords._tokenizer = Tokenizer(models.BPE(ids, list(merges), unk_token=SPECIALS[UNK]))
-        subwords._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        subwords.tokens, subwords.merges = tuple(tokens), [*merges]
-        return subwords
+        spelled = [*_UNSPELLED, *tokens[len(_UNSPELLED) :]]
+        ids = {token: index for index, token in enumerate(spelled)}
+        self._tokenizer = Tokenizer(models.BPE(ids, list(merges), unk_token=_UNSPELLED[UNK]))
+        self._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        self.tokens, self.merges = tuple(tokens), [*merges]
 
     def __len__(self) -> int:
         return len(self.tokens)

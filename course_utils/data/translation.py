@@ -1,14 +1,18 @@
 """Sentence pairs for translation: reading, splitting, encoding and batching.
 
-The course's own files are in data/translation/; the Tatoeba archives come through `registry`. Taught in
+The course's own files are in data/translation/, the Tatoeba archives come through `registry`, and `load_pairs` reads
+files of yours. Taught in
 *Bahdanau attention: learning to align*.
 """
 
+import csv
 import io
 import random
+import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -16,7 +20,7 @@ from torch import Tensor
 from course_utils.data.archives import read_member
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
-from course_utils.data.text import BOS, EOS, Vocabulary, pad, tokenize
+from course_utils.data.text import BOS, EOS, Vocabulary, normalize, pad, read_text, tokenize
 from course_utils.files import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
@@ -97,11 +101,91 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
     archive = fetch(f"{short}-eng")
     text = read_member(archive, f"{short}.txt", f"{short}-eng/{short}.txt").decode("utf-8")
     lines = io.StringIO(text, newline=None)
-    pairs = []
-    for source, target, *_ in _rows(archive.name, lines, columns=2, notes=False):
-        pair = Pair(tuple(tokenize(source)), tuple(tokenize(target)))
-        if max_tokens is None or max(len(pair.source), len(pair.target)) <= max_tokens:
-            pairs.append(pair)
+    rows = _rows(archive.name, lines, columns=2, notes=False)
+    return _pairs(archive.name, rows, (0, 1), max_tokens, tokenize)
+
+
+def load_pairs(
+    path: str | Path,
+    *,
+    columns: tuple[int, int] = (0, 1),
+    max_tokens: int | None = None,
+    cut: Callable[[str], Iterable[str]] = tokenize,
+) -> list[Pair]:
+    """The sentence pairs of a text file of yours, a pair a line, in any two languages.
+
+    The columns of a line are separated by tabs, as in files from tatoeba.org; in a file without tabs by commas or
+    semicolons, as in a .csv, and a sentence that holds one stands in quotes. Empty lines are left out.
+
+    Args:
+        path: of the file, in an encoding that `data.text.read_text` reads.
+        columns: those of the source and of the target, counted from 0.
+        max_tokens: leave out pairs with a longer sentence; None keeps all.
+        cut: what makes the tokens of a normalized sentence: `tokenize` words and marks, `list` letters (for a language
+            without spaces), and `Subwords(texts).pieces` subwords.
+
+    Raises:
+        UserWarning: some lines lack one of the two sentences, and are left out.
+        ValueError: the file can't be read as text, a line has too few columns, or no pair is left.
+    """
+    name, text = Path(path).name, read_text(path)
+    rows = _own_rows(name, text, 1 + max(columns))
+    pairs = _pairs(name, rows, columns, max_tokens, cut)
+    if not pairs:
+        raise ValueError(
+            f"{name} holds no pair of sentences{f' of at most {max_tokens} tokens' * bool(max_tokens)}"
+        )
+    return pairs
+
+
+def _own_rows(name: str, text: str, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """Number and columns of each line that is not empty."""
+    if "\t" in text:
+        yield from _rows(name, text.split("\n"), columns=columns, notes=False)
+        return
+    semicolons, commas = (_table(name, text, mark) for mark in ";,")
+    widths = {len(row) for _, row in semicolons}
+    rows = semicolons if len(widths) == 1 and min(widths) >= columns else commas
+    for number, row in rows:
+        if len(row) < columns or len(row) != len(rows[0][1]):
+            raise ValueError(
+                f"{name}, line {number}: {len(row)} columns; {max(columns, len(rows[0][1]))} are needed. Put a tab "
+                "between the sentences of a line, or a comma, and then each sentence that holds a comma in quotes"
+            )
+        yield number, row
+
+
+def _table(name: str, text: str, mark: str) -> list[tuple[int, list[str]]]:
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
+    try:
+        return [(lines.line_num, row) for row in lines if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise ValueError(
+            f"{name}, line {lines.line_num}: {error}. Put a tab between the sentences of a line"
+        ) from None
+
+
+def _pairs(
+    name: str,
+    rows: Iterable[tuple[int, list[str]]],
+    columns: tuple[int, int],
+    max_tokens: int | None,
+    cut: Callable[[str], Iterable[str]],
+) -> list[Pair]:
+    """The pairs of two columns of numbered rows; those with an empty sentence are left out, which is said."""
+    pairs, lacking = [], []
+    for number, row in rows:
+        source, target = (tuple(cut(normalize(row[column]))) for column in columns)
+        if not (source and target):
+            lacking.append(number)
+        elif max_tokens is None or max(len(source), len(target)) <= max_tokens:
+            pairs.append(Pair(source, target))
+    if lacking:
+        warnings.warn(
+            f"{name}: {len(lacking)} lines lack one of the two sentences, and are left out; the first is line "
+            f"{lacking[0]}",
+            stacklevel=3,
+        )
     return pairs
 
 
@@ -113,11 +197,13 @@ def _language_index(language: str) -> int:
 
 def _file_rows(name: str) -> Iterator[list[str]]:
     with data_path(f"translation/{name}").open(encoding="utf-8") as lines:
-        yield from _rows(name, lines, columns=3, notes=True)
+        yield from (row for _, row in _rows(name, lines, columns=3, notes=True))
 
 
-def _rows(name: str, lines: Iterable[str], *, columns: int, notes: bool) -> Iterator[list[str]]:
-    """The fields of tab-separated lines without empty ones; with `notes`, lines that begin with # are left out, too."""
+def _rows(
+    name: str, lines: Iterable[str], *, columns: int, notes: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of tab-separated lines, without empty lines; with `notes`, without those that begin with #."""
     for number, line in enumerate(lines, start=1):
         if not line.strip() or (notes and line.startswith("#")):
             continue
@@ -126,7 +212,7 @@ def _rows(name: str, lines: Iterable[str], *, columns: int, notes: bool) -> Iter
             raise ValueError(
                 f"{name}, line {number}: {len(row)} columns; {columns} tab-separated are needed"
             )
-        yield row
+        yield number, row
 
 
 # Splits -----------------------------------------------------------------------------------------

@@ -247,7 +247,8 @@ class Network {
 
 // What Python calls white space; the \s of JavaScript is another set.
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
-const PUNCTUATION = /([.,!?;:…¿¡"«»()])/g;
+const PUNCTUATION = new RegExp("([.,!?;:…¿¡\"«»()“”„‹›〝〞〟―]|—{2,}|[。，、；：？！．｡､（）「」『』《》〈〉【】〔〕｢｣]" +
+  "|[।॥؟،؛۔։።፣፤፥፦፧།༎၊။។៕៖])", "g");
 
 function tokenize(text) {
   const plain = text.replaceAll("\ufeff", "").replaceAll("’", "'").toLowerCase().normalize("NFC");

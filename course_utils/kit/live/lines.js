@@ -10,7 +10,7 @@ const [MOST_WORDS, WIDEST] = [14, 44]; // words, and em, of a row: what is longe
 const WAIT = 120; // ms: a hand on its way to somewhere else changes nothing
 
 // About how many em a word takes, with the space around it.
-const roomOf = (text) => (text === "<eos>" ? 2.1 : 0.9) + [...text.replace("<eos>", "")].reduce(
+const roomOf = ({ text, isSign }) => (isSign ? 2.1 : 0.9) + [...(isSign ? "" : text)].reduce(
   (sum, letter) => sum + (/[.,!?':;iIjlrtf]/.test(letter) ? 0.34 : /[mwMW…]/.test(letter) ? 0.88 : 0.55), 0);
 
 // The middles of words in a row that is centered in `width`.
@@ -42,21 +42,21 @@ function linesSVG({ weights, now, forbidden }, path, box) {
 const faint = (text) => (/^([.,!?;:…]|<\w+>)$/.test(text) ? "faint" : "");
 // The end of a sentence, with which a GPT also begins, is no word of it.
 const sign = (text) => `<span class="cu-sign" aria-label="the ${text}" role="img">${text}</span>`;
-const shownHTML = (text, begins) => (text === "<eos>" ? sign(begins ? "start" : "end") : safe(text.replace(END, "")));
+const shownHTML = (text, isSign, begins) => (isSign ? sign(begins ? "start" : "end") : safe(text.replace(END, "")));
 
-function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight, begins }, i) {
+function wordHTML(room, { text, sorts = [], data, pressed, current, share, title, weight, isSign, begins }, i) {
   const sort = [faint(text), ...sorts].filter(Boolean).join(" ");
   const given = (name, value) => (value === undefined || value === "" ? "" : ` ${name}="${value}"`);
   const style = `--room: ${room.toFixed(2)}; --i: ${i}${weight === undefined ? "" : `; --w: ${percent(weight) / 100}`}`;
   return button(`${data} style="${style}"${given("class", sort)}${given("aria-pressed", pressed)}` +
-    `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shownHTML(text, begins));
+    `${given("aria-current", current || "")}${given("data-share", share)}${given("title", title)}`, shownHTML(text, isSign, begins));
 }
 
-// Two rows of words and the lines between them. above: of [{ text, pressed }] each can be forbidden; below: of
-// [{ text, sorts }] one is `now`; weights: of the words below for those above; forbidden: the looks "i.j" that are forbidden.
+// Two rows of words and the lines between them. isSign: a word is the end. above: of [{ text, isSign, pressed }] each can be forbidden; below: of
+// [{ text, isSign, sorts }] one is `now`; weights: of the words below for those above; forbidden: the looks "i.j" that are forbidden.
 function rows(looks, [above, below], labels, languages) {
   const { weights, now } = looks;
-  const rooms = [above, below].map((words) => words.map(({ text }) => roomOf(text)));
+  const rooms = [above, below].map((words) => words.map(roomOf));
   const width = Math.max(...rooms.map(total));
   const [xs, ys] = rooms.map((each) => middles(each, width).map((x) => (EM * x).toFixed(1)));
   const high = (i) => WORD_HEIGHT * (i + 0.5);
@@ -80,13 +80,13 @@ function rows(looks, [above, below], labels, languages) {
 }
 
 // One row of tokens: arcs lead from the token `now` to those before it, by the weights of the token that was read last. A
-// text that is too long for a line, or on a phone, has washes behind its tokens instead. tokens: [{ text, pressed, sorts }].
+// text that is too long for a line, or on a phone, has washes behind its tokens instead. tokens: [{ text, isSign, pressed, sorts }].
 // Pieces of a word touch, each with a line of its own below; between words there is a space.
 function arcs({ weights, now }, tokens, label) {
-  const isWhole = (text) => text.endsWith(END) || text.startsWith("<");
-  const goesOn = tokens.map(({ text }, i) => !isWhole(text) && i < tokens.length - 1 && text !== "…");
-  const rooms = tokens.map(({ text }, i) =>
-    roomOf(text.replace(END, "")) - 0.3 * (1 + goesOn[i] + (goesOn[i - 1] ?? false)));
+  const isWhole = ({ text, isSign }) => isSign || text.endsWith(END) || /^<\w+>$/.test(text);
+  const goesOn = tokens.map((token, i) => !isWhole(token) && i < tokens.length - 1 && token.text !== "…");
+  const rooms = tokens.map(({ text, isSign }, i) =>
+    roomOf({ text: text.replace(END, ""), isSign }) - 0.3 * (1 + goesOn[i] + (goesOn[i - 1] ?? false)));
   const width = total(rooms) + 1;
   const xs = middles(rooms, width).map((x) => EM * x);
   const path = (i, j) => {
@@ -131,7 +131,7 @@ function odds(items, language, current) {
   const most = Math.max(...items.flatMap(({ now, before = 0 }) => [now, before]));
   const end = [0.1, 0.25].find((each) => most <= each) ?? 1;
   const name = (text, choice) => (choice === undefined
-    ? `<span lang="${language}">${shownHTML(text)}</span>` : choiceButton(choice, safe(text)));
+    ? `<span lang="${language}">${shownHTML(text, text === "<eos>")}</span>` : choiceButton(choice, safe(text)));
   const lines = items.map(({ text, now, before = now, choice }) => {
     const change = percent(before) === percent(now) ? "" : `${percent(before)} → `;
     const tick = change ? `<i style="--w: ${percent(before / end) / 100}"></i>` : "";

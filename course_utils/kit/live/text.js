@@ -1,6 +1,11 @@
 // What a model of language reads and says: words and pieces of words as tokens, a text that is read token by token, and
 // words that are not known.
 
+// Token → id, without the special tokens, which come first: a word that a reader writes is none of them, however it is
+// spelled.
+const idsOf = (tokens, specials = EOS + 1) =>
+  new Map(tokens.slice(specials).map((token, i) => [token, specials + i]));
+
 // Byte-pair encoding --------------------------------------------------------------------------
 
 const END = "␣"; // stands behind each word, before the first merge
@@ -11,7 +16,7 @@ class Subwords {
   constructor({ tokens, merges, words }) {
     this.tokens = tokens;
     this.words = words;
-    this.ids = new Map(tokens.map((token, id) => [token, id]));
+    this.ids = idsOf(tokens, MASK + 1);
     this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
   }
 
@@ -62,7 +67,7 @@ class Subwords {
 function languageOf(bundle) {
   const subwords = bundle.pieces ? new Subwords(bundle.vocabularies) : null;
   const { source, target } = subwords ? { source: subwords.tokens, target: subwords.tokens } : bundle.vocabularies;
-  const ids = new Map(source.map((token, id) => [token, id]));
+  const ids = idsOf(source, subwords ? MASK + 1 : EOS + 1);
 
   // Quotes, apostrophes and dashes as the training sentences have them.
   const plain = (text) => text.normalize("NFC").replace(/[‘’‛ʼ′`´]/g, "'").replace(/[“”„″]/g, '"').replace(/[‐‑–—]/g, "-");
@@ -76,7 +81,7 @@ function languageOf(bundle) {
     });
   }
 
-  // A text → the ids that the model reads, its words, and what it has no token for: words, which are read as <unk>, or
+  // A text → the ids that the model reads, its words with "<eos>" as the last, and what it has no token for: words, which are read as <unk>, or
   // letters, which are left out.
   function read(text) {
     const words = tokenize(subwords ? plain(text).replaceAll(END, " ") : text);
@@ -114,7 +119,7 @@ function languageOf(bundle) {
   // A token by itself; a piece that does not end its word ends in a hyphen.
   function token(id) {
     const text = target[id];
-    if (!subwords || text.startsWith("<")) return text;
+    if (!subwords || id <= MASK) return text;
     return text === END ? END : text.endsWith(END) ? text.slice(0, -1) : `${text}-`;
   }
 

@@ -1,6 +1,5 @@
 """The reader's own text in *GPT*: from any file, in letters or in pieces of words, with the loss of n-grams on it."""
 
-import codecs
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.data.prose import Subwords
+from course_utils.data.text import read_text
 from course_utils.kit.stored_model import load_model
 from course_utils.lessons.gpt.ngrams import kneser_ney_probs
 
@@ -39,64 +39,6 @@ READER = "gpt_plays"
 
 BEGINNINGS = "nothing", "Shakespeare"
 """Texts that a GPT may have read before the reader's own."""
-
-RICH = b"{\\rtf"
-"""First bytes of a file of rich text (RTF), which could be taken for plain text."""
-
-MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-"""Byte-order mark at the start of a file → its encoding; a mark comes before those that it begins with."""
-
-
-# Reading a file -----------------------------------------------------------------------------------
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a file in the encoding that its first bytes say, in UTF-8, or in Windows' one of western languages.
-
-    Line ends become those of Unix, and of a very long file the first `LARGEST` letters are taken.
-
-    Raises:
-        ValueError: there is no such file, or it is no plain text, or in another encoding; the message says what to do.
-    """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        what = "This is a folder" if path.is_dir() else "There is no file"
-        raise ValueError(f"{what}: {path.resolve()}. Put in the path of a text file.")
-    with open(path, "rb") as file:
-        raw = file.read(4 * LARGEST)
-        more = bool(file.read(1))
-    encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8")
-    try:
-        text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not more)
-    except UnicodeDecodeError:
-        text = _western(raw)
-    if raw.startswith(RICH):
-        raise ValueError(
-            f"{path.name} is rich text (RTF). Open it in the program that wrote it, save it as plain text (.txt), "
-            "and put in the path of that file."
-        )
-    if text is None or any(text.count(letter) for letter in map(chr, (0, 1, 2, 3, 4, 5, 6))):
-        raise ValueError(
-            f"{path.name} is no plain text in UTF-8. Open it in the program that wrote it, choose “Save as”, "
-            "plain text (.txt) with the encoding UTF-8, and put in the path of that file."
-        )
-    return text.replace("\r\n", "\n").replace("\r", "\n")[:LARGEST]
-
-
-def _western(raw: bytes) -> str | None:
-    """The text of these bytes in Windows' encoding of western languages; None if few letters would be plain ones."""
-    try:
-        text = raw.decode("cp1252")
-    except UnicodeDecodeError:
-        return None
-    return text if sum(letter > "\x7f" for letter in text) < len(text) / 4 else None
-
 
 # Letters and pieces -------------------------------------------------------------------------------
 
@@ -225,7 +167,7 @@ class OwnText:
     """
 
     def __init__(self, path: str | Path, length: int, pieces: bool = False):
-        self.text, self.name, self.length = read_text(path), Path(path).name, length
+        self.text, self.name, self.length = read_text(path, most=LARGEST), Path(path).name, length
         self.tokens = pieces_of_reader() if pieces else Letters(self.text)
         cut, half = int(0.9 * len(self.text)), length // 2
         self.train, val = map(self.tokens.encode, (self.text[:cut], self.text[cut:]))

@@ -33,6 +33,13 @@ VOCAB, BASE = 49_152, 100_000.0
 END = 2
 """The id of <|im_end|>, which ends a turn."""
 
+MARKS = (
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>", "<filename>",
+    "<gh_stars>", "<issue_start>", "<issue_comment>", "<issue_closed>", "<jupyter_start>", "<jupyter_text>",
+    "<jupyter_code>", "<jupyter_output>", "<jupyter_script>", "<empty_output>",
+)  # fmt: skip
+"""SmolLM2's special tokens: `SmolLM.encode` reads them as such, so that they are none of a reader's words."""
+
 A_BLOCK = bytes.fromhex("0f30d8b9458765406f65164b677664502267655a")
 """The first block of layer 0's query projection, in Q4_1."""
 
@@ -74,8 +81,18 @@ def tokenizer_of(file: GGUF) -> Tokenizer:
 
 
 def chat(question: str, system: str = "") -> str:
-    """A question in SmolLM2's chat template, up to where the answer begins; without a system prompt by default."""
+    """A question in SmolLM2's chat template, up to where the answer begins; without a system prompt by default.
+
+    Raises:
+        ValueError: the question or the system prompt holds one of `MARKS`; <|im_end|> would end its turn.
+    """
     turns = [("system", system)] * bool(system) + [("user", question)]
+    for mark in MARKS:
+        if mark in question or mark in system:
+            raise ValueError(
+                f"the text holds {mark}, which SmolLM2 reads as a mark of its template and not as letters; "
+                f"write it with a space, {mark[0]} {mark[1:]}"
+            )
     said = "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in turns)
     return said + "<|im_start|>assistant\n"
 

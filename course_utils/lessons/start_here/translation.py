@@ -81,9 +81,8 @@ def translate(
                 acts.forbid("encoder.attention", keys=keys)
             elif encoder:
                 acts.forbid("encoder.attention", queries=places_of(encoder, tokens), keys=keys)
-        ids = (
-            french.encode(says) if says else [*greedy(model, source, lens, max_len=LONGEST)[0], EOS]
-        )
+        said = french.encode(says[:-1]) if says else greedy(model, source, lens, max_len=LONGEST)[0]
+        ids = [*said, EOS]
         logits = model(source, lens, torch.tensor([[BOS, *ids[:-1]]]))
     probabilities = logits[0].softmax(dim=-1)[range(len(ids)), ids]
     cross = [weights[0] for name, weights in maps.items() if name.endswith(".cross_attention")]

@@ -3,7 +3,6 @@
 To add a kind, write the function here below `@kind(label)`, and `<name>.js` beside this file.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -11,7 +10,7 @@ import torch
 from course_utils.data.images import load_fashion_mnist
 from course_utils.data.prose import Subwords, story_text
 from course_utils.data.regression import noisy_sine
-from course_utils.data.text import tokenize
+from course_utils.data.text import Vocabulary, tokenize
 from course_utils.kit.live.bitmaps import bitmap
 from course_utils.kit.live.bundles import bundle
 from course_utils.kit.live.widget import KINDS, Live, kind
@@ -189,7 +188,7 @@ def character_gpt(rate: float = 0.003, seed: int = 0) -> Live:
 
 def _refuse_unknown(sentence: str, model: str) -> None:
     """Refuse a first sentence without a word, or with one that is not in the vocabulary of a stored translator."""
-    known = bundle(model)["vocabularies"]["source"]
+    known = Vocabulary.from_tokens(bundle(model)["vocabularies"]["source"])
     words = tokenize(sentence)
     if not words:
         raise ValueError(f"sentence={sentence!r} is empty; write at least one word")
@@ -271,7 +270,7 @@ def bert(sentence: str = "she wants to ___ a novel .") -> Live:
     Raises:
         ValueError: `sentence` has no gap.
     """
-    if not re.search("_|<mask>", sentence):
+    if "_" not in sentence:
         raise ValueError(f"sentence={sentence!r} has no gap; write ___ where a word is missing")
     return Live("bert", {"sentence": sentence})
 

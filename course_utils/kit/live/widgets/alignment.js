@@ -71,7 +71,7 @@ const goldIn = ({ gold }) =>
 function state([bahdanau, transformer], { sentence }) {
   const { source, target } = bahdanau.vocabularies;
   const tokens = tokenize(sentence);
-  const english = [...tokens.map((token) => source.indexOf(token)), EOS];
+  const english = [...tokens.map((token) => idsOf(source).get(token)), EOS];
   const looks = {
     attention: looked(new AttentionTranslator(bahdanau), english, target),
     cross: looked(new Transformer(transformer), english, target),
@@ -116,7 +116,7 @@ function mount(form, [bahdanau, transformer]) {
   const trained = checkpoint(form, bahdanau, (packed) => new AttentionTranslator(packed));
   const models = { attention: trained(), cross: new Transformer(transformer) };
   const { source, target } = bahdanau.vocabularies; // the other's are the same
-  const ids = new Map(source.map((word, id) => [word, id]));
+  const ids = idsOf(source);
   const known = goldIn(bahdanau);
   const { field, part, show } = partsOf(form);
   const inside = (which, name) => part(which).querySelector(`[data-part="${name}"]`);

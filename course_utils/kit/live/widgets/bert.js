@@ -1,7 +1,7 @@
 // One gap, two readers: a BERT, which reads both sides of it, and a GPT of the same size, which reads only the left.
 
 const SHOWN = 6; // candidates for a gap
-const GAP = /_+|<mask>/;
+const GAP = /_+/;
 
 // Ids of a sentence: each gap is one token that is hidden.
 function encoded(subwords, sentence) {

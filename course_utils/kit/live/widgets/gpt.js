@@ -43,7 +43,7 @@ function linesHTML(squares, map, all, tokens, { step, forbidden, before }) {
   const other = before ? fresh(all, before) : [];
   const row = mapAt(squares, map)[step];
   const texts = [...all.map((id) => tokens[id]), ...(all.length > step + 1 ? [] : ["…"])];
-  const words = texts.map((text, i) => ({ text, pressed: forbidden.includes(i), sorts: [other.includes(i) && "fresh"] }));
+  const words = texts.map((text, i) => ({ text, isSign: all[i] === EOS, pressed: forbidden.includes(i), sorts: [other.includes(i) && "fresh"] }));
   return arcs({ weights: row, now: step + 1 }, words, "Text: press a token to forbid it");
 }
 

@@ -87,7 +87,7 @@ function translated({ model, language }, asked, off = []) {
   const words = language.says(said).map(({ text }) => text);
   const sure = said.map((id, i) => softmax(speakable(reading.logits[i]))[id]);
   const { added, passing } = model;
-  const source = asked.words.map(({ text }) => (text === "<eos>" ? "end" : text));
+  const source = asked.words.map(({ text }, i, { length }) => (i === length - 1 ? "end" : text));
   const ids = isCut ? said : [...said, EOS];
   return { off, source, said, ids, words, text: words.join(" "), sure, isCut, logits: reading.logits, added, passing, maps };
 }

@@ -124,11 +124,11 @@ const wordAt = ({ says }, row) => says.findIndex(({ places }) => places.includes
 function linesHTML(trace, before, { map, step }, { words, looks }) {
   const texts = ({ says }) => says.map(({ text }) => text);
   const other = fresh(texts(trace), texts(before));
-  const above = trace.source.map(({ text }, j) => ({ text, pressed: words.includes(j) }));
+  const above = trace.source.map(({ text }, j, { length }) => ({ text, isSign: j === length - 1, pressed: words.includes(j) }));
   const below = trace.says.map((word, i) => {
     const [text, sure] = [word.text, sureOf(trace, word)];
     const sorts = [other.includes(i) && "fresh", sure < UNSURE && "unsure"];
-    return { text, sorts, title: sure < UNSURE ? `${Math.round(100 * sure)} %` : "" };
+    return { text, isSign: text === "<eos>", sorts, title: sure < UNSURE ? `${Math.round(100 * sure)} %` : "" };
   });
   const forbidden = looks.map(([row, j]) => `${wordAt(trace, row)}.${j}`);
   const view = { weights: between(trace, map), now: step, forbidden };
