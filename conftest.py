@@ -4,19 +4,11 @@ It stands here and not in tests/, so that `pytest --nbval notebooks/02*.ipynb` i
 kernels inherit these variables.
 """
 
-import os
 import signal
-import tempfile
-from pathlib import Path
 
-HOME = tempfile.TemporaryDirectory(prefix="course-home-", ignore_cleanup_errors=True)
-STARTUP = Path(__file__).parent / "course_utils" / "studio" / "kernel_startup.py"
+from course_utils.studio import kernel
 
-os.environ["COURSE_STRICT"] = "1"  # a claim that does not hold is an error here
-os.environ["COURSE_HOME"] = f"{HOME.name}/course"  # nothing has passed, no answer is kept
-os.environ["IPYTHONDIR"] = f"{HOME.name}/ipython"  # or a profile's startup files and settings run
-os.environ["PYTHONSTARTUP"] = str(STARTUP)
-os.environ.pop("MPLBACKEND", None)  # or a kernel shows no picture
+kernel.use_clean_environment()
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -36,7 +36,7 @@ def slug_of(notebook: str) -> str:
 
 
 def wrong_answer(notebook: str, exercise: Exercise) -> str:
-    """Code of a wrong answer of tests/mistakes for which no property holds; it finds the mistakes on sys.path."""
+    """Code of a wrong answer of tests/mistakes for which no property holds."""
     slug = slug_of(notebook)
     module = importlib.import_module(f"mistakes.{slug}")
     if on_paper := getattr(module, "ON_PAPER", {}).get(exercise.name):
@@ -44,7 +44,8 @@ def wrong_answer(notebook: str, exercise: Exercise) -> str:
     mark = getattr(checks, exercise.name).mark
     answers = (one.answer for one in mistakes_of(slug) if one.check == exercise.name)
     name = next(one.__name__ for one in answers if not mark(one).points)
-    return f"from mistakes.{slug} import {name} as _wrong\n\n{exercise.function} = _wrong"
+    path = f"import sys\n\nsys.path.append({str(Path(__file__).parent)!r})"
+    return f"{path}\nfrom mistakes.{slug} import {name} as _wrong\n\n{exercise.function} = _wrong"
 
 
 def answer(notebook: str, exercise: Exercise, kind: str) -> str:
@@ -55,9 +56,9 @@ def answer(notebook: str, exercise: Exercise, kind: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """An activated environment, in which a kernel finds this checkout's package, and the mistakes."""
+    """An activated environment, in which a kernel finds this checkout's package."""
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}",
+        "PYTHONPATH": str(ROOT),
         "COURSE_STRICT": "1",
     }

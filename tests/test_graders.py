@@ -21,7 +21,7 @@ from submissions import COURSE, answer, environment, exercises
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.studio import StudioError, graders, mark
+from course_utils.studio import StudioError, graders, kernel, mark
 from course_utils.studio.__main__ import main
 from course_utils.studio.handout import template
 
@@ -154,9 +154,9 @@ def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
         file = tmp_path / "in" / f"{name}.ipynb"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(kernel, "ROOT", tmp_path)  # where Python looks for otter, too
     monkeypatch.setattr(mark, "SECONDS", 5)
-    mark.main(tmp_path / "dist", tmp_path / "in")
+    assert mark.main([str(tmp_path / "dist"), str(tmp_path / "in")]) == 0
     rows = marks(tmp_path / "in")
     assert {name: float(row["my_mask"]) for name, row in rows.items()} == {
         "ana": 8, "ben_12_file_04": 2, "empty": 0, "loop": 0,
@@ -164,6 +164,33 @@ def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
     assert [name for name, row in rows.items() if row["note"]] == ["empty", "loop"]
     assert "no notebook" in (tmp_path / "in" / "feedback" / "empty.log").read_text()
     assert (tmp_path / "in" / "feedback" / "ana.txt").read_text() == "Hint: ask."
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "the following arguments are required: dist, submissions"),
+        (["there"], "the following arguments are required: submissions"),
+        (["nowhere", "there"], "has no zip files, and one is needed: name the folder that `otter"),
+        (
+            ["dist", "nowhere"],
+            "nowhere holds no notebooks: name the folder with what your students",
+        ),
+        (["dist", "there"], "there holds no notebooks"),
+    ],
+)
+def test_what_marking_lacks_is_a_sentence_and_no_traceback(
+    tmp_path, monkeypatch, capsys, given, said
+):
+    (tmp_path / "dist" / "autograder").mkdir(parents=True)
+    (tmp_path / "dist" / "autograder" / "x.zip").touch()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = mark.main(given)
+    except SystemExit as ended:
+        status = ended.code
+    assert status and said in capsys.readouterr().err and not list(tmp_path.rglob("feedback"))
 
 
 def marks(folder: Path) -> dict[str, dict[str, str]]:

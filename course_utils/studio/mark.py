@@ -6,13 +6,16 @@
 text for each that says what the checks found. What the students wrote runs on this machine, with your rights.
 """
 
+import argparse
 import csv
 import json
-import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+
+from course_utils.studio import StudioError, kernel
 
 SECONDS = 120
 """The time limit of a notebook. One whose cell loops forever has no points after it."""
@@ -32,22 +35,34 @@ def results(notebook: Path, autograder: Path, log: Path) -> list[dict]:
     with tempfile.TemporaryDirectory() as to, log.open("w", encoding="utf-8") as file:
         command = [sys.executable, "-m", "otter", "run", "--no-logo"]
         command += ["-a", str(autograder), "-o", to, str(notebook)]
-        environment = os.environ | {"COURSE_STRICT": "1"}  # keeps no answer among your own
-        subprocess.run(
-            command, stdout=file, stderr=file, timeout=SECONDS, check=True, env=environment
-        )
+        process = {"stdout": file, "stderr": file, "env": kernel.clean_environment()}
+        subprocess.run(command, timeout=SECONDS, check=True, **process)
         tests = json.loads(Path(to, "results.json").read_text(encoding="utf-8"))["tests"]
     return [test for test in tests if "score" in test]
 
 
-def main(assignment: Path, folder: Path) -> None:
+def mark(assignment: Path, folder: Path) -> None:
     """Mark every notebook in a folder and in the folders inside it.
 
     Args:
         assignment: the folder that `otter assign` wrote.
         folder: the submissions. Their marks and feedback are written into it.
+
+    Raises:
+        StudioError: the first folder has no autograder, or several, or the second holds no notebook.
     """
-    (autograder,) = assignment.glob("autograder/*.zip")
+    zips = sorted(assignment.glob("autograder/*.zip"))
+    if len(zips) != 1:
+        found = "no" if not zips else str(len(zips))
+        raise StudioError(
+            f"{assignment / 'autograder'} has {found} zip files, and one is needed: name the folder that `otter assign "
+            "NAME.ipynb dist` wrote (dist), and make it again if you made it several times."
+        )
+    (autograder,) = zips
+    if not any(folder.rglob("*.ipynb")):
+        raise StudioError(
+            f"{folder} holds no notebooks: name the folder with what your students handed in, unpacked."
+        )
     feedback = folder / "feedback"
     feedback.mkdir(exist_ok=True)
     rows = []
@@ -75,5 +90,23 @@ def main(assignment: Path, folder: Path) -> None:
         writer.writerows(rows)
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.studio.mark",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("dist", type=Path, help="what `otter assign` wrote")
+    parser.add_argument("submissions", type=Path, help="what your students handed in")
+    options = parser.parse_args(argv)
+    try:
+        mark(options.dist, options.submissions)
+    except StudioError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    sys.exit(main())

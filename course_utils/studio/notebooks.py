@@ -7,7 +7,6 @@ against its source and against `rules`.
 import asyncio
 import contextlib
 import json
-import os
 import re
 import signal
 import sys
@@ -67,7 +66,7 @@ def execute(
     Args:
         notebook: as `read_source` gives it.
         cwd: the folder in which the kernel starts.
-        env: variables added to this process's own.
+        env: variables added to the clean environment.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
@@ -84,9 +83,7 @@ def execute(
         shutdown_kernel="immediate",
         on_notebook_start=_let_interrupts_through,
     )
-    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])  # also if it isn't installed
-    variables = {"PYTHONPATH": os.pathsep.join(paths), "COURSE_STRICT": "1"}
-    return client.execute(env=kernel.environment() | variables | dict(env or {}))
+    return client.execute(env=kernel.clean_environment() | dict(env or {}))
 
 
 def _let_interrupts_through(**_: object) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from course_utils.files import ROOT
-from course_utils.studio import StudioError
+from course_utils.studio import StudioError, kernel
 
 FLAGS = ("--single-threaded", "--no-memory-protection-keys")
 """Flags without which V8 protects its code by a memory key of the first thread, so that other threads end in a
@@ -28,7 +28,8 @@ def evaluate(script: str) -> str:
             "pip install -c constraints.txt -e .[author]"
         )
     command = [sys.executable, "-X", "utf8", "-m", "course_utils.studio.v8"]
-    child = subprocess.run(command, input=script, capture_output=True, encoding="utf-8", cwd=ROOT)
+    process = {"cwd": ROOT, "env": kernel.clean_environment()}
+    child = subprocess.run(command, input=script, capture_output=True, encoding="utf-8", **process)
     if child.returncode:
         raise StudioError(f"V8 ended with {child.returncode}:\n{child.stderr[-2000:]}")
     return child.stdout

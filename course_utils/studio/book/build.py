@@ -1,6 +1,5 @@
 """From the manifest and the executed notebooks to ``_build/html``."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import nbformat
 from filelock import FileLock
 from nbformat import NotebookNode
 
-from course_utils.studio import StudioError, links
+from course_utils.studio import StudioError, kernel, links
 from course_utils.studio.book import pages, signposts
 from course_utils.studio.book.check import check
 from course_utils.studio.book.cover import cover
@@ -145,7 +144,7 @@ def _render(source: Path, out: Path, *, whole: bool) -> None:
     said: list[str] = []
     with subprocess.Popen(
         [*jupyter_book, "build", str(source), "--path-output", str(out.parent), *options],
-        env=os.environ | {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"},
+        env=kernel.clean_environment() | {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
