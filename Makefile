@@ -10,6 +10,8 @@ CHAPTER ?=
 
 # Or every kernel and every worker would compile PyTorch, matplotlib and pandas anew: a start would take two and a half times as long.
 unexport PYTHONDONTWRITEBYTECODE
+# What a shell has set for other work, such as ROS, would bring its packages and its options of pytest along. Lab is the reader's own.
+unexport PYTHONHOME PYTHONPATH PYTEST_ADDOPTS PYTEST_PLUGINS
 
 export TORCH
 
@@ -22,6 +24,7 @@ ENV := .venv/.stamp
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
+lab: export PYTHONPATH := $(PYTHONPATH)
 lab: $(ENV) ## open the course in JupyterLab
 	@$(BIN)/python -m course_utils.studio lab
 
