@@ -56,7 +56,7 @@ def give_environment(clone, script):
     """An environment whose Python is a shell script, in the place of pip."""
     python = clone / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.write_text(f'#!/bin/sh\ncase "$*" in *"pip config"*) exit;; esac\n{script}\n')
     python.chmod(0o755)
 
 
@@ -223,6 +223,7 @@ def test_a_cpu_build_that_cannot_be_downloaded_counts_only_for_those_who_asked_f
         ("ERROR: Could not install: [Errno 28] No space left on device", "The disk is full"),
         ("WARNING: Retrying after connection broken by 'NewConnectionError'", "network connection"),
         ("ERROR: No matching distribution found for torch==2.13.0", "no torch==2.13.0 for this"),
+        ("Configuration file could not be loaded.", "pip can't read its settings"),
         ("HINT: This error might be for lack of Windows Long Path support", "67 characters"),
         ("ERROR: Failed building wheel", "the reason is at the end of"),
     ],
@@ -232,6 +233,64 @@ def test_an_installation_that_fails_is_one_sentence(clone, words, sentence):
     assert_one_sentence(bootstrap(clone), sentence)
     assert words in (clone / ".venv" / "install.log").read_text()
     assert not (clone / ".venv" / ".stamp").exists()
+
+
+ELSEWHERE = {
+    "PIP_USER": "1",
+    "PIP_TARGET": "/theirs",
+    "PIP_PREFIX": "/theirs",
+    "PIP_PYTHON": "/theirs",
+    "PIP_CONSTRAINT": "/theirs",
+    "PIP_REQUIRE_HASHES": "1",
+    "PYTHONPATH": "/theirs",
+    "PYTHONSTARTUP": "/theirs",
+}
+PIP_CONF = """\
+global.user='true'
+global.target='/theirs'
+global.no-index='false'
+global.index-url='https://global.example/simple'
+install.index-url='https://install.example/simple'
+install.find-links='/a /b'
+:env:.index-url='https://mirror.example/simple'
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+def test_of_a_person_s_settings_of_pip_only_those_count_that_say_where_packages_come_from(clone):
+    give_environment(clone, "env > said")
+    python = clone / ".venv" / "bin" / "python"
+    (clone / "config").write_text(PIP_CONF)
+    python.write_text(python.read_text().replace("exit;;", "env > asked; cat config; exit;;"))
+    kept = {"PIP_INDEX_URL": "https://mirror.example/simple", "PIP_CERT": "/etc/cert.pem"}
+    run = bootstrap(clone, **ELSEWHERE, **kept)
+    assert not run.returncode, run.stderr
+    asked, said = (
+        {
+            name: value
+            for name, _, value in (
+                line.partition("=") for line in (clone / file).read_text().splitlines()
+            )
+            if name.startswith(("PIP", "PYTHON"))
+        }
+        for file in ("asked", "said")
+    )
+    assert asked.items() >= kept.items() and not asked.keys() & ELSEWHERE.keys()
+    assert said == {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "false",
+        "PIP_FIND_LINKS": "/a /b",
+        "PIP_INDEX_URL": "https://mirror.example/simple",
+    }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
+def test_a_pip_that_may_ask_no_index_is_told_so(clone):
+    words = "ERROR: No matching distribution found for torch==2.13.0"
+    give_environment(clone, f'echo "{words}" >&2; exit 1')
+    python = clone / ".venv" / "bin" / "python"
+    python.write_text(python.read_text().replace("exit;;", "echo \"global.no-index='1'\"; exit;;"))
+    assert_one_sentence(bootstrap(clone), "no-index in pip.conf", "find-links")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for pip is a shell script")
@@ -270,6 +329,17 @@ def test_one_pytest_runs_everything_and_its_exit_status_counts(clone):
         assert part in runs[0]
     assert not re.search(r"\|\||;|^\s*-", runs[0])
     assert not any(re.search(r"\|\| *true", line) for line in lines)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for Python is a shell script")
+def test_what_a_shell_has_set_for_other_work_reaches_lab_alone(clone):
+    give_environment(clone, 'env > "said.$3"')
+    theirs = {"PYTHONPATH": "/theirs", "PYTEST_ADDOPTS": "-x", "PYTEST_PLUGINS": "theirs"}
+    for target in ("lab", "handout"):
+        run = run_make(clone, target, f"PYTHON={sys.executable}", TORCH="cuda", **theirs)
+        assert run.returncode == 0, run.stderr
+    lab_s, others = ((clone / f"said.{name}").read_text() for name in ("lab", "handout"))
+    assert "PYTHONPATH=/theirs\n" in lab_s and "theirs" not in others
 
 
 def test_help_names_every_target(clone):

@@ -5,6 +5,7 @@ gets a sentence and no traceback. .venv/.stamp says that the environment is comp
 .venv/.incomplete that an installation began and did not end, and .venv/install.log what pip said.
 """
 
+import ast
 import os
 import platform
 import re
@@ -43,6 +44,30 @@ PATH_ON_WINDOWS = 67  # PyTorch's longest name takes the rest of 260
 # What is imported is compiled then; to compile everything now would take a third longer.
 PIP = "-m pip install --no-input --disable-pip-version-check --no-compile"
 
+# Of a person's settings of pip, those that say where packages come from. Others, such as `user = true`, would put them
+# elsewhere than into .venv, or take other versions.
+SOURCES = [
+    *(
+        "index-url",
+        "extra-index-url",
+        "no-index",
+        "find-links",
+        "trusted-host",
+        "proxy",
+        "cert",
+        "client-cert",
+    ),
+    *(
+        "keyring-provider",
+        "timeout",
+        "default-timeout",
+        "retries",
+        "cache-dir",
+        "no-cache-dir",
+        "use-feature",
+    ),
+]
+
 CAUSES = {
     r"No space left on device|Disk quota exceeded|Errno 28\b|WinError 112\b": (
         f"The disk is full: make room ({GIGABYTES} GB, or 10 where PyTorch brings CUDA along), and run this again."
@@ -50,6 +75,9 @@ CAUSES = {
     r"connection broken by|name resolution|Name or service not known|getaddrinfo failed|NewConnectionError"
     r"|ConnectTimeout|ReadTimeout|Network is unreachable|Connection refused": (
         "The packages could not be downloaded: check the network connection or the proxy, and run this again."
+    ),
+    r"Configuration file could not be loaded": (
+        "pip can't read its settings: mend or remove the file that the end of .venv/install.log names."
     ),
     r"Long Path support": (
         "The folder's path is too long for Windows: move the course to one of at most 67 characters and run this again."
@@ -60,6 +88,10 @@ CAUSES = {
     ),
 }
 
+NO_INDEX = (
+    "pip has been told to ask no index (no-index in pip.conf, or PIP_NO_INDEX), and the packages are not in the folder"
+    " that its setting find-links names: unset no-index, or put them there."
+)
 
 # Systems for which PyTorch is not made; there no other Python helps.
 NOT_HERE = {
@@ -156,9 +188,41 @@ def cpu_build():
     return [[PYTHON, *PIP.split(), "--no-deps", version, "--index-url", CPU_BUILD]]
 
 
+def environment():
+    """The environment of our commands: of pip's settings, in variables and files, only `SOURCES`.
+
+    Variables of Python go, too: packages of another Python on PYTHONPATH would count as installed.
+    """
+    wanted = ["PIP_CONFIG_FILE", *("PIP_" + name.replace("-", "_").upper() for name in SOURCES)]
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name in wanted or not name.startswith(("PIP_", "PYTHON"))
+    }
+    command = [PYTHON, "-m", "pip", "config", "list"]
+    quiet = {"stderr": subprocess.DEVNULL, "universal_newlines": True}
+    try:
+        said = subprocess.check_output(command, env=ours, **quiet)
+    except (OSError, subprocess.CalledProcessError):  # no pip yet, or one that will say why
+        return ours
+    values = {}
+    for line in said.splitlines():
+        name, _, value = line.partition("=")
+        values[name] = value
+    kept = {
+        "PIP_" + source.replace("-", "_").upper(): ast.literal_eval(values[section + source])
+        for source in SOURCES
+        for section in ("global.", "install.", ":env:.")  # the last one counts
+        if section + source in values
+    }
+    others = {name: value for name, value in ours.items() if not name.startswith("PIP_")}
+    others.update(kept, PIP_CONFIG_FILE=os.devnull)
+    return others
+
+
 def run(command):
     """Run a command, its words into the log; the sentence on what went wrong, or None."""
-    words = ""
+    words, environ = "", environment()
     with open(LOG, "a", encoding="utf-8") as log:
         pipes = {
             "stdin": subprocess.DEVNULL,
@@ -166,7 +230,7 @@ def run(command):
             "stderr": subprocess.STDOUT,
         }
         with subprocess.Popen(
-            command, cwd=ROOT, universal_newlines=True, errors="replace", **pipes
+            command, cwd=ROOT, env=environ, universal_newlines=True, errors="replace", **pipes
         ) as process:
             for line in process.stdout:
                 words += line
@@ -177,6 +241,8 @@ def run(command):
         return None
     found = ((re.search(pattern, words), sentence) for pattern, sentence in CAUSES.items())
     known = [match.expand(sentence) for match, sentence in found if match]
+    if "No matching distribution found" in words and environ.get("PIP_NO_INDEX"):
+        return NO_INDEX
     return known[0] if known else f"The installation failed: the reason is at the end of {LOG}."
 
 
