@@ -6,8 +6,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from playwright.sync_api import expect
 
+from course_utils.kit.exercises import exercises
 from course_utils.studio import manifest, notebook_files
 from course_utils.studio.book.cells import tags
+from course_utils.studio.book.transforms import cut_at_headings
 from course_utils.studio.teaching import slides
 
 COURSE = manifest.load(files=False)
@@ -72,6 +74,53 @@ def test_what_is_seen_becomes_a_slide_and_what_is_said_its_notes():
     assert "It rises." in said and "a picture" in said and "01_b" not in said
     (drawn,) = [one for one in made.cells if one.source == "draw()"]
     assert "remove-input" in drawn.metadata["tags"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It is:\n\n$$x$$\n\nwhere x is:\n\n- a\n\nNo more.", "It is:\n\n$$x$$\n\nwhere x is:\n\n- a"),
+        ("Two kinds:\n\n| a | b |\n|---|---|\n\nNo more.", "Two kinds:\n\n| a | b |\n|---|---|"),
+        ("So we get\n\n$$x .$$\n\nNo more.", "So we get\n\n$$x .$$"),
+        ("Like this:\n\n```\na\n\nb\n```\n\nNo more.", "Like this:\n\n```\na\n\nb\n```"),
+        ("It has **an end.**\n\nNo more.", "It has **an end.**"),
+        ("Is it ([A, 2017](b.html))?\n\nNo more.", "Is it ([A, 2017](b.html))?"),
+    ],
+)  # fmt: skip
+def test_a_slide_shows_what_its_sentence_announces(text, shown):
+    made = slides.slides(new_notebook(cells=[new_markdown_cell(f"## One\n\n{text}")]))
+    assert made.cells[0].source.removeprefix("## One\n\n") == slides.LINK.sub(r"\1", shown)
+
+
+def test_what_text_announces_is_on_its_slide_though_it_is_a_cell_and_a_title_waits_for_one():
+    long = "\n".join(f"x = {i}" for i in range(40))
+    cells = [
+        new_markdown_cell("## One\n\nSo it goes:"),
+        cell(long),
+        new_markdown_cell("## Quiz"),
+        cell("draw()", PICTURE),
+        new_markdown_cell("### Exercise 1 · Mine\n\n*build · 8 minutes*\n\nDo it."),
+        cell("def mine(): ...", "", "exercise"),
+        cell("def mine_solution(): return 1", "", "solution"),
+        new_markdown_cell("Here is ours."),
+        cell("result = 3"),
+    ]
+    shown, _ = kinds(slides.slides(new_notebook(cells=cells)))
+    assert shown[0] == ["## One\n\nSo it goes:", long]
+    assert shown[1] == ["## Quiz\n\n", "draw()"]
+    assert shown[2][1:] == ["def mine(): ..."] and shown[3] == ["## Quiz", "result = 3"]
+
+
+@pytest.mark.parametrize("chapter", COURSE.notebooks, ids=lambda chapter: chapter.notebook)
+def test_no_slide_of_the_course_ends_before_what_it_announces_or_bears_an_exercises_title(chapter):
+    notebook = notebook_files.read_notebook(chapter.ipynb)
+    cells = cut_at_headings(notebook.cells)
+    tasks = {one.source for task in exercises(cells) for one in cells[task.place : task.end + 1]}
+    shown, _ = kinds(slides.slides(notebook))
+    assert [slide[-1] for slide in shown if slide[-1].rstrip("*_ \n").endswith((":", ","))] == []
+    assert all("".join(slide[1:]) or "\n" in slide[0].strip() for slide in shown), "a title alone"
+    titled = [slide for slide in shown if slide[0].startswith("### Exercise")]
+    assert [one for slide in titled for one in slide[1:] if one not in tasks] == []
 
 
 def test_where_cells_are_tagged_they_alone_begin_slides():

@@ -53,11 +53,11 @@ def settle_outputs(cells: Cells) -> Cells:
     """The cells, with links to pages, pictures that fit a narrow page, and flat tables in HTML outputs."""
     for data in html_outputs(cells):
         html = re.sub(r'(?<= href=")(\w+)\.ipynb(?=["#])', r"\1.html", data["text/html"])
-        data["text/html"] = flat_tables(IMAGE.sub(_figure, html))
+        data["text/html"] = flat_tables(IMAGE.sub(as_figure, html))
     return cells
 
 
-def _figure(tag: re.Match) -> str:
+def as_figure(tag: re.Match) -> str:
     """The image as a figure with a least width. An SVG is written into the page, and takes its colors and fonts."""
     image, shown = _attributes(tag), tag[0]
     if image.keys() != ATTRIBUTES:

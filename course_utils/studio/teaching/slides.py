@@ -16,10 +16,11 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from course_utils.kit.exercises import exercises
 from course_utils.studio import StudioError
 from course_utils.studio.book.cells import html_outputs, level, tags
 from course_utils.studio.book.check import LIVE
-from course_utils.studio.book.outputs import flat_tables
+from course_utils.studio.book.outputs import IMAGE, as_figure, flat_tables
 from course_utils.studio.book.transforms import cut_at_headings
 from course_utils.studio.book.widgets import live_scripts, show_widgets
 from course_utils.studio.content import is_course_call
@@ -45,15 +46,18 @@ def slides(notebook: NotebookNode) -> NotebookNode:
     """A copy of a notebook whose cells have a `slide_type`, for nbconvert.
 
     A cell tagged `slide` begins a slide, which holds all up to the next one. Without such tags a slide is made of each
-    heading with the paragraph below it, and of each picture, stage, table, widget, question, exercise and piece of
-    code; all text is in the notes.
+    heading with the paragraph below it and what that announces (a formula, a list, a table, code), and of each picture,
+    stage, table, widget, question, exercise and piece of code; all text is in the notes.
     """
     notebook = copy.deepcopy(notebook)
     for data in html_outputs(notebook.cells):
-        data["text/html"] = flat_tables(data["text/html"])
+        data["text/html"] = flat_tables(IMAGE.sub(as_figure, data["text/html"]))
     is_tagged = any("slide" in tags(cell) for cell in notebook.cells)
-    chosen = _tagged(notebook.cells) if is_tagged else _chosen(cut_at_headings(notebook.cells))
-    notebook.cells = list(chosen)
+    if is_tagged:
+        notebook.cells = list(_tagged(notebook.cells))
+    else:
+        chosen = list(_chosen(cut_at_headings(notebook.cells)))
+        notebook.cells = list(_without_bare_titles(chosen))
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(r"\1", cell.source)
@@ -79,24 +83,64 @@ def _tagged(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def _chosen(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
-    title = ""
-    for cell in cells:
-        if cell.cell_type == "markdown" and not level(cell):
-            yield _as("notes", cell)
-        elif cell.cell_type == "markdown":
-            head, _, text = cell.source.partition("\n")
-            title = f"##{head}" if level(cell) == 1 else head
-            first = find_question(text) if level(cell) == 1 else text.strip().partition("\n\n")[0]
-            visible = text if head.startswith("### Exercise") else first
-            yield _as("slide", new_markdown_cell(f"{head}\n\n{visible}"))
+    within = {n for one in exercises(cells) for n in range(one.place, one.end + 1)}
+    section = title = ""
+    is_open = False  # whether the slide waits for the next cell: it has only a title, or its text announces something
+    for place, cell in enumerate(cells):
+        title = title if place in within else section
+        if cell.cell_type == "markdown":
+            head, text = cell.source.partition("\n")[::2] if level(cell) else ("", cell.source)
+            if head:
+                title = f"##{head}" if level(cell) == 1 else head
+                section = section if place in within else title
+                shown = text if place in within else _opening(text)
+                shown = find_question(text) if level(cell) == 1 else shown
+                yield _as("slide", new_markdown_cell(f"{head}\n\n{shown}"))
+            elif is_open:
+                yield _as("-", new_markdown_cell(shown := _opening(text)))
+            else:
+                shown = "."
+            is_open = not _is_whole(shown)
             yield _as("notes", new_markdown_cell(text))
         elif "exercise" in tags(cell):
             yield _as("-", cell)
         elif stages := _stages(cell):
             yield from stages
-        elif not LEFT_OUT & set(tags(cell)) and (_shows_html(cell) or _is_short(cell)):
-            yield _as("slide", new_markdown_cell(title))
+            is_open = False
+        elif not LEFT_OUT & set(tags(cell)) and (is_open or _shows_html(cell) or _is_short(cell)):
+            if not is_open:
+                yield _as("slide", new_markdown_cell(title))
             yield _as("-", cell)
+            is_open = False
+
+
+def _opening(text: str) -> str:
+    """The first paragraph of a text, with what follows it until its last sentence is whole."""
+    shown: list[str] = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        goes_on = shown and shown[-1].endswith("$$") and re.match(r"[a-z$]", block)
+        is_code = "\n".join(shown).count("```") % 2  # with an empty line in it
+        if shown and _is_whole(shown[-1]) and not goes_on and not is_code:
+            break
+        shown.append(block.strip())
+    return "\n\n".join(shown)
+
+
+def _is_whole(block: str) -> bool:
+    """Whether a block ends with a sentence, or is a list, a table or a formula."""
+    last = block.strip().rpartition("\n\n")[2]
+    begins, ends = r"[-*|<>]\s|\||\d+\.\s|\$\$|```|<", r"([.!?…]\W*|```)$"
+    return bool(re.match(begins, last) or re.search(ends, last))
+
+
+def _without_bare_titles(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """The cells, less each slide that has only a heading, such as one above a subheading or above stages."""
+    kinds = [cell.metadata["slideshow"]["slide_type"] for cell in cells]
+    for place, cell in enumerate(cells):
+        following = next((kind for kind in kinds[place + 1 :] if kind != "notes"), "slide")
+        is_bare = level(cell) > 1 and not cell.source.partition("\n")[2].strip()
+        if not (kinds[place] == "slide" and is_bare and following == "slide"):
+            yield cell
 
 
 def _shows_html(cell: NotebookNode) -> bool:
@@ -111,7 +155,8 @@ def _stages(cell: NotebookNode) -> list[NotebookNode]:
         for figure in BeautifulSoup(data["text/html"], "html.parser").select(".cu-stages figure"):
             picture, caption = figure.img or figure.svg, figure.figcaption
             head = f"<h2>{figure.select_one('.title b').decode_contents()}</h2>"
-            slides.append(_as("slide", new_markdown_cell(f"{head}\n{picture}\n{caption.p}")))
+            seen = " ".join(f"{picture} {caption.p}".split())  # an empty line would end the HTML
+            slides.append(_as("slide", new_markdown_cell(f"{head}\n{seen}")))
             slides.append(_as("notes", new_markdown_cell(str(caption.details))))
     return slides
 
