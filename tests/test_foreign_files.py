@@ -260,11 +260,6 @@ def in_a_folder(folder: Path) -> Path:
     return (folder.parent / "train").rename(folder / "train").parent
 
 
-def with_empty_class(folder: Path) -> Path:
-    (folder / "bird" / "summer").mkdir(parents=True)
-    return folder
-
-
 def cut_off(folder: Path) -> Path:
     path = packed("gztar")(folder)
     path.write_bytes(path.read_bytes()[:-40])
@@ -288,11 +283,12 @@ REFUSED = {
     "tar cut off": (cut_off, "set.tar.gz is no .zip or .tar that can be read"),
     "a text": (text_as_tar, "set.tar is no .zip or .tar that can be read"),
     "no classes": (lambda folder: folder / "dog", "no image in a folder of its class"),
-    "a class without images": (with_empty_class, "bird in set holds no image; put some there"),
-    "a class without images in a zip": (lambda folder: zipped(with_empty_class(folder)), "bird in set.zip holds no"),
     "link to nowhere": (pointing("bird", "gone"), "bird in set is a link to gone, which can't be followed"),
     "link in a circle": (pointing("bird", "."), r"bird in set is a link to \., which can't"),
     "all one folder deeper": (in_a_folder, "such as train/Café cat/0.png: is inside='train' meant"),
+    "deeper, with annotations": (
+        lambda folder: with_file("train/_annotations.json", b"{}")(in_a_folder(folder)), "is inside='train' meant",
+    ),
     "text among the images": (with_file("dog/labels.txt", b"0 dog"), r"dog/labels.txt in set: .* is no image"),
     "photo cut off": (with_file("dog/9.jpg", jpeg()[:700]), r"dog/9.jpg in set: .*skip_broken=True"),
     "photo of an iPhone": (with_file("dog/9.heic", b"\0\0\0\x18ftypheic" + bytes(99)), "dog/9.heic in set"),
@@ -323,6 +319,66 @@ def test_broken_files_can_be_left_out_and_are_counted(tmp_path, capsys):
     (folder / "dog" / "0.png").unlink()
     with pytest.raises(ValueError, match="no file of dog in set can be read"):
         cu.load_image_folder(folder, 4, skip_broken=True)
+
+
+BESIDES = {
+    "annotations": {"annotations/list.txt": b"cat/1 0", "annotations/xmls/1.xml": b"<a/>"},
+    "tables": {
+        "labels/1.json": b"{}",
+        "labels/set.mat": b"MATLAB 5.0 MAT-file",
+        "labels/empty.csv": b"",
+    },
+    "nothing": {"bird/": b""},
+    "nothing, deeper": {"bird/summer/": b""},
+    "two": {"bird/": b"", "labels/1.txt": b"0"},
+    "what a system leaves there": {"bird/Thumbs.db": b"x", "bird/.DS_Store": b"x"},
+}
+HIDDEN = {
+    ".ipynb_checkpoints/0.png": b"x",
+    ".git/HEAD": b"x",
+    "__MACOSX/dog/._0.png": b"x",
+    "list.csv": b"x",
+}
+
+
+@pytest.mark.parametrize("skip_broken", [False, True])
+@pytest.mark.parametrize("pack", [Path, zipped], ids=["folder", "zip"])
+@pytest.mark.parametrize("files", BESIDES.values(), ids=BESIDES)
+def test_a_folder_in_which_no_file_is_an_image_is_no_class_and_is_named_once(
+    tmp_path, capsys, files, pack, skip_broken
+):
+    folder = pictures(tmp_path / "set")
+    right = cu.load_image_folder(folder, 4)
+    for name, content in (files | HIDDEN).items():
+        (folder / name if name.endswith("/") else (folder / name).parent).mkdir(
+            parents=True, exist_ok=True
+        )
+        if not name.endswith("/"):
+            (folder / name).write_bytes(content)
+    found = cu.load_image_folder(path := pack(folder), 4, skip_broken=skip_broken)
+    assert found.classes == right.classes and torch.equal(found.images, right.images)
+    others = " or ".join(sorted({name.split("/")[0] for name in files}))
+    said = f"{path.name}: no file in {others} is an image, so that is no class"
+    assert capsys.readouterr().out.splitlines() == [said]
+
+
+@pytest.mark.parametrize("name", ["bird/1.JPG", "bird/1", "bird/summer/1.heic"])
+def test_a_class_whose_every_image_is_broken_is_lost_and_not_left_out(tmp_path, name):
+    folder = pictures(tmp_path / "set")
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_bytes(jpeg()[:700])
+    with pytest.raises(ValueError, match=f"{name} in set: .*skip_broken=True"):
+        cu.load_image_folder(folder, 4)
+    with pytest.raises(ValueError, match="no file of bird in set can be read"):
+        cu.load_image_folder(folder, 4, skip_broken=True)
+
+
+def test_one_class_is_enough_and_images_are_known_without_an_ending(tmp_path):
+    folder = pictures(tmp_path / "set")
+    shutil.rmtree(folder / "dog")
+    (folder / "Café cat" / "0.png").rename(folder / "Café cat" / "0")
+    found = cu.load_image_folder(folder, 4)
+    assert found.classes == ("Café cat",) and found.labels.tolist() == [0, 0]
 
 
 def test_no_archive_writes_a_file_outside_the_folder_it_is_unpacked_to(tmp_path, monkeypatch):

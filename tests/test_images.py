@@ -29,6 +29,19 @@ def toy(n: int = 20) -> ImageSet:
     return ImageSet(images, torch.arange(n) % 4, tuple("abcd"))
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 13])
+def test_the_first_part_of_a_small_set_has_each_class_and_nothing_is_lost(n):
+    data = toy(14)
+    for seed in range(20):
+        parts = data.split(n, seed=seed)
+        assert [len(part) for part in parts] == [n, 14 - n]
+        assert len(parts[0].labels.unique()) == 4 or n < 4
+        both = torch.cat([part.images for part in parts]).flatten(1)
+        assert torch.equal(both.unique(dim=0), data.images.flatten(1).unique(dim=0))
+    order = torch.randperm(400, generator=torch.Generator().manual_seed(3))
+    assert torch.equal(toy(400).split(300, seed=3)[0].labels, order[:300] % 4)
+
+
 # The subset -------------------------------------------------------------------------------------
 
 

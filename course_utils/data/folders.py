@@ -12,7 +12,7 @@ from unicodedata import normalize
 import torch
 
 from course_utils.data.archives import DAMAGED
-from course_utils.data.images import ImageSet, read_image
+from course_utils.data.images import ImageSet, is_image, read_image
 
 SKIPPED = ("thumbs.db", "desktop.ini", "__macosx")
 """Files and folders, in lower case, that operating systems add, besides those whose names begin with a dot."""
@@ -40,12 +40,13 @@ def load_image_folder(
 
     Returns:
         The images, (n, channels, size, size), sorted by class and file name; the classes are the folders' names,
-        sorted. Links are followed, and hidden files are left out.
+        sorted as words are, so that "10" comes before "2". A folder in which no file is an image, such as one of
+        annotations, is no class; its name is printed. Links are followed, and hidden files are left out.
 
     Raises:
         FileNotFoundError: there is no such folder or archive.
-        ValueError: the archive or an image can't be read, a class has no image, a link leads nowhere, or all images
-            lie deeper than in their class's folder. The message names the file or folder.
+        ValueError: the archive or an image can't be read, or no image of a class can be, a link leads nowhere, or
+            all images lie deeper than in their class's folder. The message names the file or folder.
     """
     path = Path(path)
     with _unpacked(path) as folder:
@@ -93,7 +94,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
 
 
 def _files_by_class(folder: Path, inside: str, source: Path) -> list[tuple[str, str, Path]]:
-    """(class, name in the class's folder, file), sorted; `source` stands for `folder` in messages.
+    """(class, name in the class's folder, file), sorted, of folders with an image; messages call `folder` `source`.
 
     Raises:
         FileNotFoundError, ValueError: see `load_image_folder`.
@@ -111,21 +112,21 @@ def _files_by_class(folder: Path, inside: str, source: Path) -> list[tuple[str, 
         elif rest:
             files.append((label, "/".join(rest), file))
     files.sort()
-    if not files:
+    images = [each for each in files if is_image(each[2])]
+    if not images:
         raise ValueError(
             f"{source / inside} holds no image in a folder of its class, such as cat/0001.jpg"
         )
-    if all("/" in name for _, name, _ in files):
-        deep = files[0][2].relative_to(folder)
+    if all("/" in name for _, name, _ in images):
+        deep = images[0][2].relative_to(folder)
         raise ValueError(
             f"all images in {source.name} lie deeper than in the folder of their class, such as {deep.as_posix()}: "
             f"is inside={deep.parent.parent.as_posix()!r} meant?"
         )
-    if empty := classes.difference(label for label, _, _ in files):
-        raise ValueError(
-            f"{', '.join(sorted(empty))} in {source.name} holds no image; put some there, or remove the folder"
-        )
-    return files
+    labels = {label for label, _, _ in images}
+    if others := sorted(classes - labels):
+        print(f"{source.name}: no file in {' or '.join(others)} is an image, so that is no class")
+    return [each for each in files if each[0] in labels]
 
 
 def _walk(top: Path, source: str) -> Iterator[Path]:

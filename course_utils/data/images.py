@@ -32,6 +32,12 @@ LARGEST = 50_000_000
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 """The formats that `read_image` opens; others of Pillow's readers start programs or are seldom tested."""
 
+SUFFIXES = (
+    ".png", ".jpg", ".jpeg", ".jfif", ".gif", ".webp", ".bmp", ".tif", ".tiff",
+    ".heic", ".heif", ".avif", ".jp2", ".svg", ".dng", ".ico", ".ppm", ".pgm",
+)  # fmt: skip
+"""How names of images end; those of the second line are of kinds that `read_image` does not open."""
+
 
 @dataclass(frozen=True)
 class ImageSet:
@@ -91,12 +97,19 @@ class ImageSet:
     def split(self, n: int, *, seed: int = 0) -> tuple["ImageSet", "ImageSet"]:
         """Two random parts, n images and the rest, for training and validation.
 
+        The first part has an image of each class, if n is at least their number; otherwise classes are not balanced
+        (`take` draws equal numbers).
+
         Raises:
             ValueError: n leaves one of the parts empty.
         """
         if not 0 < n < len(self):
             raise ValueError(f"n={n}; a number between 1 and {len(self) - 1} is needed")
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        labels = self.labels[order].tolist()
+        firsts = [labels.index(label) for label in sorted(set(labels))]
+        if max(firsts) >= n:  # a class would be left out: begin with one image of each
+            order = torch.cat([order[firsts], order[~torch.isin(order, order[firsts])]])
         return self[order[:n]], self[order[n:]]
 
 
@@ -295,6 +308,18 @@ def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
     square = ImageOps.fit(flat.convert("L" if channels == 1 else "RGB"), (size, size))
     pixels = torch.from_numpy(np.asarray(square).copy())
     return pixels.unsqueeze(0) if channels == 1 else pixels.movedim(-1, 0).contiguous()
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is an image by its name or by its content, even if it can't be read whole."""
+    from PIL import UnidentifiedImageError
+
+    try:
+        if path.suffix.lower() not in SUFFIXES:
+            _opened(path)
+    except ValueError as error:
+        return not isinstance(error.__cause__, UnidentifiedImageError)
+    return True
 
 
 def _opened(image):
