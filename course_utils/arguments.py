@@ -5,11 +5,8 @@ functions* asks for some of these checks.
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,37 +82,6 @@ def checked_probability(name: str, value: float) -> float:
     if not 0.0 <= value <= 1.0:
         raise ValueError(f"{name}={value}; a probability between 0 and 1 is needed")
     return value
-
-
-def plain(name: str, value: Any) -> Any:
-    """The value as a file holds it and gives it back: numbers are Python's, arrays and tensors lists of them.
-
-    Args:
-        name: what the value is, for the message.
-        value: None, a text, a number (Python's, NumPy's, a fraction), an array or a tensor, or lists, tuples and dicts
-            of those; a tuple becomes a list.
-
-    Raises:
-        TypeError: there is something else in it; the message says where.
-    """
-    if isinstance(value, Tensor | np.ndarray | np.generic):
-        value = value.tolist()
-    for kind in (bool, int, float, str):  # in this order, since True is an int
-        if isinstance(value, kind):
-            return kind(value)
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        return {
-            plain(f"a key of {name}", key): plain(f"{name}[{key!r}]", value[key]) for key in value
-        }
-    if isinstance(value, list | tuple):
-        return [plain(f"{name}[{index}]", part) for index, part in enumerate(value)]
-    if isinstance(value, Real | Decimal):
-        return float(value)
-    raise TypeError(
-        f"{name} is a {type(value).__name__}, which can't be saved and read back; a number or a text is needed"
-    )
 
 
 def scores_shape(queries: Tensor, keys: Tensor) -> torch.Size:

@@ -1,12 +1,18 @@
-"""Paths of the course's files, atomic writing and file locks. It imports neither PyTorch nor the rest of the course."""
+"""Paths of the course's files, atomic writing, file locks, and values that a file gives back as they were.
+
+It imports neither PyTorch nor the rest of the course.
+"""
 
 import contextlib
 import errno
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -128,3 +134,34 @@ def private_write(path: str | os.PathLike) -> Iterator[Path]:
 def is_first_process() -> bool:
     """Whether this process prints and writes files: the first of those that `torchrun` started, or the only one."""
     return os.environ.get("RANK", "0") == "0"
+
+
+def plain(name: str, value: Any) -> Any:
+    """The value as a file holds it and gives it back: numbers are Python's, arrays and tensors lists of them.
+
+    Args:
+        name: what the value is, for the message.
+        value: None, a text, a number (Python's, NumPy's, a fraction), an array or a tensor, or lists, tuples and dicts
+            of those; a tuple becomes a list.
+
+    Raises:
+        TypeError: there is something else in it; the message says where.
+    """
+    if hasattr(value, "tolist"):  # of NumPy and PyTorch, which take long to import
+        value = value.tolist()
+    for kind in (bool, int, float, str):  # in this order, since True is an int
+        if isinstance(value, kind):
+            return kind(value)
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {
+            plain(f"a key of {name}", key): plain(f"{name}[{key!r}]", value[key]) for key in value
+        }
+    if isinstance(value, list | tuple):
+        return [plain(f"{name}[{index}]", part) for index, part in enumerate(value)]
+    if isinstance(value, Real | Decimal):
+        return float(value)
+    raise TypeError(
+        f"{name} is a {type(value).__name__}, which can't be saved and read back; a number or a text is needed"
+    )

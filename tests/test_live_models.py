@@ -1,7 +1,10 @@
 """Stored models: half precision, configuration and words, and what pages tell of them is what they say."""
 
+import math
 import random
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from stored_models import network
@@ -31,6 +34,39 @@ def test_a_model_comes_back_with_its_configuration_and_its_words(tmp_path):
     for name, tensor in model.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], tensor.half().float())
     assert kept.network(cu.Transformer, norm_first=True).encoder[0].norm_first
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_numbers_of_numpy_in_a_configuration_and_tied_weights_are_read_back(tmp_path, bits):
+    sizes = {name: np.int64(size) for name, size in (SIZES | {"embed_dim": 64}).items()}
+    model, words = (
+        cu.Transformer(**sizes),
+        {"source": np.array(["<pad>", "é"]), "ids": (np.int64(3),)},
+    )
+    del model.encoder_norm, model.decoder_norm
+    model.tied = torch.nn.Parameter(
+        model.output.weight.T
+    )  # the same storage, read in another order
+    stored = StoredModel.of(model, sizes | {"dropout": np.float32(0.5)}, words, bits=bits)
+    save_model("odd", stored, folder=tmp_path)
+    kept = load_model("odd", folder=tmp_path)
+    assert kept.config == SIZES | {"embed_dim": 64, "dropout": 0.5}
+    assert kept.vocabularies == {"source": ["<pad>", "é"], "ids": [3]}
+    for name, tensor in model.state_dict().items():
+        torch.testing.assert_close(kept.state[name], tensor.float(), atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_what_a_stored_model_can_t_hold_is_refused_by_name(bits):
+    model = torch.nn.Linear(64, 64)
+    with pytest.raises(TypeError, match=r"config\['data'\] is a PosixPath"):
+        StoredModel.of(model, {"data": Path("data")}, bits=bits)
+    model.scales = torch.nn.Parameter(torch.ones(3))
+    with pytest.raises(ValueError, match="layer.scales has the name of the scales of a matrix"):
+        StoredModel.of(torch.nn.ModuleDict({"layer": model}), {}, bits=bits)
+    torch.nn.init.constant_(model.weight, math.nan)
+    with pytest.raises(ValueError, match="weight holds a value that is NaN or infinite"):
+        StoredModel.of(model, {}, bits=bits)
 
 
 @pytest.mark.parametrize("name", ["translator_fr", "everyday_fr", "bert"])

@@ -4,7 +4,10 @@ import ast
 import dataclasses
 import hashlib
 import multiprocessing
+from fractions import Fraction
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -71,6 +74,37 @@ def training(*, seed: int) -> dict:
         "curves": {"loss": [[1, 0.5]]},
         "examples": [{"said": ["été", "."], "weights": [[0.75, 0.25], [0.5, 0.5]]}],
     }
+
+
+def measured(*, seed: int, widths: tuple, rate: float) -> dict:
+    return {
+        "result": {"score": torch.tensor(0.5), "share": np.float32(0.25)},
+        "curves": {"loss": [(np.int64(1), np.float32(0.5))], np.str_("all"): np.ones((2, 2))},
+        "examples": (
+            {"weights": torch.ones(2, 2), "at": {3: Fraction(1, 2)}, "right": np.bool_(True)},
+        ),
+    }
+
+
+def test_numbers_of_numpy_and_tensors_in_a_run_are_stored_and_read_back(folder, monkeypatch):
+    case = {"seed": np.int64(1), "widths": (16, np.int32(32)), "rate": np.float32(0.5)}
+    declaration = stored(cases=[case])(measured)
+    monkeypatch.setattr(runs, "declared", lambda slug: {"measured": declaration})
+    run = declaration.make(case)
+    write("somewhere", run)
+    assert runs.read("somewhere") == [run] and not runs.to_make("somewhere")
+    assert stored_run("somewhere", "measured", **case) == run
+    assert stored_runs("somewhere", widths=(16, 32)) == [run]
+    assert declaration.make(run.config).examples == run.examples
+    assert run.examples == [{"weights": [[1, 1], [1, 1]], "at": {"3": 0.5}, "right": True}]
+
+
+def test_what_a_stored_run_can_t_hold_is_refused_by_name():
+    def training():
+        return {"result": {}, "examples": [{"file": Path("data")}]}
+
+    with pytest.raises(TypeError, match=r"examples\[0\]\['file'\] is a PosixPath"):
+        stored()(training).make({})
 
 
 def declare(monkeypatch, *seeds, version=1):

@@ -35,7 +35,7 @@ from typing import Any
 from course_utils.files import LESSONS, ROOT, atomic_write, is_first_process, locked
 from course_utils.kit.comparison import at_best_rate, grid
 from course_utils.kit.needed import needed
-from course_utils.kit.stored_run import StoredRun, config_key
+from course_utils.kit.stored_run import StoredRun, as_stored, config_key
 
 RUNS = ROOT / "data" / "runs"
 CHECKPOINTS = ROOT / "_build" / "runs"
@@ -65,7 +65,7 @@ def stored_runs(
         ValueError: `name` or a key of `config` fits no run that is stored.
     """
     runs = read(slug)
-    wanted = ({} if name is None else {"name": name}) | config
+    wanted = ({} if name is None else {"name": name}) | as_stored("config", config)
     for key, value in wanted.items():
         runs = [run for run in runs if (run.config | {"name": run.name}).get(key) == value]
         if not runs:
@@ -90,6 +90,7 @@ def stored_run(slug: str, name: str, **config) -> StoredRun:
         ValueError: several runs have it, or none has, and it is not one of `make gpu`.
     """
     of_name = [run for run in read(slug) if run.name == name]
+    config = as_stored("config", config)
     matching = [run for run in of_name if config.items() <= run.config.items()]
     if len(matching) > 1:
         raise ValueError(
@@ -171,15 +172,15 @@ class RunFunction:
         scores = outcome["result"].items()
         return StoredRun(
             name=self.name,
-            config=dict(case),
+            config=as_stored("config", case),
             result={name: round(float(value), self.digits) for name, value in scores},
-            curves=dict(outcome.get("curves", {})),
+            curves=as_stored("curves", outcome.get("curves", {})),
             date=datetime.date.today().isoformat(),
             machine=torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_model(),
             threads=torch.get_num_threads(),
             seconds=max(0.1, round(time.perf_counter() - began, 1)),
             version=self.version,
-            examples=list(outcome.get("examples", [])),
+            examples=as_stored("examples", outcome.get("examples", [])),
             instructions=torch.backends.cpu.get_cpu_capability(),
         )
 

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_utils.files import ROOT, atomic_write, is_first_process, locked
+from course_utils.files import ROOT, atomic_write, is_first_process, locked, plain
 
 MODELS = ROOT / "data" / "models"
 SCALES = ".scales"
@@ -92,8 +92,16 @@ class StoredModel:
         arrays, same = {}, _shared(state)
         for name, tensor in state.items():
             tensor = tensor.detach().cpu()
+            if not tensor.isfinite().all():
+                raise ValueError(
+                    f"{name} holds a value that is NaN or infinite; has the training diverged?"
+                )
             if name in same:
                 continue
+            if name.endswith(SCALES):
+                raise ValueError(
+                    f"{name} has the name of the scales of a matrix; rename this parameter"
+                )
             if bits < 16 and tensor.ndim == 2 and tensor.numel() >= LARGE:
                 arrays[name], arrays[f"{name}{SCALES}"] = quantized(tensor, bits)
                 continue
@@ -101,8 +109,8 @@ class StoredModel:
             if not half.isfinite().all():
                 raise ValueError(f"{name} holds a value beyond half precision (65,504)")
             arrays[name] = half.numpy().copy()
-        words = {name: list(tokens) for name, tokens in (vocabularies or {}).items()}
-        return cls(dict(config), arrays, words, bits, same)
+        words = plain("vocabularies", vocabularies or {})
+        return cls(plain("config", config), arrays, words, bits, same)
 
     @cached_property
     def state(self) -> dict[str, Tensor]:
@@ -144,7 +152,7 @@ def _shared(state: Mapping[str, Tensor]) -> dict[str, str]:
     """Name → first name, for each further name of a tensor that has several in a state_dict."""
     first: dict[tuple, str] = {}
     names = {
-        name: first.setdefault((tensor.data_ptr(), tensor.shape), name)
+        name: first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)
         for name, tensor in state.items()
     }
     return {name: other for name, other in names.items() if name != other}
@@ -206,7 +214,7 @@ def write_card(name: str, **facts: object) -> None:
     """
     path = MODELS / f"{name}.json"
     with locked(path), atomic_write(path) as part:
-        every = (read_card(name) if path.is_file() else {}) | facts
+        every = (read_card(name) if path.is_file() else {}) | plain("facts", facts)
         lines = (
             f"{json.dumps(key)}: {json.dumps(fact, ensure_ascii=False)}"
             for key, fact in every.items()

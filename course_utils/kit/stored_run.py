@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.files import plain
 from course_utils.kit.mime import MADE_BY
 
 
@@ -69,6 +70,15 @@ class StoredRun:
         return f"{self.name}: {result} ({self.machine}, {self.seconds:.0f} s, {self.date})"
 
 
+def as_stored(name: str, value: Any) -> Any:
+    """A value as it is read out of a stored run: numbers are Python's, a tuple is a list, and keys are text.
+
+    Raises:
+        TypeError: it is something else than a number, a text, or lists and dicts of those; the message says where.
+    """
+    return json.loads(json.dumps(plain(name, value)))
+
+
 def config_key(config: Mapping) -> str:
     """A configuration as text, the same for the same values."""
-    return json.dumps(config, sort_keys=True)
+    return json.dumps(as_stored("config", config), sort_keys=True)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.arguments import plain
+from course_utils.files import plain
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
 from course_utils.train.bar import TrainingBar, training_bar
 from course_utils.train.checkpoints import check_readable, load_weights, save_checkpoint
