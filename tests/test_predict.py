@@ -244,6 +244,94 @@ def test_where_a_prediction_has_no_result_the_text_after_it_waits(chapter):
     expect(page.get_by_text("More.")).to_be_visible()
 
 
+LAB = """(form) => {
+  const kinds = {
+    form: ["CodeCell", form],
+    text: ["MarkdownCell", ""],
+    result: ["CodeCell", "narrow wins"],
+    exercise: ["CodeCell", "what mine prints"],
+    check: ["CodeCell", '<div class="cu-report">3 of 3 tests</div>'],
+  };
+  window.add = (name, kind, before = null) => {
+    const [type, inner] = kinds[kind];
+    const cell = document.createElement("div");
+    cell.className = `jp-Cell jp-${type}`;
+    cell.id = name;
+    cell.innerHTML = type === "MarkdownCell" ? '<div class="jp-RenderedMarkdown"></div>'
+      : `<div class="jp-Cell-outputWrapper"><div class="jp-OutputArea-output">${inner}</div></div>`;
+    document.querySelector("#notebook").insertBefore(cell, before && document.getElementById(before));
+    for (const old of cell.querySelectorAll("script")) {
+      const script = Object.assign(document.createElement("script"), { textContent: old.textContent });
+      old.replaceWith(script);
+    }
+  };
+  window.render = (name, html) => { document.querySelector(`#${name} .jp-RenderedMarkdown`).innerHTML = html; };
+  const cellOf = (part) => part.closest(".jp-Cell").id;
+  window.veiled = () => [...document.querySelectorAll("[data-veil]")].map(cellOf).join(" ");
+}"""
+"""Makes a page into a notebook of Lab, whose cells and texts come one by one."""
+
+
+@pytest.fixture
+def notebook(browser):
+    """A notebook of Lab with a prediction, `ask`, a text, its result, and then an exercise. Its texts are late."""
+    with html_page(browser, '<div id="notebook"></div>') as page:
+        page.evaluate(LAB, shown(CHOICE))
+        for name, kind in {
+            "ask": "form",
+            "say": "text",
+            "result": "result",
+            "heading": "text",
+            "mine": "exercise",
+            "check": "check",
+            "solution": "check",
+            "next": "text",
+        }.items():
+            page.evaluate(f"add('{name}', '{kind}')")
+        yield page
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("order", [("say", "heading"), ("heading", "say")])
+def test_in_lab_a_veil_follows_texts_that_come_late_and_never_lies_over_an_exercise(
+    notebook: Page, order
+):
+    texts = {"say": "<p>Now watch.</p>", "heading": "<p>So it is.</p><h3>Exercise 1</h3>"}
+    for name in order:
+        notebook.evaluate("([name, html]) => render(name, html)", [name, texts[name]])
+        assert "mine" not in notebook.evaluate("veiled()")
+    assert notebook.evaluate("veiled()") == "result heading"
+    notebook.evaluate("render('heading', '')")  # she edits the text
+    assert notebook.evaluate("veiled()") == "result"
+    notebook.get_by_role("button", name="narrow").click()
+    assert notebook.evaluate("veiled()") == ""
+
+
+def test_in_lab_a_veil_is_lifted_from_what_no_longer_belongs_to_its_question(notebook: Page):
+    for name in ("say", "heading"):
+        notebook.evaluate("name => render(name, '<p>Now watch.</p>')", name)
+    assert notebook.evaluate("veiled()") == "result heading"  # the exercise has no heading
+    notebook.evaluate("add('hers', 'result', 'result')")  # a cell of the reader's own
+    assert notebook.evaluate("veiled()") == "result heading"
+    notebook.evaluate("add('again', 'form', 'result')")  # another question before the result
+    assert notebook.evaluate("veiled()") == "say result heading"  # the first has only a text then
+    notebook.locator("#again").get_by_role("button", name="narrow").click()
+    assert notebook.evaluate("veiled()") == "say"
+    notebook.evaluate("ask.remove()")
+    assert notebook.evaluate("veiled()") == ""
+
+
+def test_in_lab_a_question_that_is_run_again_or_deleted_leaves_no_veil(notebook: Page):
+    for name in ("say", "heading"):
+        notebook.evaluate("name => render(name, '<p>Now watch.</p>')", name)
+    notebook.evaluate("document.querySelector('#ask form').remove()")
+    assert notebook.evaluate("veiled()") == ""
+    notebook.evaluate("add('again', 'form', 'say')")
+    assert notebook.evaluate("veiled()") == "result heading"
+    notebook.evaluate("again.remove()")
+    assert notebook.evaluate("veiled()") == ""
+
+
 TOLD = """() => [...document.querySelectorAll(".cu-predict")].flatMap((form) => {
   const after = [];
   const isResult = (node) => node.matches(".pst-scrollable-table-container") || node.querySelector(".cell_output");

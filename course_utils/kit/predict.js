@@ -37,19 +37,39 @@ function move(toy, state) {
 
 // What a prediction's section says after it that may give the answer away: from the first result on, or everything where
 // there is no result. A section ends at a heading, which in Lab stands among the text of a cell, or at the next prediction.
-function answersBelow(cell) {
+// `seen` knows of Lab's cells which of them a reader has added, the text of each and the cell after it, because Lab renders a
+// text late, and not while it is edited, and may take a cell that is far away off the page. What comes after a text that was
+// never rendered is unknown. An exercise and its report are the reader's own.
+function answersBelow(cell, seen) {
   const parts = [];
+  let isWhole = !cell.matches(".jp-Cell");
   const isEnd = (part) => part.matches("section, h1, h2, h3, h4") || part.querySelector(".cu-predict");
-  walk: for (let next = cell.nextElementSibling; next; next = next.nextElementSibling) {
-    if (next.matches(".cu-moved") || next.querySelector(".course-quiz")) continue;
-    for (const part of next.matches(".jp-MarkdownCell") ? next.querySelector(".jp-RenderedMarkdown")?.children ?? [] : [next]) {
-      if (isEnd(part)) break walk;
+  walk: for (let next = after(cell, seen); next; next = after(next, seen)) {
+    if (next.matches(".cu-moved, .tag_exercise, .tag_check") || next.querySelector(".course-quiz")) continue;
+    if ((seen.hers.has(next) && !isEnd(next)) || isCheck(next) || isCheck(after(next, seen))) continue;
+    const rendered = next.querySelector(".jp-RenderedMarkdown")?.children ?? [];
+    if (rendered.length) seen.texts.set(next, [...rendered]);
+    if (next.matches(".jp-MarkdownCell") && !seen.texts.has(next)) break;
+    for (const part of seen.texts.get(next) ?? [next]) {
+      if (isEnd(part)) {
+        isWhole = true;
+        break walk;
+      }
       parts.push(part);
     }
   }
   const first = parts.findIndex(isResult);
+  if (first < 0 && !isWhole) return []; // a result may come
   return parts.filter((part, i) => i >= first || part.matches(".cu-claim"));
 }
+function after(cell, { following }) {
+  const next = cell.nextElementSibling;
+  const place = ({ dataset }) => Number(dataset.windowedListIndex ?? NaN);
+  const isFar = next && place(next) - place(cell) > 1; // what comes between is off the page
+  if (next && !isFar) following.set(cell, next);
+  return following.get(cell);
+}
+const isCheck = (cell) => Boolean(cell?.matches(".jp-CodeCell") && cell.querySelector(".cu-report"));
 const isResult = (part) =>
   part.matches(".jp-CodeCell, table, .pst-scrollable-table-container") || Boolean(part.querySelector(".cell_output"));
 
@@ -80,24 +100,43 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
     control.dataset.lmSuppressShortcuts = "true"; // its keys are not for Lab
   }
 
-  // Until then a veil lies over the results. Page and notebook are still growing when this runs.
+  // Until then a veil lies over the results. Page and notebook are still growing when this runs, and in Lab a cell may be
+  // moved, run again or deleted later. So each time the veil is laid anew: where it was and no longer belongs, it is lifted.
   const cell = form.closest(".cell, .jp-Cell");
+  const seen = { cells: new WeakSet(), hers: new WeakSet(), texts: new WeakMap(), following: new WeakMap() };
+  let veiled = [], isOpen = false;
+  // Lab attaches the cells of a notebook one after the other. A cell that comes between them is a reader's.
+  function meet() {
+    let isLast = true;
+    for (const each of [...(cell.parentElement?.querySelectorAll(":scope > .jp-Cell") ?? [])].reverse()) {
+      if (seen.cells.has(each)) isLast = false;
+      else if (!isLast && !each.matches(".jp-mod-rendered")) seen.hers.add(each);
+      seen.cells.add(each);
+    }
+  }
   function veil() {
-    const below = answersBelow(cell);
-    for (const part of below) part.dataset.veil = part === below.find(isResult) ? "result" : "more";
+    meet();
+    if (!isOpen && !(cell.isConnected && cell.contains(form))) lift(); // it is deleted, or run again, and another form asks
+    const below = isOpen ? [] : answersBelow(cell, seen);
+    for (const part of veiled) if (!below.includes(part) && part.veiledBy === form) delete part.dataset.veil;
+    for (const part of below) {
+      part.veiledBy = form;
+      part.dataset.veil = part === below.find(isResult) ? "result" : "more";
+    }
+    veiled = below;
   }
   const growth = new MutationObserver(veil);
-  const stop = () => growth.disconnect();
   const notice = document.createElement("p");
   notice.className = "cu-opened";
   notice.textContent = "Your link leads here, so this is open, although the question above it still waits for your guess.";
   function lift() {
-    stop();
     notice.remove();
-    if (cell) for (const part of answersBelow(cell)) delete part.dataset.veil;
+    growth.disconnect();
+    isOpen = true;
+    if (cell) veil();
   }
   function follow() {
-    const asked = !form.dataset.state && askedFor(answersBelow(cell));
+    const asked = !form.dataset.state && askedFor(answersBelow(cell, seen));
     if (!asked) return;
     lift();
     asked.before(notice); // the question itself may be above the screen
@@ -150,8 +189,6 @@ for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
   if (form.dataset.state || !cell) continue;
   veil();
   growth.observe(cell.parentElement, { childList: true, subtree: true });
-  // What a reader of Lab adds is hers.
-  for (const event of ["keydown", "pointerdown"]) addEventListener(event, stop, { capture: true, once: true });
   addEventListener("load", veil);
   for (const event of ["load", "hashchange"]) addEventListener(event, follow);
 }
