@@ -175,7 +175,7 @@ def beam_search(
 
 def translate(
     model: Translator[BeamState],
-    sentences: Sequence[str],
+    sentences: Sequence[str | Sequence[str]],
     source_vocab: Vocabulary,
     target_vocab: Vocabulary,
     *,
@@ -187,7 +187,8 @@ def translate(
 
     Args:
         model: a translator; it is in eval mode meanwhile.
-        sentences: in the source language; they are tokenized by `data.text.tokenize`.
+        sentences: in the source language; a string is tokenized by `data.text.tokenize`, and tokens are taken as they
+            are.
         source_vocab, target_vocab: the vocabularies that the model was trained with.
         beam_size: 1 for greedy search, more for beam search.
         max_len: number of tokens of a translation at most.
@@ -334,9 +335,9 @@ def _check_ids(model: Writer, **given: Sequence[int]) -> None:
 # Helpers ----------------------------------------------------------------------------------------
 
 
-def _encoded(sentence: str, vocabulary: Vocabulary) -> list[int]:
+def _encoded(sentence: str | Sequence[str], vocabulary: Vocabulary) -> list[int]:
     """Ids of a sentence's tokens; raise ValueError where it has none, or none that is known."""
-    tokens = tokenize(sentence)
+    tokens = tokenize(sentence) if isinstance(sentence, str) else sentence
     if not tokens:
         raise ValueError(f"sentence {sentence!r} is empty; there is nothing to translate")
     if not any(token in vocabulary for token in tokens):

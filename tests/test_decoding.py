@@ -197,6 +197,8 @@ def test_translations_are_the_words_decoded_in_the_order_of_the_sentences(decode
         expected.append(" ".join(FR.decode(said)))
     assert translate(model, sentences, EN, FR, max_len=4, **beam) == expected
     assert translate(model, sentences, EN, FR, max_len=4, batch_size=1, **beam) == expected
+    tokens = [tuple(tokenize(sentence)) for sentence in sentences]
+    assert translate(model, tokens, EN, FR, max_len=4, **beam) == expected
 
 
 @pytest.mark.parametrize(

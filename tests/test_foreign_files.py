@@ -72,6 +72,7 @@ PAIRS = {
     "UTF-16": (TABS, "utf-16", {}),
     "Windows' western letters": (TABS, "cp1252", {}),
     "decomposed letters": (normalize("NFD", TABS), "utf-8", {}),
+    "notes": (f"# English, French\n{TABS}", "utf-8", {}),
     "a third column": (TABS.replace("\n", "\tCC-BY\n"), "utf-8", {}),
     "numbers between": (
         "\n".join(f"1\t{source}\t2\t{target}" for source, target in SIDES), "utf-8", {"columns": (1, 3)}
@@ -156,6 +157,8 @@ def test_own_pairs_are_cut_into_letters_or_subwords(tmp_path):
     )
     letters = load_pairs(tmp_path / "own.tsv", cut=list)
     assert letters[0].target == tuple(CHINESE[0]) and "".join(letters[0].source) == "go on!"
+    pairs = load_pairs(tmp_path / "own.tsv", cut=(tokenize, list))
+    assert pairs[0].source == ("go", "on", "!") and pairs[0].target == letters[0].target
     cut = Subwords([*CHINESE, "go on!"], size=40).pieces
     assert "".join(load_pairs(tmp_path / "own.tsv", cut=cut)[0].target) == "猫在睡觉␣。␣"
 

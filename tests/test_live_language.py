@@ -196,6 +196,9 @@ def test_weights_have_a_unit_and_what_is_no_word_is_named(open_widget):
         expect(heads).to_contain_text("the first is the mean over the heads of the last layer")
         texts = [" ".join(text.split()) for text in heads.get_by_role("button").all_inner_texts()]
         assert texts[:2] == ["mean of layer 1", "layer 0, head 0"]
+        write(page, "she has a <eos> .")
+        expect(part(page, "unknown")).to_contain_text("It does not know <eos>.")
+        expect(page.locator("[data-word]")).to_have_text(["she", "has", "a", "<eos>", ".", "end"])
 
 
 @pytest.mark.smoke

@@ -62,9 +62,12 @@ def test_another_file_gets_one_sentence_that_says_how_to_save_it(file, content):
         read_text(file(content))
 
 
-def test_rich_text_is_refused_though_it_is_written_in_plain_letters(file):
-    with pytest.raises(ValueError, match=r"own.txt is rich text \(RTF\).* save it as plain text"):
-        read_text(file(r"{\rtf1\ansi The house by the river.}"))
+@pytest.mark.parametrize(
+    ("begins", "kind"), [(r"{\rtf1\ansi", r"rich text \(RTF\)"), ("%PDF-1.4", "a PDF")]
+)
+def test_a_document_is_refused_though_it_is_written_in_plain_letters(file, begins, kind):
+    with pytest.raises(ValueError, match=rf"own.txt is {kind}\..* save it as plain text"):
+        read_text(file(f"{begins} The house by the river."))
 
 
 def test_a_missing_file_and_a_folder_say_where_was_looked(file):

@@ -27,8 +27,8 @@ functions that frame or mask ids write special tokens, such as `Subwords.sentenc
 MASK = len(SPECIALS)
 """Id of `<mask>` in every `Subwords`, after the special tokens."""
 
-RICH = b"{\\rtf"
-"""First bytes of a file of rich text (RTF), which could be taken for plain text."""
+DOCUMENTS = {b"{\\rtf": "rich text (RTF)", b"%PDF": "a PDF"}
+"""First bytes of files that could be taken for plain text → what they are."""
 
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -82,9 +82,9 @@ def read_text(path: str | Path, *, most: int | None = None) -> str:
         text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not more)
     except UnicodeDecodeError:
         text = _western(raw)
-    if raw.startswith(RICH):
+    if document := next((kind for first, kind in DOCUMENTS.items() if raw.startswith(first)), ""):
         raise ValueError(
-            f"{path.name} is rich text (RTF). Open it in the program that wrote it, save it as plain text (.txt), "
+            f"{path.name} is {document}. Open it in the program that wrote it, save it as plain text (.txt), "
             "and put in the path of that file."
         )
     if text is None or any(text.count(letter) for letter in map(chr, (0, 1, 2, 3, 4, 5, 6))):

@@ -24,6 +24,9 @@ from course_utils.data.text import BOS, EOS, Vocabulary, normalize, pad, read_te
 from course_utils.files import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
+Cut = Callable[[str], Iterable[str]]
+"""A sentence → its tokens."""
+
 TATOEBA = {"fr": "fra", "es": "spa"}  # as in `fra-eng` of the registry, and `fra.txt` there
 
 
@@ -102,7 +105,7 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
     text = read_member(archive, f"{short}.txt", f"{short}-eng/{short}.txt").decode("utf-8")
     lines = io.StringIO(text, newline=None)
     rows = _rows(archive.name, lines, columns=2, notes=False)
-    return _pairs(archive.name, rows, (0, 1), max_tokens, tokenize)
+    return _pairs(archive.name, rows, (0, 1), max_tokens, (tokenize, tokenize))
 
 
 def load_pairs(
@@ -110,19 +113,20 @@ def load_pairs(
     *,
     columns: tuple[int, int] = (0, 1),
     max_tokens: int | None = None,
-    cut: Callable[[str], Iterable[str]] = tokenize,
+    cut: Cut | tuple[Cut, Cut] = tokenize,
 ) -> list[Pair]:
     """The sentence pairs of a text file of yours, a pair a line, in any two languages.
 
     The columns of a line are separated by tabs, as in files from tatoeba.org; in a file without tabs by commas or
-    semicolons, as in a .csv, and a sentence that holds one stands in quotes. Empty lines are left out.
+    semicolons, as in a .csv, and a sentence that holds one stands in quotes. Empty lines are left out, and before tabs
+    also notes: lines that begin with # and have no tab.
 
     Args:
         path: of the file, in an encoding that `data.text.read_text` reads.
         columns: those of the source and of the target, counted from 0.
         max_tokens: leave out pairs with a longer sentence; None keeps all.
-        cut: what makes the tokens of a normalized sentence: `tokenize` words and marks, `list` letters (for a language
-            without spaces), and `Subwords(texts).pieces` subwords.
+        cut: what makes the tokens of a normalized sentence, or a pair of these for source and target: `tokenize` words
+            and marks, `list` letters (for a language without spaces), and `Subwords(texts).pieces` subwords.
 
     Raises:
         UserWarning: some lines lack one of the two sentences, and are left out.
@@ -130,7 +134,8 @@ def load_pairs(
     """
     name, text = Path(path).name, read_text(path)
     rows = _own_rows(name, text, 1 + max(columns))
-    pairs = _pairs(name, rows, columns, max_tokens, cut)
+    cuts = cut if isinstance(cut, tuple) else (cut, cut)
+    pairs = _pairs(name, rows, columns, max_tokens, cuts)
     if not pairs:
         raise ValueError(
             f"{name} holds no pair of sentences{f' of at most {max_tokens} tokens' * bool(max_tokens)}"
@@ -141,7 +146,9 @@ def load_pairs(
 def _own_rows(name: str, text: str, columns: int) -> Iterator[tuple[int, list[str]]]:
     """Number and columns of each line that is not empty."""
     if "\t" in text:
-        yield from _rows(name, text.split("\n"), columns=columns, notes=False)
+        notes = {line for line in text.split("\n") if line.startswith("#") and "\t" not in line}
+        lines = ["" if line in notes else line for line in text.split("\n")]
+        yield from _rows(name, lines, columns=columns, notes=False)
         return
     semicolons, commas = (_table(name, text, mark) for mark in ";,")
     widths = {len(row) for _, row in semicolons}
@@ -170,12 +177,14 @@ def _pairs(
     rows: Iterable[tuple[int, list[str]]],
     columns: tuple[int, int],
     max_tokens: int | None,
-    cut: Callable[[str], Iterable[str]],
+    cuts: tuple[Cut, Cut],
 ) -> list[Pair]:
     """The pairs of two columns of numbered rows; those with an empty sentence are left out, which is said."""
     pairs, lacking = [], []
     for number, row in rows:
-        source, target = (tuple(cut(normalize(row[column]))) for column in columns)
+        source, target = (
+            tuple(cut(normalize(row[column]))) for cut, column in zip(cuts, columns, strict=True)
+        )
         if not (source and target):
             lacking.append(number)
         elif max_tokens is None or max(len(source), len(target)) <= max_tokens:

@@ -11,6 +11,7 @@
 #
 # [Bahdanau attention](06_bahdanau_attention.ipynb) keeps to one model and one small world.
 # Here we repeat the trainings of two lectures, and give attention real sentences, few of them and very many.
+# You can train it on a file of your own pairs, too.
 # Then we meet three relatives: a window that only moves forward, a decoder that attends to its own past, and Luong's decoder.
 # Each section can be read on its own.
 
@@ -22,12 +23,13 @@ import torch
 from torch import nn
 
 import course_utils as cu
+from course_utils.data.translation import PairLoader, load_pairs, split_by_source
 from course_utils.lessons.bahdanau_attention.alignment import (
     crossings,
     world_in,
 )
 from course_utils.lessons.sequence_to_sequence.real_translation import real_run, show_real_maps
-from course_utils.lessons.sequence_to_sequence.small_world import small_world
+from course_utils.lessons.sequence_to_sequence.small_world import small_world, vocabularies_of
 
 cu.seed_everything(0)
 
@@ -163,6 +165,32 @@ with cu.guard("In the four maps no full stop attends mostly to a full stop."):
     for example in real["attention"].examples:
         assert example["said"][-1] == example["source"][-1] == "."
         assert max(example["weights"][-1]) > example["weights"][-1][-1]
+
+# %% [markdown]
+# ## Pairs of your own
+#
+# `load_pairs` reads pairs of sentences in any two languages: a text file with a pair a line, and a tab between the two sentences.
+# A table that was saved as `.csv` works as well.
+# [Tatoeba](https://tatoeba.org/downloads) has pairs for hundreds of languages, in files with numbers between the sentences, which are read with `columns=(1, 3)`.
+#
+# The next cell reads the course's Spanish sentences, and takes a part of them aside for validation.
+# What it gives goes into `cu.Trainer` and `cu.translate` as in [the chapter](06_bahdanau_attention.ipynb#Training-it).
+
+# %%
+path = "../data/translation/grammar_es.tsv"  # put in a file of your own
+pairs = load_pairs(path, max_tokens=12)
+train, val = split_by_source(pairs, [len(pairs) // 10])
+source_vocab, target_vocab = vocabularies_of(train)
+loader = PairLoader(train, source_vocab, target_vocab)
+print(len(train), "pairs, such as", train[0].source, train[0].target)
+unknown = [token not in target_vocab for pair in val for token in pair.target]
+print(f"unknown target words in validation: {sum(unknown) / len(unknown):.1%}")
+
+# %% [markdown]
+# Is a large share of the words unknown?
+# Chinese, Japanese and Thai put no spaces between words, so that a whole sentence looks like one word, and `Vocabulary` warns you.
+# Then cut the sentences into letters with `cut=list`, or into pieces of words ([subwords](13_gpt_further.ipynb#Pieces-of-words)).
+# If only the target needs it, write `cut=(tokenize, list)`.
 
 # %% [markdown]
 # ## A window that moves forward

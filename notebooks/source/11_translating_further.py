@@ -454,6 +454,7 @@ pd.DataFrame(
 # In these two runs subwords don't pay off: BLEU with a beam is two points lower, which says little with a single seed each.
 # Subwords do bring *here* back, and *in all probability* is now about the time of an arrival.
 # But subwords also allow an error that a model of words can't make: *acacacacle* isn't a word at all.
+# A language without spaces, such as Chinese, leaves only pieces or letters, and `load_pairs` cuts [pairs of your own](06_bahdanau_attention_further.ipynb#Pairs-of-your-own) into either.
 #
 # Don't take this as a rule.
 # Both models still improve in the eighth epoch, the model with subwords has fewer parameters because its two tables are smaller, we didn't tune the 4,000 pieces, and the sentences are short and everyday.

@@ -60,7 +60,7 @@
 #   Is the answer lost in one layer, or do several share the work?
 #   As the baseline, forbid another word of the sentence. There is only one model, so three sets of versions take the place of the three seeds.
 #   If you don't have the file of weights, ask the stored translator of [Translating](11_translating.ipynb) which of its eight heads looks a noun up.
-# - Use data of your own: `load_tatoeba` reads English–French and English–Spanish, `cu.load_fashion_mnist(folder=…, classes=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
+# - Use data of your own: `load_pairs` reads [pairs of sentences in any two languages](06_bahdanau_attention_further.ipynb#Pairs-of-your-own), `cu.load_fashion_mnist(folder=…, classes=…)` any set in the four files of MNIST, `cu.load_image_folder` pictures in one folder for each class, and `read_image` any picture.
 #
 # ## How it is judged
 #
