@@ -39,9 +39,9 @@ def data_path(name: str) -> Path:
     """
     path = ROOT / "data" / name
     if not path.exists():
+        git = f"restore it with: git checkout -- data/{name} (or " * (ROOT / ".git").exists()
         raise FileNotFoundError(
-            f"data/{name} is missing from {ROOT}; restore it with: git checkout -- data/{name} "
-            "(or copy it from a fresh download of the course)"
+            f"data/{name} is missing from {ROOT}; {git}copy it from a fresh download of the course{')' * bool(git)}"
         )
     return path
 

@@ -1,6 +1,12 @@
 """The handout: neither solutions nor outputs, all that it takes to work, and never over somebody's work."""
 
+import dataclasses
 import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -10,6 +16,7 @@ import course_utils as cu
 from course_utils.files import ROOT
 from course_utils.studio import StudioError, handout, manifest, notebooks
 from course_utils.studio.__main__ import main
+from course_utils.studio.notebook_files import read_notebook, read_source, write_notebook
 
 STUBBED = """\
 # %%
@@ -69,6 +76,41 @@ def test_the_handout_has_neither_solutions_nor_outputs_nor_sources(tmp_path):
     assert not list(to.rglob("__pycache__")) and not (to / "notebooks" / "source").exists()
 
 
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.write_text("broken"), lambda path: path.unlink()]
+)
+def test_a_notebook_comes_back_as_it_was_handed_out_and_nothing_is_lost(
+    build, spoil, monkeypatch, capsys
+):
+    monkeypatch.chdir(build() / "notebooks")  # where the cells of a notebook run
+    path = Path("00_tiny.ipynb")
+    handed_out = path.read_bytes()
+    for count in range(2):
+        spoil(path)
+        kept = path.read_bytes() if path.exists() else None
+        assert main(["original", "00"]) == 0 and path.read_bytes() == handed_out
+        name = "00_tiny_mine.ipynb" if count == 0 else "00_tiny_mine_2.ipynb"
+        assert kept is None or (Path(name).read_bytes() == kept and name in capsys.readouterr().out)
+    assert main(["original", "00"]) == 0 and capsys.readouterr().out.endswith("is as it was.\n")
+
+
+def test_where_sources_are_they_are_the_originals_and_without_either_one_is_told_so(
+    tmp_path, monkeypatch, capsys
+):
+    chapter = write_book(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write_notebook(original := read_source(chapter.source), chapter.ipynb)
+    edited = read_source(chapter.source)
+    edited.cells[0].source += " and mine"
+    write_notebook(edited, chapter.ipynb)
+    assert main(["original", "00"]) == 0 and read_notebook(chapter.ipynb) == original
+    chapter.source.unlink()
+    chapter.ipynb.write_text("broken")
+    assert main(["original", "00"]) == 1 and chapter.ipynb.read_text() == "broken"
+    assert "take it from a fresh download" in capsys.readouterr().err
+    assert main(["original"]) == 1 and "Say which notebook" in capsys.readouterr().err
+
+
 def test_a_handout_replaces_an_earlier_one_and_nothing_else(build):
     folder = build()
     (folder / "old").touch()
@@ -100,6 +142,83 @@ def test_a_handout_can_be_started(tmp_path):
     handout.build(manifest.Manifest("T", (), "", "", ()), ROOT, tmp_path / "out")
     assert "lab: .venv/.stamp" in (tmp_path / "out" / "Makefile").read_text()
     assert (tmp_path / "out" / "tools" / "bootstrap.py").is_file()
+
+
+# Every command that its pages tell students to give --------------------------------------------------
+
+COMMAND = re.compile(
+    r"(?:%run|%pip|[!$] ?\w+|make|python3?|py|pip|git|uv|conda|docker|torchrun|jupyter|cd|export"
+    r"|\.venv/bin/\w+|\.venv\\Scripts\\\w+) [^`\n]+"
+)
+NOT_RUN = {
+    "python3 tools/bootstrap.py": "it installs; test_commands.py runs it with a stand-in for pip",
+    "make lab": "it does not end; test_commands.py runs what it calls",
+    ".venv/bin/python -m course_utils.studio lab": "it does not end; test_commands.py runs it",
+}
+SAYS = {
+    "%run -m course_utils.studio original 00": (0, "00_start_here.ipynb is the original again"),
+    "make runs": (0, "no runs to make"),
+    "make gpu": (2, "There is no GPU here"),  # which is what a machine without one has to say
+}
+
+
+def told_to_students() -> set[str]:
+    """The commands in the notebooks' texts and code, but for solutions, and in the handout's README.md."""
+    texts = [handout.template("handout.md", release="0")]
+    for page in manifest.load(files=False).notebooks:
+        for cell in read_notebook(page.ipynb).cells:
+            if cell.cell_type == "markdown":
+                texts.append(cell.source)
+            elif "solution" not in cell.metadata.get("tags", ()):
+                shell = re.findall(r"^\s*([!%]\w.*)$", cell.source, re.MULTILINE)
+                texts += [f"    {line}" for line in shell if not line.startswith("%%")]
+    spans = (re.findall(r"^ {4}(.+)$|`([^`\n]+)`", text, re.MULTILINE) for text in texts)
+    fenced = (
+        line
+        for text in texts
+        for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    )
+    found = [indented or span for each in spans for indented, span in each]
+    return {text.strip() for text in [*found, *fenced] if COMMAND.fullmatch(text.strip())}
+
+
+@pytest.fixture(scope="module")
+def handed_out(tmp_path_factory):
+    """A handout of the course's first chapter, with this environment in the place of its own."""
+    folder = tmp_path_factory.mktemp("handed_out") / "handout"
+    course = manifest.load(files=False)
+    handout.build(dataclasses.replace(course, chapters=course.chapters[:1], paths=()), ROOT, folder)
+    (python := folder / ".venv" / "bin" / "python").parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (folder / ".venv" / ".stamp").touch()
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="make is not what one types there")
+def test_every_command_on_a_page_of_a_handout_does_there_what_the_page_says(handed_out):
+    chapters = {page.number for page in manifest.load(files=False).chapters}
+    told = told_to_students()
+    assert len(told) >= 8  # or the pattern finds none
+    shapes = set()
+    for command in told:
+        shape, _, chapter = command.partition(" CHAPTER=")
+        assert not chapter or chapter in chapters, command
+        shapes.add(shape)
+    assert shapes == {*SAYS, *NOT_RUN}
+    (handed_out / "notebooks" / "00_start_here.ipynb").write_text("broken")
+    for command, (status, words) in SAYS.items():
+        line = command.replace("%run", ".venv/bin/python")
+        if line.startswith("make"):
+            line += " CHAPTER=06"
+        environ = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": ""}
+        done = subprocess.run(
+            line, shell=True, cwd=handed_out, env=environ, capture_output=True, text=True
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == status and words in said, f"{command}\n{said}"
 
 
 @pytest.mark.notebook

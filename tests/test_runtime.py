@@ -68,7 +68,10 @@ def test_a_file_of_the_course_is_found_whatever_the_working_folder(monkeypatch, 
 )
 def test_a_missing_file_is_named_and_can_be_restored(read, name, monkeypatch, tmp_path):
     monkeypatch.setattr(files, "ROOT", tmp_path)
-    with pytest.raises(FileNotFoundError, match=rf"git checkout -- data/{name}"):
+    with pytest.raises(FileNotFoundError, match=rf"data/{name} .*; copy it from a fresh download"):
+        read()
+    (tmp_path / ".git").touch()
+    with pytest.raises(FileNotFoundError, match=rf"git checkout -- data/{name} \(or copy it"):
         read()
 
 

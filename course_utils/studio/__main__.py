@@ -3,6 +3,7 @@
 run [CHAPTER …]     execute sources into clean notebooks, and say how long they are; CHAPTER is the start of a name: 02
 sync [CHAPTER …]    bring an edit made in Lab to its source, or one of a source to its notebook; write book.toml's ways
 check               hold the committed notebooks against their sources and the rules (`book check`: the built book)
+original CHAPTER    get a notebook back as it was; the one in its place gets another name
 handout [--to DIR]  write the course without solutions and outputs; --for nbgrader or otter
 slides CHAPTER      a deck of a chapter, to project
 pool [CHAPTER …]    the questions of the quizzes as GIFT, for a learning platform
@@ -128,6 +129,18 @@ def _pool(options: argparse.Namespace) -> None:
     print(f"{len(files)} files of questions are in {out}")
 
 
+def _original(options: argparse.Namespace) -> None:
+    from course_utils.studio import originals
+
+    if not options.chapters:
+        raise StudioError("Say which notebook, by the beginning of its name: original 00")
+    course = manifest.load(originals.here(options.book), files=False)
+    for name in options.chapters:
+        found = course.chosen([name])  # with its further page only if that is named
+        for chapter in found if len(found) == 1 else [c for c in found if c.kind != "further"]:
+            print(originals.bring_back(course, chapter))
+
+
 def _doctor(_: argparse.Namespace) -> int:
     from course_utils.kit.doctor import doctor
 
@@ -140,6 +153,7 @@ COMMANDS = {
     "run": _run,
     "sync": _sync,
     "check": _check,
+    "original": _original,
     "handout": _handout,
     "slides": _slides,
     "pool": _pool,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import STUBS, cell_text, exercises
 from course_utils.kit.release import release
-from course_utils.studio import StudioError
+from course_utils.studio import StudioError, originals
 from course_utils.studio.manifest import Manifest
 from course_utils.studio.notebook_files import (
     UnreadableError,
@@ -86,6 +86,7 @@ def build(course: Manifest, root: Path, to: Path) -> None:
     }
     for name, text in texts.items():
         (to / name).write_text(text, encoding="utf-8")
+    originals.pack(to)
 
 
 def template(file: str, /, **values: str) -> str:

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--gpu", action="store_true")
     options = parser.parse_args(arguments)
     try:
-        chapters = manifest.load().chosen(options.chapter)
+        chapters = manifest.load(files=False).chosen(options.chapter)  # a handout has no sources
         if options.touched:
             print(*touched(chapters, changed_files(options.touched)), sep="\n")
             return 0

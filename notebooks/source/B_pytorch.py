@@ -631,8 +631,8 @@ cu.doctor()
 # | `ModuleNotFoundError: course_utils` | Lab runs elsewhere. Start it in the course's folder with `make lab` |
 # | "not done yet", and you are done | Run your own cell again before the check |
 #
-# To get an original chapter back, open a terminal in the course's folder and type `git checkout -- notebooks/00_start_here.ipynb notebooks/source/00_start_here.py`.
-# Your changes in it are then gone.
+# To get a chapter back as it was, run `%run -m course_utils.studio original 00` in a new cell, with the chapter's number.
+# Your own notebook is not lost, because it stays beside the new one as `00_start_here_mine.ipynb`.
 
 # %% [markdown] tags=["next"]
 # On the path to GPT, to a real model, to images, to translation and *Kernels*, [Queries, keys and values](01_queries_keys_values.ipynb) comes next.
