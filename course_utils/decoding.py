@@ -4,7 +4,7 @@ It works with every `Translator` and every `Writer`; the Transformers of `models
 *Sequence to sequence*, *Translating* and *GPT*.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 import torch
@@ -265,7 +265,7 @@ def sample(
     max_new: int = 50,
     temperature: float = 1.0,
     top_k: int | None = None,
-    banned: Sequence[int] = (),
+    banned: Iterable[int] = (),
     end: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[int]]:
@@ -289,15 +289,16 @@ def sample(
             argument is out of range, or a logit is NaN or infinite.
     """
     _check_prompt(model, prompt, max_new)
+    banned = [int(index) for index in banned]
     _check_ids(model, banned=banned, end=[] if end is None else [end])
-    if len(set(map(int, banned))) == model.embedding.num_embeddings:
+    if len(set(banned)) == model.embedding.num_embeddings:
         raise ValueError(
             "banned holds every id of the vocabulary, so that no token is left to draw"
         )
     with evaluating(model):
         state, tokens = model.start(), prompt
         finished = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
-        banned_ids = torch.tensor(list(banned), dtype=torch.long, device=prompt.device)
+        banned_ids = torch.tensor(banned, dtype=torch.long, device=prompt.device)
         produced = []
         for _ in range(max_new):
             logits = _without(model.step(tokens, state), banned_ids)

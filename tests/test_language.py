@@ -476,6 +476,7 @@ def test_nothing_but_what_is_banned_is_kept_from_being_drawn():
     tokens, lengths = drawn(end=7)
     assert tokens == set(range(SIZE)) - {7} and min(lengths) < 9
     assert drawn(banned=[SIZE - 1])[0] == set(range(SIZE - 1))
+    assert drawn(banned=(token for token in (5, 6)))[0] == set(range(SIZE)) - {5, 6}
 
 
 def test_one_best_token_is_greedy_and_a_text_of_nothing_but_its_end_is_empty():

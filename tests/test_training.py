@@ -187,6 +187,18 @@ def test_other_batches_than_the_checkpoint_s_are_refused(tmp_path):
         trainer.fit(small_model(), loader(batch_size=8), resume=True)
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"hello world", b"PK\x03\x04", {"x": 1}, {"x": np.float64(1)}, [1]]
+)
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path, content):
+    path = tmp_path / "run.pt"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    trainer = Trainer(translation_loss(), epochs=np.int64(2), seed=np.int64(1), checkpoint=path)
+    with pytest.raises(ValueError, match="run.pt is damaged or no checkpoint of a Trainer"):
+        trainer.fit(small_model(), loader(), resume=True)
+    assert trainer.fit(small_model(), loader()).stopped == "finished"
+
+
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     path = tmp_path / "run.pt"
     Trainer(translation_loss(), epochs=1, checkpoint=path).fit(small_model(), loader())

@@ -1,6 +1,9 @@
 """Checkpoints: what is written can be read again, and belongs to the model. Taught in *Training transformers*."""
 
+import contextlib
 import os
+import pickle
+import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,6 +45,27 @@ def check_readable(value: Any, name: str = "") -> None:
             f"{name} is a {kind.__module__}.{kind.__qualname__}, so the checkpoint could not be read again; "
             "hand over Python's numbers, strings and tensors, such as float(x) or torch.as_tensor(x)"
         )
+
+
+def load_checkpoint(
+    model: nn.Module, path: str | os.PathLike, device: torch.device
+) -> dict[str, Any]:
+    """The state that `save_checkpoint` wrote, with tensors on a device; the model gets its weights.
+
+    Raises:
+        ValueError: the file is no checkpoint or damaged, or it is one of another model.
+    """
+    state = None
+    if zipfile.is_zipfile(path):
+        with contextlib.suppress(pickle.UnpicklingError):
+            state = torch.load(path, weights_only=True, map_location=device)
+    if not isinstance(state, dict) or not {"kind", "model", "optimizer"} <= state.keys():
+        raise ValueError(
+            f"{path} is damaged or no checkpoint of a Trainer, so there is nothing to go on from; train without "
+            "resume=True, or give another file"
+        )
+    load_weights(model, state, path)
+    return state
 
 
 def load_weights(model: nn.Module, state: dict[str, Any], path: str | os.PathLike) -> None:

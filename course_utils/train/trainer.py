@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from course_utils.files import plain
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
 from course_utils.train.bar import TrainingBar, training_bar
-from course_utils.train.checkpoints import check_readable, load_weights, save_checkpoint
+from course_utils.train.checkpoints import check_readable, load_checkpoint, save_checkpoint
 from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.history import History
 from course_utils.train.interrupts import deferred_interrupt
@@ -57,7 +58,7 @@ class Trainer:
             models. On a CPU and under `torchrun` it changes nothing.
 
     Raises:
-        TypeError: `epochs` or `patience` is not an integer.
+        TypeError: `epochs`, `patience` or `seed` is not an integer.
         ValueError: an argument is out of range.
     """
 
@@ -81,25 +82,25 @@ class Trainer:
         quiet: bool = False,
         graphs: bool = False,
     ):
-        for name, whole in (("epochs", epochs), ("patience", patience)):
-            if whole is not None and not isinstance(whole, int):
+        for name, whole in (("epochs", epochs), ("patience", patience), ("seed", seed)):
+            if whole is not None and not isinstance(whole, Integral):
                 raise TypeError(f"{name}={whole!r}; a whole number is needed")
         for name, value in (("epochs", epochs), ("lr", lr), ("patience", patience)):
             if value is not None and not value > 0:
                 raise ValueError(f"{name}={value}; a positive number is needed")
         if clip_norm is not None and not clip_norm > 0:
             raise ValueError(f"clip_norm={clip_norm}; a positive length or None is needed")
-        self.loss, self.epochs, self.lr = loss, epochs, lr
+        self.loss, self.epochs, self.lr = loss, int(epochs), lr
         self.schedule = schedule or constant()
         self.clip_norm, self.weight_decay, self.betas = clip_norm, weight_decay, betas
         self.patience, self.keep_best = patience, keep_best
         self.measure, self.before_step = measure, before_step
-        self.seed, self.quiet, self.graphs = seed, quiet, graphs
+        self.seed, self.quiet, self.graphs = int(seed), quiet, graphs
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.device = torch.device(device or best_device())
         self.processes = data_parallel()
         if self.processes:
-            self.loss, self.seed = self.processes.loss(loss), seed + self.processes.rank
+            self.loss, self.seed = self.processes.loss(loss), self.seed + self.processes.rank
             self.quiet = quiet or self.processes.rank > 0
 
     def fit(
@@ -311,8 +312,6 @@ class _Run:
         else:
             self.since_best += 1
 
-    # Checkpoints
-
     COUNTERS = (
         "epoch", "step", "since_best", "best", "best_state", "lr", "grad_norm",
         "total", "count", "seconds", "largest",
@@ -340,10 +339,9 @@ class _Run:
         """Read a checkpoint.
 
         Raises:
-            ValueError: it is of another model or of other batches.
+            ValueError: it is no checkpoint, or one of another model or of other batches.
         """
-        state = torch.load(path, weights_only=True, map_location=self.trainer.device)
-        load_weights(self.model, state, path)
+        state = load_checkpoint(self.model, path, self.trainer.device)
         if state["loader"] is not None:
             self.train.load_state_dict(state["loader"])
         self.optimizer.load_state_dict(state["optimizer"])
