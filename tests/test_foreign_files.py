@@ -87,7 +87,10 @@ PAIRS = {
 def test_pairs_are_read_the_same_from_every_program(tmp_path, text, encoding, given):
     (tmp_path / "own pairs.tsv").write_bytes(text.encode(encoding))
     right = [(tuple(tokenize(source)), tuple(tokenize(target))) for source, target in SIDES]
-    for path in (tmp_path / "own pairs.tsv", f'"{tmp_path}/own pairs.tsv" '):
+    for path in (
+        tmp_path / "own pairs.tsv",
+        f'"{tmp_path}/own pairs.tsv" ',
+    ):  # as a file manager copies it
         assert [(p.source, p.target) for p in load_pairs(path, **given)] == right
 
 

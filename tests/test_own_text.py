@@ -1,6 +1,7 @@
 """*GPT* with a reader's own file: any encoding or one clear sentence, any length, in little memory and time."""
 
 import codecs
+import math
 import random
 import subprocess
 import sys
@@ -8,7 +9,9 @@ import sys
 import pytest
 import torch
 
+import course_utils as cu
 from course_utils.data.text import read_text
+from course_utils.files import ROOT
 from course_utils.lessons.gpt import own
 from course_utils.lessons.gpt.own import (
     Letters,
@@ -18,6 +21,7 @@ from course_utils.lessons.gpt.own import (
     pieces_of_reader,
     until,
 )
+from course_utils.studio.notebook_files import read_source
 
 LINE = "L’été, la pluie tombe sur le village ; personne n’y pense plus.\n"
 ANY = "a naïve café\n¿qué?\t你好 🙂"
@@ -148,6 +152,76 @@ def test_pieces_of_a_long_text_are_cut_a_part_at_a_time(monkeypatch):
     pieces, text = pieces_of_reader(), long_text(500)
     monkeypatch.setattr(own, "PART", 100)
     assert pieces.decode(pieces.encode(text).tolist()) == text
+
+
+READ = {
+    "Chinese": "".join(map(chr, range(0x4E00, 0x5A00))),
+    "one line without spaces": "abcdefghij" * 200,
+    "digits": "3141592653" * 200,
+    "one letter": "a" * 2000,
+    "nothing but spaces": " \n\t " * 500,
+    "emoji": "🙂👩\u200d👩\u200d👧 hé " * 200,
+    "Arabic": "مرحبا بالعالم " * 200,
+    "a table": "a,b\n1,2\n" * 300,
+    "Markdown": "# The house\n\n- by the *river*\n" * 90,
+    "decomposed letters": "e\u0301te\u0301 " * 300,
+}
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+@pytest.mark.parametrize("content", READ.values(), ids=READ)
+def test_any_text_becomes_windows_that_spell_it(file, content, pieces):
+    text = OwnText(f" '{file(content)}'", 64, pieces)  # as a file manager copies a path
+    assert text.decode(text.train.tolist()) == content[: int(0.9 * len(content))]
+    for windows, per_letter in text.measured:
+        assert 1 <= len(windows) <= own.WINDOWS and windows.shape[1] == 65
+        assert windows.min() >= 0 and windows.max() < len(text) and per_letter > 0
+    assert text.counted(1) >= 0 and str(text).startswith("own.txt: ")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "a", "\ufeff", LINE], ids=["0 B", "1 B", "a mark", "a line"]
+)
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_file_of_hardly_a_letter_says_how_many_are_needed(file, content, pieces):
+    with pytest.raises(
+        ValueError, match=r"own.txt has \d+ letters.*of about [1-9]\d+ letters or more"
+    ):
+        OwnText(file(content), 64, pieces)
+
+
+def test_the_chapters_cell_looks_on_every_25_steps_at_no_more_windows_than_a_page_needs(file):
+    cells = (cell.source for cell in read_source(ROOT / "notebooks/source/13_gpt.py").cells)
+    (cell,) = (source for source in cells if source.startswith("path, minutes"))
+    looked, length = [], 64
+
+    def loss_by_position(model, windows):
+        looked.append(len(windows))
+        return torch.ones(length)
+
+    def train(model, ids, done, lr, watch):
+        for step in range(1, 101):
+            watch(step)
+        return [1.0] * 100
+
+    page = {name: getattr(own, name) for name in ("OwnText", "has_read_plays", "until")}
+    page |= {"cu": cu, "math": math, "length": length, "train": train, "write": lambda *_: []}
+    page |= {
+        "loss_by_position": loss_by_position,
+        "GPT": lambda *_: torch.nn.Linear(1, 1),
+        "sizes": {},
+    }
+    first, _, *others = cell.split("\n")
+    assert first.startswith("path, minutes = ") and _.startswith("begin = ")
+    exec(
+        "\n".join(
+            [f"path, minutes, begin = {str(file(long_text(200_000)))!r}, 0.1, 'nothing'", *others]
+        ),
+        page,
+    )
+    assert looked == [own.WINDOWS] * 2 * (
+        1 + 4 + 1
+    )  # both texts, at the beginning, each 25 steps, and the end
 
 
 @pytest.mark.parametrize("pieces", [False, True])

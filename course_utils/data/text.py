@@ -55,21 +55,25 @@ FEW, MANY = 100, 1000
 """Tokens from which on it is said that most occur once: of scripts without spaces, and of any."""
 
 
+def path_of(given: str | Path) -> Path:
+    """The path that a reader gives: it may begin with ~, and stand in the quotes in which other programs copy it."""
+    path = Path(given).expanduser()
+    return path if path.exists() else Path(str(given).strip().strip("\"'")).expanduser()
+
+
 def read_text(path: str | Path, *, most: int | None = None) -> str:
     """The text of a file in the encoding that its first bytes say, in UTF-8, or in Windows' one of western languages.
 
-    Line ends become those of Unix. A path may begin with ~, and stand in the quotes in which other programs copy it.
+    Line ends become those of Unix.
 
     Args:
-        path: of the file.
+        path: of the file, as `path_of` reads it.
         most: the number of letters that are taken of a longer file; None takes all.
 
     Raises:
         ValueError: there is no such file, or it is no plain text, or in another encoding; the message says what to do.
     """
-    if isinstance(path, str) and not Path(path).exists():
-        path = path.strip().strip("\"'")
-    path = Path(path).expanduser()
+    path = path_of(path)
     if not path.is_file():
         what = "This is a folder" if path.is_dir() else "There is no file"
         raise ValueError(f"{what}: {path.resolve()}. Put in the path of a text file.")

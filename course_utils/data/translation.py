@@ -20,7 +20,16 @@ from torch import Tensor
 from course_utils.data.archives import read_member
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
-from course_utils.data.text import BOS, EOS, Vocabulary, normalize, pad, read_text, tokenize
+from course_utils.data.text import (
+    BOS,
+    EOS,
+    Vocabulary,
+    normalize,
+    pad,
+    path_of,
+    read_text,
+    tokenize,
+)
 from course_utils.files import data_path
 
 LANGUAGES = {"fr": "French", "es": "Spanish"}
@@ -132,7 +141,7 @@ def load_pairs(
         UserWarning: some lines lack one of the two sentences, and are left out.
         ValueError: the file can't be read as text, a line has too few columns, or no pair is left.
     """
-    name, text = Path(path).name, read_text(path)
+    name, text = path_of(path).name, read_text(path)
     rows = _own_rows(name, text, 1 + max(columns))
     cuts = cut if isinstance(cut, tuple) else (cut, cut)
     pairs = _pairs(name, rows, columns, max_tokens, cuts)

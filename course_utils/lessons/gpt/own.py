@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.data.prose import Subwords
-from course_utils.data.text import read_text
+from course_utils.data.text import path_of, read_text
 from course_utils.kit.stored_model import load_model
 from course_utils.lessons.gpt.ngrams import kneser_ney_probs
 
@@ -167,12 +167,16 @@ class OwnText:
     """
 
     def __init__(self, path: str | Path, length: int, pieces: bool = False):
-        self.text, self.name, self.length = read_text(path, most=LARGEST), Path(path).name, length
+        self.text, self.name, self.length = (
+            read_text(path, most=LARGEST),
+            path_of(path).name,
+            length,
+        )
         self.tokens = pieces_of_reader() if pieces else Letters(self.text)
         cut, half = int(0.9 * len(self.text)), length // 2
         self.train, val = map(self.tokens.encode, (self.text[:cut], self.text[cut:]))
         if len(self.train) <= length or len(val) < half:
-            per_token = len(self.text) / max(1, len(self.train) + len(val))
+            per_token = len(self.text) / (len(self.train) + len(val)) if self.text else 1
             needed = math.ceil(1.1 * half * per_token) * 10 if pieces else 10 * half + 10
             raise ValueError(
                 f"{self.name} has {len(self.text):,} letters, and its last tenth is too short to judge by. "

@@ -142,6 +142,7 @@ def fill(kind: Callable[..., nn.Module]) -> Sentences | None:
     made = Tokenizer.from_file(str(tokenizer))
     made.no_padding()
     made.enable_truncation(READ)
+    made.encode_special_tokens = True  # a text that speaks of [SEP] is read in pieces, as any other
     return Sentences(model.eval().requires_grad_(False), made)
 
 
