@@ -57,6 +57,42 @@ def test_a_state_is_restored_in_the_widget_that_is_named_and_copied(browser, fil
         expect(link).to_have_value(copied)
 
 
+HANDED_ON = [
+    "#live=translator.1&amp;sentence=he's calm .&amp;step=2",
+    "#live=translator.1&amp;amp;sentence=he's%20calm%20.&amp;amp;step=2",
+    "#live=translator.1&#38;sentence=he's+calm+.&#38;step=2",
+    "#live=translator.1%26sentence=he%27s+calm+.%26step=2",
+    "#live%3Dtranslator.1%26sentence%3Dhe%27s%20calm%20.%26step%3D2",
+    "#live%3Dtranslator.1%2526sentence%3Dhe%252527s%2520calm%2520.%2526step%3D2",
+    "#live=translator.1%26amp%3Bsentence=he's calm .%26amp%3Bstep=2",
+    "#live=translator.1&sentence=he's calm .&step=2)",
+    "#live=translator.1&sentence=he's calm .&step=2.",
+    "#live=translator.1&step=2&sentence=he's calm ..",
+    "#live=translator.1&sentence=he's calm .&step=2>",
+    "#LIVE=Translator.1&Sentence=he's calm .&STEP=2",
+    "#live=translator.1&sentence=he's calm .&step=2&utm_source=mail&fbclid=x",
+    "#live=translator.1&sentence=he's calm .&step=2?utm_source=mail",
+    "?live=translator.1&sentence=he's calm .&step=2",
+    "?live%3Dtranslator.1%26sentence%3Dhe%27s%20calm%20.%26step%3D2#top",
+]
+"""A link as mails, course platforms and trackers hand it on."""
+
+
+@pytest.mark.smoke
+def test_a_link_that_was_handed_on_keeps_its_state(browser, file):
+    with live_page(browser, file) as page:
+        for end in HANDED_ON:
+            page.goto("about:blank")
+            page.goto(file.as_uri() + end)
+            expect(of_second(page, "said")).to_have_text("il est calme .")
+            expect(of_second(page, "next")).to_contain_text("Word 2 of 4")
+        for end in ("#explorer=values.1&amp;at=2.5.1.0", "#explorer%3Dvalues.1%26at%3D2.5.1.0."):
+            page.goto("about:blank")
+            page.goto(file.as_uri() + end)
+            told = "number 2, kind f, side right, on False"
+            expect(page.locator("form.cu-explorer .cu-caption").nth(1)).to_have_text(told)
+
+
 def test_a_bad_address_does_no_harm_and_one_of_another_page_changes_nothing(browser, file):
     states = [
         {"map": "7.7"},

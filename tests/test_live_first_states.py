@@ -1,12 +1,15 @@
 """What live widgets show first: V8 writes it where notebooks are made, and no kernel needs V8."""
 
 import copy
+import os
 import signal
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbconvert import HTMLExporter, MarkdownExporter
 from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import expect
 
 from course_utils.files import ROOT
 from course_utils.kit.live import KINDS
@@ -35,11 +38,36 @@ def _exit_code(notebook) -> int:
     client = NotebookClient(
         notebook, kernel_manager_class=notebooks.ThisInterpreter, store_widget_state=False
     )
-    with client.setup_kernel(cwd=str(ROOT)):
+    with client.setup_kernel(cwd=str(ROOT), env=os.environ | {"JPY_SESSION_NAME": "a.ipynb"}):
         for place, cell in enumerate(notebook.cells):
             client.execute_cell(cell, place)
         client.kc.shutdown()
         return client.km.provisioner.process.wait(timeout=600)
+
+
+@pytest.mark.smoke
+def test_an_exported_notebook_answers_or_stands_still_without_a_kernel_and_a_network(browser, tmp_path):
+    calls = ("live.translator('she has a red car .')", "live.words()", "explore.kernel_width()")
+    cells = [new_code_cell(f"import course_utils as cu\ncu.{call}") for call in calls]
+    notebook = new_notebook(cells=cells)
+    NotebookClient(notebook, kernel_manager_class=notebooks.ThisInterpreter).execute()
+    file = tmp_path / "export.html"
+    file.write_text(HTMLExporter().from_notebook_node(notebook)[0], encoding="utf-8")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    said = page.locator("form.cu-live [data-part=said]")
+    expect(said.first).to_have_text("elle a une voiture rouge .")
+    page.get_by_role("button", name="she", exact=True).click()
+    expect(said.first).to_have_text("ta voiture rouge .")
+    expect(page.locator("form.cu-live[data-ready]")).to_have_count(2)
+    expect(page.get_by_text("once its cell is run")).to_have_count(1)
+    assert page.locator("img").evaluate_all("all => all.every((each) => each.naturalWidth > 0)")
+    context.close()
+    markdown, _ = MarkdownExporter().from_notebook_node(notebook)
+    assert markdown.count("once its cell is run") >= 1
+    for cell in notebook.cells:
+        assert "once its cell is run" in cell.outputs[0].data["text/plain"]  # in LaTeX and PDF
 
 
 def test_a_script_that_fails_and_a_missing_engine_are_said(monkeypatch):

@@ -133,6 +133,7 @@ function render({ model, el }) {
 }
 
 function page(form) {
+  form.querySelector(".cu-refused").remove(); // this script runs
   const frames = JSON.parse(form.querySelector("script[type='application/json']").textContent);
   const explorer = connect(form, (positions) => explorer.show(load(explorer.index(positions))));
   const first = explorer.image();
@@ -160,7 +161,7 @@ function addressed(form, explorer, show) {
   const same = [...document.querySelectorAll(`form[data-explorer="${form.dataset.explorer}"]`)];
   const name = `${form.dataset.explorer}.${same.indexOf(form)}`;
   const restore = () => {
-    const asked = new URLSearchParams(location.hash.slice(1)), positions = (asked.get("at") ?? "").split(".").map(Number);
+    const asked = globalThis.cu_address(), positions = (asked.get("at") ?? "").replace(/\.$/, "").split(".").map(Number);
     if (asked.get("explorer") !== name || !explorer.fits(positions)) return;
     explorer.move(positions);
     show(positions);
@@ -170,7 +171,7 @@ function addressed(form, explorer, show) {
 
   const line = document.createElement("div");
   line.className = "cu-link";
-  line.innerHTML = '<button type="button">Copy link</button> <span role="status"></span>';
+  line.innerHTML = '<button type="button">Copy link to this picture</button> <span role="status"></span>';
   line.firstChild.addEventListener("click", () => {
     const state = `#explorer=${name}&at=${explorer.positions().join(".")}`;
     const say = (text) => { line.lastChild.textContent = text; };

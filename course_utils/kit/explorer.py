@@ -33,6 +33,9 @@ from course_utils.kit.mime import MADE_BY, widget_view
 from course_utils.kit.page import Form, frames_page, shared_colors
 from course_utils.kit.painting import Layers
 
+WHEN = "It moves in JupyterLab, once its cell is run (Shift + Enter)."
+"""What a saved or exported notebook says with the picture."""
+
 MAX_FRAMES = 128
 """The book draws each combination of values once; more would not fit a page."""
 
@@ -185,24 +188,24 @@ class Explorer:
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         png, alt = self.frame()
         data = {
-            "text/plain": repr(self),
-            "text/html": image_tag(png, alt, *self.size),
+            "text/plain": f"{alt} {WHEN}",
+            "text/html": image_tag(png, alt, *self.size) + _note(),
             MADE_BY: {"explorer": self.name, "arguments": self.values},
         }
         try:
             view, metadata = widget_view(self.panel)
         except (ImportError, AttributeError):
-            return data | {"text/html": _note_without_widgets() + data["text/html"]}, {}
+            return data, {}
         return data | view, metadata
 
 
-def _note_without_widgets() -> str:
-    """A note in HTML: the picture stands still because the notebook has no widgets, and it moves in the book."""
+def _note() -> str:
+    """The note in HTML below a picture that stands still: no kernel moves it, or there are no widgets."""
     book = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["course"].get("url", "")
-    name = f'<a href="{html.escape(book)}">book</a>' if book else "book"
+    where = f' It moves in the <a href="{html.escape(book)}">book</a>, too.' if book else ""
     return (
-        f'<p class="cu-live-note">This picture stands still: it needs the packages <code>anywidget</code> and '
-        f"<code>ipywidgets</code> 8 in JupyterLab, and it moves in the {name}, with no installation.</p>"
+        f'<p class="cu-live-note">{WHEN}{where} It needs the packages <code>anywidget</code> and '
+        "<code>ipywidgets</code> 8.</p>"
     )
 
 

@@ -18,6 +18,7 @@ from PIL import Image
 from course_utils.figures.picture import with_palette
 from course_utils.kit.assets import asset
 from course_utils.kit.controls import Control
+from course_utils.kit.mime import REFUSED
 
 MAX_BYTES = 1_150_000
 """Largest size of an explorer in a page, at twice the displayed resolution: as much as three photographs."""
@@ -142,9 +143,9 @@ def frames_page(form: Form, frames: Iterable[tuple[Image.Image, str]], colors: n
         start["alt"],
         src=f"data:image/webp;base64,{start['webp']}",
         background=f"url(data:image/webp;base64,{_webp(background)})",
-        more=f"""<style>{asset("explorer.css")}</style>
+        more=f"""{REFUSED}<style>{asset("explorer.css")}</style>
 <script type="application/json">{data}</script>
-<script>(() => {{{asset("explorer.js")}page(document.currentScript.closest("form"));}})();</script>
+<script>(() => {{{asset("address.js")}{asset("explorer.js")}page(document.currentScript.closest("form"));}})();</script>
 """,
     )
     if (size := len(text.encode())) > MAX_BYTES:

@@ -75,7 +75,7 @@ const isResult = (part) =>
 
 // The one of these to which the address leads: to its model or explorer in some state, or, from the search, to its section.
 function askedFor(parts) {
-  const asked = new URLSearchParams(location.hash.slice(1));
+  const asked = globalThis.cu_address?.() ?? new URLSearchParams(location.hash.slice(1));
   const [, name, place] = /^(.*)\.(\d+)$/.exec(asked.get("explorer")) ?? [];
   const target = name ? document.querySelectorAll(`form[data-explorer="${CSS.escape(name)}"]`)[place]
     : asked.has("live") ? document.querySelector(`[data-address="${CSS.escape(asked.get("live"))}"]`)
@@ -85,6 +85,7 @@ function askedFor(parts) {
 
 for (const form of document.querySelectorAll(".cu-predict:not([data-ready])")) {
   form.dataset.ready = "true";
+  form.querySelector(".cu-refused")?.remove(); // this script runs
   const task = JSON.parse(form.dataset.task);
   const answers = form.querySelector(".answers");
   const reply = form.querySelector(".said");

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.kit.assets import asset
+from course_utils.kit.mime import REFUSED
 from course_utils.kit.rich_text import json_attribute, to_html
 
 HANDLE = "Drag to your guess"
@@ -171,6 +172,6 @@ def _page(task: dict[str, Any]) -> str:
     return (
         f'<form class="cu-predict mathjax_ignore" data-task="{json_attribute(hidden)}" autocomplete="off">'
         f"<style>{asset('predict.css')}</style><fieldset><legend>{task['question']}</legend>"
-        f'<div class="answers">{answers}</div></fieldset><div class="said" tabindex="-1"></div>'
+        f'<div class="answers">{answers}</div></fieldset><div class="said" tabindex="-1"></div>{REFUSED}'
         f"<script>{{{asset('predict.js')}}}</script></form>"
     )

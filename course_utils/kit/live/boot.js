@@ -3,6 +3,8 @@
 (kind, models, sources, folder) => {
   const form = document.currentScript.parentElement.querySelector("form.cu-live:not([data-met])");
   form.dataset.met = "true";
+  const asleep = form.querySelector(".cu-refused");
+  asleep?.remove(); // this script runs
   const same = [...document.querySelectorAll(`form[data-live="${kind}"]`)];
   form.dataset.address = `${kind}.${same.indexOf(form)}`;
   const NEAR = 1000; // pixels from what is seen
@@ -13,7 +15,12 @@
   }));
   globalThis.live_load = (name) => load(`${folder}/${name}.js`); // a bundle that is needed later
   const start = async () => {
-    await Promise.all(sources.map(load));
+    try {
+      await Promise.all(sources.map(load));
+    } catch {
+      asleep.textContent = "Nothing answers here, because its files could not be loaded. Load the page again.";
+      return form.querySelector("fieldset").before(asleep);
+    }
     globalThis.live_widgets[kind].mount(form, models.map((name) => globalThis.live_bundles[name]));
   };
   const observer = new IntersectionObserver((entries) => {
@@ -25,7 +32,7 @@
   const { top, height } = form.getBoundingClientRect();
   if (height && top < innerHeight + NEAR) start();
   else observer.observe(form);
-  const asked = () => new URLSearchParams(location.hash.slice(1)).get("live") === form.dataset.address;
+  const asked = () => globalThis.cu_address().get("live") === form.dataset.address;
   const come = () => asked() && form.scrollIntoView(); // then it is near
   for (const event of ["hashchange", "load"]) addEventListener(event, come);
   come();

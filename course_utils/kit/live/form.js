@@ -2,11 +2,10 @@
 //
 // "#live=translator.0&sentence=he's calm .&step=2" is the first translator of the page with these values in its named
 // controls; "&hide=search,kind" hides controls: a teacher's link. Only in the book: there boot.js gives each form its
-// name, `data-address`.
+// name, `data-address`. What reads an address is address.js.
 
 const LONGEST_VALUE = 2000; // characters of a value in an address
 const OTHERS = /button|file|submit|output|fieldset/;
-const addressState = () => new URLSearchParams(location.hash.slice(1));
 const controls = (form, name) => [...form.elements].filter((control) => control.name === name);
 const names = (form) =>
   [...new Set([...form.elements].filter(({ name, type }) => name && !OTHERS.test(type)).map(({ name }) => name))];
@@ -20,6 +19,7 @@ function valueOf(form, name) {
 function assign(form, name, value) {
   const control = form.elements[name];
   const before = valueOf(form, name);
+  if (!/^text/.test(control.type)) value = value.replace(/\.+$/, ""); // a mail took the end of a sentence into the link
   if (value === before || value.length > LONGEST_VALUE) return false;
   if (control.type === "checkbox") control.checked = value === "1";
   else if (!control.options || [...control.options].some((option) => option.value === value)) control.value = value;
@@ -38,7 +38,7 @@ const first = new Map(); // form → [name, value] of its controls before an add
 // The state that the address asks for, if it names this form; what it does not name is as it was first. What can't be
 // drawn is taken back.
 function restore(form, draw) {
-  const wanted = addressState();
+  const wanted = globalThis.cu_address();
   if (wanted.get("live") !== form.dataset.address) return false;
   const every = names(form);
   const before = every.map((name) => [name, valueOf(form, name)]);
@@ -73,11 +73,11 @@ function link(form) {
   return `${location.href.split("#")[0]}#${state}`;
 }
 
-// "Copy link", and where the clipboard is not allowed, the link to copy by hand.
+// "Copy link to what you see", and where the clipboard is not allowed, the link to copy by hand.
 function offerLink(form) {
   const line = document.createElement("p");
   line.className = "cu-live-link";
-  line.innerHTML = '<button type="button">Copy link</button> <span role="status"></span>';
+  line.innerHTML = '<button type="button">Copy link to what you see</button> <span role="status"></span>';
   const [copy, status] = line.children;
   const field = Object.assign(document.createElement("input"), { type: "text", readOnly: true });
   field.setAttribute("aria-label", "Link to what is shown");

@@ -10,8 +10,8 @@ runs it, and no kernel. A committed notebook holds the first state as HTML, for 
     bundle(name)           the weights and the card of a stored model, as JSON                    bundles.py
     script(name, bundle)   a bundle as a script, because a page opened from a file can load only scripts
 
-JupyterLab gets program and bundles by anywidget (`panel`); where it has no widgets, the output holds both
-(`Live.alone`); a page of the book loads both as files.
+JupyterLab gets program and bundles by anywidget (`panel`); where there are no widgets, or where a notebook is run to be
+exported, the output holds both (`Live.alone`); a page of the book loads both as files.
 """
 
 import json
@@ -22,8 +22,9 @@ from course_utils.kit.assets import asset
 from course_utils.kit.live.bundles import bundle, script
 from course_utils.kit.mime import MADE_BY, widget_view
 
-ASLEEP = '<p class="cu-live-note">Run this cell (Shift + Enter): then it answers.</p>'
-"""The note above a widget in a saved notebook: no kernel and no script has woken it."""
+WHEN = "It answers in JupyterLab, once its cell is run (Shift + Enter)."
+ASLEEP = f'<p class="cu-live-note">{WHEN}</p>'
+"""The note above a widget in a saved or exported notebook: no kernel and no script has woken it."""
 
 SHARED = ("parts", "engine", "models", "form", "grid", "text", "lines", "closer", "learning")
 """The scripts beside this file that every widget is given, in this order; its own script in `widgets` comes last."""
@@ -146,7 +147,7 @@ class Live:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         data = {
-            "text/plain": repr(self),
+            "text/plain": f"{self.label}. {WHEN}",
             "text/html": self.form(ASLEEP),
             MADE_BY: {"live": self.kind, "arguments": self.arguments},
         }

@@ -17,7 +17,7 @@ from course_utils.kit import live
 from course_utils.kit.assets import asset
 from course_utils.kit.live.bundles import script
 from course_utils.kit.live.widget import ASLEEP, KINDS, Live, program
-from course_utils.kit.mime import MADE_BY
+from course_utils.kit.mime import MADE_BY, REFUSED
 from course_utils.studio.first_states import first_states
 
 FOLDER = "live"
@@ -35,9 +35,11 @@ def show_widgets(cells: list[NotebookNode], cache: Path | None = None) -> None:
         data = output.get("data", {})
         call = data.get(MADE_BY, {})
         if "live" in call:
-            html = data["text/html"].replace(ASLEEP, "") + _boot(call["live"])
+            html = data["text/html"].replace(ASLEEP, REFUSED) + _boot(call["live"])
         elif "explorer" in call and cache:
             html = explorer_html(call["explorer"], call["arguments"], cache)
+        elif "explorer" in call:  # on a slide, without the note of a notebook
+            html = data["text/html"].partition('<p class="cu-live-note">')[0]
         else:
             continue
         output.data, output.metadata = NotebookNode({"text/html": html}), NotebookNode()
@@ -47,7 +49,7 @@ def live_html(*widgets: Live) -> list[str]:
     """Live widgets that no notebook holds, in their first states, each with the script that brings it to life."""
     contents = first_states(widgets)
     return [
-        widget.form(content=content) + _boot(widget.kind)
+        widget.form(REFUSED, content) + _boot(widget.kind)
         for widget, content in zip(widgets, contents, strict=True)
     ]
 
@@ -58,7 +60,7 @@ def _boot(kind: str) -> str:
     names = [f"widgets/{kind}", *models]
     sources = [f"{FOLDER}/{name}.js" for name in names]
     given = ", ".join(map(json.dumps, (kind, models, sources, FOLDER)))
-    return f"<script>({asset('live/boot.js').strip()})({given});</script>"
+    return f"<script>{asset('address.js')}({asset('live/boot.js').strip()})({given});</script>"
 
 
 def live_scripts() -> dict[str, str]:
