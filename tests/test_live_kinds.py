@@ -125,7 +125,7 @@ def saved(*widgets) -> NotebookNode:
 
 def test_what_a_notebook_keeps_makes_the_widget_again(kind):
     given, shown = MADE[kind]
-    made, asleep = getattr(live, kind)(*given), "Run this cell"
+    made, asleep = getattr(live, kind)(*given), "once its cell is run"
     data, _ = made._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert asleep in data["text/html"], "a saved form says why it does not answer"
@@ -228,7 +228,7 @@ def test_without_widgets_an_output_is_the_same_page_and_needs_no_other_file(
         written = page.locator("form").evaluate(PARTS)
     with live_page(browser, alone) as page:
         assert page.locator("form").evaluate(PARTS) == written
-        expect(page.get_by_text("Run this cell")).to_have_count(0)
+        expect(page.get_by_text("once its cell is run")).to_have_count(0)
 
 
 def test_a_link_opens_what_is_shown(browser, kind, file):
@@ -297,3 +297,145 @@ def test_it_is_for_everyone(browser, kind, file):
         assert min(touched.evaluate_all("all => all.map(each => each.offsetHeight)")) >= 24
         wide = "all => all.some(node => node.scrollWidth > node.clientWidth && node.tabIndex !== 0)"
         assert not page.get_by_role("region").evaluate_all(wide), "what scrolls is reached by keys"
+
+
+NAMED: dict[str, str] = {
+    "alignment": "pizza mange mirrors wuman",
+    "bert": "novel wants wuman woman",
+    "character_gpt": "clock",
+    "gpt": "wants wuman woman sleeping",
+    "layers": "Japan Tokyo Norway Oslo",
+    "learned_head": "hungry ripe",
+    "look_up": "kitten mouse elephant bird",
+    "machine": "tom connaît pas mirrors miroirs wuman",
+    "patches": "boot sandal coat pullover",
+    "question": "Japan Tokyo opposite",
+    "translator": "car voiture mirrors miroirs wuman woman",
+    "vit": "Sandal Bag Trouser",
+    "words": "trousers ankle T-shirt",
+}
+"""Kind → words that its model reads or says, at first or in its state of FULL."""
+
+NOT_PROTECTED = """words => {
+    const isOpen = (node) => !node.parentElement.closest("style, script, [translate=no]:not(:has([translate=yes]))");
+    const walker = document.createTreeWalker(document.querySelector("form"), NodeFilter.SHOW_TEXT), texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    const has = (word) => ({ data }) => new RegExp(`(?<![\\\\p{L}-])${word}(?![\\\\p{L}-])`, "u").test(data);
+    return words.map((word) => {
+        const found = texts.filter(has(word));
+        return [word, found.length, found.filter(isOpen).map(({ data }) => data)];
+    });
+}"""
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_translation_of_the_page_leaves_what_a_model_reads_and_says(browser, kind, tmp_path):
+    file = write_page(tmp_path, getattr(live, kind)())
+    with live_page(browser, file, reduced_motion="reduce") as page:
+        words, counts = NAMED[kind].split(), dict.fromkeys(NAMED[kind].split(), 0)
+        for change in (lambda: None, lambda: show_much(page, kind)):
+            change()
+            for word, count, unprotected in page.evaluate(NOT_PROTECTED, words):
+                assert unprotected == [], word
+                counts[word] += count
+        assert all(counts.values()), counts
+
+
+TEXTS = """form => {
+    const isClipped = (node) => node && (getComputedStyle(node).clipPath !== "none" || isClipped(node.parentElement));
+    const isSeen = (node) => node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) &&
+        !node.closest("option, style, script, textarea") && !isClipped(node);
+    const walker = document.createTreeWalker(form, NodeFilter.SHOW_TEXT), lines = [], cut = [];
+    while (walker.nextNode()) {
+        const node = walker.currentNode;
+        if (!node.data.trim() || !isSeen(node.parentElement)) continue;
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        for (const rect of range.getClientRects()) {
+            let [left, right, top, bottom, scrolls] = [rect.left, rect.right, rect.top, rect.bottom, false];
+            for (let e = node.parentElement; e && e !== form; e = e.parentElement) {
+                const { overflowX, overflowY } = getComputedStyle(e);
+                if (overflowX === "visible" && overflowY === "visible") continue;
+                const box = e.getBoundingClientRect();
+                scrolls ||= /auto|scroll/.test(overflowX + overflowY);
+                [left, right] = [Math.max(left, box.left), Math.min(right, box.right)];
+                [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
+            }
+            if (right - left < rect.width - 2 && !scrolls) cut.push(node.data.trim());
+            if (right > form.getBoundingClientRect().right + 1) cut.push(`outside: ${node.data.trim()}`);
+            const layer = node.parentElement.closest(".cu-machine-french, .cu-live-tour"); // lies on what scrolls
+            if (right - left > 1 && bottom - top > 1) lines.push({ node, layer, left, right, top, bottom });
+        }
+    }
+    const over = lines.flatMap((a, i) => lines.slice(i + 1).filter((b) => a.node !== b.node && a.layer === b.layer &&
+        Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+        Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.35 * Math.min(a.bottom - a.top, b.bottom - b.top))
+        .map((b) => `${a.node.data.trim()} / ${b.node.data.trim()}`));
+    return { over, cut, count: new Set(lines.map(({ node }) => node)).size };
+}"""
+"""Texts of a form that lie over one another, or are cut where nothing scrolls; and how many are seen."""
+
+
+@pytest.mark.smoke
+def test_no_two_words_lie_over_one_another_and_none_is_cut_at_any_width(browser, kind, file):
+    """On a laptop, a tablet and a phone, and in a tile of the cover, which is narrow on a wide screen."""
+    with live_page(browser, file, reduced_motion="reduce") as page:
+        for change in (lambda: None, lambda: show_much(page, kind)):
+            change()
+            counts = []
+            for width, tile in ((1280, ""), (1280, "412px"), (768, ""), (390, "")):
+                page.set_viewport_size({"width": width, "height": 900})
+                page.locator("form").evaluate(
+                    "(form, width) => { form.parentElement.style.width = width; }", tile
+                )
+                page.evaluate(
+                    "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+                )
+                found = page.locator("form").evaluate(TEXTS)
+                assert found["over"] == [] and found["cut"] == [], (width, tile)
+                counts.append(found["count"])
+            assert min(counts) > 0.5 * max(counts), (
+                "what is seen on a wide page is seen on a narrow one"
+            )
+
+
+PRESSES: dict[str, tuple[str, str]] = {
+    "bert": ("[data-choice]:enabled", "[data-part=text]"),
+    "colors": ("[data-paint]", "[data-part=drawing]"),
+    "gpt": ("[data-word='1']", "[data-part=before]"),
+    "heads": ("[data-ball='2']", "[data-part=said]"),
+    "layers": ("[data-country=France]", "[data-part=sentence]"),
+    "learned_head": ("[data-part=step]", "[data-part=said]"),
+    "look_up": ("[data-word=mouse]", "[data-part=said]"),
+    "machine": (".switch", "[data-part=french] .said"),
+    "memory": ("[data-card='0']", "[data-part=news]"),
+    "patches": ("[data-patch='0']", "[data-part=bars]"),
+    "question": (".word[data-token='8']", "[data-part=said]"),
+    "translator": ("[data-word='0']", "[data-part=said]"),
+    "vit": ("[data-example='1']", "[data-part=said]"),
+    "words": ("[data-word='0']", "[data-part=without]"),
+}
+"""Kind → what a reader presses first, and where the answer is drawn."""
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", PRESSES)
+def test_the_first_press_shows_its_effect(browser, kind, tmp_path):
+    press, answer = PRESSES[kind]
+    with live_page(
+        browser, write_page(tmp_path, getattr(live, kind)()), reduced_motion="reduce"
+    ) as page:
+        shown = page.locator(answer).first
+        before = shown.inner_html()
+        page.locator(press).first.click()
+        expect(shown).not_to_have_js_property("innerHTML", before)
+
+
+def test_each_word_of_each_caption_has_an_effect_at_the_first_press():
+    """It is forbidden from the start, for at a later step some are decided already."""
+    for caption in live.bundle("words")["captions"]:
+        from_the_start = [ends[0] for ends in caption["changes"]]
+        assert all(a != b for a, b in zip(from_the_start, caption["named"], strict=True)), caption[
+            "words"
+        ]

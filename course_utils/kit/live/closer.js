@@ -105,7 +105,7 @@ function weightsHTML({ scores, scaled, allowed, powers, sum, weights, j }, words
     ["weight", weights.map(four), "1"],
   ].slice(0, reached < 4 ? reached : 5); // to normalize gives exp and weight at once
   const lines = words.keys.map((word, key) => `<tr${key === j ? ' aria-current="true"' : ""}>` +
-    `<th scope="row" lang="${words.languages[1]}">${safe(word)}</th>${cellsHTML(columns.map(([, texts]) => texts[key]))}</tr>`);
+    `<th scope="row" translate="no" lang="${words.languages[1]}">${safe(word)}</th>${cellsHTML(columns.map(([, texts]) => texts[key]))}</tr>`);
   const foot = `<tr><th scope="row">sum</th>${cellsHTML(columns.map(([, , text]) => text))}</tr>`;
   return numbersHTML("All keys of this row", columnHeads(["key", ...columns.map(([name]) => name)]),
     lines.join("") + (reached > 3 ? foot : ""));
@@ -180,7 +180,7 @@ function explain(form, model, names, map, words) {
   if (!chosen) return;
   const every = heads.map(({ name, head, place }) => ({ place, ...work(model, name, head, ...chosen) }));
   const [query, key] = [words.queries[chosen[0]], words.keys[chosen[1]]]
-    .map((text, i) => `<q lang="${words.languages[i]}">${safe(text)}</q>`);
+    .map((text, i) => `<q translate="no" lang="${words.languages[i]}">${safe(text)}</q>`);
   part("of").innerHTML = whichHTML(every, { query, key });
   if (every.length === 1) part("work").innerHTML = workHTML(every[0], words, { query, key }, operation.value);
 }

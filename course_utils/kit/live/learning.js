@@ -3,6 +3,7 @@
 function learning(erf) {
   const [BETA1, BETA2, EPSILON, DECAY] = [0.9, 0.999, 1e-8, 0.01];
   const SIZES = { embedDim: 48, numHeads: 4, numLayers: 2, maxLen: 32, batch: 8 };
+  const EARLY = [5, 10]; // steps after which it shows what it has learned, besides each 25th
 
   // Numbers of a seed, from 0 to 1: mulberry32.
   const dice = (seed) => () => {
@@ -327,7 +328,14 @@ function learning(erf) {
     }
 
     about() {
-      return { letters: this.letters.length, counted: this.counted() };
+      return { letters: this.letters.length, counted: this.counted(), repeated: this.repeated() };
+    }
+
+    // The share of what was held out whose next 20 letters stand in the training text, too.
+    repeated() {
+      const windows = (ids) => ids.slice(19).map((_, i) => ids.slice(i, i + 20).join(" "));
+      const [known, held] = [new Set(windows(this.ids)), windows(this.held)];
+      return held.filter((each) => known.has(each)).length / held.length;
     }
 
     // The least loss on what was held out by counting: p(letter | the n before it), n from 0 to 6, with modified Kneser–Ney
@@ -397,7 +405,7 @@ function learning(erf) {
       if (!running) return;
       const loss = training.step();
       step += 1;
-      tell({ step, loss, ...(step % 25 ? {} : training.seen()) });
+      tell({ step, loss, ...(step % 25 && !EARLY.includes(step) ? {} : training.seen()) });
       setTimeout(work);
     }
     return ({ begin, run, write }) => {

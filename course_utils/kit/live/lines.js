@@ -64,7 +64,7 @@ function rows(looks, [above, below], labels, languages) {
   const beside = (i, j) => `M0 ${high(j)}C50 ${high(j)} 50 ${high(i)} 100 ${high(i)}`;
   const tall = WORD_HEIGHT * Math.max(above.length, below.length);
   const columns = width > WIDEST || Math.max(above.length, below.length) > MOST_WORDS;
-  const row = (which, words) => `<div role="group" class="cu-words" lang="${languages[which]}" ` +
+  const row = (which, words) => `<div role="group" class="cu-words" translate="no" lang="${languages[which]}" ` +
     `aria-label="${labels[which]}">${words.join("")}</div>`;
   const asked = above.map((word, j) => wordHTML(rooms[0][j], {
     ...word, data: `data-word="${j}" data-look="${now}.${j}"`, share: percent(weights[now][j]) || "",
@@ -101,7 +101,7 @@ function arcs({ weights, now }, tokens, label) {
   const looks = { weights: tokens.map((_, i) => (i === now ? weights.slice(0, now) : [])), now, forbidden: [] };
   return `<div class="cu-arcs${width > WIDEST ? " cu-washes" : ""}" style="--width: ${width.toFixed(2)}">` +
     `${linesSVG(looks, path, `class="over" viewBox="0 0 ${(EM * width).toFixed(1)} ${HEIGHT}"`)}` +
-    `<div role="group" class="cu-words" lang="en" aria-label="${label}">${words.join("")}</div></div>`;
+    `<div role="group" class="cu-words" translate="no" lang="en" aria-label="${label}">${words.join("")}</div></div>`;
 }
 
 // A head as a small picture of its lines: between two rows, or as arcs over one.
@@ -125,19 +125,29 @@ function headButtons(maps, chosen, over = false) {
   return drawn(last, named(last)) + each.join("");
 }
 
-// Bars: what is likely now, with a tick where it was before. items: [{ text, now, before, choice }], before may be
-// missing; with a choice the word is a button.
-function odds(items, language, current) {
+// What is left of the whole, in percent: what is shown and the others add up to 100.
+const restOf = (shares) => Math.max(0, 100 - total(shares.map(percent)));
+
+// Bars: what is likely now, with a tick where it was before, and all others in one line. items: [{ text, now, before,
+// choice }], before may be missing; with a choice the word is a button. What has less than 1 % is one of the others.
+function odds(all, language, current) {
+  const items = all.filter(({ text, now, before = 0 }) => text === current || Math.max(percent(now), percent(before)) > 0);
   const most = Math.max(...items.flatMap(({ now, before = 0 }) => [now, before]));
   const end = [0.1, 0.25].find((each) => most <= each) ?? 1;
   const name = (text, choice) => (choice === undefined
-    ? `<span lang="${language}">${shownHTML(text, text === "<eos>")}</span>` : choiceButton(choice, safe(text)));
+    ? `<span translate="no" lang="${language}">${shownHTML(text, text === "<eos>")}</span>` : choiceButton(choice, safe(text)));
   const lines = items.map(({ text, now, before = now, choice }) => {
     const change = percent(before) === percent(now) ? "" : `${percent(before)} → `;
     const tick = change ? `<i style="--w: ${percent(before / end) / 100}"></i>` : "";
     return `<li${text === current ? ' aria-current="true"' : ""}>${name(text, choice)}` +
       `<i style="--w: ${percent(now / end) / 100}">${tick}</i><span>${change}${percent(now)} %</span></li>`;
   });
+  const rest = restOf(items.map(({ now }) => now));
+  const was = restOf(items.map(({ now, before = now }) => before));
+  if (rest || was) {
+    const bar = rest <= 100 * end ? `<i style="--w: ${rest / (100 * end)}"></i>` : "<span></span>";
+    lines.push(`<li class="others"><span>others</span>${bar}<span>${was === rest ? "" : `${was} → `}${rest} %</span></li>`);
+  }
   const scale = end < 1 ? `<p class="cu-live-note">A full bar is ${percent(end)} %.</p>` : "";
   return `<ol class="cu-odds">${lines.join("")}</ol>${scale}`;
 }
@@ -145,7 +155,7 @@ function odds(items, language, current) {
 // "without car — before: elle a une voiture rouge ." names: of what is forbidden, as HTML; was: what stood there before,
 // or null where it is the same.
 const withoutHTML = (names, was, language) =>
-  `without ${names.join(", ")} — ${was === null ? "the same" : `before: <s${language}>${safe(was)}</s>`} ${button('data-undo=""', "allow again")}`;
+  `without ${names.join(", ")} — ${was === null ? "the same" : `before: <s ${DATA}${language}>${safe(was)}</s>`} ${button('data-undo=""', "allow again")}`;
 
 // The places of `now` that are in no longest common subsequence with `before`.
 function fresh(now, before) {
@@ -344,14 +354,14 @@ function listHTML(node, token) {
   const children = node.children.length
     ? `<ul>${node.children.map((child) => listHTML(child, token)).join("")}</ul>`
     : "";
-  return `<li>${labelOf(node, token)}, ${STATES[stateOf(node)]}${children}</li>`;
+  return `<li><span ${DATA}>${labelOf(node, token)}</span>, ${STATES[stateOf(node)]}${children}</li>`;
 }
 
 // The tree as a picture, and as a nested list to unfold; `token` gives the text of an id.
 function treeHTML(root, token) {
   return '<p>The beam as a tree: each beginning with the logarithm of its probability. In bold what is chosen, ' +
     "in normal type what is kept, in italics what is dropped.</p>" +
-    `<div class="cu-live-tree" role="region" aria-label="The beam as a tree" tabindex="0" ${OURS} lang="fr">` +
+    `<div class="cu-live-tree" role="region" aria-label="The beam as a tree" tabindex="0" ${OURS} translate="no" lang="fr">` +
     `${pictureHTML(root, token)}</div><details><summary ${OURS}>The tree as a list</summary>` +
     `<ul class="cu-live-list">${listHTML(root, token)}</ul></details>`;
 }

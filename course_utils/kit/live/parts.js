@@ -5,6 +5,9 @@ const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&
 const safe = (text) => String(text).replace(/[&<>"]/g, (letter) => escaped[letter]);
 // What a script is given, as the value of an attribute.
 const inAttribute = (value) => `'${JSON.stringify(value).replace(/[&<>']/g, (letter) => escaped[letter])}'`;
+// What a model reads and says, and the names in its data: a browser's translation leaves them as they are.
+const DATA = 'translate="no"';
+const asIs = (text, tag = "span") => `<${tag} ${DATA}>${safe(text)}</${tag}>`;
 const percent = (p) => Math.floor(100 * p + 0.5);
 const range = (length) => Array.from({ length }, (_, i) => i);
 
@@ -31,15 +34,15 @@ const labeled = (label, control, sort = "") =>
 // A choice among few or many: of each its value and label, or a text that is both.
 const radios = (name, choices, chosen) => choices.map(([value, label]) =>
   `<label>${input("radio", `name="${name}" value="${value}"${value === chosen ? " checked" : ""}`)} ${label}</label>`).join("");
-const select = (label, name, choices, chosen) => labeled(label, `<select ${OURS} name="${name}">${choices.map((each) => {
+const select = (label, name, choices, chosen, more = "") => labeled(label, `<select ${OURS} ${more}name="${name}">${choices.map((each) => {
   const [value, text] = [each].flat();
   const attributes = (text === undefined ? "" : ` value="${value}"`) + (value === chosen ? " selected" : "");
   return `<option${attributes}>${text ?? value}</option>`;
 }).join("")}</select>`);
 
 // A range, and what its value is beside it.
-const slider = (label, attributes, part, text, sort = "cu-live-slider") =>
-  labeled(label, `${input("range", attributes)} <output aria-live="off" data-part="${part}">${text}</output>`, sort);
+const slider = (label, attributes, part, text, sort = "cu-live-slider", more = "") =>
+  labeled(label, `${input("range", attributes)} <output aria-live="off" ${more}data-part="${part}">${text}</output>`, sort);
 
 const sentenceField = (label, name, text) => labeled(label, input("text", `name="${name}" maxlength="100" ` +
   `value="${safe(text)}" spellcheck="false" autocapitalize="off"`), "cu-live-sentence");
@@ -47,7 +50,7 @@ const numberField = (label, name, most, value) =>
   labeled(label, input("number", `name="${name}" min="0" max="${most}" value="${value}"`));
 
 // A button for each example of a bundle, with its sentence.
-const sentences = (examples) => examples.map((each, i) => button(`data-example="${i}"`, safe(each.sentence))).join(" ");
+const sentences = (examples) => examples.map((each, i) => button(`${DATA} data-example="${i}"`, safe(each.sentence))).join(" ");
 
 // What may be wider than the page, and scrolls.
 const region = (label, part, content) =>
@@ -134,7 +137,7 @@ function gallery(maps, chosen) {
 // words over the numbers; languages: of rows and of columns; now: the row that is marked; framed: cells in a frame, by
 // "row.column".
 function table({ caption, corner, rows, columns, weights, languages = ["en", "en"], now = -1, framed = [] }) {
-  const word = (scope, language, text) => `<th scope="${scope}" lang="${language}">${safe(text)}</th>`;
+  const word = (scope, language, text) => `<th scope="${scope}" translate="no" lang="${language}">${safe(text)}</th>`;
   const heads = columns.map((text) => word("col", languages[1], text)).join("");
   const lines = rows.map((words, i) => {
     const begins = words.map((text) => word("row", languages[0], text)).join("");
@@ -156,7 +159,7 @@ const selfTable = (maps, place, pieces, now) => table({
 });
 
 // A candidate as a button; a choice that is null cannot be taken.
-const choiceButton = (choice, text) => button(choice === null ? 'disabled=""' : `data-choice="${choice}"`, text);
+const choiceButton = (choice, text) => button(`${DATA} ${choice === null ? 'disabled=""' : `data-choice="${choice}"`}`, text);
 
 // Plots ---------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Subwords {
   unreadWord(word) {
     const pieces = this.pieces(word).map((piece) => (this.ids.has(piece) ? piece : this.tokens[UNK]));
     const cut = pieces.length > 1 ? "in pieces" : "as one piece";
-    const told = `It has never read <q>${safe(word)}</q>, and reads it ${cut}: ${safe(pieces.join(" "))}.`;
+    const told = `It has never read <q translate="no">${safe(word)}</q>, and reads it ${cut}: ${asIs(pieces.join(" "))}.`;
     return unknownWord(word, ["", "", "", "", ...this.words], told);
   }
 }
@@ -216,8 +216,8 @@ function suggestions(unknown, vocabulary) {
 }
 
 // "It does not know wuman. Words it knows: woman", each known one a button.
-function unknownWord(token, vocabulary, told = `It does not know <q>${safe(token)}</q>.`) {
-  const others = suggestions(token, vocabulary).map((word) => button(`data-for="${safe(token)}"`, safe(word)));
+function unknownWord(token, vocabulary, told = `It does not know <q translate="no">${safe(token)}</q>.`) {
+  const others = suggestions(token, vocabulary).map((word) => button(`${DATA} data-for="${safe(token)}"`, safe(word)));
   return `<span>${told}${others.length ? ` Words it knows: ${others.join(" ")}` : ""}</span>`;
 }
 

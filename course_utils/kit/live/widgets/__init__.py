@@ -225,7 +225,7 @@ def translator(
 
 
 @kind("Live Transformer", models=("translator_fr",))
-def machine(sentence: str = "Oscar was a doctor.", off: Sequence[str] = ()) -> Live:
+def machine(sentence: str = "Tom doesn't know Anna.", off: Sequence[str] = ()) -> Live:
     """The stored translator as a drawing whose parts can be ablated, and what it says then.
 
     Args:

@@ -30,10 +30,10 @@ function hitsOf(weights, places) {
 
 function saidHTML(which, own, gold) {
   const said = own.join(" ");
-  const other = gold && `The corpus has: <span lang="fr">${safe(gold.french)}</span>`;
+  const other = gold && `The corpus has: <span translate="no" lang="fr">${safe(gold.french)}</span>`;
   const verdict = gold?.french === said ? "This is the corpus's French." : other ?? "";
   return `<p class="cu-live-said"><span class="cu-live-label">${NAMES[which]}</span> ` +
-    `<strong lang="fr">${safe(said)}</strong></p><p>${verdict}</p>`;
+    `<strong translate="no" lang="fr">${safe(said)}</strong></p><p>${verdict}</p>`;
 }
 
 function goldHTML(tokens, gold) {
@@ -41,7 +41,7 @@ function goldHTML(tokens, gold) {
   const french = gold.french.split(" ");
   const linked = tokens.map((_, s) => french.filter((_, t) => gold.places.includes(`${t}.${s}`)).join(" "));
   const said = tokens.map((word, s) =>
-    linked[s] && /^[\p{L}\d]/u.test(word) && `<q>${safe(word)}</q> – <span lang="fr">${safe(linked[s])}</span>`);
+    linked[s] && /^[\p{L}\d]/u.test(word) && `<q translate="no">${safe(word)}</q> – <span translate="no" lang="fr">${safe(linked[s])}</span>`);
   return `Gold links of the corpus, framed where a map has its French: ${said.filter(Boolean).join("; ")}.`;
 }
 

@@ -24,9 +24,12 @@ const joined = (pieces) => pieces.map(spaced).join("").trim();
 function barsHTML(logits, tokens, isGap) {
   const p = softmax(logits);
   const fits = (token) => isGap && token > MASK && tokens[token].endsWith("␣");
-  const items = largest(p, SHOWN).map((token) => `<li style="--w: ${percent(p[token]) / 100}; --before: ${percent(p[token]) / 100}">` +
+  const shown = largest(p, SHOWN).filter((token) => percent(p[token]) > 0);
+  const rest = restOf(shown.map((token) => p[token]));
+  const items = shown.map((token) => `<li style="--w: ${percent(p[token]) / 100}; --before: ${percent(p[token]) / 100}">` +
     `${choiceButton(fits(token) ? token : null, safe(tokens[token]))} <span>${percent(p[token])} %</span></li>`);
-  return `<ol class="cu-live-choices">${items.join("")}</ol>`;
+  const others = rest ? `<li class="others" style="--w: 0; --before: 0"><span>others</span> <span>${rest} %</span></li>` : "";
+  return `<ol class="cu-live-choices">${items.join("")}${others}</ol>`;
 }
 
 // What the reader of both sides expects in a place, and what the other one expects there.
@@ -34,12 +37,12 @@ function bothHTML({ ids, logits }, tokens, place) {
   const pieces = piecesOf(ids, tokens);
   const before = pieces.slice(1, Math.max(place, 1));
   const [left, right] = [joined(before), joined(pieces.slice(place + 1, -1))];
-  return `<p><strong>Reads both sides</strong> (BERT)<br>${left} <strong>${safe(pieces[place])}</strong> ${right}</p>` +
+  return `<p><strong>Reads both sides</strong> (BERT)<br><span ${DATA}>${left} <strong>${safe(pieces[place])}</strong> ${right}</span></p>` +
     barsHTML(logits[place], tokens, ids[place] === MASK);
 }
 function leftHTML({ ids, guesses }, tokens, place) {
   const left = joined(piecesOf(ids, tokens).slice(1, Math.max(place, 1)));
-  const begins = `<p><strong>Reads only the left</strong> (GPT)<br>${left} <strong>…</strong></p>`;
+  const begins = `<p><strong>Reads only the left</strong> (GPT)<br><span ${DATA}>${left} <strong>…</strong></span></p>`;
   if (place === 0) return `${begins}<p>Nothing comes before the first token.</p>`;
   if (!guesses[place - 1]) return `${begins}<p>It has never seen a gap, so fill the earlier one first.</p>`;
   return begins + barsHTML(guesses[place - 1], tokens, ids[place] === MASK);
@@ -77,7 +80,7 @@ function html({ bundle, sentence, ids, logits, guesses, maps }) {
   const name = safe(`${place + 1} of ${ids.length}: ${pieces[place]}`);
   const steps = `name="place" min="1" max="${ids.length}" value="${place + 1}" aria-valuetext="${name}"`;
   const [right, count] = bundle.score;
-  return `<p>Write a sentence with a gap, <kbd>___</kbd>. Two small networks say what belongs there.</p>
+  return `<p>Write a sentence with a gap, <kbd ${DATA}>___</kbd>. Two small networks say what belongs there.</p>
 <div class="cu-live-ask">
 ${sentenceField("Sentence", "sentence", sentence)}
 </div>
@@ -91,8 +94,8 @@ ${sentenceField("Sentence", "sentence", sentence)}
 <p aria-live="polite" data-part="right"></p>
 <label class="cu-live-closer">${input("checkbox", 'name="closer"')} Look closer at the BERT</label>
 <div class="cu-live-close">
-<p class="cu-live-text" data-part="text">${textHTML(pieces, mapAt(maps, map)[place], place)}</p>
-${slider("Token", steps, "place", name, "cu-live-step")}
+<p class="cu-live-text" ${DATA} data-part="text">${textHTML(pieces, mapAt(maps, map)[place], place)}</p>
+${slider("Token", steps, "place", name, "cu-live-step", `${DATA} `)}
 <input type="hidden" name="map" value="${map}">
 <div class="cu-live-maps" role="group" aria-label="Maps by layer and head" data-part="maps">\
 ${gallery(maps, map)}</div>
@@ -111,7 +114,7 @@ function mount(form, [bundle, left]) {
   const names = model.layers("layers").map((name) => `${name}.attention`);
   const subwords = new Subwords(bundle.vocabularies);
   const { tokens } = subwords;
-  const { field, part, show, write, say } = partsOf(form);
+  const { field, part, show, say } = partsOf(form);
   let text = { ids: [] };
 
   function ask() {
@@ -128,7 +131,7 @@ function mount(form, [bundle, left]) {
     show("unread", unread + (GAP.test(sentence) ? "" : " Write ___ where a word is missing."));
     const example = bundle.examples.find((each) => each.sentence === sentence);
     const wrong = example && example.said !== example.right;
-    write("right", wrong ? `Wrong. Right is: ${example.right.replace("␣", "")}` : "");
+    show("right", wrong ? `Wrong. Right is: ${asIs(example.right.replace("␣", ""))}` : "");
   }
 
   // `changed`: the control that a reader moved; the first time, and with a new sentence, all is drawn.
@@ -152,7 +155,7 @@ function mount(form, [bundle, left]) {
     const place = Number(field.place.value) - 1;
     const gap = text.ids.slice(0, place).filter((id) => id === MASK).length;
     set("sentence", filled(field.sentence.value, gap, tokens[choice].replace("␣", "")));
-    write("status", `Filled: ${field.sentence.value}`);
+    show("status", `Filled: ${asIs(field.sentence.value)}`);
     field.sentence.focus(); // the button is gone
   }
 

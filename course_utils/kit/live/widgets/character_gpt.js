@@ -4,7 +4,7 @@ const { Training, learner } = learning(erf);
 const RATES = ["0.001", "0.003", "0.01"];
 const [SHORTEST, LONGEST] = [500, 50000]; // characters of a text
 const STEPS = 2000;
-const KEPT = [0, 25, 50, 100, 200, 400, 800, 1600]; // steps whose line stays
+const KEPT = [0, 5, 10, 25, 50, 100, 200, 400, 800, 1600]; // steps whose line stays
 
 // A worker leaves the page free. It is given its program as text, so that it runs from a file, too.
 const PROGRAM = `const hear = (${learning})(${erf}).learner((told) => postMessage(told));
@@ -21,7 +21,10 @@ function employed(tell) {
   }
 }
 
-const across = (step) => 40 + (370 * step) / STEPS;
+const MOST_REPEATED = 0.5; // of the validation text
+// Steps on the axis, which grows with those that were made.
+const axisOf = (step) => [100, 200, 500, 1000].find((most) => step <= most) ?? STEPS;
+const across = (axis) => (step) => 40 + (370 * step) / axis;
 const lossHeight = (most) => (loss) => 170 - (150 * Math.min(loss, most)) / most;
 
 function state(_, { text, rate, seed }) {
@@ -30,7 +33,11 @@ function state(_, { text, rate, seed }) {
 }
 
 // The least validation loss that counting reaches, and from how many letters before.
-const countedSaid = ({ loss, letters }) => `baseline, counting ${letters} letter${letters === 1 ? "" : "s"} back: ${fixed(loss, 2)}`;
+const countedSaid = ({ loss }) => `counting: ${fixed(loss, 2)}`;
+const countedHTML = ({ counted: { loss, letters }, repeated }) => `<p>The dashed line is the baseline, which only counts: how often \
+did each letter come after the same ${letters} letters? Its loss is ${fixed(loss, 2)}, and the GPT has to come below it.\
+${repeated > MOST_REPEATED ? ` <strong>Your text repeats itself</strong>: ${percent(repeated)} % of the validation text stands in the training \
+text word for word, so the counts have its answers, and the GPT hardly beats them. Take a text that says everything once.` : ""}</p>`;
 
 // What the lines are, each with a piece of it.
 const LEGEND = [["cu-live-errors", "training text", 150], ["cu-live-fit", "validation text", 288]].map(([sort, text, x]) =>
@@ -38,15 +45,15 @@ const LEGEND = [["cu-live-errors", "training text", 150], ["cu-live-fit", "valid
 
 const mostOf = ({ letters }) => Math.ceil(Math.log(letters) + 0.5);
 
-function plotHTML(about) {
+function plotHTML(about, axis = axisOf(0)) {
   const { counted } = about;
   const most = mostOf(about);
   const height = lossHeight(most);
-  const steps = [0, STEPS / 2, STEPS].map((step) =>
-    textAt(across(step), 188, step === STEPS ? "end" : "middle", step === STEPS ? `${step} steps` : step));
+  const steps = [0, axis / 2, axis].map((step) =>
+    textAt(across(axis)(step), 188, step === axis ? "end" : "middle", step === axis ? `${step} steps` : step));
   const losses = range(most + 1).map((loss) => textAt(32, height(loss) + 5, "end", loss));
   const least = height(counted.loss);
-  const label = `Loss over ${STEPS} steps, on the training text and on the validation text; a dashed line for the baseline, the least loss by counting, ` +
+  const label = `Loss over ${axis} steps, on the training text and on the validation text; a dashed line for the baseline, the least loss by counting, ` +
     fixed(counted.loss, 2);
   return plot(label, "440 194", `<path class="cu-live-axis" d="M40 14V170H412"></path>${steps.join("")}${losses.join("")}
 <path class="cu-live-truth" d="M40 ${least.toFixed(1)}H410"></path>
@@ -56,35 +63,35 @@ ${LEGEND}
 <path class="cu-live-fit" data-part="held" d=""></path>`);
 }
 
-const lineHTML = ({ step, text }) => `<tr><th scope="row">${step}</th><td>${safe(text.replace(/\s+/g, " "))}</td></tr>`;
+const lineHTML = ({ step, text }) => `<tr><th scope="row">${step}</th>${asIs(text.replace(/\s+/g, " "), "td")}</tr>`;
 
 const saidOf = ({ step, heldOut, loss }) =>
   `Step ${step}: ${loss === undefined ? "" : `training loss ${fixed(loss, 2)}, `}validation loss ${fixed(heldOut, 2)}.`;
 
 function html({ text, rate, seed, begun, about }) {
   return `<label class="cu-live-own"><span class="cu-live-label">Your text</span>
-<textarea ${OURS} data-part="text" rows="5" maxlength="${LONGEST}" spellcheck="false">${safe(text)}</textarea></label>
+<textarea ${OURS} ${DATA} data-part="text" rows="5" maxlength="${LONGEST}" spellcheck="false">${safe(text)}</textarea></label>
 <div class="cu-live-ask">${button('data-part="learn" aria-pressed="false"', "Learn")}
 ${button('data-part="again"', "Begin again")}
 ${select("Learning rate", "rate", RATES, rate)}
 ${numberField("Seed", "seed", 99, seed)}</div>
 <p aria-live="polite" data-part="said">${saidOf(begun)}</p>
-<div class="cu-live-beside"><div data-part="plot">${plotHTML(about)}</div>
+<div class="cu-live-beside"><div><div data-part="plot">${plotHTML(about)}</div><div data-part="counted">${countedHTML(about)}</div></div>
 <table class="cu-live-verse"><caption>What it writes</caption><thead><tr>${columnHeads(["step", "text"])}</tr></thead>\
 <tbody data-part="lines">${lineHTML(begun)}</tbody></table></div>
 <div class="cu-live-ask">${sentenceField("Beginning", "beginning", "")}
 ${slider("Temperature", 'name="temperature" min="0" max="2" step="0.1" value="0.8"', "temperature", "0.8")}
 ${button('data-part="write"', "Write")}</div>
-<p class="cu-live-written" aria-live="polite" data-part="written"></p>
+<p class="cu-live-written" ${DATA} aria-live="polite" data-part="written"></p>
 <p class="cu-live-note">The losses are in nats per letter. The last tenth of the text is the validation text, and the GPT is \
-never trained on it. The dashed line is a baseline, the best n-gram model of the same nine tenths (modified Kneser–Ney). The GPT has two layers of \
+never trained on it. The baseline is the best n-gram model of the same nine tenths (modified Kneser–Ney). The GPT has two layers of \
 48 features and looks 32 letters back. Your text doesn't leave this page.</p>`;
 }
 
 function mount(form) {
   const { field, part, show, write, put } = partsOf(form);
-  let [worker, height, drawn] = [null, null, false];
-  let told = { steps: [], seen: [] };
+  let [worker, drawn] = [null, false];
+  let told = { steps: [], seen: [], about: null, axis: 0 }; // about: the text, once the worker has read it
   let tries = 0; // each "Write" draws anew
   const running = () => part("learn").getAttribute("aria-pressed") === "true";
 
@@ -94,11 +101,18 @@ function mount(form) {
     put("said", { "aria-live": yes ? "off" : "polite" }); // or each step would be read aloud
   };
 
-  const path = (points) => (points.length > 1 ? line(points.map(([step, loss]) => [across(step), height(loss)])) : "");
+  function path(points) {
+    const [x, y] = [across(told.axis), lossHeight(mostOf(told.about))];
+    return points.length > 1 ? line(points.map(([step, loss]) => [x(step), y(loss)])) : "";
+  }
 
   function draw() {
     drawn = false;
-    const { steps, seen } = told;
+    const { steps, seen, about } = told;
+    if (!about) return; // it begins anew
+    const axis = axisOf(steps.at(-1)?.[0] ?? 0);
+    if (axis !== told.axis) show("plot", plotHTML(about, axis));
+    told.axis = axis;
     put("loss", { d: path(steps) });
     put("held", { d: path(seen.map(({ step, heldOut }) => [step, heldOut])) });
     const [last, [step, loss]] = [seen.at(-1), steps.at(-1) ?? [0]];
@@ -110,9 +124,8 @@ function mount(form) {
     const { step, loss, text, about, written } = message;
     if (written !== undefined) return write("written", written);
     if (about) {
-      told = { steps: [], seen: [] };
-      height = lossHeight(mostOf(about));
-      show("plot", plotHTML(about));
+      told = { steps: [], seen: [], about, axis: 0 };
+      show("counted", countedHTML(about));
     }
     if (step) told.steps.push([step, loss]);
     if (text !== undefined) told.seen.push(message);
@@ -135,7 +148,7 @@ function mount(form) {
       [!(Number.isInteger(seed) && seed >= 0 && seed <= 99), "A seed from 0 to 99 is needed."],
     ].find(([is]) => is);
     worker?.end();
-    told = { steps: [], seen: [] };
+    told = { steps: [], seen: [], about: null, axis: 0 };
     press(false);
     part("learn").disabled = Boolean(wrong);
     if (wrong) return write("said", wrong[1]);

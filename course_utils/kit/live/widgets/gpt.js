@@ -31,7 +31,7 @@ function nextHTML(logits, tokens, { p, follows, free, before }) {
   const shown = largest(logits, SHOWN);
   if (follows !== undefined && !shown.includes(follows)) shown.push(follows);
   const items = shown.map((id) => ({ text: tokens[id], choice: free ? id : null, now: p[id], before: plain?.[id] }));
-  const said = follows === undefined ? "The next token" : `Here came <strong>${safe(tokens[follows])}</strong>. It`;
+  const said = follows === undefined ? "The next token" : `Here came ${asIs(tokens[follows], "strong")}. It`;
   const tick = before === undefined ? " (tick: the softmax without temperature and top k)"
     : before ? " (tick: before)" : ", having read another text than before";
   return `<p>${said} is drawn from${tick}:</p>${odds(items, "en", tokens[follows])}` +
@@ -49,7 +49,7 @@ function linesHTML(squares, map, all, tokens, { step, forbidden, before }) {
 
 function beforeHTML(all, tokens, { forbidden, before }, decode) {
   if (!forbidden.length) return "";
-  const names = forbidden.map((i) => `<em>${safe(tokens[all[i]].replace("␣", ""))}</em>`);
+  const names = forbidden.map((i) => `<em translate="no">${safe(tokens[all[i]].replace("␣", ""))}</em>`);
   return withoutHTML(names, before.join() === all.join() ? null : decode(before), "");
 }
 
@@ -59,6 +59,8 @@ function drawnOn(all, reading, [temperature, k], seed) {
   reading.read(all);
   return [...all, drawn(probabilities(reading.logits[all.length - 1], temperature, k), dice(seed, all.length))];
 }
+
+const writtenHTML = (subwords, ids) => `Written: ${asIs(subwords.decode(ids))}`;
 
 // What is shown first: a beginning, and how it goes on.
 function state([bundle], { prompt, temperature, seed }) {
@@ -101,8 +103,8 @@ ${checkpointSlider(bundle)}
 <div class="cu-live-stage" data-part="lines">${linesHTML(squares, map, ids, subwords.tokens, { step, forbidden: [] })}</div>
 <p class="cu-live-before" data-part="before"></p>
 <p data-part="full"${ids.length > window ? "" : ' hidden=""'}>Its window of ${window} tokens is full.</p>
-<p class="cu-live-status" aria-live="polite" data-part="status">Written: ${safe(subwords.decode(ids))}</p>
-${slider("Token", steps, "step", name, "cu-live-step")}
+<p class="cu-live-status" aria-live="polite" data-part="status">${writtenHTML(subwords, ids)}</p>
+${slider("Token", steps, "step", name, "cu-live-step", `${DATA} `)}
 <div class="cu-live-next" data-part="next">${nextHTML(logits[step], subwords.tokens, view)}</div>
 <input type="hidden" name="map" value="${map}">
 <div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">${headButtons(squares, map, true)}</div>
@@ -295,7 +297,7 @@ function mount(form, [bundle]) {
       if (before && (changed === "forbid" || !filled.includes("step"))) field.step.value = firstOther(all);
       show("unread", subwords.unreadHTML(field.prompt.value));
       become(part("maps"), headButtons(squares, field.map.value, true));
-      if (!timer) tell("status", ended(all) ? `Written: ${subwords.decode(all)}` : "");
+      if (!timer) show("status", ended(all) ? writtenHTML(subwords, all) : "");
       part("full").hidden = all.length <= window;
     }
     const step = Math.min(Number(field.step.value), read.length) - 1;

@@ -52,13 +52,13 @@ function foundText(country, found) {
 }
 
 function storyHTML(country, mode, layer, found) {
-  const [row, name, capital] = [rowAt(country, mode, layer), `<em>${country.country}</em>`, `<em>${country.capital}</em>`];
+  const [row, name, capital] = [rowAt(country, mode, layer), `<em translate="no">${country.country}</em>`, `<em translate="no">${country.capital}</em>`];
   const [before, p] = [country.whole, row].map(([each]) => each.toFixed(2));
-  const word = `<em>${safe(says(country, row))}</em>`;
+  const word = `<em translate="no">${safe(says(country, row))}</em>`;
   if (layer < 0) {
     return isRight(country, row)
-      ? `The word <em>is</em> may look everywhere, and the likeliest next word is ${word}. In which layer must it look at ${name}? Make a guess before you move.`
-      : `The word <em>is</em> may look everywhere, and still the likeliest next word is ${word}, and not ${capital}, which has ${p}.`;
+      ? `The word <em translate="no">is</em> may look everywhere, and the likeliest next word is ${word}. In which layer must it look at ${name}? Make a guess before you move.`
+      : `The word <em translate="no">is</em> may look everywhere, and still the likeliest next word is ${word}, and not ${capital}, which has ${p}.`;
   }
   const without = `Without a look at ${name} ${whereText(mode, layer)},`;
   if (mode === "alone" && layer === lowest(country) && !isRight(country, row)) {
@@ -84,24 +84,26 @@ const others = (countries) => countries.filter((each) => !SHOWN.includes(each.co
 
 function countriesHTML(countries, chosen) {
   const buttons = shownFirst(countries).map(({ country }) =>
-    button(`data-country="${country}" aria-pressed="${country === chosen}"`, country));
+    button(`${DATA} data-country="${country}" aria-pressed="${country === chosen}"`, country));
   const options = others(countries).map((name) => `<option${name === chosen ? " selected" : ""}>${name}</option>`);
-  return `<span>Country</span> ${buttons.join(" ")} <select ${OURS} aria-label="Another country" data-part="other">\
+  return `<span>Country</span> ${buttons.join(" ")} <select ${OURS} ${DATA} aria-label="Another country" data-part="other">\
 <option value="">another …</option>${options.join("")}</select>`;
 }
 
 function sentenceHTML(country, mode, layer) {
   const row = rowAt(country, mode, layer);
   const told = layer < 0 ? "" : `not ${whereText(mode, layer)}`;
-  return `The capital of <span class="look${told && " no"}">${country.country} <span class="asks">is</span> \
+  return `<span ${DATA}>The capital of <span class="look${told && " no"}">${country.country} <span class="asks">is</span> \
 <span class="arc" aria-hidden="true"><svg aria-hidden="true" viewBox="0 0 100 100" preserveAspectRatio="none"><path d="M0 100C0 -33 100 -33 100 100"></path></svg>\
-<small>${told}</small></span></span> <strong class="${isRight(country, row) ? "" : "wrong"}">${safe(says(country, row))}</strong>`;
+<small translate="yes">${told}</small></span></span> <strong class="${isRight(country, row) ? "" : "wrong"}">${safe(says(country, row))}</strong></span>`;
 }
 
 function oddsHTML({ piece }, [, top]) {
-  const rows = top.map(([token, p]) => `<li${token.trim() === piece ? ' aria-current="true"' : ""}><span>${safe(token.trim() || "␣")}</span> \
+  const rows = top.map(([token, p]) => `<li${token.trim() === piece ? ' aria-current="true"' : ""}>${asIs(token.trim() || "␣")} \
 <i style="--w: ${p.toFixed(3)}"></i> <span>${p.toFixed(2)}</span></li>`);
-  return `<ol class="cu-odds">${rows.join("")}</ol>`;
+  const rest = 1 - total(top.map(([, p]) => Number(p.toFixed(2)))); // as they are written, all add up
+  const others = rest < 0.005 ? "" : `<li class="others"><span>others</span> <i style="--w: ${rest.toFixed(3)}"></i> <span>${rest.toFixed(2)}</span></li>`;
+  return `<ol class="cu-odds">${rows.join("")}${others}</ol>`;
 }
 
 // Thirty columns, and one before them with nothing forbidden; they appear where a reader has been.
@@ -112,7 +114,7 @@ function stripHTML(country, mode, here, been) {
     return `<div class="${sort.filter(Boolean).join(" ")}"><i style="--p: ${been.has(layer) ? row[0].toFixed(3) : 0}"></i></div>`;
   });
   const [p] = country.whole;
-  return `${columns.join("")}<p style="--p: ${p.toFixed(3)}"><span>${country.capital}, nothing forbidden: ${p.toFixed(2)}</span></p>`;
+  return `${columns.join("")}<p style="--p: ${p.toFixed(3)}"><span>${asIs(country.capital, "bdi")}, nothing forbidden: ${p.toFixed(2)}</span></p>`;
 }
 
 // The number of the layer where the slider is, and every fifth one that is not close to it.
@@ -140,7 +142,7 @@ ${input("range", `name="layer" min="-1" max="${LAYERS - 1}" step="1" value="-1" 
 aria-valuetext="${safe(valueText(country, mode, layer))}"`)}</div></div><input type="hidden" name="seen" value="">
 <div class="controls">${button('data-part="walk"', "Walk through the layers")} <fieldset><legend class="cu-heard">It may not look</legend>${radios("mode", modes, mode)}</fieldset></div>
 <p class="story" aria-live="polite" data-part="story">${storyHTML(country, mode, layer, [])}</p></div>
-<p class="cu-live-note">Only the last word, <em>is</em>, may not look at the country, and in all nine heads of a layer. The numbers are \
+<p class="cu-live-note">Only the last word, <em translate="no">is</em>, may not look at the country, and in all nine heads of a layer. The numbers are \
 probabilities, and a capital of several tokens is counted by its first one. We recorded all answers beforehand.</p>`;
 }
 

@@ -115,7 +115,7 @@ function matricesHTML(W) {
     const cells = [W.Q, W.K, W.V].flatMap((matrix) => matrix[i]).map((x) =>
       `<td style="--w: ${percent(Math.min(Math.abs(x), DARK) / DARK) / 100}"${x < 0 ? ' data-negative=""' : ""}>` +
         `${number(x)}</td>`);
-    return `<tr><th scope="row">${word}</th>${cells.join("")}</tr>`;
+    return `<tr>${asIs(word, "th")}${cells.join("")}</tr>`;
   });
   return "<table><caption>W_Q, W_K and W_V, a row for each word: its query, its key and its value</caption>" +
     `<thead><tr><th>word</th>${heads}</tr></thead><tbody>${lines.join("")}</tbody></table>`;
@@ -157,12 +157,12 @@ const state = (_, { rate, seed }) =>
 
 function html({ rate, seed, begun, uniform }) {
   const chosen = NOUNS.map((_, kind) => kind % 2); // the genders of the nouns that are shown first
-  const nouns = NOUNS.map((pair, kind) => select(`Noun ${kind + 1}`, `noun${kind}`, [...pair.entries()], chosen[kind]));
+  const nouns = NOUNS.map((pair, kind) => select(`Noun ${kind + 1}`, `noun${kind}`, [...pair.entries()], chosen[kind], `${DATA} `));
   const acts = Object.entries({ step: "One step", play: "Play", again: "Begin again" })
     .map(([act, name]) => button(`data-part="${act}"`, name));
   const steps = `name="step" min="0" max="${STEPS}" value="0" aria-valuetext="0 of ${STEPS}"`;
   return `<p>A sentence is three nouns and an adjective. The adjective needs the French gender of the noun that \
-it fits: <q>hungry</q> that of the animal, <q>ripe</q> that of the fruit, <q>varnished</q> that of the furniture. \
+it fits: <q translate="no">hungry</q> that of the animal, <q translate="no">ripe</q> that of the fruit, <q translate="no">varnished</q> that of the furniture. \
 The head begins with random matrices.</p>
 <div class="cu-live-ask">${acts.join(" ")}
 ${select("Learning rate", "rate", RATES, rate)}

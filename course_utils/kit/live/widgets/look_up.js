@@ -16,6 +16,7 @@ const top = (k) => (scaled) => {
 };
 
 // From scores / T, the largest of them 0, to weights. All but the softmax are hard: their slope is 0.
+const YOURS = "Your query";
 const LOOK_UPS = {
   softmax: (scaled) => shares(scaled.map(Math.exp)),
   nearest: top(1),
@@ -54,7 +55,7 @@ function stepsTo(query, rows, temperature, kind, wanted, ends) {
 function tableHTML(names, rows, { scores, weights, answer }, unit) {
   const heads = ["key", "score a", "weight α", `${safe(unit)} v`, `α × ${safe(unit)}`];
   const lines = rows.map((row, i) =>
-    `<tr><th scope="row">${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
+    `<tr><th scope="row" ${DATA}>${safe(names[i])}</th><td>${fixed(scores[i], 3)}</td>` +
       `<td style="--w: ${weights[i].toFixed(2)}">${weights[i] ? fixed(weights[i], 2) : 0}</td>` +
       `<td>${row[2]}</td><td>${fixed(weights[i] * row[2], 2)}</td></tr>`);
   return `<table><thead><tr>${columnHeads(heads)}</tr></thead><tbody>${lines.join("")}` +
@@ -71,7 +72,7 @@ function planeOf({ animals, ends: [[low, high], [deep, tall]] }) {
     const place = `cx="${pixel(across(x))}" cy="${pixel(down(y))}"`;
     return `<circle class="cu-live-ring" ${place} r="${RING}"></circle>` +
       `<circle class="cu-live-disk" ${place} r="${pixel(RING * Math.sqrt(weights[i]))}"></circle>` +
-      textAt(pixel(across(x)), pixel(down(y) + RING + 15), "middle", safe(name));
+      textAt(pixel(across(x)), pixel(down(y) + RING + 15), "middle", safe(name), ` class="notranslate" ${DATA}`);
   }).join("");
 
   function cross([x, y]) {
@@ -96,16 +97,16 @@ function shown(data, query, temperature, kind) {
   const found = find(query, rows, temperature, kind);
   const flat = found.slope.every((each) => Math.abs(each) < 1e-6);
   const near = (word) => query.every((at, i) => Math.abs(at - words[word][i]) < 1e-9);
-  const title = Object.keys(words).findLast(near) ?? "Your query";
+  const title = Object.keys(words).findLast(near) ?? YOURS;
   const plane = planeOf(data);
   return {
     keys: plane.keysHTML(found.weights),
     query: plane.cross(query),
     table: tableHTML(Object.keys(animals), rows, found, unit),
-    said: `${title}, ${across} ${fixed(query[0], 2)}, ${up} ${fixed(query[1], 2)}, T = ${temperature}: ` +
-      `the answer is ${fixed(found.answer, 1)} ${unit}. ` + (flat
+    said: `${title === YOURS ? title : asIs(title)}, ${safe(across)} ${fixed(query[0], 2)}, ${safe(up)} ${fixed(query[1], 2)}, T = ${temperature}: ` +
+      `the answer is ${fixed(found.answer, 1)} ${safe(unit)}. ` + (flat
       ? "Its slope is 0: a small step changes nothing."
-      : `Its slope: ${fixed(found.slope[0], 1)} ${unit} per unit of ${across}, ${fixed(found.slope[1], 1)} per unit of ${up}.`),
+      : `Its slope: ${fixed(found.slope[0], 1)} ${safe(unit)} per unit of ${safe(across)}, ${fixed(found.slope[1], 1)} per unit of ${safe(up)}.`),
   };
 }
 
@@ -125,7 +126,7 @@ function html({ data, query, place, kind, wanted }) {
   const temperature = TEMPERATURES[place];
   const found = shown(data, query, temperature, kind);
   const words = [...Object.keys(data.queries), ...Object.keys(data.animals)]
-    .map((name) => button(`data-word="${safe(name)}"`, safe(name)));
+    .map((name) => button(`${DATA} data-word="${safe(name)}"`, safe(name)));
   const [across, up, unit] = data.features.map(safe);
   const sliders = ["size", "home"].map((name, i) => slider([across, up][i],
     `name="${name}" min="${data.ends[i][0]}" max="${data.ends[i][1]}" step="0.01" value="${query[i]}"`,
@@ -144,7 +145,7 @@ ${textAt(LEFT - 10, TOP, "end", up, ` transform="rotate(-90 ${LEFT - 10} ${TOP})
 <div class="cu-live-ask">${select("Look-up", "kind", Object.keys(LOOK_UPS))}
 ${labeled("Wanted", `${input("number", `name="wanted" value="${wanted}" step="any"`)} ${unit}`)}
 ${button('data-part="walk"', "Walk there")}</div>
-<p aria-live="polite" data-part="said">${safe(found.said)}</p>
+<p aria-live="polite" data-part="said">${found.said}</p>
 <div class="cu-live-beside">${plot(`Keys on the plane of ${across} and ${up}, and the query`, "400 400", picture,
     ` data-part="plane" data-table="${safe(JSON.stringify(data))}"`, " cu-live-plane")}
 ${region("Scores, weights and values", "table", found.table)}</div>
@@ -169,7 +170,7 @@ function mount(form) {
     show("table", found.table);
     ["size", "home"].forEach((name, axis) => write(name, fixed(query[axis], 2)));
     say(field.temperature, "temperature", temperature);
-    write("said", found.said + end);
+    show("said", found.said + end);
   }
 
   const here = () => [Number(field.size.value), Number(field.home.value)];

@@ -24,8 +24,8 @@ const KINDS = {
 };
 // A sentence, what to look for in it, and whether it is found.
 const HUNTS = [
-  ["Oscar was a doctor.", "Without which box is Oscar a doctor twice?", ({ text }) => text.includes("médecin était médecin")],
   ["Tom doesn't know Anna.", "Without which box is Anna the one who doesn't know?", ({ text }) => text.startsWith("anna ne connaît pas")],
+  ["Oscar was a doctor.", "Without which box is Oscar a doctor twice?", ({ text }) => text.includes("médecin était médecin")],
   ["He isn't a painter.", "Without which box is he a painter after all?", ({ text }) => text === "il est peintre ."],
   ["Her bottle is full.", "Without which two boxes is it <em>son bouteille</em>?", ({ text }) => text.includes("son bouteille")],
   ["The dog is behind the house.", "How many boxes can you ablate without changing a word? Six is good.",
@@ -145,7 +145,7 @@ function strip(name, numbers, most) {
 function insideHTML({ now }, part, at) {
   const queries = readsOf(now, sideOf(part));
   const keys = kindOf(part) === "cross_attention" ? now.source : queries;
-  const word = `<em>${safe(queries[at])}</em>`;
+  const word = `<em translate="no">${safe(queries[at])}</em>`;
   const heads = (now.maps[part] ?? []).map((rows, head) => {
     const row = Array.from(rows[at]);
     const best = row.indexOf(Math.max(...row));
@@ -153,7 +153,7 @@ function insideHTML({ now }, part, at) {
       ? `<rect x="${j}" y="${i}" width="1" height="1" fill-opacity="${weight.toFixed(2)}"/>` : "")).join("")).join("");
     return `<figure><svg viewBox="0 0 ${row.length} ${rows.length}" role="img" aria-label="Weights of head ${head}">${cells}` +
       `<rect class="now" y="${at}" width="${row.length}" height="1"/></svg>` +
-      `<figcaption>head ${head} <b>${safe(keys[best])}</b> ${Math.round(100 * row[best])} %</figcaption></figure>`;
+      `<figcaption>head ${head} <b translate="no">${safe(keys[best])}</b> ${Math.round(100 * row[best])} %</figcaption></figure>`;
   }).join("");
   const maps = heads && `<p>Where ${word} looks, head by head: its row is framed, and below is the word it looks at most.</p>` +
     `<div class="heads">${heads}</div>`;
@@ -194,7 +194,7 @@ function columnHTML(run, side, at, view) {
   const last = side === "encoder" ? `the <strong>memory</strong>: ${run.now.source.length} vectors to look at`
     : `a logit (a score) for each of ${run.words.toLocaleString("en")} words; the largest wins`;
   return `<div class="column ${side}" role="group" aria-label="${title}"><p class="head"><strong>${title}</strong> ${told}</p>` +
-    `<div class="words" lang="${language}">${words.join("")}</div>${layer(`embedding: ${run.size} numbers a word`)}${rows}${end(last)}</div>`;
+    `<div class="words" translate="no" lang="${language}">${words.join("")}</div>${layer(`embedding: ${run.size} numbers a word`)}${rows}${end(last)}</div>`;
 }
 
 function wholeHTML({ now }, { tried }) {
@@ -209,7 +209,7 @@ function machineHTML(run, view) {
   const says = run.now.words[at.decoder] ?? "the end";
   return `<div class="machine${sort}">${columnHTML(run, "encoder", at.encoder, view)}${columnHTML(run, "decoder", at.decoder, view)}` +
     `${wholeHTML(run, view)}</div><p class="legend">The bar <i></i> compares the vector that a part adds with the vector that it is added to: ` +
-    `for <em>${safe(run.now.source[at.encoder])}</em>, and for the step that says <em lang="fr">${safe(says)}</em>. Press another word to see its bars.</p>`;
+    `for <em translate="no">${safe(run.now.source[at.encoder])}</em>, and for the step that says <em translate="no" lang="fr">${safe(says)}</em>. Press another word to see its bars.</p>`;
 }
 
 // The French, and under it what it was before, or what to look for.
@@ -221,13 +221,13 @@ function frenchHTML(run, view) {
     const sorts = [other.includes(i) && "fresh", now.sure[i] < UNSURE && "unsure"].filter(Boolean).join(" ");
     return button(`data-fr="${i}" aria-pressed="${at === i}" class="${sorts}" title="${Math.round(100 * now.sure[i])} %"`, safe(text));
   });
-  const silence = '<span class="silence" lang="en">nothing: it stops at once</span>';
-  const line = `<p class="said"><strong>French</strong> <span lang="fr">${words.join("") || silence}</span>` +
+  const silence = '<span class="silence" translate="yes" lang="en">nothing: it stops at once</span>';
+  const line = `<p class="said"><strong>French</strong> <span translate="no" lang="fr">${words.join("") || silence}</span>` +
     `${now.isCut ? ' <span class="cut">… (we stop it here)</span>' : ""}</p>`;
   const hunt = HUNTS.find(([sentence]) => tokenize(sentence).join(" ") === run.asked);
   const isFound = hunt?.[2](now, before);
   const names = now.off.length < 3 ? now.off.map(nameOf).join(" and ") : `${now.off.length} parts`;
-  const was = now.text === before.text && !now.isCut ? "It says the same" : `<s lang="fr">${safe(before.text)}</s> before, now`;
+  const was = now.text === before.text && !now.isCut ? "It says the same" : `<s ${DATA} lang="fr">${safe(before.text)}</s> before, now`;
   const told = [
     now.off.length ? `${was} without ${names}.` : "",
     isFound ? '<strong class="found">✓ You found it.</strong>' : hunt ? `<span class="hunt">${hunt[1]}</span>` : "",
@@ -238,7 +238,7 @@ function frenchHTML(run, view) {
 }
 
 const statusHTML = ({ now }) => `${now.off.length ? `Without ${now.off.map(nameOf).join(", ")}: ` : ""}` +
-  (now.text ? `<span lang="fr">${safe(now.text)}</span>` : "nothing");
+  (now.text ? `<span translate="no" lang="fr">${safe(now.text)}</span>` : "nothing");
 
 // The form -------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ function state([bundle], { sentence, off }) {
 
 function html({ run, sentence, off }) {
   const view = { sentence, open: "", en: "", fr: "", tried: {} };
-  const tries = HUNTS.map(([text], i) => button(`data-try="${i}"`, safe(text))).join(" ");
+  const tries = HUNTS.map(([text], i) => button(`${DATA} data-try="${i}"`, safe(text))).join(" ");
   const hidden = ["off", "open", "en", "fr"].map((name) =>
     input("hidden", `name="${name}" value="${name === "off" ? off.join(",") : ""}"`)).join("");
   return `<div class="cu-live-ask">${sentenceField("English", "sentence", sentence)}</div>

@@ -5,7 +5,8 @@ const PAUSE = 350; // ms between two patches that the page forbids
 const KINDS = ["a T-shirt", "trousers", "a pullover", "a dress", "a coat", "a sandal", "a shirt", "a sneaker", "a bag", "an ankle boot"];
 const bare = (kind) => KINDS[kind].replace(/^an? /, "");
 const isMany = (kind) => KINDS[kind] === bare(kind); // trousers
-const withArticle = ({ name, kind }) => (isMany(kind) ? name : `a ${name}`);
+const nameHTML = (kind) => asIs(bare(kind)); // of a class
+const withArticle = (kind, name = bare(kind)) => KINDS[kind].replace(bare(kind), "") + asIs(name);
 
 // The model ------------------------------------------------------------------------------------
 
@@ -33,15 +34,15 @@ function seenWith(model, garments, { garment: name, gone, black, guess }) {
 
 // What is told ---------------------------------------------------------------------------------
 
-const questionText = ({ garment }) => `How many patches of ${withArticle(garment)} must you forbid before ` +
-  `${isMany(garment.kind) ? "they are" : "it is"} ${KINDS[garment.target]}?`;
-const saysHTML = ({ garment, says }) => `The model says <strong${says === garment.kind ? "" : ' class="other"'}>${bare(says)}</strong>`;
+const questionHTML = ({ garment }) => `How many patches of ${isMany(garment.kind) ? "" : "a "}${asIs(garment.name)} must you forbid before ` +
+  `${isMany(garment.kind) ? "they are" : "it is"} ${withArticle(garment.target)}?`;
+const saysHTML = ({ garment, says }) => `The model says <strong${says === garment.kind ? "" : ' class="other"'} ${DATA}>${bare(says)}</strong>`;
 
 function barsHTML({ garment, logits, says }) {
   const rows = softmax(logits).map((p, kind) => {
     const sort = kind === garment.kind ? "own" : kind === says ? "other" : "";
     return `<li class="${sort}"${kind === says ? ' aria-current="true"' : ""} style="--w: ${p.toFixed(3)}">` +
-      `<span>${bare(kind)}</span> <span>${percent(p)} %</span></li>`;
+      `${nameHTML(kind)} <span>${percent(p)} %</span></li>`;
   });
   return `<ol>${rows.join("")}</ol>`;
 }
@@ -50,7 +51,7 @@ const pipsHTML = ({ garment, gone, says }) => range(COUNT).map((i) =>
   `<i${i < gone.length ? ` class="${says === garment.kind ? "own" : "other"}"` : ""}></i>`).join("");
 
 function guessHTML(garments, guess) {
-  const names = garments.map(({ name }) => button(`data-guess="${name}" aria-pressed="${guess === name}"`, `the ${name}`));
+  const names = garments.map(({ name }) => button(`data-guess="${name}" aria-pressed="${guess === name}"`, `the ${asIs(name)}`));
   return `<span>Before you press: for which of the three is one forbidden patch enough?</span> ${names.join(" ")}`;
 }
 
@@ -60,22 +61,22 @@ const lead = (logits, kind) => logits[kind] - Math.max(...logits.filter((_, othe
 function toldHTML({ garment, gone, black, guess, before, logits, says }, garments) {
   const { name } = garment;
   if (!gone.length) {
-    return guess ? `You guess the ${guess}. Now forbid patches, and find out.` : guessHTML(garments, guess);
+    return guess ? `You guess the ${asIs(guess)}. Now forbid patches, and find out.` : guessHTML(garments, guess);
   }
   if (gone.length === COUNT && !black) {
-    return `All 16 patches are forbidden. The model sees nothing at all, and then it says <strong>${bare(says)}</strong>, whatever the picture is.`;
+    return `All 16 patches are forbidden. The model sees nothing at all, and then it says ${asIs(bare(says), "strong")}, whatever the picture is.`;
   }
   const count = `<strong>${gone.length}</strong> of 16 patches ${gone.length === 1 ? "is" : "are"} ${black ? "painted black" : "forbidden"}, and`;
   if (says === garment.kind) {
     const next = highest(logits.map((logit, kind) => (kind === says ? -Infinity : logit)));
-    return `${count} it still says ${bare(says)}. Its score leads that of the next class, ${bare(next)}, by ` +
+    return `${count} it still says ${nameHTML(says)}. Its score leads that of the next class, ${nameHTML(next)}, by ` +
       `${lead(logits, says).toFixed(1)}. With all patches the lead was ${lead(before, says).toFixed(1)}.`;
   }
-  const become = `${count} the ${name} ${isMany(garment.kind) ? "have" : "has"} become ${KINDS[says]}.`;
+  const become = `${count} the ${asIs(name)} ${isMany(garment.kind) ? "have" : "has"} become ${withArticle(says)}.`;
   if (black) return become;
-  if (says !== garment.target) return `${become} But can you make it ${KINDS[garment.target]}?`;
+  if (says !== garment.target) return `${become} But can you make it ${withArticle(garment.target)}?`;
   if (gone.length > garment.fewest) return `${become} Can you do it with fewer?`;
-  const guessed = garment.fewest === 1 && guess ? ` You guessed the ${guess}${guess === garment.name ? ", and you were right" : ""}.` : "";
+  const guessed = garment.fewest === 1 && guess ? ` You guessed the ${asIs(guess)}${guess === garment.name ? ", and you were right" : ""}.` : "";
   return `${become} Fewer are not enough.${guessed}`;
 }
 
@@ -83,8 +84,8 @@ function toldHTML({ garment, gone, black, guess, before, logits, says }, garment
 function foundHTML({ garment }) {
   const { fewest, ways, choices } = garment;
   if (fewest === 1) return `<strong>One patch</strong> is enough, the left half of the collar. No other single patch is.`;
-  const warning = isMany(garment.kind) ? " But remember what the model says when it sees nothing: <em>trousers</em>. They may last so long " +
-    "partly because trousers are its answer of last resort." : "";
+  const warning = isMany(garment.kind) ? ` But remember what the model says when it sees nothing: ${asIs("trousers", "em")}. They may last so long ` +
+    `partly because ${asIs("trousers")} are its answer of last resort.` : "";
   return `<strong>${fewest} patches</strong> are enough, and fewer are not. Of all ${choices.toLocaleString("en")} ways to forbid ` +
     `${fewest}, only ${ways} do it.${warning}`;
 }
@@ -109,7 +110,7 @@ function boardHTML({ garment, gone, black }) {
 function garmentsHTML(garments, chosen) {
   const choices = garments.map(({ name, picture }) =>
     `<label>${input("radio", `name="garment" value="${name}"${name === chosen ? " checked" : ""}`)} ` +
-    `<i style="background-image: url(${picture})"></i> ${name}</label>`);
+    `<i style="background-image: url(${picture})"></i> ${asIs(name)}</label>`);
   return `<fieldset class="garments"><legend>Garment</legend> ${choices.join(" ")}</fieldset>`;
 }
 
@@ -124,7 +125,7 @@ function state([bundle], { garment, garments }) {
 }
 
 function html({ garments, seen }) {
-  return `<p class="cu-patches-question" data-part="question">${questionText(seen)}</p>
+  return `<p class="cu-patches-question" data-part="question">${questionHTML(seen)}</p>
 <input type="hidden" name="gone" value=""><input type="hidden" name="guess" value="">
 <div class="cu-patches" data-part="patches" data-garments="${safe(JSON.stringify(garments))}">${garmentsHTML(garments, seen.garment.name)}
 <div class="board" data-part="board">${boardHTML(seen)}</div>
@@ -134,7 +135,7 @@ function html({ garments, seen }) {
 <p class="news" aria-live="polite" data-part="news">${toldHTML(seen, garments)}</p>
 <p class="buttons" data-part="buttons">${buttonsHTML(seen)}</p></div></div>
 <p><label>${input("checkbox", 'name="black"')} Paint them black instead, and compare</label></p>
-<details><summary>The same in Python</summary><pre ${OURS} tabindex="0" data-part="python">${pythonText(seen)}</pre></details>
+<details><summary>The same in Python</summary><pre ${OURS} ${DATA} tabindex="0" data-part="python">${pythonText(seen)}</pre></details>
 <p class="cu-live-note">A forbidden patch isn't painted. Its score becomes −∞ before the softmax, so it has the weight 0 in \
 every head of both layers, and the other patches share what it had.</p>`;
 }
@@ -154,7 +155,7 @@ function mount(form, [bundle]) {
     if (changed !== "gone") stop();
     const view = { garment: field.garment.value, gone: gone(), black: field.black.checked, guess: field.guess.value };
     const seen = seenWith(model, garments, view);
-    write("question", questionText(seen));
+    show("question", questionHTML(seen));
     become(part("board"), boardHTML(seen));
     become(part("bars"), barsHTML(seen));
     become(part("buttons"), buttonsHTML(seen));

@@ -60,7 +60,7 @@ function whichOf({ tokens }, token) {
 const nameHTML = (question, token) => {
   const which = whichOf(question, token);
   const sort = isWord(question, token) ? "em" : "code";
-  return `<${sort}>${safe(bare(question, token))}</${sort}>${which && ` (${which})`}`;
+  return `${asIs(bare(question, token), sort)}${which && ` (${which})`}`;
 };
 
 const namesHTML = (question, gone) => (gone.length > NAMED
@@ -88,6 +88,8 @@ function tokenHTML(question, token, { gone, tried, several }) {
   `<span>${safe(bare(question, token))}</span><small aria-hidden="true">${MARKS[effect] ?? ""}</small>`);
 }
 
+const keyHTML = ({ key }) => asIs(key, "em");
+const effectHTML = (question, effect) => effectText({ key: keyHTML(question) }, effect);
 const effectText = ({ key }, effect) => ({ same: "no word changes", other: `other words, still ${key}`, gone: `${key} is gone` })[effect];
 
 // In three lines. What has no blank before it, as "?" and "istant", stands close to the token before it.
@@ -111,7 +113,7 @@ function saidHTML(question, gone) {
   const news = fresh(words, answerTo(question, []).words);
   if (!words.length) return '<em class="rest">nothing</em>';
   const each = words.map((word, i) => `<span class="said${news.includes(i) ? " fresh" : ""}" style="--p: ${shares[i]}; --i: ${i}">` +
-    `<b>${safe(word)}</b> <small>${shares[i].toFixed(2)}</small></span>`);
+    `<b translate="no">${safe(word)}</b> <small>${shares[i].toFixed(2)}</small></span>`);
   return each.join(" ") + (more ? ' <span class="rest">…</span>' : "");
 }
 
@@ -120,18 +122,18 @@ function beforeHTML(question, gone) {
   const [was, now] = [answerTo(question, []).words, answerTo(question, gone).words];
   const lost = fresh(was, now);
   const isSame = was.join(" ") === now.join(" ");
-  const old = was.map((word, i) => (lost.includes(i) ? `<s>${safe(word)}</s>` : safe(word))).join(" ");
+  const old = was.map((word, i) => (lost.includes(i) ? `<s translate="no">${safe(word)}</s>` : safe(word))).join(" ");
   const rule = ruleText(question, gone);
-  return `<i>without</i> ${namesHTML(question, gone)}${isSame ? ": not a word changes." : ` <i>— before:</i> ${old}`} ` +
+  return `<i>without</i> ${namesHTML(question, gone)}${isSame ? ": not a word changes." : ` <i>— before:</i> <span ${DATA}>${old}</span>`} ` +
     `${button('data-undo=""', gone.length > 1 ? "allow them again" : "allow again")}${rule && `<br>${rule}`}`;
 }
 
 // What is read aloud: who may not look, the answer, and what follows from it.
-function heardText(question, { gone, several }) {
+function heardHTML(question, { gone, several }) {
   const words = answerTo(question, gone).words.join(" ");
-  const told = several ? leftText(question, gone)
-    : gone.length === 1 ? `${capital(effectText(question, question.effects[gone[0]]))}.` : "";
-  return [ruleText(question, gone), `It answers: ${words || "nothing"}`, told].filter(Boolean).join(" ");
+  const told = several ? leftHTML(question, gone)
+    : gone.length === 1 ? `${capital(effectHTML(question, question.effects[gone[0]]))}.` : "";
+  return [ruleText(question, gone), `It answers: ${words ? asIs(words) : "nothing"}`, told].filter(Boolean).join(" ");
 }
 
 // The search ------------------------------------------------------------------------------------
@@ -140,7 +142,7 @@ function tallyHTML(question, tried) {
   const { key, effects } = question;
   const count = (effect) => tried.filter((token) => effects[token] === effect).length;
   const rows = Object.keys(MARKS).map((effect) => `<li><b>${MARKS[effect]}</b> \
-<span>${effectText(question, effect).replace(key, `<em>${key}</em>`)}</span> <span>${count(effect)}</span></li>`);
+<span>${effectHTML(question, effect)}</span> <span>${count(effect)}</span></li>`);
   return `<ul>${rows.join("")}</ul>`;
 }
 
@@ -149,7 +151,7 @@ function searchHTML(question, { gone, tried }) {
   const found = tried.filter((token) => lost.includes(token));
   const [isDone, count] = [found.length === lost.length, numberWord(lost.length)];
   const slots = lost.map((_, i) => (found[i] === undefined ? '<span class="slot">?</span>'
-    : `<span class="slot full ${isWord(question, found[i]) ? "" : "sign"}">${safe(bare(question, found[i]))}</span>`));
+    : `<span class="slot full ${isWord(question, found[i]) ? "" : "sign"}" ${DATA}>${safe(bare(question, found[i]))}</span>`));
   const told = isDone && lost.some((token) => !isWord(question, token))
     ? "<p>One of them says nothing about the question, and yet the model can’t answer without it.</p>" : "";
   const isAll = gone.length > 1 && keyOf(gone) === keyOf(same);
@@ -157,15 +159,16 @@ function searchHTML(question, { gone, tried }) {
     ? `<p>${button(`data-all="" aria-pressed="${isAll}"`, `Forbid all ${numberWord(same.length)} that change no word, at once`)}</p>` : "";
   const together = isAll && !says(question, gone)
     ? `<p>Each of the ${numberWord(same.length)} can be forbidden alone, but not all ${numberWord(same.length)} together.</p>` : "";
-  return `<p class="task">Forbid one of the tokens. For ${tokens.length - lost.length} of the ${tokens.length} it still says <em>${key}</em>. \
+  return `<p class="task">Forbid one of the tokens. For ${tokens.length - lost.length} of the ${tokens.length} it still says ${keyHTML(question)}. \
 ${isDone ? `You found the other ${count}.` : `Find the other ${count}.`}</p>
 <p class="slots">${slots.join(" ")}</p>${tried.length ? tallyHTML(question, tried) : "<p>Take one at a time: press a token to forbid it, and press it again to allow it.</p>"}${told}${all}${together}`;
 }
 
-function leftText({ words, ...question }, gone) {
+function leftHTML({ words, ...question }, gone) {
+  const key = keyHTML(question);
   const left = words.length - gone.length;
   const count = left ? `${capital(numberWord(left))} ${left === 1 ? "word is" : "words are"} left` : "No word is left";
-  return `${count}, and ${says(question, gone) ? `it says ${question.key}` : `${question.key} is gone`}.`;
+  return `${count}, and ${says(question, gone) ? `it says ${key}` : `${key} is gone`}.`;
 }
 
 function severalHTML(question, { gone, least }) {
@@ -174,8 +177,8 @@ function severalHTML(question, { gone, least }) {
   const pips = words.map((_, i) => `<i class="${i < left ? (isThere ? "on" : "on lost") : ""}"></i>`).join("");
   const best = least === fewest ? `${capital(numberWord(fewest))} are enough, and fewer never are.`
     : least < words.length ? `The fewest so far: ${numberWord(least)}.` : "";
-  return `<p class="task">Forbid as many words as you can, but it must still say <em>${key}</em>.</p>
-<p class="pips" aria-hidden="true">${pips}</p><p>${leftText(question, gone).replace(key, `<em>${key}</em>`)} ${best}</p>`;
+  return `<p class="task">Forbid as many words as you can, but it must still say ${keyHTML(question)}.</p>
+<p class="pips" aria-hidden="true">${pips}</p><p>${leftHTML(question, gone)} ${best}</p>`;
 }
 
 const sideHTML = (question, view) => (view.several ? severalHTML : searchHTML)(question, view);
@@ -189,13 +192,13 @@ function html({ questions, at }) {
   const question = studied(questions[at]);
   const view = { gone: [], tried: [], several: false, least: question.words.length };
   const choices = questions.map((each, i) =>
-    `<label>${input("radio", `name="question" value="${i}"${i === at ? " checked" : ""}`)} <span>${safe(shortOf(each.question))}</span></label>`);
+    `<label>${input("radio", `name="question" value="${i}"${i === at ? " checked" : ""}`)} ${asIs(shortOf(each.question))}</label>`);
   return `<div class="cu-question" data-part="data" data-questions=${inAttribute(questions)}><input type="hidden" name="tried" value="">\
 <input type="hidden" name="least" value=""><input type="hidden" name="off" value="">
-<div class="prompt" role="group" aria-label="The prompt, token by token: arrow keys move, Enter forbids" ${OURS} data-part="prompt">${promptHTML(question, view)}</div>
+<div class="prompt" role="group" aria-label="The prompt, token by token: arrow keys move, Enter forbids" ${OURS} ${DATA} data-part="prompt">${promptHTML(question, view)}</div>
 <div class="side"><div data-part="side">${sideHTML(question, view)}</div>${labeled("Forbid several words at once", input("checkbox", 'name="several"'), "several")}</div>
 <div class="answer"><p class="sentence" data-long="${answerTo(question, []).words.join(" ").length > LONG}" data-part="said">${saidHTML(question, [])}</p><p class="before" data-part="before">${beforeHTML(question, [])}</p>
-<p class="cu-heard" aria-live="polite" data-part="heard">${safe(heardText(question, view))}</p></div>
+<p class="cu-heard" aria-live="polite" data-part="heard">${heardHTML(question, view)}</p></div>
 <fieldset class="choices"><legend>Another question: the</legend> ${choices.join(" ")}</fieldset></div>
 <p class="cu-live-note">We recorded all answers of SmolLM2 beforehand. It always takes the likeliest token (greedy decoding), and you see its first sentence.</p>`;
 }
@@ -204,7 +207,7 @@ function html({ questions, at }) {
 const pairsIn = (text) => text.split(" ").filter(Boolean).map((pair) => pair.split(".").map(Number));
 
 function mount(form) {
-  const { field, part, show, write, put } = partsOf(form);
+  const { field, part, show, put } = partsOf(form);
   const questions = JSON.parse(part("data").dataset.questions).map(studied);
   const at = () => Number(field.question.value);
   const gone = () => [...new Set(field.off.value.split(".").filter(Boolean).map(Number))];
@@ -241,7 +244,7 @@ function mount(form) {
     put("said", { "data-long": answerTo(question, view.gone).words.join(" ").length > LONG });
     become(part("before"), beforeHTML(question, view.gone));
     become(part("side"), sideHTML(question, view));
-    write("heard", heardText(question, view));
+    show("heard", heardHTML(question, view));
   }
 
   const set = follow(form, draw);

@@ -104,11 +104,14 @@ function wordsOf(trace, kind) {
 // The weights of French words for English words.
 const between = ({ language, says, source, maps }, map) => language.words(mapAt(maps.cross, map), says, source);
 
-// The word that is now at first: the one that looks farthest from its own place.
-function farthest(trace) {
+// The word that is now at first: the one that looks most at the word to forbid, or else farthest from its own place.
+function firstWord(trace) {
   const { says, source, maps } = trace;
+  const [, asked] = FINDS.find(([sentence]) => sentence === source.slice(0, -1).map(({ text }) => text).join(" ")) ?? [];
+  const looks = between(trace, String(maps.cross.length - 1));
+  if (asked !== undefined) return largest(looks.map((row) => row[asked]), 1)[0];
   const isWord = ({ text }) => /^\p{L}/u.test(text);
-  const far = between(trace, String(maps.cross.length - 1)).map((row, i) =>
+  const far = looks.map((row, i) =>
     Math.max(0, ...Array.from(row, (w, j) => (isWord(says[i]) && isWord(source[j]) ? w * Math.abs(i - j) : 0))));
   return far.indexOf(Math.max(...far));
 }
@@ -138,14 +141,14 @@ function linesHTML(trace, before, { map, step }, { words, looks }) {
 function beforeHTML(trace, before, { words, looks }) {
   if (!words.length && !looks.length) return INVITATION;
   const names = [
-    ...words.map((j) => `<em>${safe(trace.source[j].text)}</em>`),
-    ...looks.map(([row, j]) => `<em>${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
+    ...words.map((j) => `<em translate="no">${safe(trace.source[j].text)}</em>`),
+    ...looks.map(([row, j]) => `<em translate="no">${safe(trace.source[j].text)}</em> at word ${wordAt(before, row) + 1}`),
   ].filter((text, i, every) => every.indexOf(text) === i);
   return withoutHTML(names, trace.text === before.text ? null : before.text, ' lang="fr"');
 }
 
 const deeperHTML = ({ source }, { words }) => (words.length
-  ? `Forbid this in the encoder as well, where other words have read ${words.map((j) => `<em>${safe(source[j].text)}</em>`).join(", ")}`
+  ? `Forbid this in the encoder as well, where other words have read ${words.map((j) => `<em translate="no">${safe(source[j].text)}</em>`).join(", ")}`
   : "");
 
 const unsureHTML = (trace) => (trace.says.some((word) => sureOf(trace, word) < UNSURE)
@@ -161,7 +164,7 @@ function nextHTML(trace, before, step) {
   const items = best.map((id) => ({ text: trace.language.token(id), now: now[id], before: then?.[id] }));
   const what = then ? " Tick: before." : other ? " It has read other words than before: no bar to compare." : "";
   const pieces = more.length ? `, in ${more.length + 1} pieces; the bars are of the first` : "";
-  return `<p>Word ${step + 1} of ${trace.says.length}: it says <strong lang="fr">${safe(text)}</strong>${pieces}.` +
+  return `<p>Word ${step + 1} of ${trace.says.length}: it says <strong translate="no" lang="fr">${safe(text)}</strong>${pieces}.` +
     `${what}</p>${odds(items, "fr", trace.language.token(trace.ids[row]))}`;
 }
 
@@ -236,10 +239,10 @@ function state([bundle], options) {
 }
 
 function examplesHTML(bundle, compact) {
-  const cut = ([sentence, out], i) => button(`data-find="${i}"`, sentence.split(" ")
+  const cut = ([sentence, out], i) => button(`${DATA} data-find="${i}"`, sentence.split(" ")
     .map((word, j) => (j === out ? `<s>${word}</s>` : word)).join(" "));
-  const example = (each, i) => `<span>${each.said === each.right ? "" : "wrong: "}` +
-    `${button(`data-example="${i}"`, safe(each.sentence))}</span>`;
+  const example = (each, i) => `<span>${each.said === each.right ? "" : "it gets this one wrong: "}` +
+    `${button(`${DATA} data-example="${i}"`, safe(each.sentence))}</span>`;
   const line = (name, buttons) => `<p class="cu-live-examples cu-live-tries"><span>${name}</span> ${buttons.join(" ")}</p>`;
   return line("Try", FINDS.map(cut)) + (compact ? "" : line("Examples", bundle.examples.map(example)));
 }
@@ -248,7 +251,7 @@ const headsHTML = ({ maps }, { kind, map }) => `<p>Each picture is one head of t
   `see its ${kind === "cross" ? "lines" : "numbers"}; the first is the mean over the heads of the last layer.</p>${headButtons(maps[kind], map)}`;
 
 function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
-  const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: farthest(trace) };
+  const view = { kind: "cross", map: String(trace.maps.cross.length - 1), step: firstWord(trace) };
   const [right, count] = bundle.score;
   const lede = compact ? "" : "<p>Write an English sentence. Lines lead from a French word to those that it attends to.</p>\n";
   const heads = '<div class="cu-live-heads" role="group" aria-label="Heads" data-part="maps">' +
@@ -258,7 +261,7 @@ function html({ bundle, sentence, checkpoints, compact, everyday, trace }) {
     `</div>\n<div data-part="tree"></div>\n${compact ? heads : ""}`;
   return `${lede}<div class="cu-live-ask">
 ${sentenceField("English", "sentence", sentence)}
-${everyday ? select("Model", "model", [["", "small"], ["everyday", "everyday"]]) : ""}
+${everyday ? select("Model", "model", [["", `small, of ${bundle.vocabularies.source.length - 4} words`], ["everyday", "larger, for your own sentences"]]) : ""}
 </div>
 ${examplesHTML(bundle, compact)}
 ${checkpoints ? checkpointSlider(bundle) : ""}
@@ -267,7 +270,7 @@ ${checkpoints ? checkpointSlider(bundle) : ""}
 <input type="hidden" name="forbid" value=""><input type="hidden" name="line" value="">\
 <input type="hidden" name="step" value="${view.step + 1}">
 <div class="cu-live-stage" data-part="lines">${linesHTML(trace, trace, view, NOTHING)}</div>
-<p class="cu-heard" role="status" lang="fr" data-part="said">${safe(trace.text)}</p>
+<p class="cu-heard" role="status" translate="no" lang="fr" data-part="said">${safe(trace.text)}</p>
 <p class="cu-live-before" data-part="before">${INVITATION}</p>
 <p role="status" data-part="told"></p>
 <p class="cu-live-aside" data-part="right"></p>
@@ -386,7 +389,7 @@ function mount(form, [bundle]) {
     const asked = heard(who, field.sentence.value);
     const none = asked.words.every(({ text }) => asked.unknown.includes(text) || /^([.?!…]|<eos>)$/.test(text));
     const unknown = pieces
-      ? asked.unknown.map((letter) => `<span>It has no sign for <q>${safe(letter)}</q>.</span>`)
+      ? asked.unknown.map((letter) => `<span>It has no sign for <q translate="no">${safe(letter)}</q>.</span>`)
       : asked.unknown.map((token) => unknownWord(token, vocabularies.source));
     show("unknown", unknown.join(" ") + (field.sentence.value.trim() ? "" : "Write an English sentence."));
     part("inside").style.visibility = none ? "hidden" : ""; // it keeps its room
@@ -423,7 +426,7 @@ function mount(form, [bundle]) {
     const sentence = trace.source.slice(0, -1).map(({ text }) => text).join(" ");
     const example = trace === before && who.bundle.examples.find((each) => each.sentence === sentence);
     const wrong = example && trace.text !== example.right;
-    return wrong ? `Wrong. Right is: <span lang="fr">${safe(example.right)}</span>` : "";
+    return wrong ? `Wrong. Right is: <span translate="no" lang="fr">${safe(example.right)}</span>` : "";
   }
 
   // `changed`: the control that a reader moved; without it all is drawn. filled: those that an address filled.
@@ -447,7 +450,7 @@ function mount(form, [bundle]) {
 
   function drawAll(changed, filled, anew) {
     if (!filled.includes("step")) {
-      if (changed === "sentence") field.step.value = farthest(trace) + 1;
+      if (changed === "sentence") field.step.value = firstWord(trace) + 1;
       const isCut = filled.includes("forbid") || filled.includes("line");
       if (isCut && firstOther(trace, before) >= 0) field.step.value = firstOther(trace, before) + 1;
     }

@@ -59,7 +59,7 @@ const SHOWN = "1.4"; // the map that is shown first
 const sizeOf = ({ config }) => config.patch_size ?? 7;
 const overHTML = (pixels, seen, map) => photo(pixels) + svg(strength(mapsOf(seen)[map].weights));
 const barsHTML = (seen, kinds) => `<ol>${kinds.map((kind, i) =>
-  `<li style="--w: ${percent(seen.p[i]) / 100}"><span lang="en">${kind}</span> <span>${percent(seen.p[i])} %</span></li>`).join("")}</ol>`;
+  `<li style="--w: ${percent(seen.p[i]) / 100}"><span translate="no" lang="en">${kind}</span> <span>${percent(seen.p[i])} %</span></li>`).join("")}</ol>`;
 function saidText(seen, kinds) {
   const best = seen.p.indexOf(Math.max(...seen.p));
   return `${kinds[best]}, ${percent(seen.p[best])} %`;
@@ -92,7 +92,7 @@ space puts it down and lifts it" data-part="board">${photo(pixels)}</div>
 ${overHTML(pixels, seen, SHOWN)}</div>
 <p data-part="where">${whereText(seen, SHOWN)}</p></div>
 <div class="cu-live-kindly"><div aria-live="polite"><p class="cu-live-said"><span class="cu-live-label">It says</span> \
-<strong data-part="said">${saidText(seen, kinds)}</strong></p>
+<strong ${DATA} data-part="said">${saidText(seen, kinds)}</strong></p>
 <p data-part="right"></p></div>
 <div data-part="bars">${barsHTML(seen, kinds)}</div></div></div>
 <fieldset class="cu-live-kinds"><legend>Patches</legend> ${sizes}</fieldset>
@@ -150,7 +150,7 @@ function mount(form, bundles) {
     const best = seen.p.indexOf(Math.max(...seen.p));
     write("said", saidText(seen, kinds));
     const wrong = example && example.right !== kinds[best];
-    write("right", wrong ? `Wrong. Right is: ${example.right}` : "");
+    show("right", wrong ? `Wrong. Right is: ${asIs(example.right)}` : "");
     show("bars", barsHTML(seen, kinds));
   }
 

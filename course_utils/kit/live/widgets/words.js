@@ -2,7 +2,7 @@
 // be forbidden from a step on. All runs were drawn beforehand, by the network of chapter 17.
 
 const [ROWS, COLUMNS] = [7, 14]; // of a map of weights
-const FIRST = 2; // the frame that is shown first, one of the first `starts`
+const FIRST = 2; // the frame that is shown first
 const PAUSE = 280; // milliseconds between two frames
 const SHADES = 20; // of a word's color
 const HALVES = ["left", "right"];
@@ -46,7 +46,8 @@ function pairHTML(data, at, frame, gone, colored) {
 
 // In words --------------------------------------------------------------------------------------
 
-const article = (word) => (word === "trousers" ? word : `${/^[aeiou]/i.test(word) ? "an" : "a"} ${word}`);
+const article = (word) => (word === "trousers" ? "" : /^[aeiou]/i.test(word) ? "an " : "a ") + asIs(word);
+const quoted = (word) => `“${asIs(word)}”`;
 const stepText = ({ steps }, frame) => `step ${steps[frame]} of ${steps[0]}`;
 
 function asked(data, at, frame) {
@@ -55,31 +56,31 @@ function asked(data, at, frame) {
   return percent(left.filter((weight) => weight > 0.5).length / left.length);
 }
 
-function saidText(data, at, frame, gone) {
+function saidHTML(data, at, frame, gone) {
   const { words, named, changes } = data.captions[at];
   if (!gone) {
-    if (frame < last(data)) return `On the left half, ${asked(data, at, frame)} % of the pixels attend mostly to “${words[0]}”.`;
+    if (frame < last(data)) return `On the left half, ${asked(data, at, frame)} % of the pixels attend mostly to ${quoted(words[0])}.`;
     const wrong = [0, 1].filter((word) => named[word] !== words[word]);
     const judged = wrong.map((word) => ` The classifier takes the ${HALVES[word]} half for ${article(named[word])}.`).join("");
     return `Finished.${judged} Now go back some steps, and forbid a word.`;
   }
   const [word, other] = [words[gone.word], words[1 - gone.word]];
   const end = changes[gone.word][data.starts.indexOf(gone.from)];
-  const when = `Without “${word}” ${gone.from ? `from step ${data.steps[gone.from]} on` : "from the start"}`;
+  const when = `Without ${quoted(word)} ${gone.from ? `from step ${data.steps[gone.from]} on` : "from the start"}`;
   const half = `the ${HALVES[gone.word]} half`;
   if (end === named[gone.word]) return `${when}, ${half} still ends as ${article(end)}. It was decided already.`;
-  if (end === other) return `${when}, ${half} can attend only to “${other}”, and it becomes ${article(other)} as well.`;
-  return `${when}, ${half} can attend only to “${other}”, and our classifier calls the result ${article(end)}.`;
+  if (end === other) return `${when}, ${half} can attend only to ${quoted(other)}, and it becomes ${article(other)} as well.`;
+  return `${when}, ${half} can attend only to ${quoted(other)}, and our classifier calls the result ${article(end)}.`;
 }
 
 const captionWordHTML = ({ steps, captions }, at, word, gone) => {
   const off = gone?.word === word;
   const when = off ? (gone.from ? `forbidden from step ${steps[gone.from]} on` : "forbidden from the start") : "press to forbid it";
-  return `<span>${safe(captions[at].words[word])}</span> <small>${when}</small>`;
+  return `${asIs(captions[at].words[word])} <small>${when}</small>`;
 };
 
 const endLabel = (data, at, gone) =>
-  `Without “${safe(data.captions[at].words[gone.word])}” ${gone.from ? `from step ${data.steps[gone.from]} on` : "from the start"}`;
+  `Without ${quoted(data.captions[at].words[gone.word])} ${gone.from ? `from step ${data.steps[gone.from]} on` : "from the start"}`;
 
 function endHTML(data, at, gone) {
   if (!gone) return "";
@@ -101,9 +102,9 @@ function html({ data, at }) {
     button(`class="cu-live-${HALVES[word]}" data-word="${word}" aria-pressed="false" data-part="word${word}"`, captionWordHTML(data, at, word, null)));
   const step = slider("Step", `name="frame" min="0" max="${last(data)}" step="1" value="${FIRST}" aria-valuetext="${stepText(data, FIRST)}"`,
     "step", stepText(data, FIRST), "cu-live-step");
-  const choices = radios("caption", captions.map((each, i) => [i, safe(each.words.join(" | "))]), at);
-  return `<p>The network begins with noise at step 200, and is finished at step 0. <strong>Press a word</strong> to forbid it, and no pixel \
-may attend to it from this step on.</p>
+  const choices = radios("caption", captions.map((each, i) => [i, asIs(each.words.join(" | "))]), at);
+  return `<p>The network begins with noise at step 200, and is finished at step 0. <strong>Press a word</strong> to forbid it from the start, and no \
+pixel may attend to it. Or go to another step first, and press it there.</p>
 <input type="hidden" name="without" value="">
 <div class="cu-live-words" data-part="stage" style="${sheetOf(data, at)}; --frames: ${frames}; --runs: ${1 + 2 * starts.length}">
 <div><div class="cu-live-caption">${words.join("")}</div>
@@ -112,7 +113,7 @@ may attend to it from this step on.</p>
 <div class="cu-live-ends"><div><p>The end, with both words</p><div class="cu-live-pair" role="img" aria-label="The end with both words" \
 data-part="both">${pairHTML(data, at, last(data), null, false)}</div></div>
 <div data-part="without">${endHTML(data, at, null)}</div>
-<p aria-live="polite" data-part="said">${safe(saidText(data, at, FIRST, null))}</p>
+<p aria-live="polite" data-part="said">${saidHTML(data, at, FIRST, null)}</p>
 ${labeled("Color by the word", input("checkbox", 'name="colors" checked'))}</div></div>
 <fieldset class="cu-live-kinds"><legend>Caption</legend> ${choices}</fieldset>
 <p class="cu-live-note">Before step 0 you see the network's guess of the finished picture, in the colors of one attention \
@@ -122,7 +123,7 @@ garment, and with one of two other seeds it takes a sandal for a sneaker.</p>`;
 }
 
 function mount(form, [data]) {
-  const { field, part, show, write, put, say } = partsOf(form);
+  const { field, part, show, put, say } = partsOf(form);
 
   // "0.4": the left word, from frame 4 on.
   function goneIn(text) {
@@ -137,6 +138,7 @@ function mount(form, [data]) {
     if (changed === "caption" && field.without.value) field.without.value = "";
     const [at, frame, gone] = [Number(field.caption.value), Number(field.frame.value), goneIn(field.without.value)];
     if (changed === "frame" && !moving) stop();
+    hasMoved ||= changed === "frame";
     part("stage").style.setProperty("--sheet", `url(data:image/png;base64,${data.captions[at].sheet})`);
     for (const word of [0, 1]) {
       show(`word${word}`, captionWordHTML(data, at, word, gone));
@@ -146,11 +148,12 @@ function mount(form, [data]) {
     put("picture", { "aria-label": `Two garments at ${stepText(data, frame)}` });
     say(field.frame, "step", stepText(data, frame));
     show("without", endHTML(data, at, gone));
-    write("said", saidText(data, at, frame, gone));
+    show("said", saidHTML(data, at, frame, gone));
   }
 
   const set = follow(form, draw);
   let moving = false; // whether the player moves the slider
+  let hasMoved = false; // until then a word is forbidden from the start, where that has an effect
   const to = (frame) => {
     moving = true;
     set("frame", frame);
@@ -165,7 +168,7 @@ function mount(form, [data]) {
     stop();
     const gone = goneIn(field.without.value);
     if (gone?.word === word) return set("without", "");
-    const from = data.starts.findLast((start) => start <= at());
+    const from = hasMoved ? data.starts.findLast((start) => start <= at()) : 0;
     if (at() < last(data)) to(from);
     set("without", `${word}.${from}`);
     if (at() < last(data) && !isCalm()) go();
