@@ -13,8 +13,8 @@
 # How do our words get into the picture?**
 #
 # Below, two garments appear step by step, and each pixel has the color of the word it attends to most.
-# Press *trousers* to forbid the word: from this step on, no pixel may attend to it.
-# Then allow the word again, go to step 200 or to step 114, and press it there.
+# Press *trousers* to forbid the word, so that no pixel may attend to it at any step.
+# Then allow the word again, go to step 171 or to step 114, and press it there.
 
 # %%
 import itertools
