@@ -46,7 +46,9 @@ def _exit_code(notebook) -> int:
 
 
 @pytest.mark.smoke
-def test_an_exported_notebook_answers_or_stands_still_without_a_kernel_and_a_network(browser, tmp_path):
+def test_an_exported_notebook_answers_or_stands_still_without_a_kernel_and_a_network(
+    browser, tmp_path
+):
     calls = ("live.translator('she has a red car .')", "live.words()", "explore.kernel_width()")
     cells = [new_code_cell(f"import course_utils as cu\ncu.{call}") for call in calls]
     notebook = new_notebook(cells=cells)
