@@ -337,6 +337,11 @@ BESIDES = {
     "nothing": {"bird/": b""},
     "nothing, deeper": {"bird/summer/": b""},
     "two": {"bird/": b"", "labels/1.txt": b"0"},
+    "words that begin as images do": {
+        "labels/1": b"BMW 0\n",
+        "labels/2": b"GIF8 0",
+        "labels/3": b"\x89PNG",
+    },
     "what a system leaves there": {"bird/Thumbs.db": b"x", "bird/.DS_Store": b"x"},
 }
 HIDDEN = {

@@ -69,7 +69,10 @@ def load_image_folder(
         )
     classes = sorted({label for label, _, _ in files})
     if lost := set(classes).difference(label for label, _, _ in images):
-        raise ValueError(f"no file of {', '.join(sorted(lost))} in {path.name} can be read")
+        raise ValueError(
+            f"no file of {', '.join(sorted(lost))} in {path.name} can be read, so this class would be lost; put an "
+            "image there, or remove the folder"
+        )
     labels = torch.tensor([classes.index(label) for label, _, _ in images])
     return ImageSet(torch.stack([image for _, _, image in images]), labels, tuple(classes))
 
