@@ -301,7 +301,7 @@ def sample(
         banned_ids = torch.tensor(banned, dtype=torch.long, device=prompt.device)
         produced = []
         for _ in range(max_new):
-            logits = _without(model.step(tokens, state), banned_ids)
+            logits = model.step(tokens, state).index_fill(-1, banned_ids, -torch.inf)
             probs = next_token_probs(logits, temperature=temperature, top_k=top_k)
             tokens = torch.multinomial(probs, 1, generator=generator)[:, 0]
             produced.append(tokens)

@@ -47,7 +47,8 @@ def bleu(
         [refs[i] if i < len(refs) else None for refs in grouped] for i in range(longest)
     ]
     metric = BLEU(tokenize="none", max_ngram_order=max_order, smooth_method="none", force=True)
-    return metric.corpus_score(list(hypotheses), columns).score / 100
+    score = metric.corpus_score(list(hypotheses), columns).score / 100
+    return min(score, 1.0)  # rounding may take it above 1
 
 
 def accuracy(predicted: Tensor, true: Tensor) -> float:

@@ -18,6 +18,9 @@ def test_bleu_is_the_geometric_mean_of_precisions_with_brevity():
     expected = math.exp(1 - 5 / 4) * math.sqrt((3 / 4) * (1 / 3))
     assert bleu([hypothesis], [reference], max_order=2) == pytest.approx(expected)
     assert bleu(["a b"], ["a c"], max_order=2) == 0
+    assert (
+        bleu(["a b"], ["a b"]) == 0 and bleu(["a b"], ["a b"], max_order=2) == 1
+    )  # no 4-gram, no 4-gram asked
     assert bleu(["il est calme ."], ["il est calme ."]) == pytest.approx(1)
 
 
