@@ -3,7 +3,7 @@
 // JupyterLab, where its cell runs this, too.
 (() => {
   "use strict";
-  const PROGRESS = "cu-progress", PLACE = "cu-place", WAY = "cu-way";
+  const PROGRESS = "cu-progress", PLACE = "cu-place", WAY = "cu-way", FORGOTTEN = "#forgotten";
   const OURS = /^(cu-|course-)/; // all that the course keeps in the browser's storage
   const recall = (key, otherwise) => {
     try {
@@ -60,31 +60,80 @@
     }
   }
 
+  const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
+  const told = (map, text = "") => {
+    const place = made("p", { className: "cu-map-place", textContent: text });
+    place.setAttribute("role", "status");
+    map.querySelector(".cu-map-lines").before(place);
+    return place;
+  };
+  const say = (line, text) => {
+    line.style.minHeight = `${line.offsetHeight}px`; // as high as before
+    line.textContent = text;
+  };
+  const FORGOT = "Forgotten. This browser keeps nothing of the course now.";
+
+  // A button that asks once more before it forgets. What it says afterwards takes the same line: nothing on the page moves.
+  function forgetButton(place, clear) {
+    const button = (textContent, press) => {
+      const it = made("button", { type: "button", textContent });
+      it.addEventListener("click", press);
+      return it;
+    };
+    const before = [...place.childNodes];
+    const keepAll = () => {
+      place.replaceChildren(...before, ask);
+      ask.focus();
+    };
+    const forgetAll = () => {
+      for (const key of Object.keys(localStorage).filter((each) => OURS.test(each))) localStorage.removeItem(key);
+      if (document.querySelector(".cu-predict, .course-quiz")) { // their answers stand on this page
+        history.replaceState(null, "", FORGOTTEN);
+        location.reload();
+        return;
+      }
+      clear();
+      say(place, FORGOT);
+      dispatchEvent(new Event("cu-way"));
+    };
+    const ask = button("Forget my answers and where I was", () => {
+      const no = button("Keep them", keepAll);
+      place.replaceChildren("Forget all answers, and where you were? ", button("Forget them", forgetAll), no);
+      no.focus();
+    });
+    place.append(ask);
+  }
+
   // Where the reader was, over the map and on the cover's button, and a way to forget it.
-  function goOn(map, station) {
+  function goOn(map, stations) {
+    if (location.hash === FORGOTTEN) {
+      told(map, FORGOT);
+      history.replaceState(null, "", location.pathname + location.search); // a second load says nothing
+      return;
+    }
+    const station = stations.find(({ dataset }) => dataset.page === recall(PLACE, ""));
     if (!station) return;
     station.dataset.here = "";
     const [link, name] = [station.querySelector("a"), station.querySelector("a > span").textContent];
     const title = `${station.dataset.number} · ${name}`;
-    const place = document.createElement("p");
-    place.className = "cu-map-place";
-    place.append("Last time you were in ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ". ");
-    const forget = Object.assign(document.createElement("button"), { type: "button", textContent: "Forget my answers and where I was" });
-    forget.addEventListener("click", () => {
-      for (const key of Object.keys(localStorage).filter((each) => OURS.test(each))) localStorage.removeItem(key);
-      location.reload();
+    const place = told(map);
+    place.append("Last time you were in ", made("a", { href: link.href, textContent: title }), ". ");
+    const starts = [...document.querySelectorAll(".cu-start")];
+    const first = starts.map(({ href, textContent }) => ({ href, textContent }));
+    const back = made("p", { className: "cu-map-place" });
+    forgetButton(place, () => {
+      starts.forEach((start, i) => Object.assign(start, first[i]));
+      say(back, "Welcome.");
+      for (const each of stations) {
+        for (const mark of ["state", "here"]) delete each.dataset[mark];
+        each.querySelector("a").removeAttribute("title");
+      }
     });
-    place.append(forget);
-    map.querySelector(".cu-map-lines").before(place);
-    if (document.querySelector(".cu-start")) {
-      const back = Object.assign(document.createElement("p"), { className: "cu-map-place" });
-      back.append("Welcome back. Go on with ", Object.assign(document.createElement("a"), { href: link.href, textContent: title }), ".");
+    if (starts.length) {
+      back.append("Welcome back. Go on with ", made("a", { href: link.href, textContent: title }), ".");
       document.querySelector("article h1").after(back);
     }
-    for (const start of document.querySelectorAll(".cu-start")) {
-      start.href = link.href;
-      start.textContent = `Go on with ${title}`;
-    }
+    for (const start of starts) Object.assign(start, { href: link.href, textContent: `Go on with ${title}` });
   }
 
   function enliven(map) {
@@ -99,7 +148,7 @@
       station.style.setProperty("--share", `${Math.max(10, (100 * answered) / (asked || 1))}%`);
       station.querySelector("a").title = read && answered === asked ? "done" : `begun: ${answered} of ${asked} questions answered`;
     }
-    goOn(map, stations.find(({ dataset }) => dataset.page === recall(PLACE, "")));
+    goOn(map, stations);
 
     let way = ""; // what the chosen one takes
     const explain = (station) => {
