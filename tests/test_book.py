@@ -223,7 +223,7 @@ def test_an_exercise_is_a_card_that_lists_what_its_check_tests(lesson):
     assert card[5:] == ["def s():\n    return 2", "</details></div>", "</div>"]
 
 
-def test_calls_of_the_course_have_no_code_a_guard_is_its_claim_and_folds_open_with_a_word(lesson):
+def test_calls_of_the_course_have_no_code_a_guard_is_its_claim_and_folds_say_what_they_show(lesson):
     text = "\n".join(cell.source for cell in lesson if "remove-input" not in tags(cell))
     assert not re.search(r"cu\.(recall|checks|predict|guard)|A reason", text)
     assert "<span>✓</span> One is less.</summary><pre>1 &lt; 2</pre>" in text
@@ -231,7 +231,7 @@ def test_calls_of_the_course_have_no_code_a_guard_is_its_claim_and_folds_open_wi
     assert tags(asked) == ["remove-input"]
     for tag, word in (("hide-input", "code"), ("hide-output", "result")):
         (fold,) = (cell for cell in lesson if tag in tags(cell))
-        assert fold.metadata.mystnb["code_prompt_show"] == word
+        assert fold.metadata.mystnb["code_prompt_show"] == f"Show the {word}"
 
 
 def test_a_section_without_its_stored_run_is_not_printed():

@@ -122,14 +122,34 @@ CUT = """() => {
 def test_nothing_is_cut_at_any_width(notebook: Page):
     unveil(notebook)
     before = notebook.viewport_size
-    for width in (320, 390, 768, 1280):
+    for width in (320, 390, 768, 1280, 1920):
         notebook.set_viewport_size({"width": width, "height": 900})
         notebook.evaluate(
             "() => Promise.allSettled(document.getAnimations().map(each => each.finished))"
         )
         assert notebook.evaluate(CUT) == [], width
+        cut = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"
+        assert notebook.locator(".cell_input pre:visible").evaluate_all(cut) == [], width
         assert notebook.evaluate("document.documentElement.scrollWidth") <= width
     notebook.set_viewport_size(before)
+
+
+@pytest.mark.smoke
+def test_what_can_be_pushed_on_a_phone_has_a_shade_and_folds_are_open_on_paper(page: Page):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto("/17_diffusion.html")
+    formula = page.locator("div.math > mjx-container[data-scrolled]").first
+    expect(formula).to_have_css("background-image", re.compile("linear-gradient"))
+    for name in (".cu-figure", ".pst-scrollable-table-container"):
+        assert page.locator(f"article {name}[data-scrolled]").count(), name
+    closed = page.locator("article details:not([open], .cu-links *)")
+    before = closed.count()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(closed).to_have_count(0)
+    assert page.locator("article .cu-links details:not([open])").count()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(closed).to_have_count(before)
+    assert before > 3
 
 
 @pytest.mark.smoke

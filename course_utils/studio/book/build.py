@@ -161,6 +161,8 @@ def _render(source: Path, out: Path, *, whole: bool) -> None:
         raise StudioError(f"Jupyter Book warned:\n{''.join(said)[-3000:]}")
 
 
+WHOLE = '<span class="cu-whole">'
+FORMULA = '<span class="math notranslate nohighlight">[^<]*</span>'
 THEME_FIXES = {
     # A chapter in the side bar, and the arrow that shows its further page: the theme gives that no name.
     r"(<a [^>]*>([^<]*)</a><details[^>]*><summary)>": r'\1 aria-label="Pages below \2">',
@@ -168,10 +170,12 @@ THEME_FIXES = {
     'class="bd-sidebar-primary bd-sidebar"': 'class="bd-sidebar-primary bd-sidebar pst-sidebar-hidden"',
     "Toggle primary sidebar": "All chapters",
     "Toggle secondary sidebar": "On this page",
+    # What ends the sentence of a formula stays on its line.
+    rf"(?<!{WHOLE})({FORMULA}[.,;:!?)’]+)": rf"{WHOLE}\1</span>",
     # A repository elsewhere than on GitHub and GitLab, which Binder wants quoted whole.
     r"(?<=/v2/git/)https%3A//[^?\"]+(?=/[^/?\"]+\?)": lambda match: match[0].replace("/", "%2F"),
 }
-"""Patterns of what the theme writes → what screen readers and Binder need; done again, they change nothing.
+"""Patterns of what Sphinx and the theme write → what readers and Binder need; done again, they change nothing.
 
 The theme has no setting for any of them, and a parser would write whole pages anew for a few words.
 """

@@ -148,7 +148,10 @@ def hide_code(cells: Cells) -> Cells:
             cell.metadata["tags"] = [*others, "remove-input"]
         for tag, name in (("hide-input", "code"), ("hide-output", "result")):
             if tag in tags(cell):
-                prompts = {"code_prompt_show": name, "code_prompt_hide": name}
+                prompts = {
+                    "code_prompt_show": f"Show the {name}",
+                    "code_prompt_hide": f"Hide the {name}",
+                }
                 cell.metadata.setdefault("mystnb", {}).update(prompts)
     return cells
 
