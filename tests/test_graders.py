@@ -8,6 +8,7 @@ import ast
 import csv
 import dataclasses
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import downgrade, new_code_cell, new_markdown_cell, new_notebook
 from submissions import COURSE, answer, environment, exercises
 
 import course_utils as cu
@@ -126,11 +128,11 @@ def test_nbgrader_knows_the_names_that_moodle_and_canvas_give(file, student):
 OTTER = """\
 import json, pathlib, sys, time
 *_, to, notebook = sys.argv
-text = pathlib.Path(notebook).read_text()
+text = json.loads(pathlib.Path(notebook).read_text())["cells"][0]["source"]
 if text == "loop":
     time.sleep(100)
-if not text:
-    sys.exit("no notebook")
+if text == "exit":
+    sys.exit("no points")
 tests = [{"name": "Public Tests"}, {"name": "my_mask", "score": float(text), "output": "Hint: ask."}]
 pathlib.Path(to, "results.json").write_text(json.dumps({"tests": tests}))
 """
@@ -146,24 +148,90 @@ def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
     files = {
         "ana": "8",
         "ben_12_file/04": "2",
-        "empty": "",
+        "exit": "exit",
         "loop": "loop",
         "ana/.checkpoints/04": "0",
     }
     for name, text in files.items():
         file = tmp_path / "in" / f"{name}.ipynb"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        file.write_text(nbformat.writes(new_notebook(cells=[new_code_cell(text)])))
+    (tmp_path / "in" / "empty.ipynb").touch()
     monkeypatch.setattr(kernel, "ROOT", tmp_path)  # where Python looks for otter, too
     monkeypatch.setattr(mark, "SECONDS", 5)
     assert mark.main([str(tmp_path / "dist"), str(tmp_path / "in")]) == 0
     rows = marks(tmp_path / "in")
     assert {name: float(row["my_mask"]) for name, row in rows.items()} == {
-        "ana": 8, "ben_12_file_04": 2, "empty": 0, "loop": 0,
+        "ana": 8, "ben_12_file_04": 2, "empty": 0, "exit": 0, "loop": 0,
     }  # fmt: skip
-    assert [name for name, row in rows.items() if row["note"]] == ["empty", "loop"]
-    assert "no notebook" in (tmp_path / "in" / "feedback" / "empty.log").read_text()
+    assert [name for name, row in rows.items() if row["note"]] == ["empty", "exit", "loop"]
+    assert "the file is empty" in rows["empty"]["note"]
+    assert "no points" in (tmp_path / "in" / "feedback" / "exit.log").read_text()
     assert (tmp_path / "in" / "feedback" / "ana.txt").read_text() == "Hint: ask."
+
+
+def _without(key: str, *, of_cells: bool = False):
+    def leave_out(notebook: dict) -> dict:
+        for part in notebook["cells"] if of_cells else [notebook]:
+            part.pop(key, None)
+        return notebook
+
+    return leave_out
+
+
+OTHER_PROGRAMS = {
+    "as it was": lambda notebook: notebook,
+    "no metadata": _without("metadata"),
+    "no metadata of cells": _without("metadata", of_cells=True),
+    "no outputs": _without("outputs", of_cells=True),
+    "no format": _without("nbformat"),
+    "lists": lambda notebook: notebook | {"metadata": []},
+    "a kernel that is not here": lambda notebook: (
+        notebook | {"metadata": {"kernelspec": {"name": "conda-env-ml-py"}}}
+    ),
+    "a newer format": lambda notebook: notebook | {"nbformat_minor": 99},
+    "an older format": lambda notebook: downgrade(
+        nbformat.reads(json.dumps(notebook), as_version=4)
+    ),
+    "a cell without source": lambda notebook: (
+        notebook | {"cells": [*notebook["cells"], {"cell_type": "code"}]}
+    ),
+    "a cell of another kind": lambda notebook: (
+        notebook | {"cells": [*notebook["cells"], {"cell_type": "sql", "source": ["a\n", "b"]}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("program", OTHER_PROGRAMS)
+def test_what_another_program_left_out_of_a_notebook_costs_no_answer(tmp_path, program, encoding):
+    cells = [new_markdown_cell("é"), new_code_cell("answer = 1\nanswer")]
+    notebook = OTHER_PROGRAMS[program](json.loads(nbformat.writes(new_notebook(cells=cells))))
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook), encoding=encoding)
+    read = mark.readable(tmp_path / "a.ipynb")
+    nbformat.validate(read)
+    assert [cell["source"] for cell in read["cells"]][:2] == ["é", "answer = 1\nanswer"]
+    assert read["metadata"]["kernelspec"]["name"] == "python3"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "the file is empty"),
+        (b"<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> theirs\n", "a merge left its marks"),
+        (b'{"cells": [', "a part of it is missing"),
+        (b'{"name": "package"}', "it is no notebook"),
+        (b"[1, 2]", "it is no notebook"),
+        (b'{"cells": 3}', "it is no notebook"),
+        (b'{"cells": ["a"]}', "it is no notebook"),
+        (b'{"worksheets": 3, "nbformat": 3}', "it is no notebook"),
+        (b"PK\x03\x04\xff", "it is no notebook"),
+    ],
+)
+def test_a_file_that_is_no_notebook_is_told_from_one(tmp_path, data, said):
+    (tmp_path / "a.ipynb").write_bytes(data)
+    with pytest.raises(StudioError, match=said):
+        mark.readable(tmp_path / "a.ipynb")
 
 
 @pytest.mark.parametrize(

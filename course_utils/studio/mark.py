@@ -14,11 +14,57 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from course_utils.studio import StudioError, kernel
+from course_utils.studio.notebook_files import KERNEL
 
 SECONDS = 120
 """The time limit of a notebook. One whose cell loops forever has no points after it."""
+
+
+def readable(file: Path) -> dict[str, Any]:
+    """A submission's notebook in the form that otter reads, with what another program left out or named otherwise.
+
+    Raises:
+        StudioError: it is none; the message says what it is, and what to do.
+    """
+    import nbformat
+
+    data = file.read_bytes()
+    try:
+        notebook = json.loads(data)  # with or without a byte order mark
+        notebook = {"metadata": {}} | notebook
+        if "worksheets" in notebook:
+            notebook = nbformat.reads(json.dumps(notebook | {"nbformat": 3}), as_version=4)
+        cells = [_cell(cell) for cell in notebook["cells"]]
+    except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
+        if not data.strip():
+            raise StudioError("the file is empty: ask for it again") from error
+        if b"\n=======" in data:
+            raise StudioError(
+                "a merge left its marks in it: keep one side of each in an editor"
+            ) from error
+        raise StudioError(
+            "it is no notebook, or a part of it is missing: ask for it again"
+        ) from error
+    metadata = _dict(notebook["metadata"]) | {"kernelspec": KERNEL}  # not that of another computer
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}
+
+
+def _cell(cell: dict[str, Any]) -> dict[str, Any]:
+    kind = cell.get("cell_type")
+    source = cell.get("source", "")
+    shared = {
+        "cell_type": kind if kind in ("code", "markdown") else "raw",
+        "metadata": _dict(cell.get("metadata")),
+        "source": source if isinstance(source, str) else "".join(source),
+    }
+    return shared | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def results(notebook: Path, autograder: Path, log: Path) -> list[dict]:
@@ -30,11 +76,13 @@ def results(notebook: Path, autograder: Path, log: Path) -> list[dict]:
         log: a file for everything that otter prints.
 
     Raises:
+        StudioError: it is no notebook.
         subprocess.SubprocessError: otter could not grade the notebook, or the time is over.
     """
     with tempfile.TemporaryDirectory() as to, log.open("w", encoding="utf-8") as file:
+        (copy := Path(to, "submission.ipynb")).write_text(json.dumps(readable(notebook)))
         command = [sys.executable, "-m", "otter", "run", "--no-logo"]
-        command += ["-a", str(autograder), "-o", to, str(notebook)]
+        command += ["-a", str(autograder), "-o", to, str(copy)]
         process = {"stdout": file, "stderr": file, "env": kernel.clean_environment()}
         subprocess.run(command, timeout=SECONDS, check=True, **process)
         tests = json.loads(Path(to, "results.json").read_text(encoding="utf-8"))["tests"]
@@ -74,6 +122,8 @@ def mark(assignment: Path, folder: Path) -> None:
         row = {"submission": name, "total": 0, "note": ""}
         try:
             tests = results(notebook, autograder, feedback / f"{name}.log")
+        except StudioError as error:
+            row["note"] = f"not graded: {error}"
         except subprocess.SubprocessError as error:
             row["note"] = f"not graded ({type(error).__name__}), see feedback/{name}.log"
         else:
