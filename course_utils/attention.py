@@ -37,8 +37,8 @@ def dot_product_weights(
     arguments.scores_shape(queries, keys)
     scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     precise = torch.promote_types(queries.dtype, torch.float32)
-    whole = torch.autocast(queries.device.type, enabled=False)
-    with whole if arguments.autocasts(queries) else contextlib.nullcontext():
+    autocasts, kind = arguments.autocasts(queries), queries.device.type
+    with torch.autocast(kind, enabled=False) if autocasts else contextlib.nullcontext():
         scores = (queries.to(precise) * scale) @ keys.to(precise).transpose(-2, -1)
         return masked_softmax(scores, attn_mask).to(queries.dtype)
 

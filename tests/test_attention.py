@@ -585,6 +585,7 @@ def test_under_autocast_queries_may_have_another_dtype_as_in_pytorchs_operator()
         mixed = cu.scaled_dot_product_attention(queries, keys, keys)
         right = F.scaled_dot_product_attention(queries, keys, keys)
         assert dot_product_weights(queries, keys).shape == (2, 3, 5)
+    assert dot_product_weights(queries.to("meta"), keys.float().to("meta")).shape == (2, 3, 5)
     torch.testing.assert_close(mixed, right, rtol=0.02, atol=0.02)
     with pytest.raises(TypeError, match="one dtype"):
         cu.scaled_dot_product_attention(queries, keys, keys)
