@@ -115,6 +115,7 @@ def test_the_page_for_teachers_gives_the_commands_of_the_folder(tool):
         ("Ana Pérez_1234_assignsubmission_file_/04_masks_exercises.ipynb", "Ana Pérez"),
         ("Ana Pérez_1234_assignsubmission_file_04_masks_exercises.ipynb", "Ana Pérez"),
         ("perezana_12_3456_04_masks_exercises-1.ipynb", "perezana"),
+        ("perezana_12_3456_04_masks_exercises (2).ipynb", "perezana"),
         ("perezana_LATE_12_3456_04_masks_exercises.ipynb", "perezana"),
     ],
 )

@@ -19,6 +19,7 @@ import matplotlib
 print(sys.executable, *(path for path in sys.path if "theirs" in path), hasattr(builtins, "theirs"))
 print(sys.flags.optimize, sys.flags.inspect, sys.warnoptions, sys.stdout.encoding, locale.getpreferredencoding())
 print(shutil.get_terminal_size().columns, time.timezone, os.environ["OMP_NUM_THREADS"])
+print(*{"JPY_SESSION_NAME", "VSCODE_PID"} & os.environ.keys())
 print(matplotlib.rcParams["figure.figsize"], matplotlib.get_backend())"""
 VALUES = "'first'\n'last'"
 
@@ -65,6 +66,8 @@ def theirs(tmp_path, monkeypatch):
         "PYTHONUTF8": "0",
         "LC_ALL": "POSIX",
         "COLUMNS": "20",
+        "JPY_SESSION_NAME": "theirs",  # a kernel of Lab has it, and may show widgets
+        "VSCODE_PID": "1",
         "LINES": "5",
         "TZ": "XYZ-14",
         "OMP_NUM_THREADS": "1",
@@ -85,6 +88,7 @@ def test_nobody_s_home_and_settings_change_a_notebook_by_either_door(theirs, tmp
         f"{sys.executable} False",
         "0 0 [] UTF-8 utf-8",
         "80 0 1",
+        "",
         "[6.4, 4.8] module://matplotlib_inline.backend_inline",
     ]]  # fmt: skip
     assert [output.data["text/plain"] for output in values] == ["'last'"]

@@ -13,7 +13,8 @@ from course_utils.files import ROOT
 STARTUP = Path(__file__).with_name("kernel_startup.py")
 
 PERSONAL = (
-    *("PYTHON", "IPYTHON", "JUPYTER", "MPLBACKEND", "MATPLOTLIBRC", "PYTEST_ADDOPTS", "PYTEST_PLUGINS"),
+    *("PYTHON", "IPYTHON", "JUPYTER", "JPY_", "VSCODE_", "MPLBACKEND", "MATPLOTLIBRC"),
+    *("PYTEST_ADDOPTS", "PYTEST_PLUGINS"),
     *("LANG", "LC_", "TZ", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR"),
 )  # fmt: skip
 """How the names of variables begin that hold a person's settings of what runs or shows a notebook."""
