@@ -85,7 +85,7 @@ def test_a_link_that_was_handed_on_keeps_its_state(browser, file):
             page.goto("about:blank")
             page.goto(file.as_uri() + end)
             expect(of_second(page, "said")).to_have_text("il est calme .")
-            expect(of_second(page, "next")).to_contain_text("Word 2 of 4")
+            expect(of_second(page, "next")).to_contain_text("Word 2 of 5")
         for end in ("#explorer=values.1&amp;at=2.5.1.0", "#explorer%3Dvalues.1%26at%3D2.5.1.0."):
             page.goto("about:blank")
             page.goto(file.as_uri() + end)

@@ -317,7 +317,8 @@ NAMED: dict[str, str] = {
 """Kind → words that its model reads or says, at first or in its state of FULL."""
 
 NOT_PROTECTED = """words => {
-    const isOpen = (node) => !node.parentElement.closest("style, script, [translate=no]:not(:has([translate=yes]))");
+    const isOpen = ({ parentElement }) => !parentElement.matches("style, script") &&
+        parentElement.closest("[translate]")?.getAttribute("translate") !== "no";
     const walker = document.createTreeWalker(document.querySelector("form"), NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode()) texts.push(walker.currentNode);
     const has = (word) => ({ data }) => new RegExp(`(?<![\\\\p{L}-])${word}(?![\\\\p{L}-])`, "u").test(data);

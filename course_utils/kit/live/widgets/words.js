@@ -124,6 +124,8 @@ garment, and with one of two other seeds it takes a sandal for a sneaker.</p>`;
 
 function mount(form, [data]) {
   const { field, part, show, put, say } = partsOf(form);
+  let moving = false; // whether the player moves the slider
+  let hasMoved = false; // until then a word is forbidden from the start, where that has an effect
 
   // "0.4": the left word, from frame 4 on.
   function goneIn(text) {
@@ -138,7 +140,7 @@ function mount(form, [data]) {
     if (changed === "caption" && field.without.value) field.without.value = "";
     const [at, frame, gone] = [Number(field.caption.value), Number(field.frame.value), goneIn(field.without.value)];
     if (changed === "frame" && !moving) stop();
-    hasMoved ||= changed === "frame";
+    hasMoved ||= changed === "frame" || frame !== FIRST;
     part("stage").style.setProperty("--sheet", `url(data:image/png;base64,${data.captions[at].sheet})`);
     for (const word of [0, 1]) {
       show(`word${word}`, captionWordHTML(data, at, word, gone));
@@ -152,8 +154,6 @@ function mount(form, [data]) {
   }
 
   const set = follow(form, draw);
-  let moving = false; // whether the player moves the slider
-  let hasMoved = false; // until then a word is forbidden from the start, where that has an effect
   const to = (frame) => {
     moving = true;
     set("frame", frame);
