@@ -2,7 +2,7 @@
 
     make book && .venv/bin/python notebooks/images/translator.py
 
-A pointer goes to a word of the sentence and forbids it; the translation below it changes; the word comes back.
+A pointer goes to the word train and forbids it, and the translator takes a taxi.
 """
 
 import io
@@ -45,20 +45,16 @@ def frames(page: Page) -> list[tuple[Image.Image, int]]:
     below = 40  # a line that says what it translated before, and not half a bar
     clip["height"] = drawing["y"] + drawing["height"] + below - box["y"]
     start = drawing["x"] + drawing["width"] * 0.85, drawing["y"] + drawing["height"] * 0.6
-    shown = [(frame(page, start, clip), 1800)]
-    for word, stay in (("train", 2600), ("please", 2600)):
-        target = middle(form.locator(".cu-words button", has_text=word).first)
-        for step in range(1, 7):
-            at = tuple(a + (b - a) * step / 6 for a, b in zip(start, target, strict=True))
-            page.mouse.move(*at)
-            shown.append((frame(page, at, clip), 60))
-        page.mouse.click(*target)
-        page.wait_for_timeout(600)
-        shown.append((frame(page, target, clip), stay))
-        page.mouse.click(*target)
-        page.wait_for_timeout(600)
-        shown.append((frame(page, target, clip), 900))
-        start = target
+    target = middle(form.locator(".cu-words button", has_text="train").first)
+    shown = [(frame(page, start, clip), 2200)]
+    for step in range(1, 9):
+        at = tuple(a + (b - a) * step / 8 for a, b in zip(start, target, strict=True))
+        page.mouse.move(*at)
+        shown.append((frame(page, at, clip), 60))
+    page.mouse.click(*target)
+    form.locator("[data-part=said]", has_text="taxi").wait_for(state="attached")
+    page.wait_for_timeout(600)  # the lines glide
+    shown.append((frame(page, target, clip), 4000))
     return shown
 
 
@@ -69,7 +65,11 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1000, "height": 1000}, device_scale_factor=SCALE)
         shown = frames(page)
         browser.close()
-    palette = shown[0][0].quantize(COLORS)
+    first, last = shown[0][0], shown[-1][0]
+    both = Image.new("RGB", (first.width, 2 * first.height))
+    both.paste(first)
+    both.paste(last, (0, first.height))
+    palette = both.quantize(COLORS)
     pictures = [picture.quantize(COLORS, palette=palette, dither=0) for picture, _ in shown]
     times = [time for _, time in shown]
     pictures[0].save(PICTURE, save_all=True, append_images=pictures[1:], duration=times, loop=0)
