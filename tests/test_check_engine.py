@@ -74,6 +74,21 @@ def test_reports_in_words(candidate, report):
     assert repr(FIVE(candidate)) == report
 
 
+def test_what_the_course_solution_passes_is_folded_and_not_green_as_if_it_were_mine(monkeypatch):
+    monkeypatch.setenv("COURSE_STRICT", "0")
+    check = Check()
+    check.must("it gives 5", hint="Count.")(
+        lambda candidate: expect(candidate() == 5, "it doesn't")
+    )
+    mine, ours = (check(it)._repr_mimebundle_()["text/html"] for it in (lambda: 5, five_solution))
+    assert '<div class="cu-report right' in mine
+    assert (
+        ours.startswith('<details class="cu-report ours')
+        and "right" not in ours.split("</style>")[1]
+    )
+    assert ">The course's solution, for comparison</summary>" in ours
+
+
 def test_the_hints_of_a_property_are_the_paragraphs_of_its_docstring():
     check = Check()
 

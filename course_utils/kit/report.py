@@ -117,21 +117,26 @@ class Report:
         from course_utils.kit.assets import asset  # slow to import
 
         stub = ""
-        if self.done and not self.ours:
+        if self.done:
             with suppress(LookupError):
                 stub = exercises.stub(self.name)
         over = {"stub": stub, "defines": exercises.defined_name(stub), "name": self.name}
         data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in over.items() if stub)
+        if self.ours:  # gray, and folded: on a glance it is not taken for the reader's own
+            return (
+                f'<details class="cu-report ours mathjax_ignore"><style>{asset("check.css")}</style>'
+                '<summary data-lm-suppress-shortcuts="true">The course\'s solution, for comparison</summary>'
+                f"<p>{to_html(self.headline)}</p></details>"
+            )
         state = "open" if not self.done else "right" if self.passed else "wrong"
         head, *about = self.headline.removeprefix(self.name).splitlines()
         lines = [f'<p class="headline"><code>{self.name}</code>{to_html(head)}</p>']
         lines += [
             f"<p>{to_html(line)}</p>" for line in [*about, *["It will test:"] * (not self.done)]
         ]
-        listed = "" if self.ours and self.passed else "".join(self._items())
         return (
             f'<div class="cu-report {state} mathjax_ignore"{data}><style>{asset("check.css")}</style>'
-            f"{''.join(lines)}<ul>{listed}</ul><script>{{{asset('check.js')}}}</script></div>"
+            f"{''.join(lines)}<ul>{''.join(self._items())}</ul><script>{{{asset('check.js')}}}</script></div>"
         )
 
     def _items(self) -> Iterator[str]:
