@@ -1,5 +1,6 @@
 // A part of the page that is wider than its room takes the focus, so that the arrow keys scroll it, too, and has a shade
-// at the edge behind which there is more. On paper, what explains is open: all folds but hints and solutions.
+// at the edge behind which there is more. On paper, what explains is open: all
+// folds but hints, solutions, and the code of pictures.
 (() => {
   "use strict";
   const WIDE = "article :is(.cu-figure, pre, .output, .table-wrapper, .pst-scrollable-table-container, mjx-container)";
@@ -23,7 +24,7 @@
 
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("article details:not([open], .cu-links *)")];
+    opened = [...document.querySelectorAll("article details:not([open], .cu-links *, .tag_hide-input > *)")];
     opened.forEach((fold) => { fold.open = true; });
   });
   addEventListener("afterprint", () => opened.forEach((fold) => { fold.open = false; }));
