@@ -1,10 +1,14 @@
 """Sentence pairs: tokens, vocabularies, files, splits and batches."""
 
+import re
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, tokenize
+from course_utils.data.archives import read_member
+from course_utils.data.registry import cached
+from course_utils.data.text import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary, normalize, tokenize
 from course_utils.data.translation import (
     Pair,
     PairLoader,
@@ -14,6 +18,7 @@ from course_utils.data.translation import (
     parse_alignment,
     split_by_source,
 )
+from course_utils.files import ROOT
 
 
 @pytest.mark.parametrize(
@@ -37,6 +42,27 @@ from course_utils.data.translation import (
 )
 def test_tokenizing(text, tokens):
     assert tokenize(text) == tokens
+
+
+DATA = ROOT / "data"
+EUROPEAN = re.compile(r"([.,!?;:…¿¡\"«»()])")
+
+
+def test_english_french_and_spanish_are_cut_as_when_the_models_were_stored():
+    lines = [
+        line
+        for name in sorted(DATA.glob("*/*.t*"))
+        for line in name.read_text("utf-8").splitlines()
+    ]
+    for name in ("fra", "spa"):
+        if archive := cached(f"{name}-eng"):
+            text = read_member(archive, f"{name}.txt", f"{name}-eng/{name}.txt").decode()
+            lines += ["\t".join(line.split("\t")[:2]) for line in text.splitlines()]
+    text = "\n".join(lines)
+    assert len(lines) > 9000 and "——" not in text  # the one mark of two letters
+    for letter in set(text):
+        word = f"a{letter}b"
+        assert tokenize(word) == EUROPEAN.sub(r" \1 ", normalize(word)).split()
 
 
 def test_special_tokens_have_fixed_ids():
