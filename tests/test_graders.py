@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -129,7 +130,9 @@ def test_nbgrader_knows_the_names_that_moodle_and_canvas_give(file, student):
 OTTER = """\
 import json, pathlib, sys, time
 *_, to, notebook = sys.argv
-text = json.loads(pathlib.Path(notebook).read_text())["cells"][0]["source"]
+handed_in = json.loads(pathlib.Path(notebook).read_text())
+assert handed_in["metadata"]["otter"]["assignment_name"] == "04_masks_exercises"
+text = handed_in["cells"][0]["source"]
 if text == "loop":
     time.sleep(100)
 if text == "exit":
@@ -145,7 +148,8 @@ def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
     (tmp_path / "otter").mkdir()
     (tmp_path / "otter" / "__main__.py").write_text(OTTER)
     (tmp_path / "dist" / "autograder").mkdir(parents=True)
-    (tmp_path / "dist" / "autograder" / "x.zip").touch()
+    with zipfile.ZipFile(tmp_path / "dist" / "autograder" / "x.zip", "w") as zipped:
+        zipped.writestr("otter_config.json", '{"assignment_name": "04_masks_exercises"}')
     files = {
         "ana": "8",
         "ben_12_file/04": "2",

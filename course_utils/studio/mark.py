@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,11 @@ def results(notebook: Path, autograder: Path, log: Path) -> list[dict]:
         subprocess.SubprocessError: otter could not grade the notebook, or the time is over.
     """
     with tempfile.TemporaryDirectory() as to, log.open("w", encoding="utf-8") as file:
-        (copy := Path(to, "submission.ipynb")).write_text(json.dumps(readable(notebook)))
+        content = readable(notebook)
+        with zipfile.ZipFile(autograder) as zipped:
+            name = json.loads(zipped.read("otter_config.json")).get("assignment_name")
+        content["metadata"].setdefault("otter", {"assignment_name": name})
+        (copy := Path(to, "submission.ipynb")).write_text(json.dumps(content), encoding="utf-8")
         command = [sys.executable, "-m", "otter", "run", "--no-logo"]
         command += ["-a", str(autograder), "-o", to, str(copy)]
         process = {"stdout": file, "stderr": file, "env": kernel.clean_environment()}
