@@ -61,7 +61,7 @@ def test_an_exported_notebook_answers_or_stands_still_without_a_kernel_and_a_net
     said = page.locator("form.cu-live [data-part=said]")
     expect(said.first).to_have_text("elle a une voiture rouge .")
     page.locator("[data-word='0']").first.click()
-    expect(said.first).to_have_text("ta voiture rouge .")
+    expect(said.first).to_have_text("ta fille a une voiture rouge .")
     expect(page.locator("form.cu-live[data-ready]")).to_have_count(2)
     expect(page.get_by_text("once its cell is run")).to_have_count(1)
     assert page.locator("img").evaluate_all("all => all.every((each) => each.naturalWidth > 0)")
