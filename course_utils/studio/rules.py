@@ -17,6 +17,7 @@ from course_utils.studio.content import CodeCell, Content, is_course_call
 
 MAX_BYTES = 2_000_000
 MIN_ALT = 20  # characters
+MAX_FIRST = 8  # lines of imports above a page's first screen
 FOLDED = {"hide-input", "guard", "solution"}
 HIDDEN = {"hide-output", "solution"}
 ORDER = ("exercise", "check", "solution")
@@ -78,8 +79,11 @@ def small(content: Content) -> Iterator[str]:
 
 
 def imports_first(content: Content) -> Iterator[str]:
-    """The first code cell imports and seeds, and does nothing else."""
+    """The first code cell imports and seeds, and does nothing else. A long one is folded above the first screen."""
     for cell in content.code[:1]:
+        lines = sum(map(bool, cell.source.splitlines()))
+        if lines > MAX_FIRST and not cell.jupyter.get("source_hidden"):
+            yield f'cell {cell.place}: {lines} lines before anything is seen; add jupyter={{"source_hidden": true}}'
         for statement in ast.parse(cell.source).body:
             code = ast.unparse(statement)
             imports = isinstance(statement, ast.Import | ast.ImportFrom)

@@ -23,7 +23,7 @@
 # %% [markdown] tags=["paths"]
 # On the path to images and to translation: [Weighted averages: near points count more](#Weighted-averages:-near-points-count-more), [Kernel regression is attention](#Kernel-regression-is-attention).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import pandas as pd

@@ -16,7 +16,7 @@
 # And what do we do with classes?
 # You can read each section on its own.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import pandas as pd

@@ -24,7 +24,7 @@
 # On the path to a real model and to images: [A dot product is a match](#A-dot-product-is-a-match), *Why divide by √d?*.
 # On the path to translation: [A dot product is a match](#A-dot-product-is-a-match), [Long queries, long keys](#Long-queries,-long-keys), *Why divide by √d?*, [Additive scores](#Additive-scores).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import pandas as pd

@@ -25,7 +25,7 @@
 # How many epochs will each of the two need for twelve letters?
 # Guess, and then move the slider.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import pandas as pd
 import torch
 from torch import nn

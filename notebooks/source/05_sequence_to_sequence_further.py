@@ -13,7 +13,7 @@
 # We compute BLEU by hand and in twenty lines, measure the vanishing gradient, and ask what happens with a fixed number of positions, or without lengths.
 # Then we compare our network with those of the papers, and look at two larger translators of real sentences.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 import random
 from collections import Counter

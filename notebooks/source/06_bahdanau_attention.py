@@ -19,7 +19,7 @@
 # An **epoch** is one run through the training set.
 # Do the dots find the frames?
 
-# %%
+# %% jupyter={"source_hidden": true}
 import copy
 import math
 

@@ -15,7 +15,7 @@
 # Then we meet three relatives: a window that only moves forward, a decoder that attends to its own past, and Luong's decoder.
 # Each section can be read on its own.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from textwrap import shorten
 
 import pandas as pd

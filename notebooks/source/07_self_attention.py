@@ -26,7 +26,7 @@
 # On the path to GPT and to a real model: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [It writes: a causal mask](#It-writes:-a-causal-mask).
 # On the path to images and to translation: [Queries, keys and values](#Queries,-keys-and-values), [Any order: permutation equivariance](#Any-order:-permutation-equivariance), [Where attention pays](#Where-attention-pays), [The source decides: cross-attention](#The-source-decides:-cross-attention).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 from functools import partial
 

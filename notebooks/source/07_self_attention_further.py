@@ -13,7 +13,7 @@
 # What does attention cost, how do we test whether a layer ignores the order of its words, and how does a pronoun find its noun?
 # You can read each section by itself.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import pandas as pd

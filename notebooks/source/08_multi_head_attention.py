@@ -19,7 +19,7 @@
 # %% [markdown] tags=["paths"]
 # On the path to GPT, to a real model, to images and to translation: [Two questions, one average](#Two-questions,-one-average), [From one head to two, and to h](#From-one-head-to-two,-and-to-h), [Split and join: one product and two transposes](#Split-and-join:-one-product-and-two-transposes).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import copy
 import math
 

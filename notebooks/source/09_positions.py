@@ -24,7 +24,7 @@
 # On the path to images: [Learned positions](#Learned-positions), [Sinusoidal positions](#Sinusoidal-positions).
 # On the path to translation: [Sinusoidal positions](#Sinusoidal-positions).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 from functools import partial
 

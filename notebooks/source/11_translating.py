@@ -15,7 +15,7 @@
 # For the other we **forbade** one English word at a time and noted how much probability each French word lost.
 # Which map is which, and which one would you call the explanation?
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import pandas as pd

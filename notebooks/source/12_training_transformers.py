@@ -16,7 +16,7 @@
 # At the dotted line you decide how it goes on.
 # Break it, and then find the button that brings the Spanish back.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 import tempfile
 from collections import Counter

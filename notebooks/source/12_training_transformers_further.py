@@ -14,7 +14,7 @@
 # At the end we rebuild a lecture's own translator, and ask what twenty translations show.
 # You can read each section by itself, but run the cells in order.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import copy
 import inspect
 import math

@@ -23,7 +23,7 @@
 # %% [markdown] tags=["paths"]
 # On the path to GPT: [What counting knows](#What-counting-knows), [GPT in one class](#GPT-in-one-class), [Training it](#Training-it), [Writing](#Writing), [Your file](#Your-file).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 import random
 from collections import Counter

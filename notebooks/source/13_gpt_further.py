@@ -12,7 +12,7 @@
 # This page goes on from [GPT](13_gpt.ipynb).
 # You can read each section by itself, so take what interests you.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 import random
 from collections import Counter

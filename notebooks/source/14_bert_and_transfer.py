@@ -16,7 +16,7 @@
 # Both are small networks that have trained on the same English sentences for the same number of steps.
 # One is a **BERT**, which reads both sides of the gap, and the other is a GPT, which stops where the gap begins.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import torch

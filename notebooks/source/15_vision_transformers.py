@@ -15,7 +15,7 @@
 # The model below cuts a picture into sixteen squares, called patches, and reads them like the words of a sentence.
 # Press a patch to forbid it, and no part of the model may look at it any more.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 
 import pandas as pd

@@ -16,7 +16,7 @@
 # Then make it harder.
 # Look only at *how many* symbols have each color, or only at what lies within three pixels.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import itertools
 import math
 

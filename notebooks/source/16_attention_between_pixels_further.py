@@ -12,7 +12,7 @@
 # Optional, about forty minutes.
 # It belongs to [Attention between pixels](16_attention_between_pixels.ipynb), and each section stands on its own, so take what interests you.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import copy
 import time
 

@@ -16,7 +16,7 @@
 # Press *trousers* to forbid the word, so that no pixel may attend to it at any step.
 # Then allow the word again, go to step 171 or to step 114, and press it there.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import itertools
 
 import torch

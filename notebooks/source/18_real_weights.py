@@ -22,7 +22,7 @@
 # %% [markdown] tags=["paths"]
 # On the path to a real model: [Three parts replaced](#Three-parts-replaced), [Loading the file](#Loading-the-file), [It speaks](#It-speaks), [In which layer?](#In-which-layer?).
 
-# %%
+# %% jupyter={"source_hidden": true}
 import textwrap
 
 import pandas as pd
