@@ -13,7 +13,7 @@
 # The form follows *Datasheets for datasets* ([Gebru et al., 2021](https://arxiv.org/abs/1803.09010)) and *Model cards* ([Mitchell et al., 2019](https://arxiv.org/abs/1810.03993)).
 # Licenses, files and checksums stand in the folder `data/`, in its README.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import pandas as pd
 import torch
 

@@ -19,7 +19,7 @@
 # The first map has nothing to learn.
 # The others belong to networks that the course has trained and stored.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import textwrap
 
 import pandas as pd
