@@ -168,7 +168,8 @@ def test_a_deck_asks_no_other_host_and_nothing_leaves_its_slide(tmp_path, browse
         beyond = "e => [e.scrollHeight - e.clientHeight, e.scrollWidth - e.clientWidth]"
         assert max(body.evaluate(beyond)) <= 2, place
         assert body.evaluate("e => (e.style.zoom || 1) >= .45")
-    images = page.locator("img").evaluate_all("all => all.map(e => [e.alt, e.naturalWidth])")
+    seen = "all => all.map(e => [e.alt ?? e.getAttribute('aria-label'), e.naturalWidth ?? e.viewBox.baseVal.width])"
+    images = page.locator("img, svg[aria-label]").evaluate_all(seen)
     assert len(images) >= 3 and all(alt and width for alt, width in images)
     assert page.locator("mjx-container").count() > 0
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
