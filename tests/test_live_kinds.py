@@ -104,7 +104,7 @@ MADE: dict[str, tuple[tuple, list[str]]] = {
     "memory": ((), ["The card in row 3, column 1 says: my twin lies in"]),
     "question": (
         ("What is the opposite of hot?",),
-        ["it still says <em>cold</em>", '<span class="slot">?</span>', ">capital of Egypt<"],
+        ["it still says <em>cold</em>", '<span class="slot">?</span>', "capital of Egypt"],
     ),
     "patches": (("coat",), ["before it is a pullover?", "The model says <strong>coat"]),
     "translator": (("he's calm .", True), ["il est calme .", 'name="checkpoint"']),
@@ -136,7 +136,10 @@ def test_what_a_notebook_keeps_makes_the_widget_again(kind):
     (first,) = first_states([made])
     assert html == data["text/html"].replace("></fieldset>", f">{first}</fieldset>")
     assert '<fieldset disabled="">' in html and "<script" not in html
-    assert [text for text in shown if text not in html] == []
+    bare = re.sub(r'<(span|bdi) translate="no">(.*?)</\1>', r"\2", html).replace(
+        ' translate="no"', ""
+    )
+    assert [text for text in shown if text not in bare] == []
     assert not re.search(r">[^<]*-\d", first), "a hyphen for a minus sign"
     assert run_together(first) == []
 
@@ -440,3 +443,22 @@ def test_each_word_of_each_caption_has_an_effect_at_the_first_press():
         assert all(a != b for a, b in zip(from_the_start, caption["named"], strict=True)), caption[
             "words"
         ]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("policy", ["script-src 'self' file:", ""])
+def test_a_piece_whose_script_is_refused_says_so(browser, tmp_path, policy):
+    """Under a strict content policy, and without scripts; where the script runs, it takes the sentence away."""
+    page = write_page(tmp_path, live.memory())
+    asked = cu.predict("Which?", ["a", "b"], answer="a", wrong={"b": "No."}, why="Yes.")
+    html = page.read_text("utf-8").replace(
+        "<body>",
+        f"<body>{asked._repr_mimebundle_()['text/html']}{cu.explore.first_slider().page()}",
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' if policy else ""
+    page.write_text(html.replace("<meta", f"{meta}<meta", 1), encoding="utf-8")
+    opened = browser.new_page()
+    opened.goto(page.as_uri())
+    told = opened.get_by_text("refuses the scripts inside it")
+    expect(told).to_have_count(3 if policy else 0)
+    opened.close()
