@@ -141,8 +141,9 @@ def test_what_can_be_pushed_on_a_phone_has_a_shade_and_folds_are_open_on_paper(p
     page.goto("/17_diffusion.html")
     formula = page.locator("div.math > mjx-container[data-scrolled]").first
     expect(formula).to_have_css("background-image", re.compile("linear-gradient"))
-    for name in (".cu-figure", ".pst-scrollable-table-container"):
-        assert page.locator(f"article {name}[data-scrolled]").count(), name
+    for name in (".cu-figure", ".pst-scrollable-table-container", ".cell_input pre"):
+        pushed = page.locator(f"article {name}[data-scrolled]:visible").first
+        expect(pushed).to_have_css("background-image", re.compile("linear-gradient"))
     closed = page.locator("article details:not([open], .cu-links *, .tag_hide-input > *)")
     before = closed.count()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
