@@ -18,10 +18,14 @@ from browsing import (
     run_all,
     write_notebook,
 )
+from matplotlib import ft2font
 from playwright.sync_api import Page, expect
 from tiny_book import book
 
+from course_utils.figures.style import FONTS
+from course_utils.files import LESSONS
 from course_utils.kit.quiz import QuizError, all_questions, quiz, recall
+from course_utils.kit.registry import checks
 from course_utils.studio import manifest
 
 COURSE = manifest.load(files=False).whole
@@ -531,3 +535,15 @@ def test_in_lab_too_what_was_missed_comes_first_and_its_chapter_opens_in_a_tab(b
         tab = page.locator(".lm-TabBar-tabLabel", has_text="03_scoring_functions.ipynb")
         expect(tab.first).to_be_visible()
         page.close()
+
+
+def test_quizzes_and_checks_are_written_in_letters_that_our_font_has():
+    """Where it lacks one, a browser takes another font's, and an accent slides over what comes next."""
+    font = ft2font.FT2Font(str(FONTS / "Inter-Regular.ttf"))
+    texts = [path.read_text("utf-8") for path in LESSONS.glob("*/quiz.toml")]
+    for name in dir(checks):
+        for prop in getattr(checks, name).properties:
+            texts += [prop.sentence, *prop.hints]
+    shown = set(re.sub(r"\s", "", "".join(texts)))
+    assert len(texts) > 100
+    assert [letter for letter in shown if not font.get_char_index(ord(letter))] == []

@@ -261,7 +261,7 @@ def super_forgotten(linear, rank=4, alpha=8.0):
     "my_lora",
     caught_by="gives at the start what the linear",
     reason="x is (4, 5, 10)",
-    hint="x, A and Bᵀ",
+    hint="x, A and `B.T`",
 )
 def A_the_other_way(linear, rank=4, alpha=8.0):
     """A is (rank, inputs), as in the paper, and used as if it were (inputs, rank)."""
@@ -271,7 +271,10 @@ def A_the_other_way(linear, rank=4, alpha=8.0):
 
 
 @mistake(
-    "my_lora", caught_by="adds a linear change", reason="the change at −x", hint="between A and Bᵀ"
+    "my_lora",
+    caught_by="adds a linear change",
+    reason="the change at −x",
+    hint="between A and `B.T`",
 )
 def relu_between(linear, rank=4, alpha=8.0):
     """A small network instead of a linear change."""

@@ -132,8 +132,8 @@ my_lora = Check(forbids=["LoRA.__init__"])
 
 
 NO_SUPER = "What is the first line of your `__init__`? `super().__init__()` comes before all layers and parameters."
-NOT_LINEAR = "What stands between A and Bᵀ? The change is two products and a factor, with no activation and no bias."
-SHAPES = "Write the shapes of x, A and Bᵀ side by side. Each product sums over an axis that both sides have."
+NOT_LINEAR = "What stands between A and `B.T`? The change is two products and a factor, with no activation and no bias."
+SHAPES = "Write the shapes of x, A and `B.T` side by side. Each product sums over an axis that both sides have."
 
 
 def _wrapped_layer(candidate, rank=3, alpha=6.0):
@@ -231,7 +231,7 @@ def lets_each_column_of_a_and_b_learn_its_own(candidate):
 
 @my_lora.must("adds a linear change of the given rank, scaled by alpha / rank")
 def adds_linear_change_of_given_rank_scaled_by_alpha_rank(candidate):
-    """By which factor do you multiply x A Bᵀ? Add this to the linear layer's output, and no bias or activation.
+    """By which factor do you multiply the product? Add this to the linear layer's output, and no bias or activation.
 
     `self.linear(x) + alpha / rank * (x @ A @ B.T)`, with A (inputs, rank) and B (outputs, rank).
     """

@@ -18,11 +18,11 @@ noised_on_paper = on_paper({
     "c": (0.9375, "the variance after the second step",
          "What becomes of the variance of the first step's noise? It is multiplied by the square of 0.5, and "
          "new noise is added.",
-         "It is 0.25 · 0.75 + 0.75, which is also 1 − ᾱ₂."),
-    "d": (0.0625, "ᾱ₂, the share of the picture's variance that is left",
+         "It is 0.25 · 0.75 + 0.75, and together with the answer to (d) it is 1."),
+    "d": (0.0625, "the share of the picture's variance that is left after both steps",
          "What is 1 − β in each of the two steps? Multiply."),
-    "e": (-0.8, "the guess x̂₀",
-         "Which equation holds x₀ and the noise? Solve x_t = √ᾱ x₀ + √(1 − ᾱ) ε for x₀.",
+    "e": (-0.8, "the guess of x₀",
+         "Which equation holds x₀ and the noise? Solve x_t = 0.5 x₀ + 0.866 ε for x₀.",
          "It is (1 − 0.866 · ε) / 0.5, with ε = 1.617."),
 }, within=0.011)  # fmt: skip
 
@@ -33,9 +33,11 @@ fixed_noisy = Check()
 LEVELS = torch.tensor([1.0, 0.8, 0.5, 0.1])
 
 
-_ROOT = "By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."
-_ROOT_INSIDE = "What comes first for the noise, the root or the difference? Its variance is 1 − ᾱ, so it is √(1 − ᾱ)."
-_EXCHANGED = "Which factor belongs to the picture? At step 0, where ᾱ is 1, the whole picture should be there."
+_ROOT = "By what are the pixels multiplied? `alpha_bar` is a share of the *variance*, so we need its root."
+_ROOT_INSIDE = (
+    "What comes first for the noise, the root or the difference? Its variance is `1 - alpha_bar`."
+)
+_EXCHANGED = "Which factor belongs to the picture? At step 0, with `alpha_bar` = 1, the whole picture is there."
 
 
 def _hint_for_slip(answer, x, noise, a):
@@ -83,12 +85,12 @@ def gives_each_picture_its_own_step(candidate):
 
 @fixed_noisy.must("keeps the variance at 1")
 def keeps_variance_at_1(candidate):
-    """By what are the pixels multiplied? ᾱ is a share of the *variance*, so we need its root."""
+    """By what are the pixels multiplied? `alpha_bar` is a share of the *variance*, so we need its root."""
     x, noise = torch.randn(2, 4, 1, 40, 40)
     answer = expect_shape(candidate(x, torch.full((4,), 2), noise, LEVELS), (4, 1, 40, 40))
     expect(
         abs(answer.var().item() - 1) < 0.1,
-        f"the variance is {answer.var():.2f} for ᾱ = 0.5, expected 1",
+        f"the variance is {answer.var():.2f} for alpha_bar = 0.5, expected 1",
     )
 
 
