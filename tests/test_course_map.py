@@ -198,7 +198,7 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     expect(off).to_have_count(0)
     onwards = page.locator(".cu-next:visible small")
     expect(onwards).to_have_text("Next: 02")
-    page.get_by_role("button", name="To GPT").click()
+    page.get_by_role("button", name=re.compile("^To GPT")).click()
     page.mouse.move(0, 0)  # or a station below the pointer would be explained
     if width > 736:
         page.locator("[data-number='13'] a").first.focus()
@@ -211,8 +211,10 @@ def test_on_any_width_no_name_leaves_its_room_and_the_map_answers(browser, tmp_p
     page = come_back(page, "[data-state=begun]")  # a question waits
     state, onwards = page.locator("[data-state]"), page.locator(".cu-next:visible small")
     expect(state).to_have_attribute("data-number", "01")
-    expect(page.get_by_role("button", name="To GPT")).to_have_attribute("aria-pressed", "true")
-    expect(onwards).to_have_text("Next: 03 · To GPT")
+    expect(page.get_by_role("button", name=re.compile("^To GPT"))).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(onwards).to_have_text(re.compile("^Next: 0\\d · To GPT$"))
     expect(page.locator(".cu-map .cu-map-place a")).to_have_text("01 · Queries, keys and values")
     expect(page.locator("article h1 + p")).to_contain_text("Welcome back. Go on with 01")
     expect(page.locator("[data-here]")).to_have_attribute("data-number", "01")
