@@ -547,3 +547,11 @@ def test_quizzes_and_checks_are_written_in_letters_that_our_font_has():
     shown = set(re.sub(r"\s", "", "".join(texts)))
     assert len(texts) > 100
     assert [letter for letter in shown if not font.get_char_index(ord(letter))] == []
+
+
+def test_by_keyboard_an_answer_has_one_ring(page: Page):
+    page.add_style_tag(content=":focus-visible { outline: 3px solid magenta }")  # a theme's
+    page.keyboard.press("Tab")
+    rings = page.evaluate("""() => [...document.querySelectorAll(":focus-visible, :has(:focus-visible)")]
+        .filter((node) => getComputedStyle(node).outlineStyle !== "none").map((node) => node.tagName)""")
+    assert rings == ["LABEL"]
