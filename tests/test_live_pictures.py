@@ -417,6 +417,8 @@ def test_a_word_is_forbidden_from_a_step_on_and_given_back(open_widget):
     data = cu.live.bundle("words")
     with open_widget(cu.live.words(), reduced_motion="reduce") as page:
         assert shown_run(page) == (2, 0)
+        for frame in (3, 2):  # who has moved the slider forbids from there on
+            put(page, "frame", frame)
         said, first = part(page, "said"), part(page, "word0")
         first.focus()
         page.keyboard.press("Enter")
