@@ -7,6 +7,8 @@ import gc
 import math
 import random
 import signal
+import sys
+import types
 import weakref
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +29,7 @@ from course_utils.models.language import GPT
 from course_utils.models.recurrent import AttentionTranslator
 from course_utils.models.transformer import Transformer
 from course_utils.models.vision import ViT
+from course_utils.train.bar import TrainingBar, training_bar
 from course_utils.train.cuda_graphs import CapturedFunction, signature
 from course_utils.train.losses import classification_loss, language_model_loss, translation_loss
 from course_utils.train.schedules import inverse_sqrt, warmup_decay, warmup_hold_decay
@@ -655,3 +658,14 @@ def fit(train, model=None, **settings):
 def test_bad_settings_are_named(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("version", [7, None])
+def test_without_ipywidgets_8_a_training_in_a_notebook_says_its_line_at_the_end(
+    monkeypatch, version
+):
+    monkeypatch.setattr("course_utils.train.bar.in_notebook", lambda: True)
+    old = types.SimpleNamespace(Widget=object) if version else None
+    monkeypatch.setitem(sys.modules, "ipywidgets", old)
+    with training_bar(1, 1) as bar:
+        assert type(bar) is TrainingBar

@@ -91,13 +91,22 @@ class NotebookBar(TrainingBar):
         self._text.value = repr(history).removeprefix("History: ")
 
 
+def _has_widgets() -> bool:
+    """Whether ipywidgets 8 is here; widgets of version 7 can't be part of an output."""
+    try:
+        from ipywidgets import Widget
+    except ImportError:
+        return False
+    return hasattr(Widget, "_repr_mimebundle_")
+
+
 @contextlib.contextmanager
 def training_bar(epochs: int, steps_per_epoch: int, *, shown: bool = True) -> Iterator[TrainingBar]:
     """A bar in a notebook, one line at the end elsewhere, or nothing if not `shown`."""
     if not shown:
         yield NoBar()
         return
-    if not in_notebook():
+    if not in_notebook() or not _has_widgets():
         yield TrainingBar()
         return
     from IPython.display import display
