@@ -46,6 +46,12 @@ def data_path(name: str) -> Path:
     return path
 
 
+def path_of(given: str | os.PathLike) -> Path:
+    """The path that a reader gives: it may begin with ~, and stand in the quotes in which other programs copy it."""
+    path = Path(given).expanduser()
+    return path if path.exists() else Path(str(given).strip().strip("\"'")).expanduser()
+
+
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     """A temporary path for the new content of a file, which replaces the file at the end of the block.
@@ -59,8 +65,15 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     Args:
         path: the file to replace or to create, with its folder. A symbolic link stays one, and an existing file keeps
             its permissions.
+
+    Raises:
+        OSError: the file can't be written, or there is something else of that name, such as a folder or a device.
     """
     path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise FileExistsError(
+            f"{path} is no file but a folder or a device; give the path of a file"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     for part in path.parent.iterdir():
         if part.name.startswith(f".{path.name}.") and part.suffix == ".part":

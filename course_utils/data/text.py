@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from course_utils.arguments import check_positive, refuse_text
+from course_utils.files import path_of
 
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
@@ -53,12 +54,6 @@ _SPACELESS = re.compile(
 
 FEW, MANY = 100, 1000
 """Tokens from which on it is said that most occur once: of scripts without spaces, and of any."""
-
-
-def path_of(given: str | Path) -> Path:
-    """The path that a reader gives: it may begin with ~, and stand in the quotes in which other programs copy it."""
-    path = Path(given).expanduser()
-    return path if path.exists() else Path(str(given).strip().strip("\"'")).expanduser()
 
 
 def read_text(path: str | Path, *, most: int | None = None) -> str:
