@@ -1,8 +1,10 @@
+# ruff: noqa: E501
 """What editors, archives and cameras of other people make: each kind of file through every reader that may meet it."""
 
 import gzip
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import torch
 from PIL import Image
 
 import course_utils as cu
-from course_utils.data.images import load_fashion_mnist
+from course_utils.data.images import load_fashion_mnist, read_image
 from course_utils.data.prose import LONGEST_WORD, Subwords
 from course_utils.data.text import Vocabulary, pad, tokenize
 from course_utils.data.translation import load_grammar, load_pairs
@@ -392,6 +394,78 @@ def test_one_class_is_enough_and_images_are_known_without_an_ending(tmp_path):
     assert found.classes == ("Café cat",) and found.labels.tolist() == [0, 0]
 
 
+def tree(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".txt"):
+            (root / name).write_text("boxes")
+        else:
+            Image.new("L", (6, 6), 50).save(root / name)
+    return root
+
+
+PARTS = {
+    "flat test": (["train/cat/1.jpg", "train/dog/1.jpg", "test/1.jpg"], "test, train, named like parts.*is inside='train' meant. train has the classes cat, dog"),
+    "a loose picture": (["train/cat/1.jpg", "train/dog/1.jpg", "train/loose.jpg"], "inside='train' meant"),
+    "three parts": (["Training/a/1.jpg", "Training/b/1.jpg", "Testing/a/1.jpg", "Testing/b/1.jpg"], "inside='Training' or inside='Testing' meant"),
+    "parts in parts": (["seg_train/seg_train/sea/1.jpg", "seg_train/seg_train/ice/1.jpg", "seg_pred/seg_pred/1.jpg"], "inside='seg_train/seg_train' meant"),
+    "one part and others": (["train/cat/1.jpg", "train/dog/1.jpg", "samples/1.jpg"], "inside='train' meant"),
+    "no classes": (["train/cat.0.jpg", "train/dog.0.jpg", "test1/1.jpg"], "test1, train, named like parts.*put the images of each class"),
+    "no classes, in images": (["train/images/1.jpg", "val/images/1.jpg"], "put the images of each class"),
+    "classes with images": (["train/n1/images/1.JPEG", "train/n2/images/1.JPEG", "val/images/1.JPEG"], "inside='train' meant. train has the classes n1, n2"),
+    "an archive's own folder": (["data/train/a/1.jpg", "data/train/b/1.jpg", "data/valid/a/1.jpg", "data/valid/b/1.jpg"], "inside='data/train' or inside='data/valid'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "said"), PARTS.values(), ids=PARTS)
+def test_parts_of_a_data_set_are_no_classes_and_where_those_are_is_said(tmp_path, names, said):
+    folder = tree(tmp_path / "set", *names)
+    for path in (folder, zipped(folder)):
+        with pytest.raises(ValueError, match=said) as refused:
+            cu.load_image_folder(path, 4)
+        if meant := re.search("inside='([^']+)'", str(refused.value)):
+            assert len(cu.load_image_folder(path, 4, inside=meant[1]).classes) == 2
+
+
+READ = {
+    "every class has such a folder": (["n1/images/1.JPEG", "n2/images/1.JPEG", "n1/n1_boxes.txt"], ("n1", "n2"), "of each class, the folder images/ is read"),
+    "one class": (["images/1.JPEG"], ("images",), "there is one class, images"),
+    "one class with folders": (["all/cat/1.jpg", "all/1.jpg"], ("all",), "one class, all; if its folders are classes, inside='all'"),
+    "a picture beside the classes": (["a/1.jpg", "b/1.jpg", "1.jpg"], ("a", "b"), "beside the folders of the classes are left out: 1.jpg"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "classes", "said"), READ.values(), ids=READ)
+def test_what_could_be_meant_otherwise_is_said_in_a_line(tmp_path, capsys, names, classes, said):
+    assert cu.load_image_folder(tree(tmp_path / "set", *names), 4).classes == classes
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "names", [("train", "bus"), ("test tube", "train station"), ("trains", "vale")]
+)
+def test_classes_that_are_called_like_parts_of_a_data_set_are_read(tmp_path, capsys, names):
+    folder = tree(tmp_path / "set", *(f"{name}/1.jpg" for name in names))
+    assert cu.load_image_folder(folder, 4).classes == tuple(sorted(names))
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("skip_broken", [False, True])
+def test_a_wrong_argument_is_not_laid_upon_the_images(tmp_path, skip_broken):
+    with pytest.raises(ValueError, match="^channels=4; 1 for gray or 3 for color"):
+        cu.load_image_folder(pictures(tmp_path / "set"), 4, channels=4, skip_broken=skip_broken)
+
+
+def test_paths_are_read_as_they_are_copied(tmp_path, monkeypatch, letters):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    folder = pictures(tmp_path / "set")
+    for path in ("~/set", f'"{folder}"', f"'{folder}' "):
+        assert len(cu.load_image_folder(path, 4)) == 3
+    assert read_image('"~/set/dog/0.png"').float().mean() == 150
+    assert len(load_fashion_mnist("test", folder=f'"{letters}"')) == 3
+
+
 def test_no_archive_writes_a_file_outside_the_folder_it_is_unpacked_to(tmp_path, monkeypatch):
     (tmp_path / "unpacked").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "unpacked"))
@@ -428,6 +502,37 @@ def test_a_set_in_the_format_of_mnist_has_the_names_that_are_given(letters):
         ValueError, match="labels go from 1 to 3, outside the 3 classes, which count from 0"
     ):
         load_fashion_mnist("test", folder=letters, classes="ABC")
+
+
+NAMES = {
+    "dots of Kaggle": "t10k-images.idx3-ubyte t10k-labels.idx1-ubyte",
+    "a folder of that name": "t10k-images-idx3-ubyte/t10k-images-idx3-ubyte t10k-labels.idx1-ubyte",
+    "EMNIST": "emnist-letters-test-images-idx3-ubyte emnist-letters-test-labels-idx1-ubyte",
+    "EMNIST in a folder": "gzip/emnist-letters-test-images-idx3-ubyte.gz gzip/emnist-letters-test-labels-idx1-ubyte.gz",
+}
+
+
+def renamed(folder: Path, names: str) -> Path:
+    for old, new in zip(sorted(folder.glob("t10k-*.gz")), names.split(), strict=True):
+        content = old.read_bytes()
+        old.unlink()
+        (folder / new).parent.mkdir(exist_ok=True)
+        (folder / new).write_bytes(content if new.endswith(".gz") else gzip.decompress(content))
+    return folder
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_files_of_mnist_are_found_by_every_name_that_they_have(letters, names):
+    assert load_fashion_mnist("test", folder=renamed(letters, names)).labels.tolist() == [1, 2, 3]
+
+
+def test_a_missing_file_of_mnist_is_named_with_what_is_there_and_of_two_sets_none_is_taken(letters):
+    with pytest.raises(FileNotFoundError, match="holds no train-images.*it holds t10k-images-idx3"):
+        load_fashion_mnist(folder=letters)
+    renamed(letters, NAMES["EMNIST"])
+    (letters / "emnist-digits-test-images-idx3-ubyte").write_bytes(b"")
+    with pytest.raises(ValueError, match="several sets lie in .*emnist-digits.*emnist-letters"):
+        load_fashion_mnist("test", folder=letters)
 
 
 # Terminals --------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
+# ruff: noqa: E501
 """Images: the committed subset, damaged and hostile files, batches that can be resumed, uploads of every kind."""
 
 import gzip
 import io
+import math
 import tracemalloc
 import warnings
 
@@ -218,6 +220,25 @@ def test_bytes_paths_and_pictures_are_read_alike(tmp_path, kind):
     assert (results[0].float() - read_image(image).float()).abs().max() <= 12
 
 
+@pytest.mark.parametrize(
+    "missing", [math.nan, math.inf, -math.inf, -9999.0, -3.4028234663852886e38]
+)
+def test_pixels_without_a_measurement_are_black_and_the_others_as_without_them(tmp_path, missing):
+    ramp = np.linspace(0, 1, 81, dtype=np.float32).reshape(9, 9)
+    whole = read_image(Image.fromarray(ramp), size=9)
+    ramp[4, 4] = missing
+    Image.fromarray(ramp).save(tmp_path / "depth.tif", tiffinfo={42113: str(missing)})
+    found = read_image(tmp_path / "depth.tif", size=9)
+    assert found[0, 4, 4] == 0
+    found[0, 4, 4] = whole[0, 4, 4]
+    assert torch.equal(found, whole)
+    Image.fromarray(np.full_like(ramp, missing)).save(
+        tmp_path / "none.tif", tiffinfo={42113: str(missing)}
+    )
+    with pytest.raises(ValueError, match="none.tif has no pixel with a number"):
+        read_image(tmp_path / "none.tif")
+
+
 def test_what_is_transparent_becomes_black():
     image = Image.new("RGBA", (40, 40), (255, 255, 255, 0))
     image.paste((255, 255, 255, 255), (20, 0, 40, 40))
@@ -273,7 +294,7 @@ PIXELS, LABELS = torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.tensor([0, 1]
     ("call", "kind", "message"),
     [
         (lambda _: load_fashion_mnist("validation"), ValueError, "split='validation'; 'train' or 'test'"),
-        (lambda place: load_fashion_mnist(folder=place), FileNotFoundError, "neither train-images-idx3-ubyte.gz nor"),
+        (lambda place: load_fashion_mnist(folder=place), FileNotFoundError, "holds no train-images-idx3-ubyte, with or without .gz; it is empty"),
         (lambda _: ImageSet(PIXELS, LABELS[:1], ("a", "b")), ValueError, "2 images, 1 labels"),
         (lambda _: ImageSet(PIXELS, LABELS, ("a",)), ValueError, "outside the 1 classes"),
         (lambda _: toy(20).split(20), ValueError, "n=20; a number between 1 and 19"),

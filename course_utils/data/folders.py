@@ -1,24 +1,32 @@
 """Photographs in one folder for each class, or in an archive of such folders, read into an `ImageSet`."""
 
 import os
+import re
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from unicodedata import normalize
 
 import torch
 
 from course_utils.data.archives import DAMAGED
-from course_utils.data.images import ImageSet, is_image, read_image
+from course_utils.data.images import ImageSet, check_form, is_image, read_image
+from course_utils.files import path_of
 
 SKIPPED = ("thumbs.db", "desktop.ini", "__macosx")
 """Files and folders, in lower case, that operating systems add, besides those whose names begin with a dot."""
 
 NAMED = 5
-"""The number of unreadable files that are named when they are left out."""
+"""The number of files or classes that are named where there are many."""
+
+PARTS = re.compile(
+    "(?<![a-z])(?i:train(?:ing)?|test(?:ing)?|val(?:id(?:ation)?)?|dev|eval(?:uation)?|pred(?:iction)?)"
+    "(?=[^a-z]|set|$)"
+)
+"""What parts of a data set are called, such as `train`, `seg_train` and `test1`."""
 
 
 def load_image_folder(
@@ -40,15 +48,19 @@ def load_image_folder(
 
     Returns:
         The images, (n, channels, size, size), sorted by class and file name; the classes are the folders' names,
-        sorted as words are, so that "10" comes before "2". A folder in which no file is an image, such as one of
-        annotations, is no class; its name is printed. Links are followed, and hidden files are left out.
+        sorted as words are, so that "10" comes before "2". Links are followed, and hidden files are left out. Printed
+        is what could be meant otherwise: a folder without images, such as one of annotations, is no class; an image
+        beside the folders is left out; a folder that every class has, such as `cat/images/`, is looked into; and
+        there is one class only.
 
     Raises:
         FileNotFoundError: there is no such folder or archive.
-        ValueError: the archive or an image can't be read, or no image of a class can be, a link leads nowhere, or
-            all images lie deeper than in their class's folder. The message names the file or folder.
+        ValueError: the archive or an image can't be read, or no image of a class can be, a link leads nowhere, all
+            images lie deeper than in their class's folder, or the folders are `train` and `test` and no classes. The
+            message names the file or folder. Or `size` or `channels` is out of range.
     """
-    path = Path(path)
+    check_form(size, channels)
+    path = path_of(path)
     with _unpacked(path) as folder:
         files = _files_by_class(folder, inside, path)
         images, broken = [], []
@@ -63,9 +75,9 @@ def load_image_folder(
                         "skip_broken=True."
                     ) from error
     if broken:
-        names = ", ".join(broken[:NAMED]) + ", …" * (len(broken) > NAMED)
         print(
-            f"{path.name}: {len(broken)} of {len(files)} files can't be read as images and are left out: {names}"
+            f"{path.name}: {len(broken)} of {len(files)} files can't be read as images and are left out: "
+            f"{_listed(broken)}"
         )
     classes = sorted({label for label, _, _ in files})
     if lost := set(classes).difference(label for label, _, _ in images):
@@ -107,29 +119,136 @@ def _files_by_class(folder: Path, inside: str, source: Path) -> list[tuple[str, 
         raise FileNotFoundError(
             f"{source / inside} does not exist; a folder or an archive is needed"
         )
-    files, classes = [], set()
+    files, classes, loose = [], set(), []
     for file in _walk(top, source.name):
         label, *rest = (normalize("NFC", part) for part in file.relative_to(top).parts)
         if file.is_dir():
             classes.add(label)
         elif rest:
             files.append((label, "/".join(rest), file))
+        elif is_image(file):
+            loose.append(label)
     files.sort()
     images = [each for each in files if is_image(each[2])]
     if not images:
         raise ValueError(
             f"{source / inside} holds no image in a folder of its class, such as cat/0001.jpg"
         )
-    if all("/" in name for _, name, _ in images):
-        deep = images[0][2].relative_to(folder)
+    folders = {file.relative_to(top).parent.parts for _, _, file in images}
+    if not _classes(folders):
         raise ValueError(
-            f"all images in {source.name} lie deeper than in the folder of their class, such as {deep.as_posix()}: "
-            f"is inside={deep.parent.parent.as_posix()!r} meant?"
+            _other_folders(folders, images[0][2].relative_to(top), inside, source.name)
         )
     labels = {label for label, _, _ in images}
-    if others := sorted(classes - labels):
-        print(f"{source.name}: no file in {' or '.join(others)} is an image, so that is no class")
-    return [each for each in files if each[0] in labels]
+    if loose:
+        print(
+            f"{source.name}: images beside the folders of the classes are left out: {_listed(loose)}"
+        )
+    _say_what_is_read(folders, sorted(classes - labels), inside, source.name)
+    shared = _shared(folders)
+    return [each for each in files if each[0] in labels and each[1].startswith(shared)]
+
+
+def _say_what_is_read(
+    folders: set[tuple[str, ...]], others: list[str], inside: str, source: str
+) -> None:
+    """Print what could be meant otherwise.
+
+    Args:
+        folders: those that hold images.
+        others: names of folders of no class.
+        inside: see `load_image_folder`.
+        source: the name of the folder or archive.
+    """
+    if others:
+        print(f"{source}: no file in {' or '.join(others)} is an image, so that is no class")
+    if shared := _shared(folders):
+        print(f"{source}: of each class, the folder {shared} is read")
+    labels = {folder[0] for folder in folders}
+    if len(labels) == 1:
+        (label,) = labels
+        deep = any(len(folder) > 1 for folder in folders)
+        where = f"; if its folders are classes, inside={_joined(inside, label)!r} is needed" * deep
+        print(f"{source}: there is one class, {label}{where}")
+
+
+def _classes(folders: set[tuple[str, ...]]) -> set[str]:
+    """The classes among the paths of folders that hold images; empty if the outermost folders are none."""
+    in_a_class = any(len(folder) == 1 for folder in folders) or _shared(folders)
+    return (
+        {folder[0] for folder in folders if folder}
+        if in_a_class and not _are_parts(folders)
+        else set()
+    )
+
+
+def _are_parts(folders: set[tuple[str, ...]]) -> bool:
+    """Whether the outermost folders are parts of a data set, such as `train` and `test`.
+
+    They are if all are named so, if several differ in that word only, such as seg_train and seg_test, or if those of
+    that name are the only ones with folders in them.
+    """
+    labels = {folder[0] for folder in folders if folder}
+    deep = {folder[0] for folder in folders if len(folder) > 1}
+    frames: dict[str, set[str]] = {}
+    for label in labels:
+        if part := PARTS.search(label):
+            frames.setdefault(_frame(label), set()).add(part[0].lower())
+    named = {label for label in labels if PARTS.search(label) and not _frame(label)}
+    several = any(len(parts) > 1 for parts in frames.values())
+    return labels <= named or several or (bool(deep) and deep <= named)
+
+
+def _frame(label: str) -> str:
+    """What is left of a name without its word for a part of a data set, numbers and marks: "seg" of "seg_train_2"."""
+    return re.sub(r"[\W\d_]+", "", PARTS.sub("", label, count=1))
+
+
+def _shared(folders: set[tuple[str, ...]]) -> str:
+    """The folder that holds the images of every class, as in cat/images/0001.jpg, with a slash, or ""."""
+    inner = {folder[1:] for folder in folders}
+    several = len({folder[0] for folder in folders if folder}) > 1
+    return "/".join((*inner.pop(), "")) if several and len(inner) == 1 else ""
+
+
+def _readings(folders: set[tuple[str, ...]], *path: str) -> Iterator[tuple[str, set[str]]]:
+    """Each folder that holds the folders of classes, with these, from the outermost on."""
+    if classes := _classes(folders):
+        yield "/".join(path), classes
+        return
+    for label in sorted({folder[0] for folder in folders if folder}):
+        inner = {folder[1:] for folder in folders if folder and folder[0] == label}
+        yield from _readings(inner - {()}, *path, label)
+
+
+def _other_folders(folders: set[tuple[str, ...]], first: Path, inside: str, source: str) -> str:
+    """The message about folders that are no classes: what was found, and where the classes are."""
+    labels = sorted({folder[0] for folder in folders})
+    if _are_parts(folders) and (len(labels) > 1 or (labels[0],) in folders):
+        parts = _listed([label for label in labels if PARTS.search(label)])
+        found = f"{_joined(source, inside)} holds {parts}, named like parts of a data set (rename what is a class)"
+    else:
+        deep = _joined(inside, first.as_posix())
+        found = (
+            f"all images in {source} lie deeper than in the folder of their class, such as {deep}"
+        )
+    readings = list(_readings(folders))
+    if len(readings) > 1:  # a folder with one class is seldom meant
+        readings = [(path, classes) for path, classes in readings if len(classes) > 1]
+    if not readings:
+        return f"{found}; put the images of each class into a folder of its own, such as train/cat/0001.jpg"
+    readings.sort(key=lambda reading: (not re.search("(?i)train", reading[0]), -len(reading[1])))
+    first_path, classes = readings[0]
+    meant = " or ".join(f"inside={_joined(inside, path)!r}" for path, _ in readings[:NAMED])
+    return f"{found}: is {meant} meant? {first_path} has the classes {_listed(sorted(classes))}."
+
+
+def _joined(*paths: str) -> str:
+    return PurePath(*paths).as_posix()
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:NAMED]) + ", …" * (len(names) > NAMED)
 
 
 def _walk(top: Path, source: str) -> Iterator[Path]:

@@ -4,12 +4,10 @@ A subset of Fashion-MNIST is in data/fashion_mnist/; the full set comes through 
 own folder. Taught in *Vision transformers*.
 """
 
-import gzip
 import io
 import math
 import struct
 import warnings
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_utils.data.idx import find_idx, read_idx
 from course_utils.data.loading import Loader
 from course_utils.data.registry import fetch
-from course_utils.files import data_path
+from course_utils.files import data_path, path_of
 
 FASHION = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
@@ -31,6 +30,9 @@ LARGEST = 50_000_000
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 """The formats that `read_image` opens; others of Pillow's readers start programs or are seldom tested."""
+
+NO_DATA = 42113
+"""The tag of a GeoTIFF that names the number of pixels without a measurement (GDAL_NODATA)."""
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".gif", ".webp", ".bmp", ".tif", ".tiff",
@@ -208,13 +210,14 @@ def load_fashion_mnist(
         split: "train" or "test".
         full: False reads the course's subset of 10,000 + 2,000 images, with equal numbers of each class; True the
             whole set of 60,000 + 10,000, which `registry` downloads.
-        folder: a folder with four IDX files to read instead, with or without .gz: Fashion-MNIST or another set in
-            MNIST's format.
+        folder: a folder with IDX files to read instead, with or without .gz: Fashion-MNIST or another set in MNIST's
+            format, by the names that MNIST's site, Kaggle or EMNIST gave them (see `find_idx`).
         classes: names of the labels 0, 1, 2, … of the files in `folder`; the numbers by default.
 
     Raises:
-        ValueError: `split` is another word, a file is damaged or no IDX file, or a label has no name in `classes`.
-        FileNotFoundError: a file is missing; the message says which, and in which folder.
+        ValueError: `split` is another word, several sets lie in `folder`, a file is damaged or no IDX file, or a label
+            has no name in `classes`.
+        FileNotFoundError: a file is missing; the message says which, and what lies in the folder.
     """
     names = {
         "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -223,7 +226,7 @@ def load_fashion_mnist(
     if split not in names:
         raise ValueError(f"split={split!r}; 'train' or 'test' is needed")
     if folder is not None:
-        paths = [_existing(Path(folder), name) for name in names[split]]
+        paths = [find_idx(folder, name) for name in names[split]]
     elif full:
         paths = [fetch("fashion-mnist-" + name.split("-idx")[0]) for name in names[split]]
     else:
@@ -233,46 +236,6 @@ def load_fashion_mnist(
         numbers = range(int(labels.max()) + 1)
         classes = FASHION if folder is None else [str(label) for label in numbers]
     return ImageSet(images.unsqueeze(1), labels.long(), tuple(classes))
-
-
-def _existing(folder: Path, name: str) -> Path:
-    for path in (folder / f"{name}.gz", folder / name):
-        if path.is_file():
-            return path
-    raise FileNotFoundError(f"neither {name}.gz nor {name} lies in {folder}")
-
-
-def read_idx(path: str | Path) -> np.ndarray:
-    """The array of a file in MNIST's format IDX, compressed with gzip or not, as uint8.
-
-    The format: two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of axes, a 32-bit size
-    for each axis, then the elements. Source: https://yann.lecun.com/exdb/mnist/.
-
-    Raises:
-        ValueError: the file is damaged, or is no IDX file of unsigned bytes.
-    """
-    path = Path(path)
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    try:
-        with gzip.open(path) if packed else path.open("rb") as file:
-            start = file.read(4)
-            if start[:3] != b"\0\0\x08" or len(start) < 4:
-                raise ValueError(f"{path.name} is not an IDX file of unsigned bytes")
-            sizes = file.read(4 * start[3])
-            shape = struct.unpack(f">{len(sizes) // 4}I", sizes[: len(sizes) // 4 * 4])
-            announced = math.prod(shape)
-            elements = bytearray()
-            while len(elements) <= announced and (part := file.read(1 << 20)):
-                elements += part
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path.name} is damaged: {error}") from error
-    if len(shape) < start[3]:
-        raise ValueError(f"{path.name} is damaged: it ends within its header")
-    if len(elements) != announced:
-        found = "more" if len(elements) > announced else len(elements)
-        raise ValueError(f"{path.name} announces {shape}, {announced} bytes, and holds {found}")
-    return np.frombuffer(elements, dtype=np.uint8).reshape(shape).copy()
 
 
 # An image of your own ---------------------------------------------------------------------------
@@ -298,16 +261,21 @@ def read_image(image, *, size: int = 28, channels: int = 1) -> Tensor:
     """
     from PIL import Image, ImageOps
 
-    if channels not in (1, 3):
-        raise ValueError(f"channels={channels}; 1 for gray or 3 for color is needed")
-    if size < 1:
-        raise ValueError(f"size={size}; at least one pixel is needed")
+    check_form(size, channels)
     upright = _opened(image)
     flat = Image.new("RGBA", upright.size, "black")
     flat.alpha_composite(upright)
     square = ImageOps.fit(flat.convert("L" if channels == 1 else "RGB"), (size, size))
     pixels = torch.from_numpy(np.asarray(square).copy())
     return pixels.unsqueeze(0) if channels == 1 else pixels.movedim(-1, 0).contiguous()
+
+
+def check_form(size: int, channels: int) -> None:
+    """Raise ValueError unless images can have this size and number of channels."""
+    if channels not in (1, 3):
+        raise ValueError(f"channels={channels}; 1 for gray or 3 for color is needed")
+    if size < 1:
+        raise ValueError(f"size={size}; at least one pixel is needed")
 
 
 def is_image(path: Path) -> bool:
@@ -332,7 +300,7 @@ def _opened(image):
     if isinstance(image, bytes | bytearray | memoryview):
         source, name = io.BytesIO(bytes(image)), "the upload"
     elif isinstance(image, str | Path):
-        source, name = Path(image), Path(image).name
+        source, name = path_of(image), path_of(image).name
     elif isinstance(image, Image.Image):
         source, name = image, "the image"
     else:
@@ -346,7 +314,7 @@ def _opened(image):
             )
         if not 0 < opened.width * opened.height <= LARGEST:
             raise ValueError(_pixel_limit(name, f"{opened.width} × {opened.height} pixels"))
-        return _eight_bits(ImageOps.exif_transpose(opened)).convert("RGBA")
+        return _eight_bits(ImageOps.exif_transpose(opened), _no_data(opened), name).convert("RGBA")
     except FileNotFoundError:
         raise
     except Image.DecompressionBombError as error:
@@ -363,13 +331,29 @@ def _pixel_limit(name: str, found: str) -> str:
     return f"{name} has {found}; between 1 and {LARGEST // 1_000_000} million are taken"
 
 
-def _eight_bits(image):
-    """An image with 16 bits or more per pixel (scans, depth maps), scaled to 0 to 255; others unchanged."""
+def _no_data(image) -> float:
+    """The number that a GeoTIFF has where nothing was measured; NaN if the file names none."""
+    try:
+        return float(getattr(image, "tag_v2", {})[NO_DATA].strip("\0 "))
+    except (KeyError, ValueError, AttributeError):
+        return math.nan
+
+
+def _eight_bits(image, no_data: float, name: str):
+    """An image with 16 bits or more per pixel (scans, depth maps), scaled to 0 to 255; others unchanged.
+
+    Pixels without a number (NaN, `no_data`) become black, as transparent ones do.
+    """
     from PIL import Image
 
     if not image.mode.startswith(("I", "F")):
         return image
     pixels = np.asarray(image).astype(np.float64)
-    low, high = (0, 65_535) if image.mode.startswith("I;16") else (pixels.min(), pixels.max())
-    scaled = 255 * (pixels - low) / max(high - low, 1e-12)
-    return Image.fromarray(np.nan_to_num(scaled).clip(0, 255).astype(np.uint8))
+    known = np.isfinite(pixels) & (pixels != no_data)
+    if not known.any():
+        raise ValueError(f"{name} has no pixel with a number; all are NaN, infinite or “no data”")
+    low, high = 0, 65_535
+    if not image.mode.startswith("I;16"):
+        low, high = pixels[known].min(), pixels[known].max()
+    shades = 255 * (np.where(known, pixels, low) - low) / max(high - low, 1e-12)
+    return Image.fromarray(shades.clip(0, 255).astype(np.uint8))
