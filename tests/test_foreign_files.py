@@ -3,6 +3,7 @@
 
 import gzip
 import io
+import json
 import os
 import re
 import shutil
@@ -35,6 +36,9 @@ TEXTS = {
     "lines of Windows": TEXT.replace("\n", "\r\n"),
     "lines of an old Mac": TEXT.replace("\n", "\r"),
     "decomposed letters": normalize("NFD", TEXT),
+    "marks of direction, soft hyphens, spaces of no width": "\u200f"
+    + TEXT.replace("r", "r\u00ad\u200b")
+    + "\u200e",
     "typographer's spaces and apostrophes": TEXT.replace(" ", "\u00a0").replace("'", "’"),
 }
 READERS = {
@@ -55,6 +59,18 @@ def test_a_word_that_would_take_hours_is_refused_at_once():
     with pytest.raises(ValueError, match=r"'gattaca.*…, has 2,000,000 letters; .*put spaces into"):
         Subwords(["a text", "gattaca" + "t" * 1_999_993])
     assert len(Subwords(["a" * (LONGEST_WORD - 1)], size=8)) == 8
+
+
+def test_subwords_come_back_from_json_and_name_an_id_that_they_lack():
+    learned = Subwords([TEXT], size=60)
+    tokens, merges = json.loads(json.dumps([learned.tokens, learned.merges]))
+    again = Subwords.from_merges(tokens, merges)
+    assert again.encode(TEXT) == learned.encode(TEXT) and again.merges == learned.merges
+    for index in (-1, len(learned)):
+        with pytest.raises(
+            ValueError, match=f"id {index} is outside a vocabulary of {len(learned)}"
+        ):
+            learned.decode([index])
 
 
 def test_sequences_without_tokens_are_whole_numbers_too():
@@ -81,10 +97,14 @@ PAIRS = {
     ),
     "columns swapped": ("\n".join("\t".join(pair[::-1]) for pair in SIDES), "utf-8", {"columns": (1, 0)}),
     "commas and quotes": (QUOTED, "utf-8", {}),
+    "text of Excel": (
+        "\n".join('"' + '"\t"'.join(pair) + '"' if "," in pair[0] else "\t".join(pair) for pair in SIDES), "utf-16", {}
+    ),
     "semicolons of Excel": (TABS.replace("\t", ";"), "cp1252", {}),
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:own pairs.tsv")  # what is said of them is tested below
 @pytest.mark.parametrize(("text", "encoding", "given"), PAIRS.values(), ids=PAIRS)
 def test_pairs_are_read_the_same_from_every_program(tmp_path, text, encoding, given):
     (tmp_path / "own pairs.tsv").write_bytes(text.encode(encoding))
@@ -101,6 +121,13 @@ NO_PAIRS = {
     "a column is missing": (TABS + "\nGo!", "own.tsv, line 3: 1 columns; 2 tab-separated are needed"),
     "commas without quotes": ("Go!,Va !\nNo, go!,Non, va !", "line 2: 4 columns; 2 are needed.* comma in quotes"),
     "a sentence of a megabyte": ("Go!," + 200_000 * "a", r"line 1: field larger .*\. Put a tab between"),
+    "one semicolon too many": (
+        "Go!;Va !\nNo!;Non !\nYou; go!;Va !\nRun, now!;Cours !", "line 3: 3 columns; 2 are needed",
+    ),
+    "a quote without an end": ('Hi,Salut\n"Run,Cours\nGo,Va\n', "line 2: 1 columns.* a quote that opens in this line"),
+    "lines of JSON": ('{"en": "Go!", "fr": "Va !"}\n' * 2, "own.tsv is JSON, and no table.* tab"),
+    "JSON over lines": ('[\n {"en": "Go!",\t"fr": "Va !"}\n]', "own.tsv is JSON, and no table.* tab"),
+    "XML": ('<?xml version="1.0"?>\n<tmx>\n\t<seg>Go!</seg>', "own.tsv is XML or HTML, and no table"),
     "empty": (" \n", "own.tsv holds no pair of sentences"),
     "a document": ("PK\3\4\0", "own.tsv is no plain text in UTF-8.*Save as"),
 }  # fmt: skip
@@ -111,6 +138,40 @@ def test_a_file_without_pairs_is_refused_by_its_line(tmp_path, text, said):
     (tmp_path / "own.tsv").write_text(text)
     with pytest.raises(ValueError, match=said):
         load_pairs(tmp_path / "own.tsv")
+
+
+def test_names_of_columns_are_none(tmp_path):
+    (tmp_path / "own.tsv").write_text(TABS, encoding="utf-8")
+    for columns in (("en", "fr"), (-2, -1)):
+        with pytest.raises(ValueError, match=r"two numbers, counted from 0, .*columns=\(0, 1\)"):
+            load_pairs(tmp_path / "own.tsv", columns=columns)
+
+
+DOUBTFUL = {
+    "headings": (f"English\tfrench sentences\n{TABS}", "the first line, 'English' and .* looks like headings"),
+    "numbers of lines": (
+        "".join(f"{i}\tGo!\t{i}\tVa !\n" for i in range(3)), r"only numbers; are .* in columns=\(1, 3\)\?",
+    ),
+    "sentences of one language": ("Hello, you.\nNo, go now.", "each comma is followed by a space.* Are these pairs"),
+    "quotes around cells": ('Go!\tVa !\n"Go, ""now""!"\tVa !', r"quotes around whole cells \(1\) are left out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_may_be_no_pair_is_said(tmp_path, text, said):
+    (tmp_path / "own.tsv").write_text(text, encoding="utf-8")
+    with pytest.warns(UserWarning, match=f"own.tsv: .*{said}"):
+        load_pairs(tmp_path / "own.tsv")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "text",
+    [TABS, QUOTED, '"Go," he said.\tVa !\nShe said "go".\t"Va !"', "text one\tun texte\nGo!\tVa !"],
+)
+def test_pairs_without_a_doubt_are_read_without_a_word(tmp_path, text):
+    (tmp_path / "own.tsv").write_text(text, encoding="utf-8")
+    assert len(load_pairs(tmp_path / "own.tsv")) == 2
 
 
 def test_lines_without_one_of_the_two_sentences_are_left_out_and_counted(tmp_path):

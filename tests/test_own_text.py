@@ -1,10 +1,13 @@
 """*GPT* with a reader's own file: any encoding or one clear sentence, any length, in little memory and time."""
 
 import codecs
+import gzip
+import io
 import math
 import random
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import torch
@@ -37,14 +40,78 @@ def file(tmp_path):
     return made
 
 
+def zipped(files: dict[str, str]) -> bytes:
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
 def long_text(letters: int) -> str:
     words = "the", "a", "one", "red", "old", "house", "river", "walks", "sees", "quiet", "letter"
     return " ".join(random.Random(0).choices(words, k=letters // 3))[:letters]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_a_file_is_read_in_the_encodings_that_programs_write(file, encoding):
     assert read_text(file(LINE.replace("\n", "\r\n"), encoding)) == LINE
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "words"),
+    [
+        (LINE, "cp1252", "L’été, n’y"),
+        ("yellow;żółty\nthank you very much;dziękuję bardzo\n", "cp1250", "¿ó³ty, dziêkujê"),
+        ("hello my dear friend\tпривет\nI go home\tда\n", "cp1251", "ïðèâåò, äà"),
+        (LINE.replace("’", ""), "mac_roman", "Lt"),
+    ],
+)
+def test_an_encoding_that_is_assumed_is_said_with_words_in_it(file, text, encoding, words):
+    with pytest.warns(
+        UserWarning, match="own.txt is not in UTF-8.* assumed, and gives (.*). Is"
+    ) as said:
+        assert read_text(file(text, encoding)) == text.encode(encoding).decode("cp1252")
+    assert encoding == "mac_roman" or words in str(said[0].message)
+
+
+@pytest.mark.parametrize("first", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    ("wrong", "places", "where"),
+    [
+        (LINE.encode()[:-1] + b"\xc3", "1 place", f"line 3, column {len(LINE)}"),
+        (b"l\x92ami\r\n" + LINE.encode(), "1 place", "line 3, column 2"),
+        ("L’été\r\nun été\n".encode("cp1252"), "5 places", "line 3, column 2"),
+    ],
+    ids=["cut off", "pasted", "joined"],
+)
+def test_a_wrong_byte_spoils_no_other_letter_and_its_place_is_said(
+    file, wrong, places, where, first
+):
+    raw = first.encode() + 2 * LINE.encode()
+    with pytest.warns(UserWarning, match=rf"is in UTF-8, but in {places} .* in {where} \(.*�"):
+        text = read_text(file(raw + wrong))
+    assert text.startswith(2 * LINE) and text.count("�") == int(places[0])
+
+
+@pytest.mark.parametrize(
+    ("content", "inside"),
+    [
+        (gzip.compress(b"a text"), ""),
+        (zipped({"a.txt": "Hi", "b.txt": "Hi there"}), ", such as b.txt"),
+    ],
+    ids=["gz", "zip"],
+)
+def test_an_archive_is_to_be_unpacked(file, content, inside):
+    with pytest.raises(
+        ValueError, match=rf"own.txt is an archive\. Unpack it, .* file in it{inside}\.$"
+    ):
+        read_text(file(content))
+
+
+def test_a_document_of_word_is_no_archive_to_a_reader(file):
+    with pytest.raises(ValueError, match="Open it in the program that wrote it"):
+        read_text(file(zipped({"[Content_Types].xml": "<a/>"})))
 
 
 def test_utf_16_from_a_machine_of_the_other_order_is_read(file):

@@ -123,9 +123,9 @@ class Subwords:
 
         spelled = [*_UNSPELLED, *tokens[len(_UNSPELLED) :]]
         ids = {token: index for index, token in enumerate(spelled)}
-        self._tokenizer = Tokenizer(models.BPE(ids, list(merges), unk_token=_UNSPELLED[UNK]))
+        self.tokens, self.merges = tuple(tokens), [(left, right) for left, right in merges]
+        self._tokenizer = Tokenizer(models.BPE(ids, self.merges, unk_token=_UNSPELLED[UNK]))
         self._tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        self.tokens, self.merges = tuple(tokens), [*merges]
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -146,9 +146,15 @@ class Subwords:
         return [self.tokens[index] for index in self.encode(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids, without `<pad>`, `<bos>` and `<eos>`; words are separated by spaces."""
+        """The text of ids, without `<pad>`, `<bos>` and `<eos>`; words are separated by spaces.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
         pieces = []
         for index in ids:
+            if not 0 <= index < len(self):
+                raise ValueError(f"id {index} is outside a vocabulary of {len(self)} subwords")
             if index in (UNK, MASK):
                 pieces.append(f" {self.tokens[index]} ")
             elif index not in (PAD, BOS, EOS):

@@ -7,6 +7,7 @@ import codecs
 import re
 import unicodedata
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -31,6 +32,17 @@ MASK = len(SPECIALS)
 DOCUMENTS = {b"{\\rtf": "rich text (RTF)", b"%PDF": "a PDF"}
 """First bytes of files that could be taken for plain text → what they are."""
 
+PACKED = (
+    b"PK\3\4",
+    b"\x1f\x8b",
+    b"BZh",
+    b"\xfd7zXZ\0",
+    b"7z\xbc\xaf",
+    b"Rar!",
+    b"\x28\xb5\x2f\xfd",
+)
+"""First bytes of archives and compressed files."""
+
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -39,6 +51,12 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Byte-order mark at the start of a file → its encoding; a mark comes before those that it begins with."""
+
+_INVISIBLE = re.compile(r"[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+")
+"""Soft hyphens, spaces of no width, and marks of the direction of writing: how a word is set, and none of it.
+
+Joiners (U+200C and U+200D) stay: they are spelling in Persian and Hindi, and make one emoji of several.
+"""
 
 _SPACES = re.compile(r"[\s\u00a0\u202f]+")
 _PUNCTUATION = re.compile(
@@ -66,6 +84,8 @@ def read_text(path: str | Path, *, most: int | None = None) -> str:
         most: the number of letters that are taken of a longer file; None takes all.
 
     Raises:
+        UserWarning: some bytes are wrong in a file that is in UTF-8 otherwise, and "�" stands for them; or the
+            encoding can't be known, and Windows' western one is assumed. The message shows where, or which words.
         ValueError: there is no such file, or it is no plain text, or in another encoding; the message says what to do.
     """
     path = path_of(path)
@@ -75,39 +95,102 @@ def read_text(path: str | Path, *, most: int | None = None) -> str:
     with open(path, "rb") as file:
         raw = file.read(-1 if most is None else 4 * most)
         more = bool(file.read(1))
-    encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8")
-    text: str | None
-    try:
-        text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not more)
-    except UnicodeDecodeError:
-        text = _western(raw)
     if document := next((kind for first, kind in DOCUMENTS.items() if raw.startswith(first)), ""):
         raise ValueError(
             f"{path.name} is {document}. Open it in the program that wrote it, save it as plain text (.txt), "
             "and put in the path of that file."
         )
+    if (inside := _packed(path, raw)) is not None:
+        raise ValueError(
+            f"{path.name} is an archive. Unpack it, and put in the path of a text file in it{inside}."
+        )
+    encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8")
+    text: str | None
+    said = ""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not more)
+    except UnicodeDecodeError:
+        text, said = _mended(raw, encoding, final=not more)
     if text is None or any(text.count(letter) for letter in map(chr, (0, 1, 2, 3, 4, 5, 6))):
         raise ValueError(
             f"{path.name} is no plain text in UTF-8. Open it in the program that wrote it, choose “Save as”, "
             "plain text (.txt) with the encoding UTF-8, and put in the path of that file."
         )
-    return text.replace("\r\n", "\n").replace("\r", "\n")[:most]
+    if said:
+        warnings.warn(f"{path.name} {said}", stacklevel=2)
+    return _unix(text)[:most]
 
 
-def _western(raw: bytes) -> str | None:
-    """The text of these bytes in Windows' encoding of western languages; None if few letters would be plain ones."""
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _packed(path: Path, raw: bytes) -> str | None:
+    """Words that name a file in an archive, "" if none can be named; None if these bytes are of no archive."""
+    if zipfile.is_zipfile(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+        except zipfile.BadZipFile:
+            return ""
+        if {"[Content_Types].xml", "mimetype"} & set(names):
+            return None  # a document of Word, Excel or LibreOffice
+        largest = max(names, key=lambda name: archive.getinfo(name).file_size, default="")
+        return f", such as {largest}" * bool(largest)
+    endings = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst")
+    known = raw.startswith(PACKED[1:]) or (
+        raw.startswith(PACKED[0]) and path.name.lower().endswith(endings)
+    )
+    return "" if known or raw[257:262] == b"ustar" else None
+
+
+def _mended(raw: bytes, encoding: str, *, final: bool) -> tuple[str | None, str]:
+    """The text of bytes that are not all in UTF-8, and what is to be said of it; None if it can't be read.
+
+    Letters of several bytes hardly ever come about by chance. So where there are as many of them as wrong bytes, the
+    file is in UTF-8 and damaged. Else nothing tells one language's letters from another's: no library does on a few
+    lines either, so that Windows' western encoding is assumed, which is said with words in which the reader sees it.
+    """
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(raw, final=final)
+    wrong = text.count("\ufffd") - raw.count("\ufffd".encode())
+    if encoding == "utf-8-sig" or sum(letter > "\x7f" for letter in text) >= 2 * wrong:
+        text = _unix(text.removeprefix("\ufeff"))
+        before = text[: text.index("\ufffd")].split("\n")
+        line, column = len(before), len(before[-1]) + 1
+        shown = text.split("\n")[line - 1][max(0, column - 20) : column + 20].strip()
+        places = "place" if wrong == 1 else "places"
+        return text, (
+            f"is in UTF-8, but in {wrong} {places} its bytes are no letter, and “�” stands there; "
+            f"the first is in line {line}, column {column} ({shown!r}). Is the file cut off, or "
+            "was a part of it pasted from elsewhere? Correct it in an editor, and save it as UTF-8."
+        )
+    if encoding != "utf-8":
+        return None, ""
     try:
         text = raw.decode("cp1252")
     except UnicodeDecodeError:
-        return None
-    return text if sum(letter > "\x7f" for letter in text) < len(text) / 4 else None
+        return None, ""
+    if sum(letter > "\x7f" for letter in text) >= len(text) / 4:
+        return None, ""
+    words = [word for word in re.split(r"[\s,;.!?]+", text) if not word.isascii()]
+    words.sort(key=lambda word: not any(letter.isalpha() > letter.isascii() for letter in word))
+    seen = ", ".join(dict.fromkeys(_cut_off(word) for word in words[:3]))
+    return text, (
+        "is not in UTF-8, and nothing in it says which encoding it is in; the western one of Windows (cp1252) was "
+        f"assumed, and gives {seen}. Is a letter wrong there, as in “¿ó³ty” for “żółty”? Then open the file in the "
+        "program that wrote it, save it as UTF-8, and read it again."
+    )
 
 
 # Tokens -----------------------------------------------------------------------------------------
 
 
 def normalize(text: str) -> str:
-    """The text in lower case and in Unicode's form NFC, with plain spaces and apostrophes and no byte-order mark."""
+    """The text in lower case and in Unicode's form NFC, with plain spaces and apostrophes and no invisible marks."""
+    return _plain(_INVISIBLE.sub("", text.replace("İ", "i")))
+
+
+def _plain(text: str) -> str:
     lower = text.replace("\ufeff", "").replace("’", "'").lower()
     return _SPACES.sub(" ", unicodedata.normalize("NFC", lower)).strip()
 
@@ -121,7 +204,16 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("Go!")
     ['go', '!']
     """
-    return _PUNCTUATION.sub(r" \1 ", normalize(text)).split()
+    return _cut(normalize(text))
+
+
+def tokenize_with_marks(text: str) -> list[str]:
+    """As `tokenize`, with invisible marks left in words: so the archives were cut when the stored models learned."""
+    return _cut(_plain(text))
+
+
+def _cut(text: str) -> list[str]:
+    return _PUNCTUATION.sub(r" \1 ", text).split()
 
 
 class Vocabulary:

@@ -7,9 +7,11 @@ files of yours. Taught in
 
 import csv
 import io
+import json
 import random
+import re
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -29,6 +31,7 @@ from course_utils.data.text import (
     path_of,
     read_text,
     tokenize,
+    tokenize_with_marks,
 )
 from course_utils.files import data_path
 
@@ -114,7 +117,9 @@ def load_tatoeba(language: str, *, max_tokens: int | None = None) -> list[Pair]:
     text = read_member(archive, f"{short}.txt", f"{short}-eng/{short}.txt").decode("utf-8")
     lines = io.StringIO(text, newline=None)
     rows = _rows(archive.name, lines, columns=2, notes=False)
-    return _pairs(archive.name, rows, (0, 1), max_tokens, (tokenize, tokenize))
+    return _pairs(
+        archive.name, rows, (0, 1), max_tokens, (tokenize_with_marks, tokenize_with_marks)
+    )
 
 
 def load_pairs(
@@ -138,13 +143,20 @@ def load_pairs(
             and marks, `list` letters (for a language without spaces), and `Subwords(texts).pieces` subwords.
 
     Raises:
-        UserWarning: some lines lack one of the two sentences, and are left out.
-        ValueError: the file can't be read as text, a line has too few columns, or no pair is left.
+        UserWarning: some lines lack one of the two sentences, and are left out; or something isn't certain, such as
+            whether the first line is a pair.
+        ValueError: the file can't be read as text, it is JSON or XML, a line has too few columns, or no pair is left.
     """
+    if any(not isinstance(column, int) or column < 0 for column in columns):
+        raise ValueError(
+            f"columns={columns}; two numbers, counted from 0, are needed: columns=(0, 1)"
+        )
     name, text = path_of(path).name, read_text(path)
-    rows = _own_rows(name, text, 1 + max(columns))
+    rows = list(_own_rows(name, text, 1 + max(columns)))
+    _doubt_columns(name, [row for _, row in rows], columns)
     cuts = cut if isinstance(cut, tuple) else (cut, cut)
-    pairs = _pairs(name, rows, columns, max_tokens, cuts)
+    from_source, from_target = (_normalizing(each) for each in cuts)
+    pairs = _pairs(name, rows, columns, max_tokens, (from_source, from_target))
     if not pairs:
         raise ValueError(
             f"{name} holds no pair of sentences{f' of at most {max_tokens} tokens' * bool(max_tokens)}"
@@ -152,33 +164,120 @@ def load_pairs(
     return pairs
 
 
+def _normalizing(cut: Cut) -> Cut:
+    return lambda text: cut(normalize(text))
+
+
+_NAMES = re.compile(
+    r"(english|french|spanish|german|italian|portuguese|source|target|src|tgt|sentences?|translations?|texts?|en|fr|es"
+    r"|de|it|pt|words?|phrases?|[\W\d_]| )+",
+    re.IGNORECASE,
+)
+"""What a line of headings consists of."""
+
+
+def _doubt_columns(name: str, rows: Sequence[Sequence[str]], columns: tuple[int, int]) -> None:
+    """Say it where the first line looks like headings, or a column like numbers of lines."""
+    width = min(map(len, rows), default=0)
+    numbers = [all(row[column].strip().isdigit() for row in rows[1:]) for column in range(width)]
+    if len(rows) > 1 and any(numbers[column] for column in columns):
+        texts = tuple(column for column in range(width) if not numbers[column])[:2]
+        remedy = f"; are the sentences in columns={texts}?" if len(texts) == 2 else ""
+        warnings.warn(f"{name}: a column of the pairs holds only numbers{remedy}", stacklevel=3)
+    if len(rows) > 1 and all(_NAMES.fullmatch(rows[0][column]) for column in columns):
+        first = " and ".join(repr(rows[0][column]) for column in columns)
+        warnings.warn(
+            f"{name}: the first line, {first}, looks like headings, and is taken as a pair; remove it if it is none",
+            stacklevel=3,
+        )
+
+
+_MARKUP = re.compile(r"\s*<(\?xml|!doctype|html|tmx)\b", re.IGNORECASE)
+
+_EXCEL = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\n]*+)[\t\n])*+')
+"""A table in which quotes are what Excel writes around a cell, and two of them one in it."""
+
+
 def _own_rows(name: str, text: str, columns: int) -> Iterator[tuple[int, list[str]]]:
     """Number and columns of each line that is not empty."""
+    if kind := "JSON" if _is_json(text) else "XML or HTML" if _MARKUP.match(text) else "":
+        raise ValueError(
+            f"{name} is {kind}, and no table. Write a file with a pair a line, and a tab between its sentences"
+            + "; pandas.read_json reads JSON, and to_csv(…, sep='\\t', index=False, header=False) writes it"
+            * (kind == "JSON")
+        )
     if "\t" in text:
         notes = {line for line in text.split("\n") if line.startswith("#") and "\t" not in line}
         lines = ["" if line in notes else line for line in text.split("\n")]
-        yield from _rows(name, lines, columns=columns, notes=False)
+        quoted = sum(cell.startswith('"') for line in lines for cell in line.split("\t"))
+        if not quoted or not _EXCEL.fullmatch("\n".join(lines) + "\n"):
+            yield from _rows(name, lines, columns=columns, notes=False)
+            return
+        warnings.warn(
+            f"{name}: quotes around whole cells ({quoted}) are left out, because Excel puts them around cells with a "
+            "comma",
+            stacklevel=3,
+        )
+        for number, row in _table(name, "\n".join(lines), "\t"):
+            if len(row) < columns:
+                raise ValueError(_too_few(name, number, row, columns))
+            yield number, row
         return
     semicolons, commas = (_table(name, text, mark) for mark in ";,")
-    widths = {len(row) for _, row in semicolons}
-    rows = semicolons if len(widths) == 1 and min(widths) >= columns else commas
+    rows = max(semicolons, commas, key=lambda rows: _fitting(rows, columns))
+    needed = max(columns, _width(rows))
     for number, row in rows:
-        if len(row) < columns or len(row) != len(rows[0][1]):
+        if len(row) != needed:
             raise ValueError(
-                f"{name}, line {number}: {len(row)} columns; {max(columns, len(rows[0][1]))} are needed. Put a tab "
-                "between the sentences of a line, or a comma, and then each sentence that holds a comma in quotes"
+                f"{name}, line {number}: {len(row)} columns; {needed} are needed. Put a tab between the sentences of "
+                "a line, or a comma, and then each sentence that holds a comma in quotes"
+                + "; a quote that opens in this line ends in a later one"
+                * any("\n" in cell for cell in row)
             )
-        yield number, row
+    if rows is commas and '"' not in text and text.count(", ") == text.count(","):
+        warnings.warn(
+            f"{name}: each comma is followed by a space, as commas in a sentence are, and is taken for the end of a "
+            "sentence. Are these pairs? Put a tab between the two sentences of a line",
+            stacklevel=3,
+        )
+    yield from rows
+
+
+def _is_json(text: str) -> bool:
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except (json.JSONDecodeError, RecursionError):
+        return False
+    return isinstance(found, dict) or any(isinstance(item, dict | list) for item in found)
+
+
+def _width(rows: Sequence[tuple[int, list[str]]]) -> int:
+    """The number of columns that most rows have."""
+    return Counter(len(row) for _, row in rows).most_common(1)[0][0] if rows else 0
+
+
+def _fitting(rows: Sequence[tuple[int, list[str]]], columns: int) -> int:
+    """The number of rows with the usual width, if that is enough."""
+    width = _width(rows)
+    return sum(len(row) == width for _, row in rows) if width >= columns else 0
 
 
 def _table(name: str, text: str, mark: str) -> list[tuple[int, list[str]]]:
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
+    """Each row that is not empty, and the number of the line in which it begins."""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=mark != "\t")
+    rows, begin = [], 1
     try:
-        return [(lines.line_num, row) for row in lines if any(map(str.strip, row))]
+        for row in lines:
+            if any(map(str.strip, row)):
+                rows.append((begin, row))
+            begin = lines.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{name}, line {lines.line_num}: {error}. Put a tab between the sentences of a line"
+            f"{name}, line {begin}: {error}. Put a tab between the sentences of a line"
         ) from None
+    return rows
 
 
 def _pairs(
@@ -192,7 +291,7 @@ def _pairs(
     pairs, lacking = [], []
     for number, row in rows:
         source, target = (
-            tuple(cut(normalize(row[column]))) for cut, column in zip(cuts, columns, strict=True)
+            tuple(cut(row[column])) for cut, column in zip(cuts, columns, strict=True)
         )
         if not (source and target):
             lacking.append(number)
@@ -227,10 +326,12 @@ def _rows(
             continue
         row = line.rstrip("\n").split("\t")
         if len(row) < columns:
-            raise ValueError(
-                f"{name}, line {number}: {len(row)} columns; {columns} tab-separated are needed"
-            )
+            raise ValueError(_too_few(name, number, row, columns))
         yield number, row
+
+
+def _too_few(name: str, number: int, row: Sequence[str], columns: int) -> str:
+    return f"{name}, line {number}: {len(row)} columns; {columns} tab-separated are needed"
 
 
 # Splits -----------------------------------------------------------------------------------------

@@ -247,10 +247,11 @@ class Network {
 
 // What Python calls white space; the \s of JavaScript is another set.
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+const INVISIBLE = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+/g;
 const PUNCTUATION = new RegExp("([.,!?;:…¿¡\"«»()“”„‹›〝〞〟―]|—{2,}|[。，、；：？！．｡､（）「」『』《》〈〉【】〔〕｢｣]" +
   "|[।॥؟،؛۔։።፣፤፥፦፧།༎၊။។៕៖])", "g");
 
 function tokenize(text) {
-  const plain = text.replaceAll("\ufeff", "").replaceAll("’", "'").toLowerCase().normalize("NFC");
+  const plain = text.replace(INVISIBLE, "").replaceAll("İ", "i").replaceAll("’", "'").toLowerCase().normalize("NFC");
   return plain.replace(PUNCTUATION, " $1 ").split(SPACES).filter((token) => token);
 }
