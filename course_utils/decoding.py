@@ -4,6 +4,7 @@ It works with every `Translator` and every `Writer`; the Transformers of `models
 *Sequence to sequence*, *Translating* and *GPT*.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
@@ -198,14 +199,28 @@ def translate(
         One translation for each sentence, in the order of the sentences.
 
     Raises:
+        UserWarning: a sentence is empty or has no known word; its translation is "".
         TypeError: `sentences` is a `str`, not a list of them.
-        ValueError: a sentence is empty or has no known word, or the vocabularies do not belong to
-            the model (their sizes differ from its embeddings').
+        ValueError: all sentences are so, or the vocabularies do not belong to the model (their sizes differ from
+            its embeddings').
     """
     refuse_text("sentences", sentences, "a list of sentences")
     _check_vocabularies(model, source_vocab, target_vocab)
-    encoded = [_encoded(sentence, source_vocab) for sentence in sentences]
-    order = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
+    encoded, wrong = [], []
+    for sentence in sentences:
+        try:
+            encoded.append(_encoded(sentence, source_vocab))
+        except ValueError as error:
+            encoded.append([])
+            wrong.append(str(error))
+    order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: len(encoded[i]))
+    if wrong and not order:
+        raise ValueError(wrong[0])
+    if wrong:
+        warnings.warn(
+            f"{len(wrong)} of {len(encoded)} sentences are not translated, and have ''; the first: {wrong[0]}",
+            stacklevel=2,
+        )
     device = next(model.parameters()).device
     translations = [""] * len(encoded)
     for begin in range(0, len(order), batch_size):

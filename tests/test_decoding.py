@@ -201,6 +201,16 @@ def test_translations_are_the_words_decoded_in_the_order_of_the_sentences(decode
     assert translate(model, tokens, EN, FR, max_len=4, **beam) == expected
 
 
+def test_a_sentence_without_a_known_word_stops_no_other():
+    model = models()["attention"]
+    with pytest.warns(
+        UserWarning, match=r"2 of 4 sentences are not .*; the first: no word of 'zebra' is in"
+    ):
+        found = translate(model, ["go .", "zebra", "", "we run ."], EN, FR, max_len=4)
+    assert found[1:3] == ["", ""]
+    assert found[::3] == translate(model, ["go .", "we run ."], EN, FR, max_len=4)
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [

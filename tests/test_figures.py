@@ -192,6 +192,7 @@ def test_nbval_compares_alt_text_and_size_and_not_the_pixels(request):
         (lambda: cu.subplots(alt=" "), "alt='' says nothing"),
         (lambda: cu.subplots(alt="Wide", width=12), "0 < width <= 9"),
         (lambda: cu.subplots(alt="Flat", height=0), "height > 0"),
+        (lambda: cu.show_heatmaps(torch.ones(0, 0), alt="None"), r"\(0, 0\); there is nothing to show"),
         (lambda: cu.show_heatmaps(torch.ones(3), alt="One row"), r"matrices has shape \(3,\)"),
         (lambda: cu.show_heatmaps(torch.ones(2, 2), alt="x", keys=["a"]), "keys has 1 labels; the matrix needs 2"),
         (lambda: cu.show_heatmaps(torch.ones(2, 2, 2), alt="x", titles=["a"]), "titles has 1 entries; 2 columns"),
@@ -206,6 +207,13 @@ def test_bad_pictures_are_refused_in_words(call, message):
 
 
 # Colors -----------------------------------------------------------------------------------------
+
+
+def test_a_file_of_a_picture_says_which_letters_are_boxes_in_it(tmp_path):
+    picture = cu.show_heatmaps(torch.eye(2), alt="Two", keys=["猫が", "ß"])
+    with pytest.warns(UserWarning, match="our fonts have no 猫 が, so the file shows □ instead"):
+        picture.savefig(tmp_path / "map.png")
+
 
 SIGHT = {  # linear RGB as it is seen by people with one kind of cone missing (Machado, Oliveira and Fernandes, 2009)
     "usual": np.eye(3),

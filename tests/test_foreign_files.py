@@ -24,8 +24,10 @@ import course_utils as cu
 from course_utils.data.images import load_fashion_mnist, read_image
 from course_utils.data.prose import LONGEST_WORD, Subwords
 from course_utils.data.text import Vocabulary, pad, tokenize
-from course_utils.data.translation import load_grammar, load_pairs
+from course_utils.data.translation import PairLoader, load_grammar, load_pairs, split_by_source
 from course_utils.files import ROOT
+from course_utils.lessons.sequence_to_sequence.small_world import vocabularies_of
+from course_utils.studio.notebook_files import read_source
 
 # Texts ------------------------------------------------------------------------------------------
 
@@ -227,6 +229,18 @@ def test_own_pairs_are_cut_into_letters_or_subwords(tmp_path):
     assert pairs[0].source == ("go", "on", "!") and pairs[0].target == letters[0].target
     cut = Subwords([*CHINESE, "go on!"], size=40).pieces
     assert "".join(load_pairs(tmp_path / "own.tsv", cut=cut)[0].target) == "猫在睡觉␣。␣"
+
+
+@pytest.mark.parametrize("count", [2, 5, 30])
+def test_the_chapters_cell_reads_a_first_file_of_a_few_pairs(tmp_path, capsys, count):
+    source = read_source(ROOT / "notebooks/source/06_bahdanau_attention_further.py")
+    (cell,) = (cell.source for cell in source.cells if "# put in a file of" in cell.source)
+    lines = [f"I have {i} .\tj'ai {i} .\n" for i in range(count)]
+    (tmp_path / "own.tsv").write_text("".join(lines), encoding="utf-8")
+    names = {"load_pairs": load_pairs, "split_by_source": split_by_source, "PairLoader": PairLoader}
+    path = f"path = {str(tmp_path / 'own.tsv')!r}\n"
+    exec(path + cell.partition("\n")[2], names | {"vocabularies_of": vocabularies_of})
+    assert f"{count - max(1, count // 10)} pairs, such as" in capsys.readouterr().out
 
 
 # Images by class --------------------------------------------------------------------------------

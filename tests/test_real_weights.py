@@ -209,6 +209,21 @@ def test_a_word_of_several_tokens_has_all_their_places_and_parts_of_others_have_
         lm.positions("he said the", "sai")
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "places"),
+    [
+        ("日 the", "the", [3, 4]),
+        ("😀😀 he", "he", [9]),
+        ("é he", "he", [3]),
+        ("日本日", "本", [3, 4, 5]),
+    ],
+)
+def test_letters_of_several_tokens_shift_no_place(small, text, word, places):
+    lm = filled(small[1])
+    offsets = lm.tokenizer.encode(text).offsets
+    assert lm.positions(text, word) == places, offsets
+
+
 def test_a_text_that_was_cut_ends_in_the_mark(small):
     lm = filled(small[1])
     assert lm.write("the", max_new=3, mark="…").endswith("…")

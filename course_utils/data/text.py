@@ -64,11 +64,13 @@ _PUNCTUATION = re.compile(
     r"|[。，、；：？！．｡､（）「」『』《》〈〉【】〔〕｢｣]"  # Chinese, Japanese, and full-width Latin
     r"|[।॥؟،؛۔։።፣፤፥፦፧།༎၊။។៕៖])"  # Hindi, Arabic, Urdu, Armenian, Amharic, Tibetan, Burmese, Khmer
 )
-_SPACELESS = re.compile(
+SPACELESS = re.compile(
     "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"  # Japanese and Chinese
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{3}"  # Thai, Lao, Burmese, Khmer
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"  # Thai, Lao, Burmese, Khmer
 )
-"""Three letters in a row of a script that puts no spaces between words."""
+"""A letter of a script that puts no spaces between words."""
+
+_SPACELESS = re.compile(SPACELESS.pattern + "{3}")
 
 FEW, MANY = 100, 1000
 """Tokens from which on it is said that most occur once: of scripts without spaces, and of any."""

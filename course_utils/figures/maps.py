@@ -114,6 +114,8 @@ def show_heatmaps(
     matrices = to_numpy(matrices)
     if not 2 <= matrices.ndim <= 4:
         raise ValueError(f"matrices has shape {matrices.shape}; (…, queries, keys), 2 to 4 axes")
+    if not matrices.size:
+        raise ValueError(f"matrices has shape {matrices.shape}; there is nothing to show")
     matrices = matrices.reshape((1,) * (4 - matrices.ndim) + matrices.shape)
     rows, columns, num_queries, num_keys = matrices.shape
     if titles is not None and len(titles) not in (columns, rows * columns):

@@ -12,6 +12,7 @@ import base64
 import contextlib
 import functools
 import io
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
@@ -162,6 +163,15 @@ class Picture(Figure):
         buffer = io.BytesIO()
         self.pixels(dpi=dpi).save(buffer, "PNG", compress_level=6)
         return buffer.getvalue()
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """Write the picture to a file as matplotlib does, and warn where it shows boxes for letters."""
+        if missing := missing_letters("".join(text.get_text() for text in self.findobj(Text))):
+            warnings.warn(
+                f"our fonts have no {' '.join(missing)}, so the file shows {BOX} instead",
+                stacklevel=2,
+            )
+        super().savefig(*args, **options)
 
     def svg(self) -> str:
         """The picture as SVG in the page's colors, for a page that has them."""

@@ -179,7 +179,7 @@ with cu.guard("In the four maps no full stop attends mostly to a full stop."):
 # %%
 path = "../data/translation/grammar_es.tsv"  # put in a file of your own
 pairs = load_pairs(path, max_tokens=12)
-train, val = split_by_source(pairs, [len(pairs) // 10])
+train, val = split_by_source(pairs, [max(1, len(pairs) // 10)])
 source_vocab, target_vocab = vocabularies_of(train)
 loader = PairLoader(train, source_vocab, target_vocab)
 print(len(train), "pairs, such as", train[0].source, train[0].target)

@@ -4,7 +4,6 @@ Allal et al. (2025), "SmolLM2: when Smol goes big". The file is fetched by `cu.f
 `known` shows what a run with it gave, so that every cell of the chapter has something to show.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from course_utils.attention import MultiHeadAttention
 from course_utils.cache import KVCache
 from course_utils.data.prose import story_text
 from course_utils.data.registry import cached
+from course_utils.data.text import SPACELESS
 from course_utils.decoding import sample
 from course_utils.kit.runs import StoredRun, stored_runs
 from course_utils.layers import SwiGLU
@@ -148,16 +148,14 @@ class SmolLM:
         Raises:
             ValueError: the word does not occur.
         """
-        parts = [self.decode([i]) for i in self.tokenizer.encode(text).ids]
-        ends = list(itertools.accumulate(map(len, parts)))
-        found = [match.span() for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text)]
-        if not found:
+        whole = "{}" if SPACELESS.search(word) else r"(?<!\w){}(?!\w)"
+        found = [match.span() for match in re.finditer(whole.format(re.escape(word)), text)]
+        if not (word and found):
             raise ValueError(f"the word {word!r} does not occur in {text!r}")
-        starts = zip(ends, parts, strict=True)
         return [
             place
-            for place, (end, part) in enumerate(starts)
-            if any(end > first and end - len(part) < last for first, last in found)
+            for place, (begin, end) in enumerate(self.tokenizer.encode(text).offsets)
+            if any(end > first and begin < last for first, last in found)
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
