@@ -310,7 +310,12 @@ class MultiHeadAttention(Attention):
         queries = checked_vectors("queries", queries, self.query_proj.in_features)
         if cache is not None and keys is None and values is None:
             q = split_heads(self.query_proj(queries), self.num_heads)
-            return q if encode is None else encode(q), cache.keys, cache.values
+            # In their dtype, since they may have been kept under autocast.
+            return (
+                q if encode is None else encode(q),
+                cache.keys.to(q.dtype),
+                cache.values.to(q.dtype),
+            )
         keys = checked_vectors("keys", keys, self.key_proj.in_features)
         values = checked_vectors("values", values, self.value_proj.in_features)
         layers = [self.query_proj, self.key_proj, self.value_proj]

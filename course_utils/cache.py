@@ -43,14 +43,18 @@ class KVCache:
         return self._filled()[1][..., : self.length, :]
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and all values, after those of new tokens, (batch, heads, new, head_dim), are added."""
+        """All keys and all values, after those of new tokens, (batch, heads, new, head_dim), are added.
+
+        They have the dtype of the new ones. What is kept has that of the first, such as bfloat16 if a prompt was read
+        under autocast.
+        """
         old_keys, old_values = self._stored or (None, None)
         self._stored = (
             _extended(old_keys, self.length, keys),
             _extended(old_values, self.length, values),
         )
         self.length += keys.shape[-2]
-        return self.keys, self.values
+        return self.keys.to(keys.dtype), self.values.to(values.dtype)
 
     def repeat(self, times: int) -> None:
         """Replace each row of the batch by `times` copies, side by side: a row for each beam."""
@@ -81,12 +85,17 @@ class KVCache:
 def _extended(stored: Tensor | None, length: int, new: Tensor) -> Tensor:
     """The first `length` rows of `stored`, then the new ones, then perhaps unused rows for later steps."""
     if torch.is_grad_enabled():
-        return new if stored is None else torch.cat([stored[..., :length, :], new], dim=-2)
+        return (
+            new
+            if stored is None
+            else torch.cat([stored[..., :length, :], new.to(stored.dtype)], dim=-2)
+        )
     end = length + new.shape[-2]
     # A tensor made in inference mode cannot be written outside it.
     frozen = stored is not None and stored.is_inference() and not torch.is_inference_mode_enabled()
     if stored is None or stored.shape[-2] < end or frozen:
-        grown = new.new_empty(*new.shape[:-2], max(16, 2 * end), new.shape[-1])
+        kept = new if stored is None else stored
+        grown = kept.new_empty(*new.shape[:-2], max(16, 2 * end), new.shape[-1])
         if stored is not None:
             grown[..., :length, :] = stored[..., :length, :]
         stored = grown

@@ -161,13 +161,19 @@ def plain(name: str, value: Any) -> Any:
         TypeError: there is something else in it; the message says where.
     """
     if hasattr(value, "tolist"):  # of NumPy and PyTorch, which take long to import
-        value = value.tolist()
+        with contextlib.suppress(RuntimeError, TypeError):  # as of a sparse tensor
+            value = value.tolist()
     for kind in (bool, int, float, str):  # in this order, since True is an int
         if isinstance(value, kind):
             return kind(value)
     if value is None:
         return None
     if isinstance(value, Mapping):
+        for key in value:
+            if isinstance(key, tuple):
+                raise TypeError(
+                    f"a key of {name} is a tuple, {key!r}; a text or a number is needed"
+                )
         return {
             plain(f"a key of {name}", key): plain(f"{name}[{key!r}]", value[key]) for key in value
         }

@@ -442,6 +442,21 @@ def test_continuations_of_a_copied_state_do_not_meet(swap, grad, copied):
         assert states[1].length == 6
 
 
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("first", [False, True], ids=["the next token", "the prompt"])
+@pytest.mark.parametrize("swap", SWAPS[:5])
+def test_one_of_prompt_and_next_token_may_be_read_under_autocast(swap, first, grad):
+    model = GPT(SIZE, **SMALL, **swap).eval()
+    tokens = torch.tensor([[5, 6, 7, 8]])
+    with torch.set_grad_enabled(grad):
+        state = model.start()
+        with torch.autocast("cpu", torch.bfloat16, enabled=first):
+            model.step(tokens[:, :3], state)
+        with torch.autocast("cpu", torch.bfloat16, enabled=not first):
+            found = model.step(tokens[:, 3], state)
+        assert_close(found.float(), model(tokens)[:, -1], atol=0.05, rtol=0.05)
+
+
 def test_draws_follow_their_generator_and_keep_the_models_mode():
     model = make(dropout=0.5).train()
     prompt = torch.full((4, 1), BOS)

@@ -174,6 +174,214 @@ def test_a_failing_write_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_write_that_the_system_refuses_is_named_as_that(tmp_path, monkeypatch):
+    def refused(*_):
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0")
+
+    monkeypatch.setattr("torch.save", refused)
+    with pytest.raises(OSError, match=r"run.pt could not be written, .* the disk is full"):
+        Trainer(translation_loss(), epochs=1, checkpoint=tmp_path / "run.pt").fit(
+            small_model(), loader()
+        )
+
+
+def at_step(step):
+    def stop(model, now):
+        if now == step:
+            signal.raise_signal(signal.SIGINT)
+
+    return stop
+
+
+def test_a_training_that_begins_anew_keeps_the_longest_earlier_one_in_one_file(tmp_path, capsys):
+    path, earlier = tmp_path / "run.pt", tmp_path / "run.earlier.pt"
+    model, batches, trainer = noisy_runs(checkpoint=path)
+    trainer.fit(model, batches)
+    whole = path.read_bytes()
+    assert not capsys.readouterr().out
+    for _ in range(2):
+        trainer.before_step = at_step(0)
+        trainer.fit(*noisy_runs()[:2])
+        said = capsys.readouterr().out.splitlines()
+        assert len(said) == 1 and "run.pt is there" in said[0] and "as run.earlier.pt" in said[0]
+        assert earlier.read_bytes() == whole and path.read_bytes() != whole
+    trainer.before_step, trainer.epochs = None, 4
+    for _ in range(2):
+        trainer.fit(*noisy_runs()[:2])
+    assert torch.load(earlier)["counters"]["epoch"] == 4
+    assert sorted(tmp_path.iterdir()) == [earlier, path]
+    capsys.readouterr()
+    trainer.fit(*noisy_runs()[:2], resume=True)
+    assert not capsys.readouterr().out
+
+
+def test_a_training_that_writes_nothing_moves_nothing_and_a_folder_is_no_checkpoint(tmp_path):
+    model, batches, trainer = noisy_runs(checkpoint=tmp_path / "run.pt")
+    (tmp_path / "run.pt").write_text("my notes")
+    trainer.before_step = lambda model, step: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        trainer.fit(model, batches)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["my notes"]
+    trainer.before_step = None
+    trainer.fit(model, batches)
+    assert (tmp_path / "run.earlier.pt").read_text() == "my notes"
+    trainer.checkpoint = tmp_path
+    with pytest.raises(FileExistsError, match="is no file but a folder or a device"):
+        trainer.fit(model, batches)
+
+
+@pytest.mark.parametrize("kind", ["weights", "npz", "TorchScript"])
+def test_a_damaged_archive_or_that_of_another_program_is_refused(tmp_path, kind):
+    path = tmp_path / "run.pt"
+    model, batches, trainer = noisy_runs(checkpoint=path)
+    if kind == "weights":
+        trainer.fit(model, batches)
+        content, weights = bytearray(path.read_bytes()), model.weight.detach().numpy().tobytes()
+        content[content.index(weights) + 3] ^= 64
+        path.write_bytes(content)
+    elif kind == "npz":
+        np.savez(path.open("wb"), a=np.ones(3))
+    else:
+        with warnings.catch_warnings(action="ignore"):  # it is deprecated
+            torch.jit.save(torch.jit.script(nn.Linear(3, 3)), path)
+    with pytest.raises(ValueError, match="run.pt is damaged or no checkpoint of a Trainer"):
+        trainer.fit(model, batches, resume=True)
+
+
+@pytest.mark.parametrize("lost", ["loader", "rows", "largest", "best_state"])
+def test_a_checkpoint_of_an_older_trainer_is_named_as_that(tmp_path, lost):
+    model, batches, trainer = noisy_runs(checkpoint=tmp_path / "run.pt")
+    trainer.fit(model, batches)
+    state = torch.load(tmp_path / "run.pt")
+    (state if lost in state else state["counters"]).pop(lost)
+    torch.save(state, tmp_path / "run.pt")
+    with pytest.raises(ValueError, match=f"has no '{lost}', so it is of another edition"):
+        trainer.fit(model, batches, resume=True)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new file", "file of an older edition"])
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_a_parameter_that_was_frozen_or_thawed_since_the_checkpoint_is_named(tmp_path, frozen, old):
+    runs = []
+    for run in range(2):
+        model, batches, trainer = noisy_runs(checkpoint=tmp_path / "run.pt")
+        model.bias.requires_grad_(run != frozen)
+        runs.append(model)
+        if run == 0:
+            trainer.fit(model, batches)
+    if old:
+        state = torch.load(tmp_path / "run.pt")
+        del state["trained"]
+        torch.save(state, tmp_path / "run.pt")
+    said = ("bias was frozen and is trained here", "bias was trained and is frozen here")[frozen]
+    with pytest.raises(
+        ValueError, match=r"[12] parameters were trained, here [12] are" if old else said
+    ):
+        trainer.fit(runs[1], batches, resume=True)
+
+
+def test_a_place_in_a_loader_is_for_loaders(tmp_path):
+    trainer = Trainer(translation_loss(), epochs=1, checkpoint=tmp_path / "run.pt", quiet=True)
+    trainer.fit(small_model(), loader())
+    trainer.epochs = 2
+    with pytest.raises(ValueError, match="holds the place in a loader, and train is a list"):
+        trainer.fit(small_model(), list(loader()), resume=True)
+
+
+class Remembering(Noisy):
+    """A model that saves more than tensors."""
+
+    kept: object = None
+
+    def get_extra_state(self):
+        return self.kept
+
+    def set_extra_state(self, state):
+        self.kept = state
+
+
+@pytest.mark.parametrize(
+    "value", [3, True, None, 0.5, "text", {"steps": [3]}, [1, 2], torch.ones(2)]
+)
+def test_a_model_with_a_state_of_its_own_is_resumed_and_keeps_its_best(tmp_path, value):
+    _, batches, trainer = noisy_runs(checkpoint=tmp_path / "run.pt", keep_best=True)
+    model, other = Remembering(), Remembering()
+    model.kept = value
+    trainer.fit(model, batches, batches)
+    trainer.epochs = 4
+    trainer.fit(other, batches, batches, resume=True)
+    assert repr(other.kept) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "value", [0.5, [1.0], None, torch.ones(1), {(1, 2): 0.5}, {"a": torch.eye(2).to_sparse()}]
+)
+def test_what_a_measure_should_not_give_is_named_and_does_not_cost_the_epoch(tmp_path, value):
+    path = tmp_path / "run.pt"
+    model, batches, trainer = noisy_runs(checkpoint=path, measure=lambda model: value)
+    with pytest.raises(
+        TypeError,
+        match=r"measure gives a .*; a dict of numbers|a key of measure|measure\['a'\] is a",
+    ):
+        trainer.fit(model, batches)
+    trainer.measure = lambda model: {"fine": 1}
+    history = trainer.fit(noisy_runs()[0], batches, resume=True)
+    assert [row.get("fine") for row in history.rows] == [None, 1, 1]
+
+
+@pytest.mark.parametrize("use", ["train", "val", "evaluate"])
+@pytest.mark.parametrize("batch", [[torch.ones(4, 3), torch.ones(4)], {"x": torch.ones(4, 3)}])
+def test_a_batch_without_to_is_named_with_what_to_do(batch, use):
+    model, batches, trainer = noisy_runs()
+    calls = {
+        "train": lambda: trainer.fit(model, [batch]),
+        "val": lambda: trainer.fit(model, batches, [batch]),
+        "evaluate": lambda: trainer.evaluate(model, [batch]),
+    }
+    with pytest.raises(
+        TypeError, match=r"a batch is a (list|dict), which has no method to\(device\).*collate_fn"
+    ):
+        calls[use]()
+
+
+def test_the_batches_of_pytorch_s_loader_are_made_as_the_message_says():
+    rows = [(torch.randn(3), 0) for _ in range(8)]
+    data = torch.utils.data.DataLoader(
+        rows,
+        batch_size=4,
+        collate_fn=lambda rows: ImageBatch(*torch.utils.data.default_collate(rows)),
+    )
+    model, _, trainer = noisy_runs()
+    assert trainer.fit(model, data, data).stopped == "finished"
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "said"),
+    [
+        (lambda x: x.sum(), TypeError, "loss gives a Tensor; two are needed: the summed loss"),
+        (lambda x: (x.sum(),), TypeError, "loss gives 1 values; two"),
+        (lambda x: None, TypeError, "loss gives a NoneType; two"),
+        (lambda x: (x.sum().item(), 4), TypeError, "loss gives a float as the sum; a tensor"),
+        (lambda x: (x, 4), ValueError, r"a sum of shape \(4, 3\); one number"),
+    ],
+)  # fmt: skip
+def test_what_a_loss_should_not_give_is_named(result, kind, said):
+    model, batches, _ = noisy_runs()
+    trainer = Trainer(lambda model, batch: result(model(batch.images)), quiet=True)
+    for call in (trainer.fit, trainer.evaluate):
+        with pytest.raises(kind, match=said):
+            call(model, batches)
+
+
+def test_a_checkpoint_s_path_is_read_as_it_is_copied(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    for path in ("~/run.pt", '"~/new.pt"', f"'{tmp_path}/other.pt'"):
+        model, batches, trainer = noisy_runs(checkpoint=path)
+        trainer.fit(model, batches)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["new.pt", "other.pt", "run.pt"]
+
+
 def test_a_run_after_an_interrupted_one_is_that_of_a_fresh_session():
     batches = loader()
     Trainer(interrupting_at(3), epochs=2).fit(small_model(), batches)
@@ -360,7 +568,8 @@ def test_what_could_not_be_read_again_is_refused_by_name_in_the_first_epoch(
     _, batches, trainer = noisy_runs(checkpoint=tmp_path / "run.pt", **settings)
     with pytest.raises(TypeError, match=said):
         trainer.fit(model(), loads(batches))
-    assert not list(tmp_path.iterdir())
+    # What a measure gives is known after the epoch, which is kept.
+    assert len(list(tmp_path.iterdir())) == ("measure" in settings)
 
 
 # Modes and devices --------------------------------------------------------------------------------

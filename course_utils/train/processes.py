@@ -70,7 +70,8 @@ class DataParallel:
     def broadcast_weights(self, model: nn.Module) -> None:
         """Give every process the weights and buffers of process 0."""
         for tensor in model.state_dict().values():
-            dist.broadcast(tensor, src=0)
+            if isinstance(tensor, Tensor):  # a module's extra state may be something else
+                dist.broadcast(tensor, src=0)
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Replace each gradient by its sum over all processes."""

@@ -15,10 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.files import plain
+from course_utils.files import path_of
 from course_utils.runtime import best_device, evaluating, keeping_modes, own_random_numbers, placed
 from course_utils.train.bar import TrainingBar, training_bar
-from course_utils.train.checkpoints import check_readable, load_checkpoint, save_checkpoint
+from course_utils.train.batches import batches_per_epoch, loss_of, measured, on_device
+from course_utils.train.checkpoints import (
+    check_readable,
+    copied,
+    load_checkpoint,
+    name_of_earlier,
+    save_checkpoint,
+)
 from course_utils.train.cuda_graphs import CapturedFunction
 from course_utils.train.history import History
 from course_utils.train.interrupts import deferred_interrupt
@@ -96,7 +103,7 @@ class Trainer:
         self.patience, self.keep_best = patience, keep_best
         self.measure, self.before_step = measure, before_step
         self.seed, self.quiet, self.graphs = int(seed), quiet, graphs
-        self.checkpoint = Path(checkpoint) if checkpoint else None
+        self.checkpoint = path_of(checkpoint) if checkpoint else None
         self.device = torch.device(device or best_device())
         self.processes = data_parallel()
         if self.processes:
@@ -128,7 +135,7 @@ class Trainer:
             ValueError: `train` is empty, no parameter is trainable, `resume` comes without a `checkpoint`,
                 `patience` or `keep_best` without `val`, or the checkpoint is of another model or other batches.
         """
-        steps = _batches_per_epoch(train)
+        steps = batches_per_epoch(train)
         if resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=…, the file to go on from")
         if val is None and (self.patience or self.keep_best):
@@ -139,8 +146,8 @@ class Trainer:
                 check_readable(run.state())
             if resume and self.checkpoint and self.checkpoint.exists():
                 run.load(self.checkpoint)
-            elif hasattr(train, "restart"):
-                train.restart()
+            else:
+                run.begin_anew()
             shown = not self.quiet
             with (
                 deferred_interrupt() as interrupted,
@@ -163,7 +170,7 @@ class Trainer:
         with placed(model, self.device), evaluating(model), own_random_numbers(self.seed):
             for batch in batches:
                 with self._autocast():
-                    loss, n = self.loss(model, batch.to(self.device))
+                    loss, n = loss_of(self.loss, model, on_device(batch, self.device))
                 total, count = total + loss.item(), count + float(n)
         if not count:
             raise ValueError("batches is empty; there is nothing to measure")
@@ -197,7 +204,16 @@ class _Run:
         self.best = math.inf
         self.best_state: dict[str, Tensor] | None = None
         self.lr = self.grad_norm = 0.0
+        self.written = None if self.processes and self.processes.rank > 0 else trainer.checkpoint
+        self.earlier: Path | None = None
         self._begin_epoch()
+
+    def begin_anew(self) -> None:
+        """Begin with the first batch; a checkpoint of an earlier training will be kept beside the new one."""
+        if hasattr(self.train, "restart"):
+            self.train.restart()
+        if self.written and self.written.exists():
+            self.earlier = name_of_earlier(self.written)
 
     def _begin_epoch(self) -> None:
         self.total, self.count, self.seconds, self.largest = 0.0, 0.0, 0.0, 0.0
@@ -229,7 +245,7 @@ class _Run:
         for batch in self.train:
             if self.trainer.before_step:
                 self._look(self.trainer.before_step, self.step)
-            self._one_step(batch.to(self.trainer.device))
+            self._one_step(on_device(batch, self.trainer.device))
             bar.step(self.step, self.total / self.count)
             if self._any_interrupted(interrupted):
                 self.seconds = before + time.perf_counter() - began
@@ -278,24 +294,28 @@ class _Run:
     def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
         val_loss = trainer.evaluate(self.model, val) if val is not None else None
-        measured = self._look(trainer.measure) if trainer.measure else {}
-        self.epoch += 1
-        self.history.rows.append(
-            {
-                "epoch": self.epoch,
-                "step": self.step,
-                "train_loss": self.total / self.count,
-                "val_loss": val_loss,
-                "lr": self.lr,
-                "grad_norm": self.largest,
-                "seconds": seconds + time.perf_counter() - began,
-                "per_second": self.count / seconds,
-                **plain("measure", measured),
-            }
-        )
-        self._remember_best(val_loss)
-        self._begin_epoch()
-        self.save()
+        measurements: dict = {}
+        try:
+            if trainer.measure:
+                measurements = measured(self._look(trainer.measure))
+        finally:  # what fails in `measure` does not cost the epoch
+            self.epoch += 1
+            self.history.rows.append(
+                {
+                    "epoch": self.epoch,
+                    "step": self.step,
+                    "train_loss": self.total / self.count,
+                    "val_loss": val_loss,
+                    "lr": self.lr,
+                    "grad_norm": self.largest,
+                    "seconds": seconds + time.perf_counter() - began,
+                    "per_second": self.count / seconds,
+                    **measurements,
+                }
+            )
+            self._remember_best(val_loss)
+            self._begin_epoch()
+            self.save()
 
     def _look(self, function: Callable, *arguments: Any) -> Any:
         """What a function of the caller's returns for the model: it changes nothing of the training."""
@@ -308,7 +328,7 @@ class _Run:
         if val_loss < self.best:
             self.best, self.since_best = val_loss, 0
             if self.trainer.keep_best:
-                self.best_state = {k: v.clone() for k, v in self.model.state_dict().items()}
+                self.best_state = copied(self.model.state_dict())
         else:
             self.since_best += 1
 
@@ -323,6 +343,7 @@ class _Run:
             "kind": type(self.model).__name__,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "trained": [name for name, p in self.model.named_parameters() if p.requires_grad],
             "counters": {name: getattr(self, name) for name in self.COUNTERS},
             "rows": self.history.rows,
             "rng": torch.get_rng_state(),
@@ -332,25 +353,22 @@ class _Run:
 
     def save(self) -> None:
         """Write the checkpoint, if there is one to write."""
-        if self.trainer.checkpoint and not (self.processes and self.processes.rank > 0):
-            save_checkpoint(self.state(), self.trainer.checkpoint)
+        if self.written:
+            save_checkpoint(self.state(), self.written, earlier=self.earlier)
+            self.earlier = None
 
     def load(self, path: Path) -> None:
         """Read a checkpoint.
 
         Raises:
-            ValueError: it is no checkpoint, or one of another model or of other batches.
+            ValueError: it is no checkpoint, or one of another model, of other trained parameters or other batches.
         """
-        state = load_checkpoint(self.model, path, self.trainer.device)
-        if state["loader"] is not None:
-            self.train.load_state_dict(state["loader"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        state = load_checkpoint(
+            path, self.model, self.optimizer, self.train, self.trainer.device, self.COUNTERS
+        )
         for name in self.COUNTERS:  # and nothing else that the file may hold
             setattr(self, name, state["counters"][name])
         self.history.rows = state["rows"]
-        torch.set_rng_state(state["rng"].cpu())
-        if state["cuda_rng"] and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all([rng.cpu() for rng in state["cuda_rng"]])
 
 
 def _compute_gradients(
@@ -371,7 +389,7 @@ def _compute_gradients(
         waits until it has finished its work; and the number that the loss is summed over.
     """
     with trainer._autocast():
-        loss, count = trainer.loss(model, batch)
+        loss, count = loss_of(trainer.loss, model, batch)
     optimizer.zero_grad(set_to_none=not keep_memory)
     (loss / count).backward()
     if trainer.processes:
@@ -379,20 +397,3 @@ def _compute_gradients(
     limit = trainer.clip_norm or math.inf
     norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     return torch.stack([loss.detach(), norm.to(loss.dtype)]), count
-
-
-def _batches_per_epoch(batches: Any) -> int:
-    """The length of the training data, in batches.
-
-    Raises:
-        TypeError: they have no length, as those of a generator, which can be iterated over only once.
-        ValueError: there is no batch.
-    """
-    if not hasattr(batches, "__len__"):
-        raise TypeError(
-            f"train is a {type(batches).__name__}, which has no length; a loader or a list of batches "
-            "is needed, for several passes"
-        )
-    if not len(batches):
-        raise ValueError("train is empty; there is nothing to learn from")
-    return len(batches)
