@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 import types
+import warnings
 import weakref
 from decimal import Decimal
 from fractions import Fraction
