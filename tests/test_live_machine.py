@@ -1,8 +1,11 @@
 """The machine says what PyTorch says without the same parts, and a reader without a mouse can switch them."""
 
+import io
+
 import pytest
 import torch
 from browsing import live_page, part, write_page
+from PIL import Image
 from playwright.sync_api import expect
 from scripts import CLOSE, ask, load
 from stored_models import network
@@ -83,6 +86,13 @@ def test_a_switch_answers_to_the_keyboard_keeps_the_focus_and_is_read_aloud(brow
         page.get_by_role("button", name="All on").click()
         expect(switch).to_be_focused()
         expect(part(page, "status")).to_have_text("oscar était médecin .")
+
+
+@pytest.mark.smoke
+def test_forced_colors_leave_a_switch_its_ground(browser, file):
+    with live_page(browser, file, forced_colors="active") as page:
+        picture = page.locator(".switch[aria-checked=true] i").first.screenshot()
+        assert len(Image.open(io.BytesIO(picture)).convert("RGB").getcolors()) > 2
 
 
 @pytest.mark.browser
