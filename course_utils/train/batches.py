@@ -1,6 +1,6 @@
 """What a trainer needs of the caller's batches, losses and measurements, and what it says of anything else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -70,14 +70,17 @@ def loss_of(loss: Loss, model: nn.Module, batch: Any) -> tuple[Tensor, float | T
     return total.reshape(()) if total.ndim else total, count
 
 
-def measured(values: Any) -> dict:
-    """The measurements as a file gives them back.
+def measured(measure: Callable[[], Any]) -> tuple[dict, Exception | None]:
+    """The measurements as a file gives them back, or none and the exception that measuring them raised.
 
-    Raises:
-        TypeError: they are no dict, or one of them can't be saved.
+    The exception is a TypeError if they are no dict, or if one of them can't be saved.
     """
-    if not isinstance(values, Mapping):
-        raise TypeError(
-            f"measure gives a {type(values).__name__}; a dict of numbers is needed, such as {{'accuracy': 0.5}}"
-        )
-    return plain("measure", values)
+    try:
+        values = measure()
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"measure gives a {type(values).__name__}; a dict of numbers is needed, such as {{'accuracy': 0.5}}"
+            )
+        return plain("measure", values), None
+    except Exception as error:
+        return {}, error

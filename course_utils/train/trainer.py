@@ -294,28 +294,27 @@ class _Run:
     def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
         val_loss = trainer.evaluate(self.model, val) if val is not None else None
-        measurements: dict = {}
-        try:
-            if trainer.measure:
-                measurements = measured(self._look(trainer.measure))
-        finally:  # what fails in `measure` does not cost the epoch
-            self.epoch += 1
-            self.history.rows.append(
-                {
-                    "epoch": self.epoch,
-                    "step": self.step,
-                    "train_loss": self.total / self.count,
-                    "val_loss": val_loss,
-                    "lr": self.lr,
-                    "grad_norm": self.largest,
-                    "seconds": seconds + time.perf_counter() - began,
-                    "per_second": self.count / seconds,
-                    **measurements,
-                }
-            )
-            self._remember_best(val_loss)
-            self._begin_epoch()
-            self.save()
+        look = functools.partial(self._look, trainer.measure)
+        measurements, failure = measured(look) if trainer.measure else ({}, None)
+        self.epoch += 1
+        self.history.rows.append(
+            {
+                "epoch": self.epoch,
+                "step": self.step,
+                "train_loss": self.total / self.count,
+                "val_loss": val_loss,
+                "lr": self.lr,
+                "grad_norm": self.largest,
+                "seconds": seconds + time.perf_counter() - began,
+                "per_second": self.count / seconds,
+                **measurements,
+            }
+        )
+        self._remember_best(val_loss)
+        self._begin_epoch()
+        self.save()
+        if failure:  # now that the epoch is saved
+            raise failure
 
     def _look(self, function: Callable, *arguments: Any) -> Any:
         """What a function of the caller's returns for the model: it changes nothing of the training."""
