@@ -294,8 +294,10 @@ class _Run:
     def _end_epoch(self, val: Any, seconds: float) -> None:
         trainer, began = self.trainer, time.perf_counter()
         val_loss = trainer.evaluate(self.model, val) if val is not None else None
-        look = functools.partial(self._look, trainer.measure)
-        measurements, failure = measured(look) if trainer.measure else ({}, None)
+        measurements: dict = {}
+        failure: Exception | None = None
+        if trainer.measure:
+            measurements, failure = measured(functools.partial(self._look, trainer.measure))
         self.epoch += 1
         self.history.rows.append(
             {
