@@ -4,8 +4,10 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -14,7 +16,7 @@ from tiny_book import TINY, write_book
 
 import course_utils as cu
 from course_utils.files import ROOT
-from course_utils.studio import StudioError, handout, manifest, notebooks
+from course_utils.studio import StudioError, handout, manifest, notebooks, written
 from course_utils.studio.__main__ import main
 from course_utils.studio.notebook_files import read_notebook, read_source, write_notebook
 
@@ -85,10 +87,10 @@ def test_a_notebook_comes_back_as_it_was_handed_out_and_nothing_is_lost(
     monkeypatch.chdir(build() / "notebooks")  # where the cells of a notebook run
     path = Path("00_tiny.ipynb")
     handed_out = path.read_bytes()
-    for count in range(2):
+    for count, name in enumerate(["00", "notebooks/00_tiny.ipynb"]):
         spoil(path)
         kept = path.read_bytes() if path.exists() else None
-        assert main(["original", "00"]) == 0 and path.read_bytes() == handed_out
+        assert main(["original", name]) == 0 and path.read_bytes() == handed_out
         name = "00_tiny_mine.ipynb" if count == 0 else "00_tiny_mine_2.ipynb"
         assert kept is None or (Path(name).read_bytes() == kept and name in capsys.readouterr().out)
     assert main(["original", "00"]) == 0 and capsys.readouterr().out.endswith("is as it was.\n")
@@ -108,18 +110,58 @@ def test_where_sources_are_they_are_the_originals_and_without_either_one_is_told
     chapter.ipynb.write_text("broken")
     assert main(["original", "00"]) == 1 and chapter.ipynb.read_text() == "broken"
     assert "take it from a fresh download" in capsys.readouterr().err
+    with zipfile.ZipFile(tmp_path / "originals.zip", "w") as file:
+        file.writestr("00_tiny.ipynb", "{}" * 99)
+    whole = (tmp_path / "originals.zip").read_bytes()
+    (tmp_path / "originals.zip").write_bytes(whole[:-9])  # a download that broke off
+    assert main(["original", "00"]) == 1
+    assert "take it from a fresh download" in capsys.readouterr().err
     assert main(["original"]) == 1 and "Say which notebook" in capsys.readouterr().err
 
 
-def test_a_handout_replaces_an_earlier_one_and_nothing_else(build):
-    folder = build()
-    (folder / "old").touch()
-    build()
-    assert not (folder / "old").exists()
-    (folder / "README.md").unlink()
+def test_a_handout_replaces_an_earlier_one_and_nothing_else(build, capsys):
+    folder, theirs = build(), (".git/HEAD", "data/mine/a.csv", "plan.md", "notebooks/07_mine.ipynb")
+    for name in theirs:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    record = folder / written.RECORD
+    files = json.loads(record.read_text())
+    (folder / "old" / "__pycache__").mkdir(parents=True)
+    (folder / "old" / "__pycache__" / "a.pyc").touch()
+    shutil.copy(
+        folder / "Makefile", folder / "old" / "a.py"
+    )  # as if an earlier release had written it
+    record.write_text(json.dumps(files | {"old/a.py": files["Makefile"]}))
+    assert main(["--book", str(folder.parent / "book.toml"), "handout", "--to", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert told.endswith("wrote it: .git, data, notebooks/07_mine.ipynb, plan.md\n")
+    assert all((folder / name).read_text() == name for name in theirs)
+    assert not (folder / "old").exists() and json.loads(record.read_text()) == files
+    record.unlink()
     with pytest.raises(StudioError, match=r"holds something else.*--to"):
         build()
     assert (folder / "book.toml").exists()
+
+
+def test_a_handout_takes_the_place_of_no_file_that_it_has_not_written(build, tmp_path):
+    (tmp_path / "out" / ".git").mkdir(parents=True)  # a repository for it, still empty
+    folder = build()
+    record = folder / written.RECORD
+    files = json.loads(record.read_text())
+    record.write_text(json.dumps({name: files[name] for name in files if name != "Makefile"}))
+    (folder / "Makefile").write_text("mine")
+    with pytest.raises(
+        StudioError, match=r"files of yours whose names are needed: Makefile\..*--to"
+    ):
+        build()
+    assert (folder / "Makefile").read_text() == "mine"
+
+
+def test_a_command_that_needs_sources_says_so_in_a_handout(build, capsys):
+    book = ["--book", str(build() / "book.toml")]
+    for command in (["handout"], ["handout", "--for", "otter"], ["run", "00"]):
+        assert main([*book, *command]) == 1, command
+        assert "a clone of the course" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -127,7 +169,7 @@ def test_a_handout_replaces_an_earlier_one_and_nothing_else(build):
     [
         ("00_tiny.ipynb", lambda text: text.replace("IntSlider(3)", "IntSlider(4)")),
         ("00_tiny.ipynb", lambda text: text[:-9]),
-        ("07_mine.ipynb", lambda text: "{}"),
+        ("../Makefile", lambda text: text + "mine: lab"),
     ],
 )
 def test_a_handout_in_which_somebody_has_worked_is_not_replaced(build, file, edit):

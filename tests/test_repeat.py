@@ -12,7 +12,7 @@ from course_utils.kit.repeat import cheapest, differences
 from course_utils.kit.runs import stored
 from course_utils.kit.stored_model import StoredModel
 from course_utils.kit.stored_run import StoredRun
-from course_utils.studio import manifest
+from course_utils.studio import StudioError, manifest
 from course_utils.studio.runs import changed_files, main, touched
 
 COURSE = manifest.load().whole
@@ -138,6 +138,12 @@ def test_what_a_change_could_touch_is_read_from_imports_file_by_file():
     assert chapter and all(line.startswith("positions, ") for line in chapter)
     if (ROOT / ".git").exists():
         assert changed_files("HEAD") is not None
+
+
+def test_what_changed_is_not_asked_where_no_git_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("course_utils.studio.runs.ROOT", tmp_path)
+    with pytest.raises(StudioError, match="in a clone of the course"):
+        changed_files("HEAD")
 
 
 # By night: one case of each function ------------------------------------------------------------

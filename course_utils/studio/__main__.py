@@ -100,16 +100,17 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _handout(options: argparse.Namespace) -> None:
-    from course_utils.studio import graders, handout
+    from course_utils.studio import graders, handout, written
 
     course = manifest.load(options.book, files=False)
     to = options.to or course.root / "_build" / (options.tool or "handout")
     if options.tool:
-        graders.build(course, to, options.tool)
-        print(f"The exercises for {options.tool} are in {to}, with a README.md")
+        others = graders.build(course, to, options.tool)
+        lines = [f"The exercises for {options.tool} are in {to}, with a README.md"]
     else:
-        handout.build(course, course.root, to)
-        print("\n".join(filter(None, [course.missing_prerequisites, f"The handout is in {to}"])))
+        others = handout.build(course, course.root, to)
+        lines = [course.missing_prerequisites, f"The handout is in {to}"]
+    print("\n".join(filter(None, [*lines, written.left(others)])))
 
 
 def _slides(options: argparse.Namespace) -> None:

@@ -8,23 +8,21 @@ https://otter-grader.readthedocs.io/en/latest/otter_assign/notebook_format.html.
 """
 
 import ast
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import Exercise, cell_text, exercises
 from course_utils.kit.needed import dependencies
-from course_utils.studio import StudioError
-from course_utils.studio.handout import make_room, template
+from course_utils.studio import StudioError, written
+from course_utils.studio.handout import template
 from course_utils.studio.links import LINK
 from course_utils.studio.manifest import Chapter, Manifest
 from course_utils.studio.notebook_files import KERNEL, LANGUAGE, read_source, set_cell_ids
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-HEAD = "# Exercises for"
-"""The beginning of the README.md in a folder of sheets."""
 
 
 def checked(notebook: "NotebookNode") -> list[Exercise]:
@@ -190,22 +188,31 @@ TOOLS: dict[str, Callable[[Exercise], Iterator["NotebookNode"]]] = {
 # Folders ----------------------------------------------------------------------------------------
 
 
-def build(course: Manifest, to: Path, tool: str) -> None:
+def build(course: Manifest, to: Path, tool: str) -> list[str]:
     """Write the sheets of all notebooks, in a folder for each chapter, and a README.md with the tool's commands.
 
     Args:
         course: the notebooks.
-        to: the folder; it is new, empty, or written by this command earlier and then replaced.
+        to: the folder; it is new, empty, or written by this command earlier, whose own files are then replaced.
         tool: "nbgrader" or "otter".
+
+    Returns:
+        What is in the folder and not of this command; it is as it was.
 
     Raises:
         StudioError: the folder holds something else, or an exercise lacks its stub, check or solution.
     """
-    import nbformat
-
     if any((to / name).exists() for name in ("submitted", "gradebook.db")):
         raise StudioError(f"{to} holds submissions or marks; name another folder with --to.")
-    make_room(to, HEAD)
+    written.check(to)
+    with tempfile.TemporaryDirectory() as new:
+        _write(course, Path(new), tool)
+        return written.replace(Path(new), to)
+
+
+def _write(course: Manifest, to: Path, tool: str) -> None:
+    import nbformat
+
     sheets = {c: notebook for c in course.notebooks if (notebook := sheet(c, tool))}
     for chapter, notebook in sheets.items():
         if tool == "otter":

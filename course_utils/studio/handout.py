@@ -2,27 +2,19 @@
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.kit.exercises import STUBS, cell_text, exercises
 from course_utils.kit.release import release
-from course_utils.studio import StudioError, originals
+from course_utils.studio import originals, written
 from course_utils.studio.manifest import Manifest
-from course_utils.studio.notebook_files import (
-    UnreadableError,
-    is_edited,
-    normalize,
-    read_notebook,
-    read_source,
-    write_notebook,
-)
+from course_utils.studio.notebook_files import normalize, read_source, write_notebook
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-HEAD = "# The course, without its solutions\n"
-"""The beginning of a handout's README.md."""
 TEMPLATES = Path(__file__).parent / "templates"
 PARTS = (
     ".gitignore",
@@ -44,26 +36,31 @@ UNWANTED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 START = 'from course_utils.kit import release\n\nrelease.start_notebook("{release}")'
 
 
-def build(course: Manifest, root: Path, to: Path) -> None:
+def build(course: Manifest, root: Path, to: Path) -> list[str]:
     """Write a handout: the notebooks without their solutions, and everything that they need to run.
 
     Args:
         course: the notebooks to hand out.
         root: the repository, from which `PARTS` are copied.
-        to: the folder; it is new, empty, or an earlier handout, which is then replaced.
+        to: the folder; it is new, empty, or an earlier handout, whose own files are then replaced.
+
+    Returns:
+        What is in the folder and no handout's; it is as it was.
 
     Raises:
-        StudioError: the folder holds something else, or a notebook in which somebody has worked.
+        StudioError: the folder holds something else, or a file of a handout in which somebody has worked.
     """
+    written.check(to)
+    with tempfile.TemporaryDirectory() as new:
+        _write(course, root, Path(new))
+        return written.replace(Path(new), to)
+
+
+def _write(course: Manifest, root: Path, to: Path) -> None:
     from nbconvert.preprocessors import TagRemovePreprocessor  # both are slow to import
 
     from course_utils.studio.subset import trim
 
-    if edited := sorted(file.name for file in to.glob("notebooks/*.ipynb") if _is_edited(file)):
-        raise StudioError(
-            f"Somebody has worked in {to}: {', '.join(edited)}. Move that folder away, or name another with --to."
-        )
-    make_room(to, HEAD)
     (to / "notebooks").mkdir()
     for part in PARTS:
         if (root / part).is_dir():
@@ -92,31 +89,6 @@ def build(course: Manifest, root: Path, to: Path) -> None:
 def template(file: str, /, **values: str) -> str:
     """The text of a file in `TEMPLATES`, with the values in place of the names in braces."""
     return (TEMPLATES / file).read_text(encoding="utf-8").format(**values)
-
-
-def make_room(to: Path, head: str) -> None:
-    """Make an empty folder, or empty one that the same command has written.
-
-    Args:
-        to: the folder.
-        head: the beginning of the README.md that the command writes.
-
-    Raises:
-        StudioError: the folder holds something else.
-    """
-    readme = to / "README.md"
-    is_ours = readme.is_file() and readme.read_text(encoding="utf-8").startswith(head)
-    if to.exists() and not is_ours and (to.is_file() or any(to.iterdir())):
-        raise StudioError(f"{to} holds something else; name a new folder with --to, or empty it.")
-    shutil.rmtree(to, ignore_errors=True)
-    to.mkdir(parents=True)
-
-
-def _is_edited(file: Path) -> bool:
-    try:
-        return is_edited(read_notebook(file))
-    except UnreadableError:
-        return True
 
 
 # The first code cell ----------------------------------------------------------------------------

@@ -214,10 +214,12 @@ class Manifest:
     def chosen(self, names: Iterable[str]) -> list[Chapter]:
         """The notebooks whose names begin so, in the book's order, left out or not; all without a name.
 
+        A name may be that of a file, with its folder.
+
         Raises:
             StudioError: no notebook begins so.
         """
-        names = tuple(names)
+        names = tuple(Path(name).name.removesuffix(".ipynb").removesuffix(".py") for name in names)
         chapters = self.whole.notebooks if names else self.notebooks
         for name in names:
             if not any(chapter.notebook.startswith(name) for chapter in chapters):

@@ -94,9 +94,17 @@ def is_edited(notebook: "NotebookNode") -> bool:
 
 
 def read_source(path: Path) -> "NotebookNode":
-    """The notebook that a py:percent file describes: stable cell ids, no outputs."""
+    """The notebook that a py:percent file describes: stable cell ids, no outputs.
+
+    Raises:
+        StudioError: there is none, as in a handout.
+    """
     import jupytext
 
+    if not path.is_file():
+        raise StudioError(
+            f"{path} is missing. A handout has no sources: if this is one, give the command in a clone of the course."
+        )
     notebook = jupytext.read(path, fmt=FORMAT)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return normalize(notebook)

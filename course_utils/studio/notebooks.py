@@ -167,7 +167,10 @@ def make(chapter: Chapter, *, fresh: bool = False) -> str:
 
     start = time.perf_counter()
     if not chapter.source.is_file():
-        raise StudioError(f"{chapter.notebook}: {chapter.source} is missing; write it first.")
+        raise StudioError(
+            f"{chapter.notebook}: {chapter.source} is missing; write it first. In a handout, which has no sources, "
+            "give the command in a clone of the course."
+        )
     synced, old = "", None
     with contextlib.suppress(OSError, UnreadableError):  # what is no notebook is made anew
         old = read_notebook(chapter.ipynb)

@@ -6,6 +6,7 @@ in a zip file; elsewhere the source is the original.
 
 import contextlib
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,11 +76,11 @@ def bring_back(course: Manifest, chapter: Chapter) -> str:
 def _original(course: Manifest, chapter: Chapter, old: "NotebookNode | None") -> "NotebookNode":
     import nbformat
 
-    if (course.root / ORIGINALS).is_file():
+    # it lacks this notebook, or isn't there, or is damaged
+    with contextlib.suppress(KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error):
         with zipfile.ZipFile(course.root / ORIGINALS) as file:
-            if chapter.ipynb.name in file.namelist():
-                text = file.read(chapter.ipynb.name).decode("utf-8")
-                return nbformat.reads(text, as_version=4)
+            text = file.read(chapter.ipynb.name).decode("utf-8")
+        return nbformat.reads(text, as_version=4)
     if chapter.source.is_file():
         notebook = read_source(chapter.source)
         return with_outputs(notebook, old) if old else notebook

@@ -16,6 +16,7 @@ with `--again`: a file counts whole, `cu.…` is not followed, and files of data
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -80,8 +81,12 @@ def changed_files(revision: str) -> list[str]:
     """The files that differ from a commit, as paths from the course's folder.
 
     Raises:
-        StudioError: git knows no such commit.
+        StudioError: git knows no such commit, or there is no git here.
     """
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        raise StudioError(
+            "--touched asks git what has changed: give it in a clone of the course, with git installed."
+        )
     command = ["git", "diff", "--name-only", revision, "--"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
