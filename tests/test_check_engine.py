@@ -7,6 +7,7 @@ import signal
 import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 
 import pytest
@@ -490,3 +491,39 @@ def test_a_report_in_color_says_the_same_and_its_hints_unfold_without_a_script(
         see(page.get_by_role("button")).to_have_count(0)  # there is no cell to write into
         report.evaluate("report => report.style.setProperty('--heat', 'transparent')")
         assert report.evaluate(CONTRAST) >= 4.5
+
+
+@contextmanager
+def _set(function, value, before):
+    function(value)
+    yield
+    function(before)
+
+
+SETTINGS = {
+    "no gradients": torch.no_grad,
+    "inference": torch.inference_mode,
+    "float64": lambda: _set(torch.set_default_dtype, torch.float64, torch.float32),
+    "another device": lambda: _set(torch.set_default_device, "meta", None),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_a_cell_above_has_set_for_all_of_pytorch_changes_no_points_and_stays_set(setting):
+    check = Check()
+
+    @check.must("it doubles", hint="ask")
+    def it_doubles(candidate):
+        x = torch.ones(2, requires_grad=True)
+        candidate(x).sum().backward()
+        assert x.grad.tolist() == [2, 2] and x.grad.dtype == torch.float32
+
+    def state():
+        x = torch.ones(1)
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), x.dtype, x.device
+
+    with SETTINGS[setting]():
+        before = state()
+        report = check.mark(lambda x: 2 * x)
+        after = state()
+    assert report.passed and before == after != state()

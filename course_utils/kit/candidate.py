@@ -11,8 +11,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+import torch
 
 from course_utils.kit.answers import cell_file
 from course_utils.kit.expect import Unmet, WrongKind, kind_of
@@ -72,7 +74,7 @@ def try_test(
         NotDone: the candidate is a stub.
     """
     try:
-        with own_random_numbers(), _time_limit(TIME_LIMIT):
+        with own_random_numbers(), _own_settings(), _time_limit(TIME_LIMIT):
             if isinstance(candidate, type):
                 with _without(forbids):
                     test(candidate)
@@ -83,6 +85,23 @@ def try_test(
     except (Exception, TookTooLong) as error:
         return error
     return None
+
+
+@contextmanager
+def _own_settings() -> Iterator[None]:
+    """Run the block with PyTorch's settings as they are at its start: gradients, float32 and the CPU.
+
+    A cell above may have changed them for all that comes later, and the expectations count on them.
+    """
+    dtype = torch.get_default_dtype()
+    with ExitStack() as settings:
+        settings.callback(torch.set_default_dtype, dtype)
+        torch.set_default_dtype(torch.float32)
+        settings.enter_context(torch.inference_mode(False))
+        settings.enter_context(torch.enable_grad())
+        if torch.get_default_device().type != "cpu":  # or each call of PyTorch takes longer
+            settings.enter_context(torch.device("cpu"))
+        yield
 
 
 def _watched(candidate: Any, forbids: frozenset[str]) -> Any:
