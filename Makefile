@@ -72,6 +72,6 @@ lint: $(ENV) ## look for mistakes, unformatted code, wrong types, and imports ag
 	$(BIN)/mypy --no-error-summary
 
 $(ENV): pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
 	  echo "Python is missing: install Python 3.11 to 3.14, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) tools/bootstrap.py
+	@"$(PYTHON)" tools/bootstrap.py

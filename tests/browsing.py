@@ -60,7 +60,7 @@ def jupyter(folder: Path) -> Iterator[str]:
         "--ServerApp.port=0",
         "--Application.log_level=WARN",
         "--no-browser",
-        lab.EXTENSIONS,
+        *lab.EXTENSIONS,
         *(["--allow-root"] if lab.is_root() else []),
     ]
     environ = dict(os.environ)

@@ -13,9 +13,11 @@ import threading
 import time
 import tomllib
 import urllib.request
+import warnings
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from jupyter_server.serverapp import ServerApp
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -300,11 +302,14 @@ def test_make_installs_once_and_again_after_a_change_of_what_is_needed(clone):
     for tool in ("ruff", "lint-imports", "mypy"):
         (clone / ".venv/bin" / tool).write_text("#!/bin/sh\n")
         (clone / ".venv/bin" / tool).chmod(0o755)
+    python = clone / "py thon"  # as in C:/Program Files
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
     for changed, times in [(None, 1), (None, 1), ("constraints.txt", 2), ("pyproject.toml", 3)]:
         if changed:
             later = (clone / ".venv/.stamp").stat().st_mtime + 1
             os.utime(clone / changed, (later, later))
-        run = run_make(clone, "lint", f"PYTHON={sys.executable}", TORCH="cuda")
+        run = run_make(clone, "lint", f"PYTHON={python}", TORCH="cuda")
         assert run.returncode == 0, run.stderr
         lines = (clone / "installed").read_text().splitlines()
         assert sum("pip install" in line for line in lines) == times
@@ -448,6 +453,14 @@ def running(tmp_path_factory):
         finally:
             process.terminate()
             process.wait()
+
+
+def test_lab_s_options_are_read_where_warnings_are_errors():
+    server = ServerApp()
+    with warnings.catch_warnings(action="error"):
+        server.parse_command_line(list(lab.EXTENSIONS))
+    assert server.jpserver_extensions["course_utils.studio.saving"] is True
+    assert server.jpserver_extensions["jupyterlab_jupytext"] is False
 
 
 @pytest.mark.slow

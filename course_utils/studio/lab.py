@@ -32,8 +32,8 @@ SETTINGS = Path(__file__).parent / "lab_settings"
 """Folder of defaults below the student's own settings: no news, no search for updates, Markdown rendered."""
 WORKSPACES = "_build/lab"  # which panels are open: of this course only
 EXTENSIONS = (
-    "--ServerApp.jpserver_extensions="
-    "{'jupyterlab_jupytext': False, 'course_utils.studio.saving': True}"
+    "--ServerApp.jpserver_extensions=jupyterlab_jupytext=False",
+    "--ServerApp.jpserver_extensions=course_utils.studio.saving=True",
 )
 """Server extensions: without jupytext, Lab leaves the sources alone; with `saving`, a mere run changes no file."""
 CONTENTS = "@jupyterlab/toc:plugin"  # the panel's name in a layout
@@ -129,7 +129,7 @@ def arguments(page: Path, *, browser: bool, root: bool) -> list[str]:
         f"--LabApp.default_url=/lab/tree/{page.relative_to(ROOT).as_posix()}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--Application.log_level=WARN",
-        EXTENSIONS,
+        *EXTENSIONS,
         *[f"--LabApp.workspaces_dir={ROOT / WORKSPACES}"] * (ROOT / WORKSPACES).is_dir(),
         *["--no-browser"] * (not browser),
         *["--allow-root"] * root,
