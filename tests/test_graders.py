@@ -5,6 +5,7 @@ in `make test`, all of them in the nightly run.
 """
 
 import ast
+import contextlib
 import csv
 import dataclasses
 import importlib.util
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import downgrade, new_code_cell, new_markdown_cell, new_notebook
 from submissions import COURSE, answer, environment, exercises
 
@@ -115,6 +117,7 @@ def test_the_page_for_teachers_gives_the_commands_of_the_folder(tool):
         ("Ana Pérez_1234_assignsubmission_file/04_masks_exercises.ipynb", "Ana Pérez"),
         ("Ana Pérez_1234_assignsubmission_file_/04_masks_exercises.ipynb", "Ana Pérez"),
         ("Ana Pérez_1234_assignsubmission_file_04_masks_exercises.ipynb", "Ana Pérez"),
+        ("Ana Pérez_1234_assignsubmission_file_/my answer/04_masks_exercises.ipynb", "Ana Pérez"),
         ("perezana_12_3456_04_masks_exercises-1.ipynb", "perezana"),
         ("perezana_12_3456_04_masks_exercises (2).ipynb", "perezana"),
         ("perezana_LATE_12_3456_04_masks_exercises.ipynb", "perezana"),
@@ -132,47 +135,162 @@ import json, pathlib, sys, time
 *_, to, notebook = sys.argv
 handed_in = json.loads(pathlib.Path(notebook).read_text())
 assert handed_in["metadata"]["otter"]["assignment_name"] == "04_masks_exercises"
-text = handed_in["cells"][0]["source"]
+text = handed_in["cells"][1]["source"]
 if text == "loop":
     time.sleep(100)
 if text == "exit":
     sys.exit("no points")
-tests = [{"name": "Public Tests"}, {"name": "my_mask", "score": float(text), "output": "Hint: ask."}]
+if text == "moved":
+    print("FileNotFoundError: tests")
+    text, handed_in = "0", None
+found = [{"name": "my_mask", "score": float(text), "output": "Hint: ask."}]
+tests = [{"name": "Public Tests"}, *(found if handed_in else [])]
 pathlib.Path(to, "results.json").write_text(json.dumps({"tests": tests}))
 """
 
 
-def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
-    tmp_path, monkeypatch
-):
+@pytest.fixture
+def otter(tmp_path, monkeypatch) -> Path:
+    """What `otter assign` would write, with `OTTER` in the place of otter."""
     (tmp_path / "otter").mkdir()
     (tmp_path / "otter" / "__main__.py").write_text(OTTER)
     (tmp_path / "dist" / "autograder").mkdir(parents=True)
     with zipfile.ZipFile(tmp_path / "dist" / "autograder" / "x.zip", "w") as zipped:
         zipped.writestr("otter_config.json", '{"assignment_name": "04_masks_exercises"}')
+    monkeypatch.setattr(kernel, "ROOT", tmp_path)  # where Python looks for otter, too
+    return tmp_path / "dist"
+
+
+def hand_in(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(nbformat.writes(new_notebook(cells=[new_code_cell(text)])))
+
+
+def test_a_folder_is_marked_without_docker_and_a_bad_notebook_costs_its_own_row(
+    otter, tmp_path, monkeypatch
+):
     files = {
         "ana": "8",
         "ben_12_file/04": "2",
         "exit": "exit",
         "loop": "loop",
+        "moved": "moved",
         "ana/.checkpoints/04": "0",
     }
     for name, text in files.items():
-        file = tmp_path / "in" / f"{name}.ipynb"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(nbformat.writes(new_notebook(cells=[new_code_cell(text)])))
+        hand_in(tmp_path / "in" / f"{name}.ipynb", text)
     (tmp_path / "in" / "empty.ipynb").touch()
-    monkeypatch.setattr(kernel, "ROOT", tmp_path)  # where Python looks for otter, too
     monkeypatch.setattr(mark, "SECONDS", 5)
-    assert mark.main([str(tmp_path / "dist"), str(tmp_path / "in")]) == 0
+    assert mark.main([str(otter), str(tmp_path / "in")]) == 0
     rows = marks(tmp_path / "in")
     assert {name: float(row["my_mask"]) for name, row in rows.items()} == {
-        "ana": 8, "ben_12_file_04": 2, "empty": 0, "exit": 0, "loop": 0,
+        "ana": 8, "ben_12_file_04": 2, "empty": 0, "exit": 0, "loop": 0, "moved": 0,
     }  # fmt: skip
-    assert [name for name, row in rows.items() if row["note"]] == ["empty", "exit", "loop"]
+    assert [name for name, row in rows.items() if row["note"]] == [
+        "empty", "exit", "loop", "moved",
+    ]  # fmt: skip
+    assert "no points; see feedback/exit.log" in rows["exit"]["note"]
+    assert "FileNotFoundError: tests" in rows["moved"]["note"]
     assert "the file is empty" in rows["empty"]["note"]
     assert "no points" in (tmp_path / "in" / "feedback" / "exit.log").read_text()
     assert (tmp_path / "in" / "feedback" / "ana.txt").read_text() == "Hint: ask."
+
+
+def test_each_student_has_a_row_whatever_was_handed_in_and_under_whatever_name(otter, tmp_path):
+    folder = tmp_path / "in"
+    long = "/".join(
+        ["Müller_1234567_assignsubmission_file_", *["Übung 5, bearbeitet und überprüft"] * 8]
+    )
+    marked = ["A_1/b", "A_1_b", f"{long}/05", "=1+1"]
+    for name in marked:
+        hand_in(folder / f"{name}.ipynb", "8")
+    hand_in(folder / "Capital" / "A.IPYNB", "8")
+    hand_in(folder / "Browser" / "a.ipynb.txt", "8")
+    others = ["Zip/abgabe.zip", "Py/a.py", "Text/onlinetext.html", "Folder/a.ipynb/b", "a_12_x.zip"]
+    for name in others:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    for name in (
+        "A_1/measured.csv",
+        "A_1/data/x.csv",
+        "__MACOSX/._a.ipynb",
+        ".DS_Store",
+        "A_1/pics/y.png",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    for directory in ("Alt", "Empty"):
+        (folder / directory).mkdir()
+    latin = os.fsencode(folder / "M") + b"\xfcller"
+    with contextlib.suppress(OSError, UnicodeError):  # a file system may refuse it
+        shutil.copy(folder / "A_1_b.ipynb", latin + b".ipynb")
+        marked.append("M�ller")
+    with contextlib.suppress(OSError):  # Windows
+        (folder / "dead.ipynb").symlink_to(tmp_path / "nowhere")
+        others.append("dead")
+    for _ in range(2):  # what the first call wrote is nobody's
+        assert mark.main([str(otter), str(folder)]) == 0
+        rows = marks(folder)
+        assert sum(row["my_mask"] == "8" for row in rows.values()) == len(marked) + 2
+        assert sum(bool(row["note"]) for row in rows.values()) == len(others) + 2, rows
+    assert {"A_1_b", "A_1_b_2", "'=1+1", "Capital_A", "Browser_a", "Zip_abgabe.zip", "Py"} <= set(
+        rows
+    )
+    assert "unpack it" in rows["Zip_abgabe.zip"]["note"]
+    assert "no notebook but a.py" in rows["Py"]["note"]
+    assert rows["Capital_A"]["total"] == "8"
+    assert len(list((folder / "feedback").glob("*.txt"))) == len(marked) + 2
+
+
+def test_marks_are_kept_if_marking_ends_early_or_their_file_cannot_be_written(
+    otter, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "in"
+    for name in "abc":
+        hand_in(folder / f"{name}.ipynb", "8")
+    (folder / "marks.csv").write_text("of before")
+    grade = mark.results
+
+    def interrupted(notebook, *others):
+        if notebook.stem == "b":
+            raise KeyboardInterrupt
+        return grade(notebook, *others)
+
+    monkeypatch.setattr(mark, "results", interrupted)
+    assert mark.main([str(otter), str(folder)]) == 130
+    assert {name: row["total"] for name, row in marks(folder).items()} == {
+        "a": "8",
+        "b": "0",
+        "c": "0",
+    }
+    assert "the command ended before" in marks(folder)["c"]["note"]
+    assert (folder / "marks_before.csv").read_text() == "of before"
+
+    def broken(notebook, *others):
+        if notebook.stem == "b":
+            raise RuntimeError("nobody thought of this")
+        return grade(notebook, *others)
+
+    monkeypatch.setattr(mark, "results", broken)
+    (folder / "marks.csv").unlink()
+    (folder / "marks.csv").mkdir()  # as if Excel held it
+    assert mark.main([str(otter), str(folder)]) == 0
+    (folder / "marks.csv").rmdir()
+    assert "the marks are in marks_2.csv" in capsys.readouterr().out
+    (folder / "marks_2.csv").rename(folder / "marks.csv")
+    assert [row["total"] for row in marks(folder).values()] == ["8", "0", "8"]
+    assert "nobody thought of this" in marks(folder)["b"]["note"]
+
+
+def test_a_cell_that_changes_the_folder_changes_it_for_no_other(tmp_path):
+    here = os.getcwd()
+    try:
+        shell = InteractiveShell()
+        for cell in (mark.STAY, f"%cd -q {tmp_path}", "import os\nfolder = os.getcwd()"):
+            shell.run_cell(cell).raise_error()
+        assert shell.user_ns["folder"] == here
+    finally:
+        os.chdir(here)
 
 
 def _without(key: str, *, of_cells: bool = False):
