@@ -354,12 +354,12 @@ def site(browser):
     context = browser.new_context()
     errors = []
 
-    def open_page(shown, *, script: str = "") -> Page:
+    def open_page(shown, *, script: str = "", around: str = "") -> Page:
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.add_init_script(script)
         page.route("**/*", lambda route: route.fulfill(body=content, content_type="text/html"))
-        content = f"<!doctype html><meta charset=utf-8>{_html(shown)}"
+        content = f"<!doctype html><meta charset=utf-8>{around}{_html(shown)}"
         page.goto("http://course.test/page.html")
         return page
 
@@ -473,9 +473,10 @@ def test_a_closing_quiz_asks_about_the_way_and_leads_on_along_it(site, on_ways, 
 
 
 @pytest.mark.smoke
-def test_a_recall_asks_about_the_way_and_begins_again_when_another_is_chosen(site, on_ways):
+@pytest.mark.parametrize("around", ["", "<details open>"], ids=["alone", "in a fold of the book"])
+def test_a_recall_asks_about_the_way_and_begins_again_when_another_is_chosen(site, on_ways, around):
     _, later = on_ways
-    page = site(later, script=choosing("Fast"))
+    page = site(later, script=choosing("Fast"), around=around)
     assert sorted(keys(page)) == ["masks/second", "masks/third"]
     page.evaluate(choosing("") + "dispatchEvent(new Event('cu-way'))")
     assert keys(page) == [question.key for question in later.questions]

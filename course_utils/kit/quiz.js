@@ -22,7 +22,7 @@ function enliven(quiz) {
   const recall = quiz.dataset.kind === "recall";
   if (quiz.dataset.kind !== "section") {
     const all = [...quiz.querySelectorAll("fieldset")];
-    const drawn = all.filter((question) => !question.closest("details"));
+    const drawn = all.filter((question) => !question.closest(".course-quiz details")); // the book folds whole recalls
     const read = followed ? all.filter(on) : all;
     const inOrder = recall ? [...read.filter(missed), ...read.filter((question) => !missed(question))] : read;
     const count = recall ? drawn.length : Math.max(LEAST, drawn.filter((question) => read.includes(question)).length);
