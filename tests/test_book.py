@@ -362,12 +362,13 @@ def test_an_explorer_gets_its_page_at_the_values_it_was_left_at(tmp_path, monkey
     shown = cu.explore.first_slider()
     values = {key: control.values[-1] for key, control in shown.controls.items()}
     shown.set(**values)
-    data = {"image/png": PNG, MADE_BY: shown._repr_mimebundle_()[0][MADE_BY]}
-    output = new_output("execute_result", data=data)
-    cells = [code("cu.explore.first_slider()", output)]
-    widgets.show_widgets(cells)
-    assert "image/png" in output.data, "without a folder for its frames it stays a picture"
-    widgets.show_widgets(cells, tmp_path)
+    data = shown._repr_mimebundle_()[0]
+    slide, output = (new_output("execute_result", data=dict(data)) for _ in range(2))
+    widgets.show_widgets([code("cu.explore.first_slider()", slide)])
+    assert "<img" in slide.data["text/html"], "without a folder for its frames it stays a picture"
+    assert "cu-live-note" in data["text/html"], "of a notebook, not of a slide"
+    assert "cu-live-note" not in slide.data["text/html"]
+    widgets.show_widgets([code("cu.explore.first_slider()", output)], tmp_path)
     assert 'data-explorer="first_slider"' in output.data["text/html"]
     assert output.data.keys() == {"text/html"}
 

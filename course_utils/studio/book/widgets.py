@@ -29,7 +29,7 @@ def show_widgets(cells: list[NotebookNode], cache: Path | None = None) -> None:
 
     Args:
         cells: of a notebook.
-        cache: the folder of explorers' pages; None leaves explorers as the pictures that they are.
+        cache: the folder of explorers' pages; None leaves explorers pictures, without the note of a notebook.
     """
     for output in (output for cell in cells for output in cell.get("outputs", [])):
         data = output.get("data", {})
