@@ -50,7 +50,7 @@ LONGER = [
 
 @stored(
     cases=[*COMPARED, *CONTROLS, *LONGER],
-    chapter=["Head", "draw_lists", "share_right", "train"],
+    chapter=["Head", "draw_lists", "accuracy", "train"],
 )
 def recall_by_one_head(
     chapter: SimpleNamespace,
@@ -75,6 +75,6 @@ def recall_by_one_head(
         head.W_K *= d**power
     curve = chapter.train(head, keys, rate, seed, steps)
     test_lists = chapter.draw_lists(2000, keys, torch.Generator().manual_seed(2000))
-    result = {"validation": curve[-1][1], "test": chapter.share_right(head, *test_lists)}
+    result = {"validation": curve[-1][1], "test": chapter.accuracy(head, *test_lists)}
     points = [[step, round(share, 3)] for step, share in curve]
     return {"result": result, "curves": {"right": points}}
