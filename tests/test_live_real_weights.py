@@ -327,7 +327,7 @@ def test_columns_appear_only_where_the_reader_has_been(open_widget):
         page.locator("[data-country=France]").click()
         assert (layer(page), seen(page)) == (-1, 1)
         put(page, 23)
-        expect(part(page, "story")).to_contain_text("same layer for all two countries")
+        expect(part(page, "story")).to_contain_text("same layer for both countries")
         page.locator("[data-country=Japan]").click()
         assert seen(page) == 8
         page.locator("[name=mode][value=from]").check()
