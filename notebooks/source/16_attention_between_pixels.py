@@ -531,14 +531,14 @@ fig
 # Because a nearby symbol is never the partner, such a counter does a little better than the counting baseline.
 # So **two networks may be right equally often and do different things**, and we only see this because we changed something and looked.
 #
-# Now choose a picture and a symbol of your own.
+# Now choose a picture and one of its symbols, counted from 0.
 # On the left, the network with attention colors the empty symbols.
 # In the middle it does so again, after we have recolored your symbol.
 # On the right, a map shows where the partner of your symbol looks.
 
 # %% tags=["nbval-ignore-output"]
 which = 0  # try 0 … 499
-symbol = 1  # try 0 … 7
+symbol = 1  # try 0 | 1
 network, yours = networks["attention"], unseen[which : which + 1]
 with torch.no_grad(), cu.record_attention(network) as maps:
     network(yours.inputs)
