@@ -6,7 +6,6 @@ import json
 import random
 import re
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from browsing import (
@@ -481,15 +480,6 @@ def test_a_recall_asks_about_the_way_and_begins_again_when_another_is_chosen(sit
     page.evaluate(choosing("") + "dispatchEvent(new Event('cu-way'))")
     assert keys(page) == [question.key for question in later.questions]
     answer(page, later.questions[0].key, right=True)
-
-
-def test_where_nothing_on_the_way_is_left_to_ask_a_line_says_so(site, on_ways):
-    first = on_ways[1].questions[0]
-    alone = replace(on_ways[1], questions=(replace(first, section="Padding"),), spare=())
-    page = site(alone, script=choosing("Fast"))
-    expect(page.locator("form p:visible")).to_have_text(
-        "There is no question here about what you read on your path, “Fast”."
-    )
 
 
 @pytest.mark.smoke

@@ -31,7 +31,6 @@ function enliven(quiz) {
     quiz.querySelector("details")?.remove();
     for (const question of drawn) if (!shown.includes(question)) question.remove();
     if (recall) for (const question of shown) if (missed(question)) question.querySelector(".source span").textContent = "You missed this question of";
-    if (!shown.length) add(quiz, "p", { className: "none", textContent: `There is no question here about what you read on your path, “${way}”.` });
   }
   const questions = [...quiz.querySelectorAll("fieldset")];
   const dots = quiz.dataset.kind === "quiz" && questions.length > 1 ? steps() : [];
