@@ -1,0 +1,203 @@
+"""Checks of *What heads learn*: the circuit by hand, the QK map, and who is hurt by which ablation."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.kit.check import Check
+from course_utils.kit.expect import Unmet, WrongKind, expect, expect_close, expect_shape
+from course_utils.kit.on_paper import on_paper
+from course_utils.lessons.what_heads_learn.circuits import LETTERS, by_hand, of_head, qk_map
+
+# The circuit by hand ------------------------------------------------------------------------------
+
+copy_by_hand = Check()
+
+_SHORT = "The text may be shorter than 48 letters. Which rows of `torch.eye(48)` belong to n positions?"
+
+
+def _ids(text: str) -> Tensor:
+    return torch.tensor([LETTERS.index(letter) for letter in text])
+
+
+def _repeated(period: int, length: int = 48) -> Tensor:
+    return torch.randperm(len(LETTERS))[:period][torch.arange(length) % period]
+
+
+@copy_by_hand.must(
+    "gives a row of 32 numbers for each position, also in a short text",
+    hint=(
+        "What does `attend` return? An average of its values, a row for each position. Which values have 32 columns?",
+        _SHORT,
+    ),
+)
+def gives_row_of_letters_for_each_position(candidate):
+    for length in (4, 47):
+        try:
+            named = candidate(_repeated(20, length))
+        except RuntimeError as error:
+            raise Unmet(str(error).splitlines()[0], _SHORT) from error
+        expect_shape(named, (length, len(LETTERS)))
+
+
+@copy_by_hand.must("says g at the second k of a k g b k")
+def says_g_at_second_k(candidate):
+    """What does your layer 0 bring for a k g b: nothing, a, k, g? These are the keys of layer 1. With the letters
+    themselves as keys, k would find only itself.
+
+    If it brings a mixture, layer 0 can't look where its scores are high, because a causal attention sees nothing later.
+    Does row i of your scores point to column i − 1?
+    """
+    ids = _ids("akgbk")
+    letter = LETTERS[int(candidate(ids)[4].argmax())]
+    expect(letter == "g", f"it says “{letter}”")
+
+
+@copy_by_hand.must("takes nothing from before the first letter")
+def takes_nothing_from_before_first_letter(candidate):
+    """No letter stands before position 0, but a causal attention there still looks at itself. What has to be written
+    into row 0 of what layer 0 brings?
+    """
+    ids = _ids("kgbk")  # at the second k both g and the first k would be found
+    expect_close(candidate(ids)[3], by_hand(ids)[3], "the last row of k g b k", atol=1e-3)
+
+
+@copy_by_hand.must("is right from the second letter of the second block on, in blocks of 6 to 23 letters")
+def is_right_in_blocks_of_any_length(candidate):
+    """Is a distance written into your code? Each of the two layers needs another kind of score: the first compares
+    positions, and the second compares letters.
+
+    The scores have to be large (100), because a softmax never gives a weight of exactly 0.
+    """
+    for period in (6, 13, 20, 23):
+        ids = _repeated(period)
+        right = candidate(ids[:-1]).argmax(-1)[period:] == ids[period + 1 :]
+        share = f"{int(right.sum())} of {len(right)} letters are right in blocks of {period}"
+        expect(bool(right.all()), share)
+
+
+# The QK map ---------------------------------------------------------------------------------------
+
+my_qk_map = Check()
+
+_ORDER = "Which letters stand in the rows? Queries times keys transposed gives (queries, keys)."
+_LAYER_0 = (
+    "Your map compares letters directly. But the letter *before* reaches a key only through head `previous` of "
+    "layer 0: multiply the letters by its $W_V W_O$ first."
+)
+_GAIN = (
+    "A norm multiplies by its gain, and each layer reads through its own norm. `letters_in` has the gain for the "
+    "letters. Who multiplies what layer 0 has written by `model.norms[1].weight`?"
+)
+
+
+def _model(dim: int = 12, heads: int = 3) -> SimpleNamespace:
+    """A random model with the parts of the chapter's `Copier`."""
+    norms = [nn.LayerNorm(dim) for _ in range(3)]
+    for norm in norms:
+        nn.init.uniform_(norm.weight, 0.5, 2)
+    layers = [MultiHeadAttention(dim, heads, bias=False) for _ in range(2)]
+    return SimpleNamespace(
+        letters=nn.Embedding(32, dim), norms=norms[:2], layers=layers, norm=norms[2],
+        output=nn.Linear(dim, 32, bias=False),
+    )  # fmt: skip
+
+
+@my_qk_map.must("is a map of 32 × 32")
+def is_map_of_letters(candidate):
+    """What is multiplied by what? Queries of all letters, (32, head_dim), by keys of all letters, transposed."""
+    expect_shape(candidate(_model(), 0, 1), (32, 32))
+
+
+@my_qk_map.must("reads what head `previous` of layer 0 writes, and no other head of layer 0")
+def reads_what_head_of_layer_0_writes(candidate):
+    """Which head's $W_V W_O$ do you take, and of which layer? `of_head(model.layers[0], previous)` has it."""
+    model = _model()
+    before = candidate(model, 2, 1).detach()
+    direct = _map_of(model, 1, model.letters.weight * model.norms[1].weight)
+    expect(not torch.allclose(before, direct, atol=1e-4), "the map has nothing of layer 0 in it", _LAYER_0)
+    for head, moves in ((2, True), (0, False)):
+        changed = _with_head_changed(model, 0, head)
+        same = torch.allclose(candidate(changed, 2, 1), before, atol=1e-5)
+        what = f"with previous=2, a change of head {head} of layer 0 "
+        expect(same != moves, what + ("changes nothing" if moves else "changes the map"))
+
+
+@my_qk_map.must("asks with head `induction` of layer 1")
+def asks_with_head_of_layer_1(candidate):
+    """Which head's $W_Q$ and $W_K$ do you take? `of_head(model.layers[1], induction)` has both."""
+    model = _model()
+    before = candidate(model, 2, 1).detach()
+    for head, moves in ((1, True), (2, False)):
+        changed = _with_head_changed(model, 1, head)
+        same = torch.allclose(candidate(changed, 2, 1), before, atol=1e-5)
+        what = f"with induction=1, a change of head {head} of layer 1 "
+        expect(same != moves, what + ("changes nothing" if moves else "changes the map"))
+
+
+@my_qk_map.must("has the letter now in its rows and the letter before in its columns")
+def has_letter_now_in_rows(candidate):
+    """Which letters stand in the rows? Queries times keys transposed gives (queries, keys)."""
+    model = _model()
+    right = qk_map(model, 0, 1)
+    turned = torch.allclose(candidate(model, 0, 1), right.T, atol=1e-4)
+    expect(not turned, "rows and columns are exchanged")
+
+
+@my_qk_map.must("is the product of the queries with the keys, with the gains of both norms")
+def is_product_with_gains(candidate):
+    """Is each matrix of letters what the layer reads? Check which norm's gain belongs to layer 0 and which to layer 1."""
+    model = _model()
+    answer, right = candidate(model, 0, 1), qk_map(model, 0, 1)
+    _, _, W_OV = of_head(model.layers[0], 0)
+    bare = _map_of(model, 1, model.letters.weight * model.norms[0].weight @ W_OV)
+    hint = _GAIN if torch.allclose(answer, bare, atol=1e-4) else ""
+    expect_close(answer, right, hint=hint)
+
+
+def _map_of(model: SimpleNamespace, induction: int, keys: Tensor) -> Tensor:
+    """Scores of head `induction` between the letters and some vectors as keys."""
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    return model.letters.weight * model.norms[1].weight @ W_Q @ (keys @ W_K).T
+
+
+def _with_head_changed(model: SimpleNamespace, layer: int, head: int) -> SimpleNamespace:
+    """The model with other weights in one head."""
+    old = model.layers[layer]
+    new = MultiHeadAttention(len(old.out_proj.weight), old.num_heads, bias=False)
+    new.load_state_dict(old.state_dict())
+    rows = slice(head * old.head_dim, (head + 1) * old.head_dim)
+    with torch.no_grad():
+        for proj in (new.query_proj, new.key_proj, new.value_proj):
+            proj.weight[rows] *= -2
+    layers = [new if i == layer else each for i, each in enumerate(model.layers)]
+    return SimpleNamespace(**vars(model) | {"layers": layers})
+
+
+# Who is hurt --------------------------------------------------------------------------------------
+
+
+def _read_much(answer: Any) -> str:
+    """ "most" or "little", in any spelling."""
+    word = answer.strip().lower() if isinstance(answer, str) else answer
+    if word not in ("most", "little"):
+        raise WrongKind(f'got {answer!r}, expected "most" or "little"')
+    return word
+
+
+who_is_hurt = on_paper({
+    "a": ("little", "what is left without the previous-token head",
+          "Who else tells layer 1 which letter stands before a position? Look at the table for the pencil.",
+          "The maps of the film are those of one head of layer 0. Without its note nobody finds the position."),
+    "b": ("most", "what is left without the other head of layer 0",
+          "At the end of your training one head of layer 0 gives the letter before nearly all of its weight. What does "
+          "the other head do for copying?"),
+    "c": ("most", "what is left without one head of layer 1",
+          "Layer 1 has two heads, and both can read the note of layer 0. What does the other head of layer 1 do?",
+          "Both have learned to copy. If one is silent, the other's logits are still there."),
+    "d": ("little", "what is left without both heads of layer 1",
+          "Who copies the letter into the logits, if no head of layer 1 does?"),
+}, read=_read_much)  # fmt: skip

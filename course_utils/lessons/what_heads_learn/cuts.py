@@ -1,0 +1,122 @@
+"""Cuts in the chapter's `Copier`: entries of its QK maps are erased, heads are ablated, and accuracy says what was needed."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.interventions import intervene, record_activations
+from course_utils.lessons.what_heads_learn.circuits import look, of_head
+from course_utils.lessons.what_heads_learn.film import measured
+from course_utils.masks import causal_mask
+from course_utils.recording import record_attention
+
+ERASED = ("nothing", "the diagonal", "32 others", "equally heavy others", "all 992 others")
+"""What `erased` knows to erase."""
+
+
+@torch.no_grad()
+def logits_with(
+    model: nn.Module, ids: Tensor, previous: int, change: Callable[[int, Tensor], Tensor]
+) -> Tensor:
+    """The model's logits (batch, n, 32) if entries of its QK maps are changed, and nothing else.
+
+    A score of layer 1 is a sum over paths. One of them leads from the letter now to the letters that head `previous`
+    of layer 0 has brought to a key, and there a score has the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k): the map's entries,
+    weighted by where that head looks, and divided by what the norms divide by. Exactly this part gets other entries.
+
+    Args:
+        model: a `Copier` of two layers.
+        ids: (batch, n).
+        previous: the head of layer 0.
+        change: a head of layer 1 and its map, as the norms leave it, → what is added to the map's entries.
+    """
+    x = model.letters(ids) + model.positions.weight[: ids.shape[1]]
+    bottom, top = model.layers
+    with record_attention(bottom) as maps:
+        y = model.norms[0](x)
+        middle = x + bottom(y, y, y, is_causal=True)
+    weights, y = maps["attention"][:, previous], model.norms[1](middle)
+    by = [stream.std(-1, correction=0, keepdim=True) for stream in (x, middle)]
+    outputs = []
+    for head in range(top.num_heads):
+        W_Q, W_K, W_OV = of_head(top, head)
+        added = change(head, centered_map(model, previous, head))
+        part = added[ids[:, :, None], ids[:, None]] / by[0].mT  # (batch, queries, letters)
+        scores = (y @ W_Q) @ (y @ W_K).mT + (part @ weights.mT) / (by[1] * by[1].mT)
+        scores = scores / top.head_dim**0.5
+        allowed = causal_mask(ids.shape[1])
+        outputs.append(scores.masked_fill(~allowed, -torch.inf).softmax(-1) @ y @ W_OV)
+    return model.output(model.norm(middle + sum(outputs)))
+
+
+def centered_map(model: nn.Module, previous: int, induction: int) -> Tensor:
+    """`qk_map` for vectors of which a norm subtracts the mean first, as it does while the model runs."""
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    letters = _centered(model.letters.weight)
+    after = _centered(letters * model.norms[0].weight @ W_OV) * model.norms[1].weight
+    return letters * model.norms[1].weight @ W_Q @ (after @ W_K).T
+
+
+def _centered(rows: Tensor) -> Tensor:
+    return rows - rows.mean(-1, keepdim=True)
+
+
+def erased(which: str) -> Callable[[int, Tensor], Tensor]:
+    """A change for `logits_with`: some entries get the mean of their row.
+
+    Args:
+        which: one of `ERASED`. The 32 others are those farthest from the mean of their row, and equally heavy are as
+            many of these as it takes until their distances, squared, add up to those of the diagonal.
+    """
+
+    def change(_: int, entries: Tensor) -> Tensor:
+        distance = entries - entries.mean(-1, keepdim=True)
+        diagonal = torch.eye(len(entries), dtype=torch.bool)
+        others = distance.masked_fill(diagonal, 0).flatten().abs()
+        order = others.argsort(descending=True)
+        heavy = distance[diagonal].square().sum()
+        needed = int((others[order].square().cumsum(0) < heavy).sum()) + 1
+        counts = (0, 0, len(entries), needed, entries.numel() - len(entries))
+        chosen = torch.zeros(entries.numel(), dtype=torch.bool)
+        chosen[order[: counts[ERASED.index(which)]]] = True
+        chosen = diagonal if which == "the diagonal" else chosen.view_as(entries)
+        return -distance * chosen
+
+    return change
+
+
+def erasures(model: nn.Module, ids: Tensor, previous: int) -> dict[str, Tensor]:
+    """`ERASED` → logits for texts (batch, 48), without their last letter."""
+    return {which: logits_with(model, ids[:, :-1], previous, erased(which)) for which in ERASED}
+
+
+@torch.no_grad()
+def ablations(
+    model: nn.Module, ids: Tensor, previous: int, induction: int
+) -> dict[str, Tensor]:
+    """Ablated heads → logits for texts (batch, 48), without their last letter; each head says its mean."""
+    ids, others = ids[:, :-1], (1 - previous, 1 - induction)
+    with record_activations(model) as run:
+        whole = model(ids)
+    found = {"whole": whole}
+    for name, layer, heads in (
+        ("previous-token head", 0, previous),
+        ("the other head of layer 0", 0, others[0]),
+        ("first induction head", 1, induction),
+        ("second induction head", 1, others[1]),
+        ("both induction heads", 1, [0, 1]),
+    ):
+        with intervene(model) as acts:
+            acts.ablate(layers=layer, heads=heads, by="mean", run=run)
+            found[name] = model(ids)
+    return found
+
+
+@torch.no_grad()
+def accuracies(model: nn.Module, ids: Tensor, lengths: Tensor) -> dict[str, tuple[float, float]]:
+    """All cuts → loss and accuracy from the second letter of the second block on."""
+    pair = look(model, ids, lengths).pair
+    cut = erasures(model, ids, pair[0]) | ablations(model, ids, *pair)
+    return {name: measured(logits, ids, lengths) for name, logits in cut.items()}

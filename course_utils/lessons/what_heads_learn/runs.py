@@ -1,0 +1,96 @@
+"""Stored trainings of *What heads learn*: films, other starts, one layer, and what cuts do to them."""
+
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+
+from course_utils.kit.runs import stored
+from course_utils.lessons.what_heads_learn import cuts
+from course_utils.lessons.what_heads_learn.film import (
+    Film,
+    half_whole,
+    which_letters,
+    wins,
+)
+
+RATES, SEEDS = (0.003, 0.01, 0.03), range(3)
+NAMES = ("Copier", "texts", "train")
+"""The names of the page that the runs need."""
+LONG, SHORTER = 1500, 1000
+"""Steps of the trainings that are compared, and of those from other starts."""
+
+
+def texts_to_measure(chapter: SimpleNamespace) -> tuple[Tensor, Tensor]:
+    """256 texts that no training has seen, and the lengths of their blocks."""
+    return chapter.texts(256, torch.Generator().manual_seed(7))
+
+
+def trained(
+    chapter: SimpleNamespace, film: Film, *, rate: float, seed: int, steps: int, **settings
+) -> nn.Module:
+    """A model of the page, trained as there."""
+    torch.manual_seed(seed)
+    return chapter.train(chapter.Copier(**settings), steps, rate, seed, watch=film)
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], chapter=NAMES)
+def filmed(chapter: SimpleNamespace, *, seed: int) -> dict:
+    """The training of the page, with its maps at each fifth step up to 200."""
+    film = Film(*texts_to_measure(chapter))
+    trained(chapter, film, rate=0.01, seed=seed, steps=700)
+    frames = film.frames()
+    last = frames[-1]
+    result = {key: last[key] for key in ("loss", "accuracy", "before")}
+    for name in ("qk", "ov"):
+        half = half_whole(frames, name)
+        result |= {f"{name} half, step": half["step"], f"{name} half, loss": half["loss"]}
+    result["step below 1.5"] = next(f["step"] for f in frames if f["loss"] < 1.5)
+    return {"result": result, "examples": frames}
+
+
+@stored(rates=RATES, seeds=SEEDS, chapter=NAMES)
+def one_layer(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
+    """A model of one layer, trained for as long as the others; and what knowing only the block's letters would give."""
+    measured_on = texts_to_measure(chapter)
+    film = Film(*measured_on, every=20, until=LONG)
+    trained(chapter, film, rate=rate, seed=seed, steps=LONG, layers=1)
+    frames = film.frames()
+    result = {key: frames[-1][key] for key in ("loss", "accuracy")}
+    result["loss, 300 steps before"] = next(f["loss"] for f in frames if f["step"] == LONG - 300)
+    result["which_letters"] = which_letters(*measured_on)
+    return {"result": result, "curves": {"loss": [[f["step"], f["loss"]] for f in frames]}}
+
+
+@stored(rates=RATES, seeds=SEEDS, chapter=(*NAMES, "patched"))
+def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
+    """What erased entries of the QK map, ablated heads and patches do to a trained model; and how it learned."""
+    ids, lengths = texts_to_measure(chapter)
+    film = Film(ids, lengths, every=20, until=LONG)
+    model = trained(chapter, film, rate=rate, seed=seed, steps=LONG)
+    outcome = of_film(film)
+    for name, (loss, accuracy) in cuts.accuracies(model, ids, lengths).items():
+        outcome["result"] |= {name: accuracy, f"{name}, loss": loss}
+    for (changed, part), p in chapter.patched(model, film.pair[0]).items():
+        outcome["result"][f"{changed}, {part}"] = p
+    return outcome
+
+
+@stored(cases=[{"std": std} for std in (1.0, 0.1)], rates=RATES, seeds=SEEDS, chapter=NAMES)
+def starts(chapter: SimpleNamespace, *, std: float, rate: float, seed: int) -> dict:
+    """A training whose embeddings start with this standard deviation; the page's start with 0.3."""
+    film = Film(*texts_to_measure(chapter), every=20, until=SHORTER)
+    trained(chapter, film, rate=rate, seed=seed, steps=SHORTER, std=std)
+    return of_film(film)
+
+
+def of_film(film: Film) -> dict:
+    """Result and curves of a training that was watched to its end."""
+    frames = film.frames()
+    curves = {key: [[f["step"], f[key]] for f in frames] for key in ("loss", "before")}
+    curves |= {name: [[f["step"], wins(f[name])] for f in frames] for name in ("qk", "ov")}
+    last = frames[-1]
+    result = {key: last[key] for key in ("loss", "accuracy", "before")}
+    heads = film.rows[-1]["heads"]
+    result |= {"before, other head": min(heads.before), "right": min(heads.right)}
+    return {"result": result, "curves": curves}

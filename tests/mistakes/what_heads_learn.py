@@ -1,0 +1,138 @@
+"""Mistakes in the exercises of *What heads learn*, each with the property that catches it and its hint."""
+
+import torch
+from mistakes.table import mistake
+
+from course_utils.lessons.what_heads_learn.circuits import attend, letters_in, of_head
+
+
+def _one_hot(ids):
+    return torch.eye(32)[ids], torch.eye(48)[: len(ids)]
+
+
+@mistake("copy_by_hand", caught_by="gives a row of 32 numbers", hint="What does `attend` return")
+def returns_positions(ids):
+    """Brings positions in place of letters."""
+    _, position = _one_hot(ids)
+    return attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, position)
+
+
+@mistake("copy_by_hand", caught_by="gives a row of 32 numbers", hint="Which rows of `torch.eye(48)`")
+def all_48_positions(ids):
+    """Takes 48 positions for a text that has fewer."""
+    letter, position = torch.eye(32)[ids], torch.eye(48)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    return attend(100 * letter @ before.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="k would find only itself")
+def finds_itself(ids):
+    """Compares letters with letters, so that k finds k."""
+    letter, _ = _one_hot(ids)
+    return attend(100 * letter @ letter.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="What does your layer 0 bring")
+def shifts_forward(ids):
+    """Shifts in the other direction."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0).T @ position.T, letter)
+    before[0] = 0
+    return attend(100 * letter @ before.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="is right from the second letter", hint="Is a distance written")
+def three_back(ids):
+    """Looks two positions back, which is right for blocks of three letters."""
+    letter, position = _one_hot(ids)
+    return attend(100 * position @ torch.eye(48).roll(2, 0) @ position.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="takes nothing from before the first", hint="No letter stands before")
+def first_after_itself(ids):
+    """Leaves the first letter as its own predecessor."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    return attend(100 * letter @ before.T, letter)
+
+
+def _parts(model, previous, induction):
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    after = letters_in(model, 0) @ W_OV * model.norms[1].weight
+    return letters_in(model, 1) @ W_Q, after @ W_K
+
+
+@mistake("my_qk_map", caught_by="is a map of 32 × 32", hint="What is multiplied by what")
+def keys_not_transposed(model, previous, induction):
+    """Multiplies queries and keys entry by entry."""
+    queries, keys = _parts(model, previous, induction)
+    return queries * keys
+
+
+@mistake("my_qk_map", caught_by="reads what head `previous`", hint="compares letters directly")
+def without_layer_0(model, previous, induction):
+    """Leaves out layer 0."""
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    letters = letters_in(model, 1)
+    return letters @ W_Q @ (letters @ W_K).T
+
+
+@mistake("my_qk_map", caught_by="reads what head `previous`", hint="Which head's")
+def first_head_of_layer_0(model, previous, induction):
+    """Takes head 0 of layer 0, whatever is asked for."""
+    queries, keys = _parts(model, 0, induction)
+    return queries @ keys.T
+
+
+@mistake("my_qk_map", caught_by="asks with head `induction`", hint="Which head's")
+def same_head_in_both_layers(model, previous, induction):
+    """Takes head `previous` in both layers."""
+    queries, keys = _parts(model, previous, previous)
+    return queries @ keys.T
+
+
+@mistake("my_qk_map", caught_by="has the letter now in its rows", hint="Which letters stand in the rows")
+def rows_and_columns_exchanged(model, previous, induction):
+    """Has the letter before in the rows."""
+    queries, keys = _parts(model, previous, induction)
+    return keys @ queries.T
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="A norm multiplies by its gain")
+def without_gain(model, previous, induction):
+    """Forgets the gain for what layer 0 writes."""
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    return letters_in(model, 1) @ W_Q @ (letters_in(model, 0) @ W_OV @ W_K).T
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="Is each matrix of letters")
+def scaled(model, previous, induction):
+    """Divides by the root of the head's size."""
+    queries, keys = _parts(model, previous, induction)
+    return queries @ keys.T / 2
+
+
+@mistake("who_is_hurt", caught_by="(a)", hint="Who else tells layer 1")
+def layer_0_forgotten():
+    """Thinks that any head may be spared."""
+    return ["most", "most", "most", "little"]
+
+
+@mistake("who_is_hurt", caught_by="(b)", hint="What does the other head do")
+def all_of_layer_0():
+    """Thinks that layer 0 is needed as a whole."""
+    return ["little", "little", "most", "little"]
+
+
+@mistake("who_is_hurt", caught_by="(c)", hint="both can read the note")
+def no_stand_in():
+    """Thinks that the best head of layer 1 is missed."""
+    return ["little", "most", "little", "little"]
+
+
+@mistake("who_is_hurt", caught_by="(d)", hint="Who copies the letter")
+def nobody_copies():
+    """Thinks that layer 0 is enough."""
+    return ["little", "most", "most", "most"]
