@@ -13,7 +13,7 @@ import torch
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import RunFunction, stored
-from course_utils.lessons.real_weights import experiments
+from course_utils.lessons.real_weights import experiments, heads
 from course_utils.lessons.real_weights.experiments import (
     CAPITALS,
     COUNTRIES,
@@ -222,4 +222,48 @@ OTHERS = [[18, 4], [17, 6], [17, 7], [17, 0], [23, 6], [18, 3], [23, 4], [20, 1]
 without_heads = of_lesson(
     experiments.without_heads,
     [{"heads": heads} for heads in ([], EIGHT, OTHERS, [[16, 0]])],
+)
+
+# What heads learn ---------------------------------------------------------------------------------
+
+FRONTS = [
+    "", "banana ", "apple ", "house ", "water ", "green ", "music ", "table ", "dog ", "answer ", "seven ",
+    "The ", "A ", "And ", "So ", "Hello ", "Yes ", "\n", ". ", ": ", "banana\n", "Fact: ",
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|endoftext|><|endoftext|>", " banana",
+]  # fmt: skip
+HIDDEN = [("<|endoftext|>", [0]), ("<|endoftext|>", [1]), (" banana", [0]), (" banana", [1])]
+"""Text in front → positions that nobody may look at: the front itself, or the sentence's first token."""
+
+sinks = of_lesson(heads.sinks, [{"text": text} for text in ("story", "news", "sentences")])
+capitals_behind = of_lesson(
+    heads.capitals_behind,
+    [
+        *({"front": front} for front in FRONTS),
+        *({"front": front, "hidden": hidden} for front, hidden in HIDDEN),
+    ],
+)
+capitals_behind_any = of_lesson(heads.capitals_behind_any, [{"tokens": "frequent"}])
+induction_heads = of_lesson(heads.induction_heads, [{}])
+ablations = of_lesson(
+    heads.ablations, [{"seed": 9}, {"seed": 10}, {"block": 20}, {"tokens": "frequent"}]
+)
+noted_before = of_lesson(heads.noted_before, [{}])
+each_alone = of_lesson(heads.each_alone, [{}])
+look_back = of_lesson(heads.look_back, [{}])
+copied_over_gap = of_lesson(
+    heads.copied_over_gap, [{"tokens": tokens} for tokens in ("all", "frequent")]
+)
+best_heads = of_lesson(
+    heads.best_heads,
+    [
+        {"tokens": tokens, "block": block, "seed": seed}
+        for tokens, block in (
+            ("all", 40),
+            ("all", 10),
+            ("all", 160),
+            ("frequent", 40),
+            ("rare", 40),
+        )
+        for seed in (20, 21)
+    ],
 )

@@ -1,0 +1,128 @@
+"""What *What heads learn* asks of SmolLM2: on a small random model of the same class, and as it was recorded."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import course_utils as cu
+from course_utils.lessons.real_weights import experiments, heads
+from course_utils.lessons.real_weights.smollm import VOCAB, SmolLM
+
+
+class Words:
+    """A tokenizer whose tokens are the words of a text."""
+
+    def encode(self, text):
+        return SimpleNamespace(ids=[17 + sum(map(ord, word)) % 5000 for word in text.split()])
+
+
+@pytest.fixture(scope="module")
+def lm():
+    """Thirty layers of nine heads, as in SmolLM2, with two features a head and random weights."""
+    cu.seed_everything(0)
+    model = cu.GPT(
+        VOCAB, embed_dim=18, num_heads=9, num_kv_heads=3, num_layers=30, ffn_dim=16,
+        activation="swiglu", norm="rms", rotary=True, bias=False, dropout=0.0,
+    )  # fmt: skip
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" not in name:
+                p.copy_(torch.randn_like(p) * 0.4)
+    with torch.inference_mode():
+        yield SmolLM(model.eval().requires_grad_(False), Words())
+
+
+def test_a_block_comes_again_behind_the_gap():
+    texts = heads.twice(5, texts=3, gap=4)
+    assert texts.shape == (3, 15) and not texts[:, 0].any()
+    assert torch.equal(texts[:, 1:6], texts[:, 10:])
+    assert not torch.equal(texts[:, 1:5], texts[:, 6:10])
+
+
+def test_four_texts_are_those_of_real_weights():
+    assert torch.equal(heads.twice(40), experiments.repeated(seed=9)[:, 0])
+
+
+def test_ids_are_of_the_kind(lm):
+    ids = heads.twice(40, tokens="frequent")[:, 1:]
+    assert ids.min() >= 300 and ids.max() < 3000
+
+
+def test_without_heads_nothing_is_left_of_attention(lm):
+    """All heads ablated: what is in front of a token changes nothing."""
+    texts = heads.twice(6)
+    everything = [[layer, head] for layer in range(30) for head in range(9)]
+    with heads.ablated(lm, everything):
+        losses, right = heads.read(lm, texts, rows=2)
+    assert losses.shape == right.shape == (4, 12)
+    assert torch.allclose(
+        losses[:, 1:6], losses[:, 7:], atol=1e-4
+    )  # the same token, the same guess
+    first, _, copied, least, most = heads.copying_without(lm, [], block=6)
+    assert first != pytest.approx(losses[:, 1:6].mean().item()) and least <= copied <= most
+
+
+def test_sizes_are_those_of_what_a_head_adds(lm):
+    """Taking a head out changes the attention's output by as much as its size says."""
+    with cu.record_attention(lm.model):
+        sizes = heads.size_of_heads(lm)
+    texts = heads.twice(40)[:, :-1]
+    with heads.record_activations(lm.model) as run:
+        lm.model(texts)
+    with heads.ablated(lm, [[3, 4]]), heads.record_activations(lm.model) as without:
+        lm.model(texts)
+    added = (run["layers.3.attention"] - without["layers.3.attention"])[:, 41:]
+    assert sizes[3][4] == pytest.approx(added.square().sum(-1).mean().sqrt().item(), rel=1e-3)
+
+
+def test_others_are_as_heavy_and_none_of_the_ten(lm):
+    sizes = torch.rand(30, 9, generator=torch.Generator().manual_seed(0)).tolist()
+    drawn = heads.as_heavy(sizes, heads.TEN, seed=0)
+    assert len({tuple(head) for head in drawn + heads.TEN}) == 20
+    for (layer, head), (k, h) in zip(heads.TEN, drawn, strict=True):
+        assert abs(layer - k) <= 1 and abs(sizes[layer][head] - sizes[k][h]) < 0.35
+    assert drawn == heads.as_heavy(sizes, heads.TEN, 0) != heads.as_heavy(sizes, heads.TEN, 1)
+
+
+def test_best_heads_are_ranked(lm):
+    best = heads.best_heads(lm, tokens="all", block=10, seed=0, count=5)
+    assert [score for *_, score in best] == sorted((score for *_, score in best), reverse=True)
+
+
+def test_a_first_token_that_nobody_may_see_is_a_text_without_it(lm):
+    """Rotary positions count distances only, so the text that is left begins one token later."""
+    rows = heads.twice(15)
+    with heads.unseen(lm, [(0, range(30))], 30):
+        hidden, _ = heads.read(lm, rows)
+    cut, _ = heads.read(lm, rows[:, 1:])
+    assert torch.allclose(hidden[:, 1:], cut, atol=1e-3)
+    with heads.unseen(lm, [(0, range(10, 20))], 30):
+        in_ten_layers, _ = heads.read(lm, rows)
+    assert not torch.allclose(in_ten_layers[:, 1:], cut, atol=1e-2)
+
+
+def test_sinks_has_a_loss_for_each_name_and_weights_that_are_shares(lm, monkeypatch):
+    monkeypatch.setattr(heads, "prose", lambda lm, text: heads.twice(12, texts=2))
+    few = {name: heads.FORBIDDEN[name] for name in ("nothing", "first, all layers")}
+    monkeypatch.setattr(heads, "FORBIDDEN", few)
+    gave = heads.sinks(lm)
+    assert list(gave["losses"]) == [*heads.FORBIDDEN, "without the first token"]
+    cut, hidden = (gave["losses"][n] for n in ("without the first token", "first, all layers"))
+    assert cut == pytest.approx(hidden, abs=1e-3)
+    assert len(gave["by_layer"]) == 30 and all(0 <= w <= 1 for w in gave["by_layer"])
+    assert gave["weights"]["first, all layers"][0] == 0 < gave["weights"]["nothing"][0]
+    for mean, least, most in gave["losses"].values():
+        assert least <= mean - gave["losses"]["nothing"][0] + 1e-4 and least <= most
+
+
+def test_a_patch_of_the_same_run_changes_nothing_and_one_of_x_something(lm):
+    gave = heads.noted_before(lm, texts=4)
+    assert gave["16.0 at the end"] != gave["16.0 at Y"]
+    assert all(low <= high for _, low, high in gave.values())
+
+
+def test_capitals_behind_a_word_are_counted(lm):
+    gave = heads.capitals_behind(lm, "banana")
+    assert gave["of"] == 30 and 0 <= gave["right"] <= 30 and 0 < gave["mean_p"] < 1
+    assert heads.capitals_behind(lm, "") != gave
