@@ -231,8 +231,11 @@ FRONTS = [
     "The ", "A ", "And ", "So ", "Hello ", "Yes ", "\n", ". ", ": ", "banana\n", "Fact: ",
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|endoftext|><|endoftext|>", " banana",
 ]  # fmt: skip
-HIDDEN = [("<|endoftext|>", [0]), ("<|endoftext|>", [1]), (" banana", [0]), (" banana", [1])]
-"""Text in front → positions that nobody may look at: the front itself, or the sentence's first token."""
+HIDDEN = [
+    *(("<|endoftext|>", [place]) for place in range(4)),
+    (" banana", [0]), (" banana", [1]),
+]  # fmt: skip
+"""Text in front → positions that nobody may look at: the front itself, or *The*, *capital*, *of*."""
 
 sinks = of_lesson(heads.sinks, [{"text": text} for text in ("story", "news", "sentences")])
 capitals_behind = of_lesson(
@@ -242,7 +245,10 @@ capitals_behind = of_lesson(
         *({"front": front, "hidden": hidden} for front, hidden in HIDDEN),
     ],
 )
-capitals_behind_any = of_lesson(heads.capitals_behind_any, [{"tokens": "frequent"}])
+capitals_behind_any = of_lesson(
+    heads.capitals_behind_any,
+    [{"tokens": tokens} for tokens in ("all", "frequent")],
+)
 induction_heads = of_lesson(heads.induction_heads, [{}])
 ablations = of_lesson(
     heads.ablations, [{"seed": 9}, {"seed": 10}, {"block": 20}, {"tokens": "frequent"}]
