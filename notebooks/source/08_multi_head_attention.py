@@ -532,6 +532,7 @@ cu.checks.fixed_without_head(fixed_without_head_solution)
 
 # %% [markdown]
 # In large translators and in BERT we can ablate most single heads with little loss ([Michel et al., 2019](https://arxiv.org/abs/1905.10650)), much like those of the second layer at the top of this page.
+# Such a head need not be idle: in [What heads learn](19_what_heads_learn.ipynb#Who-is-hurt?) two heads stand in for each other.
 #
 # ### Exercise 3 · A head for adjectives?
 #

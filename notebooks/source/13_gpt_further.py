@@ -384,10 +384,8 @@ slower.loc[["repetitions", "blocks of 9", "blocks of 10"]].round(2)
 # None of our copiers has learned the rule, neither this one nor the three of the table, which had a third of its learning rate.
 # They copy texts that are like their training, but fail on blocks that are a little longer.
 #
-# Larger models do have heads that follow the rule in texts that are like nothing they have read, **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# In [Real weights](18_real_weights.ipynb#Copying:-induction-heads) we find eight of them in a real model, and see what it can't do without them.
-# An induction head takes two layers.
-# The first brings to each position the token before it, and the second uses that token to find the position.
+# Heads that do follow the rule are called **induction heads** ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# In [What heads learn](19_what_heads_learn.ipynb) you see them appear in the weights of a smaller network, whose blocks have many lengths, and meet them in a real model.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(

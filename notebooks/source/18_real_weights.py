@@ -792,6 +792,7 @@ pd.DataFrame({name: known(experiments.without_heads, lm, heads=[list(head) for h
 # Copying breaks down in the same way if, within the first forty tokens, we merely keep head 16.0 from looking one token back.
 # Within the second forty this look hardly matters.
 # So **copying takes at least two steps here**: a head in layer 16 notes what came before, and a later head finds the note.
+# You can build both steps by hand in [What heads learn](19_what_heads_learn.ipynb#A-circuit-by-hand).
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -1000,8 +1001,7 @@ with cu.guard(
 # - Here a low probability was a warning, though *Bern* was a false alarm, and a probability of 0.5 was no proof.
 
 # %% [markdown] tags=["next"]
-# Next: [a project of your own](D_capstone.ipynb), for example with this model.
-# The path to a real model ends here.
+# Next: [What heads learn](19_what_heads_learn.ipynb), where you train a network that copies, and read the algorithm from its weights.
 # [Real weights: sentences, a lens and silent mistakes](18_real_weights_further.ipynb) has a second real model, which reads sentences.
 
 # %% [markdown]

@@ -436,19 +436,69 @@ cu.quiz("what_heads_learn", "which_control")
 # %% [markdown]
 # ## And in a real model
 #
-# SmolLM2 has 270 heads in 30 layers, and in [Real weights](18_real_weights.ipynb#Copying:-induction-heads) we give it random tokens twice.
-# Ten of its heads put more than 0.3 of their weight on the right token.
-# As in our small network, one previous-token head, 16.0, is needed more than any of them: without it the model copies a tenth of the tokens.
-# But does it follow the rule, as our circuit by hand does, at any distance?
+# SmolLM2 has 270 heads in 30 layers.
+# We gave it forty random tokens twice, as in [Real weights](18_real_weights.ipynb#Copying:-induction-heads), and asked which heads look at the token after the same token.
 
 # %% tags=["nbval-ignore-output"]
 lm = smollm.reference() if cached("smollm2") else None  # without the file: as recorded
-pd.Series(known(real_heads.copied_by_block, lm), name="copied").round(2)
+ten = known(real_heads.induction_heads, lm)
+print("more than 0.3 of the weight:", ", ".join(f"{layer}.{head}" for layer, head, *_ in ten))
 
 # %% [markdown]
-# REALTEXT
+# These ten heads do what our induction heads do.
+# A previous-token head is there, too: if we ablate 16.0, one head of 270, the model copies a tenth of the tokens instead of two thirds, and that costs more than ablating any one of the ten.
+# But it is no circuit by hand.
+# At forty tokens it copies 0.77 of any random tokens, at four hundred only 0.23, and when the tokens are frequent ones it still copies 0.75.
+# So it isn't the distance alone that decides.
 #
-# EOF
+# What do such heads do where nothing repeats?
+# A softmax has to put its weight somewhere, and a third of all weight in SmolLM2 lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
+# We forbid all later tokens to look at it, and read how much the loss on our story rises.
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+sink = known(real_heads.sinks, lm, text="story")
+shown = [
+    "first, all layers",
+    "first, layers 10–19",
+    "four others, layers 10–19",
+    "first everywhere, second in layers 10–19",
+    "first everywhere, fifth in layers 10–19",
+]
+whole = sink["losses"]["nothing"][0]
+pd.DataFrame(
+    {"the loss rises by": {name: sink["losses"][name][0] - whole for name in shown}}
+).rename_axis("forbidden tokens").round(2)
+
+# %% [markdown]
+# Forbidden everywhere, the first token is hardly missed.
+# It couldn't be otherwise: SmolLM2's positions are rotary and count only distances, so a first token that nobody sees is the same as a text that begins one token later.
+# Forbidden in the layers 10–19 only, it is missed, and four other tokens are not.
+# The last two rows show who has taken over: once the first token is out of sight, **the second token is the sink**, and now forbidding *it* costs just as much.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Of 30 sentences such as “The capital of Japan is” SmolLM2 completes 20 rightly, and with <|endoftext|> in front 28. Now <|endoftext|> stands in front, but no token may look at it, in any layer. How many are right?",
+    ["0", "20", "24", "28"],
+    answer="20",
+    wrong={
+        "0": "That would be so if the answer needed this token. How does the model do without it?",
+        "24": "A compromise sounds reasonable. But what does the model see now, compared with the bare sentence?",
+        "28": "The token is still there. But can anything that it holds reach another position?",
+    },
+    why="A first token that nobody sees is a text that begins one token later, and that is the bare sentence. Even the probabilities are the same.",
+)
+
+# %% [markdown]
+# What stands in front of a question matters: behind *apple* 28 of the 30 capitals are right, and behind *green* only 6.
+# So if you test what a model knows, say what came first.
+#
+# ### What this doesn't show
+#
+# The maps follow the letters alone, and leave out the positions, so they don't explain everything.
+# Where letters repeat inside a block, our network is right more often than the rule, so it also uses something else.
+# On blocks longer than those of its training it gets worse, because the rows of learned positions have never been used like that.
+# And the names *previous-token head* and *induction head* are ours: no head knows them, and a head may do other things in other texts.
+# [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) took apart a circuit of 26 heads in GPT-2, with patches and with backups that stand in.
 
 # %% [markdown]
 # ## Take-aways
@@ -460,7 +510,7 @@ pd.Series(known(real_heads.copied_by_block, lm), name="copied").round(2)
 #   Patch, and you see what is passed on.
 
 # %% [markdown] tags=["next"]
-# This is the last chapter so far.
+# Next: [a project of your own](D_capstone.ipynb), for example with heads of your own.
 
 # %% [markdown]
 # ## Quiz

@@ -41,7 +41,7 @@ cu.seed_everything(0)
 #
 # An intervention, *patching* for short, that replaces one activation of a run by that of another run, to see how much of the answer moves along.
 # For example, we take what the attention of one layer gives for *The capital of Italy is*, and put it into the run of *The capital of France is*; if the model now says *Rome*, this output carried the country.
-# *Taught in* [In which layer?](18_real_weights.ipynb#In-which-layer?).
+# *Taught in* [In which layer?](18_real_weights.ipynb#In-which-layer?), [Who is hurt?](19_what_heads_learn.ipynb#Who-is-hurt?).
 #
 # ### <a id="adam"></a>Adam
 #
@@ -88,7 +88,7 @@ cu.seed_everything(0)
 # A token, often the first of a text, that gets much weight although its value adds little, because a softmax has to put its weight somewhere.
 # An extra key whose value is zero is a remedy.
 # For example, a head with nothing to do in a sentence may give nearly all its weight to the first token.
-# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks).
+# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks), [And in a real model](19_what_heads_learn.ipynb#And-in-a-real-model).
 #
 # ### <a id="attention-weights"></a>attention weights
 #
@@ -223,6 +223,12 @@ cu.seed_everything(0)
 # A file with everything that a training needs to go on as if it had not stopped.
 # For example, besides the parameters it holds the state of the optimizer and of the random numbers.
 # *Taught in* [Checkpoints](12_training_transformers.ipynb#Checkpoints:-back-to-the-best-file), [What a checkpoint must hold](12_training_transformers_further.ipynb#What-a-checkpoint-must-hold).
+#
+# ### <a id="circuit"></a>circuit
+#
+# Parts of a network that pass something on to each other and together do one thing.
+# For example, a head notes at each position which token came before it, and a head of a later layer looks for this note.
+# *Taught in* [A circuit by hand](19_what_heads_learn.ipynb#A-circuit-by-hand).
 #
 # ### <a id="class-token"></a>class token
 #
@@ -519,7 +525,7 @@ fig
 #
 # A head that looks for an earlier position of the current token and reads the token after it, so the model can copy what it has never seen.
 # For example, in *Zorbek Quillamy sat down. Then Zorbek*, it looks from the second *Zorbek* at *Quillamy*.
-# *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at), [Copying: induction heads](18_real_weights.ipynb#Copying:-induction-heads).
+# *Taught in* [What the heads look at](13_gpt_further.ipynb#What-the-heads-look-at), [Copying: induction heads](18_real_weights.ipynb#Copying:-induction-heads), [A circuit by hand](19_what_heads_learn.ipynb#A-circuit-by-hand).
 #
 # ### <a id="inductive-bias"></a>inductive bias
 #
@@ -746,6 +752,12 @@ fig
 # %% [markdown]
 # ## P
 #
+# ### <a id="ov-map"></a>OV map
+#
+# The logits that a head adds for each token that it looks at, computed from its weights $W_V W_O$ alone.
+# For example, a head that copies has the largest entry of each row on the diagonal.
+# *Taught in* [Two maps from the weights](19_what_heads_learn.ipynb#Two-maps-from-the-weights).
+#
 # ### <a id="padding-mask"></a>padding mask
 #
 # A mask that forbids the positions by which the shorter sentences of a batch were filled up.
@@ -802,6 +814,12 @@ fig
 # For example, post-norm computes norm(x + f(x)), and pre-norm x + f(norm(x)).
 # *Taught in* [Network, norm and residual](10_transformer.ipynb#Network,-norm-and-residual), [Two orders of norm](12_training_transformers_further.ipynb#Two-orders-of-norm).
 #
+# ### <a id="previous-token-head"></a>previous-token head
+#
+# A head that puts most of its weight on the token before, and so brings to each position which token came before it.
+# For example, at *g* in *k g* it brings *after k*.
+# *Taught in* [Copying: induction heads](18_real_weights.ipynb#Copying:-induction-heads), [A circuit by hand](19_what_heads_learn.ipynb#A-circuit-by-hand).
+#
 # ### <a id="probe"></a>probe
 #
 # A small model, mostly a linear one, that is trained to read something from the hidden vectors of a network that stays as it is.
@@ -817,6 +835,12 @@ fig
 
 # %% [markdown]
 # ## Q
+#
+# ### <a id="qk-map"></a>QK map
+#
+# The scores of a head between all tokens, computed from its weights $W_Q$ and $W_K$ alone, possibly after what an earlier head has written into the keys.
+# For example, a large entry in row *k* and column *k* says: standing at *k*, look at a position after *k*.
+# *Taught in* [Two maps from the weights](19_what_heads_learn.ipynb#Two-maps-from-the-weights).
 #
 # ### <a id="quantization"></a>quantization
 #

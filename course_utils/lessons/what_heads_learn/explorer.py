@@ -21,10 +21,14 @@ MAPS = {
     "ov": ("What to say (OV)", "… it speaks for", "looking at …"),
 }
 """Name of a map → its title, and what its columns and its rows are."""
+STEPS = (0, 20, *range(40, 140, 5), 140, 160, 180, 200)
+"""Steps at which the slider stops."""
+SHADES = 5
+"""Few shades of blue make small frames."""
 
 
 def film() -> Explorer:
-    """Explorer of three stored trainings: a frame for each fifth step."""
+    """Explorer of three stored trainings."""
     runs = stored_runs("what_heads_learn", "filmed")
     trainings = {str(i + 1): run.examples for i, run in enumerate(runs)}
     return _explorer("film", trainings, "Drag the slider, or press the arrow keys.")
@@ -37,11 +41,9 @@ def own_film(frames: Sequence[dict] | None = None) -> Explorer:
 
 
 def _explorer(name: str, trainings: dict[str, Sequence[dict]], caption: str) -> Explorer:
-    frames = next(iter(trainings.values()))
-    steps = [frame["step"] for frame in frames if "qk" in frame]
     controls: dict = {"training": Choice(list(trainings), next(iter(trainings)), label="Training")}
     controls = controls if len(trainings) > 1 else {}
-    slider = Slider(steps, 0, label="Step")
+    slider = Slider(STEPS, 0, label="Step")
     return Explorer(name, lambda: Scene(trainings), controls | {"step": slider}, caption=caption)
 
 
@@ -105,6 +107,7 @@ def _painted(text: str) -> np.ndarray:
     """A map in colors, (32, 34, 3): its levels, and on the right a mark in each row where the diagonal is on top."""
     levels = shades(text).numpy()
     strength = np.where(levels == LEVELS - 1, 1, 0.6 * (levels / (LEVELS - 2)) ** 1.8)
+    strength = np.round(strength * SHADES) / SHADES
     white, blue, green = (np.array(to_rgb(color)) for color in ("#F4F2EC", COLORS["key"], COLORS["value"]))
     picture = np.ones((NUM, NUM + 2, 3))
     picture[:, :NUM] = white + strength[..., None] * (blue - white)
@@ -126,5 +129,5 @@ def sentence(frame: dict, which: float) -> str:
         says = f"and {100 * frame['accuracy']:.0f}% of the letters are right."
     before = ""
     if loss < 1:
-        before = f" Yet layer 0 gives the letter before only {frame['before']:.2f} of its weight."
+        before = f" Yet this head of layer 0 gives the letter before only {frame['before']:.2f} of its weight."
     return f"Step {frame['step']}. {counts} The loss is {loss:.2f}, {says}{before}"
