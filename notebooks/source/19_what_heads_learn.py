@@ -11,11 +11,11 @@
 #
 # **`gkbmtgkbmtgk` … You know the next letter. Which algorithm does a training write into a network that learns to know it, too?**
 #
-# This network has two layers of attention and nothing else, and it learns in seconds to go on when random letters repeat.
+# This network is two layers of attention and nothing else, and in seconds it learns to go on when random letters repeat.
 # Both maps are computed from its weights alone, without any text.
-# A row of the left map says *where* a head looks, and a row of the right map says *what* it says there.
-# The darkest cell is the largest entry of its row, and a green mark shows a row whose largest entry is on the diagonal.
-# Move through the training step by step: what appears in the maps, and when does the loss notice?
+# The left map says *where* a head looks, and the right map *what* it says there.
+# The darkest cell is the largest entry of its row, and green marks a row in which it is on the diagonal.
+# What appears in the maps as you move through the training, and when does the loss notice?
 
 # %% [markdown] tags=["paths"]
 # On the path to a real model.
@@ -29,9 +29,7 @@ from torch.nn import functional as F
 import course_utils as cu
 from course_utils.data.registry import cached
 from course_utils.interventions import record_activations
-from course_utils.lessons.real_weights import heads as real_heads
-from course_utils.lessons.real_weights import smollm
-from course_utils.lessons.real_weights.smollm import known
+from course_utils.lessons.real_weights import heads, smollm
 from course_utils.lessons.what_heads_learn import circuits, cuts
 from course_utils.lessons.what_heads_learn.circuits import attend, letters_in, of_head
 from course_utils.lessons.what_heads_learn.film import Film, copied, which_letters
@@ -42,31 +40,29 @@ cu.seed_everything(0)
 cu.explore.film()
 
 # %% [markdown]
-# Near step 100 the loss falls off a cliff.
-# Both diagonals have grown before that, and a network with one layer, in gray, has no cliff at all.
-# To see what a diagonal is good for, we build the same algorithm by hand.
+# Near step 100 the loss falls off a cliff, and by then at least half of each diagonal is there.
+# A network with one layer, in gray, has no cliff at all.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
-# - build a network by hand that copies what it has never seen, from two attentions;
-# - read from the weights of a trained network where a head looks and what it says;
-# - test such a reading: erase it, ablate the heads, patch what they pass on, each with a control;
+# - build from two attentions a network that copies what it has never seen;
+# - read from a network's weights where a head looks and what it says;
+# - test such a reading: erase entries, ablate heads, patch what they pass on;
 # - say what of this holds in a real model.
 
 # %% [markdown] tags=["needs"]
 # You will need heads ([Multi-head attention](08_multi_head_attention.ipynb)), the residual stream ([The Transformer](10_transformer.ipynb)), and a language model ([GPT](13_gpt.ipynb)).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("multi_head_attention", "transformer")
+cu.recall("transformer")
 
 # %% [markdown]
 # ## A circuit by hand
 #
 # Take a pencil and the letters `k g b k`.
-# At the second `k` we want to say `g`, the letter that came after `k` last time.
-# But `g` doesn't look like `k`, so how can the query of `k` find it?
-# Two attentions can do it, one after the other:
+# At the second `k` we want to say `g`, but `g` doesn't look like `k`, so how can the query of `k` find it?
+# It takes two attentions, one after the other:
 #
 # | | k | g | b | k |
 # |---|---|---|---|---|
@@ -74,18 +70,18 @@ cu.recall("multi_head_attention", "transformer")
 # | layer 1 asks *who is after k?* | | **yes** | no | no |
 # | it says the letter that it finds | | | | **g** |
 #
-# The head in layer 0 is a **previous-token head**, because it brings to each position the token before it.
-# The head in layer 1 is an **[induction head](C_glossary.ipynb#induction-head)**, and it copies the token that came after the same token last time ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# Two heads that pass something on like this are called a **circuit**.
+# The head in layer 0 is a **previous-token head**.
+# The head in layer 1 is an **[induction head](C_glossary.ipynb#induction-head)**: it copies what came after the same token last time ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
+# Together they are a **circuit**.
 #
 # ### Exercise 1 · Copy by hand
 #
-# *build · 9 minutes*
+# *build · 8 minutes*
 #
 # Write the circuit without any training.
-# Letters and positions are one-hot rows: `letter = torch.eye(32)[ids]` and `position = torch.eye(48)[:n]`.
-# `attend(scores, values)` is a causal attention whose scores (n, n) you choose, and a score of 100 is as good as certain.
-# `torch.eye(48).roll(1, 0)` is a shift: its row i has a 1 in column i − 1.
+# Letters and positions are one-hot rows, `torch.eye(32)[ids]` and `torch.eye(48)[:n]`.
+# `attend(scores, values)` is a causal attention with scores (n, n) of your choice, and 100 is as good as certain.
+# Row i of the shift `torch.eye(48).roll(1, 0)` has its 1 in column i − 1.
 # No letter stands before the first, so set row 0 of what layer 0 brings to zero.
 
 
@@ -115,7 +111,7 @@ cu.checks.copy_by_hand(copy_by_hand_solution)
 # How well does it copy?
 # We count from the second letter of the second block on, because nobody can know where a block ends.
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 circuit = cu.choose(copy_by_hand, circuits.by_hand)
 by_hand = pd.DataFrame(
     {
@@ -129,13 +125,12 @@ by_hand.rename_axis("letters in a block").round(2)
 
 # %% [markdown]
 # **Two attentions copy without a mistake at any distance**, as long as no letter stands twice in a block.
-# If `k` is followed by `g` in one place and by `b` in another, the circuit can only guess between them.
+# If `k` is followed by `g` in one place and by `b` in another, they can only guess.
 #
 # ## Two maps from the weights
 #
 # Did the training find this circuit?
-# Our network has embeddings, positions, and two layers of two heads, without any feed-forward network.
-# Each head adds a vector to the residual stream.
+# Our network has two layers of two heads, and no feed-forward network.
 
 
 # %%
@@ -162,10 +157,9 @@ class Copier(nn.Module):
 
 
 # %% [markdown]
-# What does a head say if it looks at a letter?
-# We follow the letter through the head's values and its output, into the logits.
-# This product of matrices is the **OV map**, after its matrices $W_V W_O$ ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
-# Row *g* of the map holds the logits that the head adds when it looks at *g*, so with the diagonal on top it copies.
+# What does a head say when it looks at a letter?
+# We follow the letter through $W_V$ and $W_O$ of the head into the logits, and this product of matrices is the **OV map** ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
+# Row *g* holds what the head adds to the logits when it looks at *g*, so a diagonal means copying.
 
 
 # %%
@@ -177,19 +171,18 @@ def ov_map(model, induction):
 
 
 # %% [markdown]
-# The other map says where the head looks, and it needs both layers.
-# A query of layer 1 comes from a letter, say *k*.
-# A key of layer 1 comes from what the previous-token head has written at a position, such as "after *k*".
-# The product of all queries with all such keys is the **QK map**: row *k*, column *b* says how much the head, standing at *k*, likes a position *after b*.
+# Where does it look?
+# In layer 1 the query of *k* meets keys that hold what the previous-token head has written, such as "after *b*".
+# All queries times all such keys are the **QK map**: row *k*, column *b* says how much the head, standing at *k*, likes a position *after b*.
 #
 # ### Exercise 2 · Where to look
 #
-# *build · 10 minutes*
+# *build · 9 minutes*
 #
 # Write `my_qk_map`.
-# `of_head(attention, h)` gives $W_Q$, $W_K$ and $W_V W_O$ of a head, each to be multiplied from the right.
+# `of_head(attention, h)` gives $W_Q$, $W_K$ and $W_V W_O$ of a head, to be multiplied from the right.
 # `letters_in(model, layer)` are the 32 letters as a layer reads them, with the gain of its norm.
-# What the previous-token head writes is read by layer 1, so it has to be multiplied by the gain `model.norms[1].weight`, too.
+# Layer 1 also reads what the previous-token head writes, so this is multiplied by the gain `model.norms[1].weight`.
 
 
 # %% tags=["exercise", "build"]
@@ -215,10 +208,11 @@ cu.checks.my_qk_map(my_qk_map_solution)
 
 # %% [markdown]
 # Now train your own.
-# Each text repeats a random block of 6 to 20 letters, with a new length for each text, so that no fixed distance helps.
+# Each text repeats a random block of 6 to 20 letters, each time of another length, so that no fixed distance helps.
+# The loss counts from the second letter of the second block on.
 
 
-# %%
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
 def texts(count, draws, shortest=6, longest=20):
     """Texts (count, 48) that repeat a random block, and the lengths of the blocks (count, 1)."""
     lengths = torch.randint(shortest, longest + 1, (count, 1), generator=draws)
@@ -257,12 +251,11 @@ print(f"loss {loss:.2f}, accuracy {accuracy:.3f}; heads 0.{previous} and 1.{indu
 cu.explore.own_film(film.frames())
 
 # %% [markdown]
-# In the film you see both halves of the circuit by hand.
-# The diagonal on the left says *stand at k, look after k*, and the diagonal on the right says *look at g, say g*.
-# Neither is of use without the other, and that is why the loss waits and then falls fast.
+# Both halves of the circuit by hand are there: *standing at k, look after k*, and *looking at g, say g*.
+# Neither is of use without the other.
 #
 # The film ends at step 200, but the training goes on.
-# The next picture shows all of it, with the weight that head 0 or 1 of layer 0, the better one, puts on the letter before.
+# The right picture shows the weight that the previous-token head puts on the letter before.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 one = cu.stored_runs("what_heads_learn", "one_layer", rate=0.01, seed=0)[0]
@@ -286,21 +279,20 @@ right.set(xlabel="Step", ylabel="Weight on the letter before", ylim=(0, 1), xlim
 fig
 
 # %% [markdown]
-# There are two steps down.
-# When the loss falls for the first time, the previous-token head is still blurred, with hardly more weight on the letter before than on others.
-# **Two blurred heads already copy most letters**, and here the head becomes sharp only with the second step down.
+# The loss falls twice.
+# At the first fall the previous-token head is still blurred: it gives the letter before hardly more weight than others.
+# **A blurred head is enough to copy most letters**, and here it becomes sharp only at the second fall.
 #
 # ## Forbid the diagonal
 #
-# A map that looks like the circuit is not yet a proof that the network uses it.
-# So we change the map and see.
-# Each score of layer 1 is a sum, and one part of it comes from the entries of the QK map.
-# From all scores we subtract what the 32 entries of the diagonal contribute, as if each of them had the mean of its row.
-# As a control we do the same with other entries, up to all 992 of them.
+# A map that looks like the circuit doesn't prove that the network uses it.
+# So we forbid the diagonal.
+# Each score of layer 1 is a sum to which the entries of the QK map contribute, and from all scores we subtract what the 32 entries of the diagonal contribute, as if each had the mean of its row.
+# As a control we do the same with other entries.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The network copies 98 of 100 letters. What is left if we erase only the diagonal, and what if we erase everything but the diagonal?",
+    "The network copies nearly all letters. What is left if we erase only the diagonal, and what if we erase everything but the diagonal?",
     [
         "little in both cases",
         "most in both cases",
@@ -313,7 +305,7 @@ cu.predict(
         "most in both cases": "Could the network find the right place in another way? In the circuit by hand there is none.",
         "most without the diagonal, little with it alone": "Which cell says: standing at k, look after k?",
     },
-    why="The algorithm is in the 32 entries. The others weigh more than twice as much, and copying goes on without them.",
+    why="Copying needs these 32 entries and no others. Yet the others, taken together, are heavier.",
 )
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -325,21 +317,19 @@ by_erasing = {
 pd.DataFrame({"accuracy": by_erasing}).rename_axis("erased").round(2)
 
 # %% [markdown]
-# **Without its diagonal the network no longer copies, and with nothing but the diagonal it copies as well as before.**
-# The 32 others are those farthest from the mean of their row.
-# The equally heavy others are as many as it takes to equal the diagonal's sum of squares.
+# **Without the diagonal most of the copying is gone, and with nothing but the diagonal all of it stays.**
+# (The 32 others are those farthest from the mean of their row, and *equally heavy* are as many as have the diagonal's sum of squares.)
 #
 # ## Who is hurt?
 #
-# Next we ablate whole heads.
-# With mean **[ablation](C_glossary.ipynb#ablation)** a head says the same everywhere, namely its average.
+# Now we ablate whole heads.
+# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says everywhere the same, its average.
 #
 # ### Exercise 3 · Who is hurt?
 #
-# *predict · 5 minutes*
+# *predict · 4 minutes*
 #
-# Your network copies nearly all letters.
-# How much is left after each of these ablations, *most* (more than half of the letters) or *little*?
+# How many letters does your network still copy after each of these ablations, *most* or *little*?
 #
 # - (a) the previous-token head of layer 0;
 # - (b) the other head of layer 0;
@@ -373,42 +363,30 @@ by_ablating = {
 pd.DataFrame({"accuracy": by_ablating}).rename_axis("ablated").round(2)
 
 # %% [markdown]
-# One previous-token head carries nearly everything, while the **two induction heads stand in for each other**: without either of them alone most letters are still right.
-# So an ablation that costs little doesn't show that a head does little.
-# Perhaps somebody else has taken over.
+# Only one head looks back, and without it little is left.
+# But the **two induction heads stand in for each other**, so an ablation that costs little doesn't show that a head does little.
 #
-# What do the two layers pass on to each other?
-# **[Activation patching](C_glossary.ipynb#activation-patching)** answers this, because it moves one activation from one run into another.
-# A text has 16 different letters and then the first nine again, so that the right answer stands at position 9.
-# We change one letter of it, and the answer is lost.
-# Then we patch one part from the unchanged run, and see whether the answer comes back.
+# What do the layers pass on?
+# With **[activation patching](C_glossary.ipynb#activation-patching)** we move one activation from one run into another.
+# A text has 16 different letters and then the first nine again, so the answer stands at position 9.
+# We change one letter, and the answer is lost.
+# Then we patch one part from the unchanged run: does the answer come back?
 
 
 # %%
 def patched(model, previous):
-    """Mean probability of the right answer, by the letter that was changed and the part that was patched."""
-    parts = {
-        "nothing": None,
-        "previous-token head, at the answer": {"layers": 0, "heads": previous, "positions": 9},
-        "previous-token head, elsewhere": {
-            "layers": 0, "heads": previous, "positions": [*range(9), *range(10, 25)],
-        },
-        "other head of layer 0, at the answer": {"layers": 0, "heads": 1 - previous, "positions": 9},
-        "layer 1, at the last letter": {"layers": 1, "positions": 24},
-    }  # fmt: skip
+    """Mean probability of the answer, by the letter that was changed and the part that was patched."""
     drawn = torch.rand(256, 32, generator=torch.Generator().manual_seed(5)).argsort(dim=1)
-    text = torch.cat([drawn[:, :16], drawn[:, :9]], dim=1)
-    answer, found = text[:, 9], {}
+    text, found = torch.cat([drawn[:, :16], drawn[:, :9]], dim=1), {}
     with record_activations(model) as run, torch.no_grad():
         model(text)
     for name, place in (("the answer", 9), ("the letter before it", 8)):
         changed = text.clone()
         changed[:, place] = drawn[:, 20]  # a letter that stands nowhere else
-        for part, where in parts.items():
+        for part, where in cuts.places(previous).items():
             with cu.intervene(model) as acts, torch.no_grad():
-                if where:
-                    acts.patch(None, run, **where)
-                p = model(changed)[:, -1].softmax(-1)[range(256), answer]
+                acts.patch(None, run, **where)  # such as layers=0, heads=1, positions=9
+                p = model(changed)[:, -1].softmax(-1)[range(256), text[:, 9]]
             found[name, part] = p.mean().item()
     return found
 
@@ -418,11 +396,10 @@ by_patching = pd.Series(patched(model, previous))
 by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].round(2)
 
 # %% [markdown]
-# The left column shows *what is moved*: if the answer itself was changed, only layer 1, at the last letter, can bring it back.
-# The right column shows *how the place is found*.
-# There the answer still stands at its position, but the letter before it is another, so nobody recognizes it.
-# **A single vector, which one head of layer 0 writes at this one position, brings the answer back.**
-# It is the note *after k* from the table for the pencil.
+# The left column shows *what is moved*: if the answer itself was changed, only layer 1 brings it back.
+# The right column shows *how the place is found*: the answer stands at its position, but the letter before it is another.
+# **One vector, which one head of layer 0 writes at this one position, brings the answer back.**
+# It is the note *after k*.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -430,33 +407,73 @@ by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].round(2)
 #
 # </details>
 
-# %% jupyter={"source_hidden": true}
-cu.quiz("what_heads_learn", "which_control")
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "The circuit by hand is always right where all letters differ, and less often where they may repeat."
+):
+    assert (by_hand["all letters different"] == 1).all()
+    assert 0.55 < by_hand["letters may repeat"].min() < by_hand["letters may repeat"].max() < 0.95
+
+with cu.guard(
+    "In each film both diagonals are half whole before the loss is below 2.5, and 1.5 comes by step 130."
+):
+    for run in cu.stored_runs("what_heads_learn", "filmed"):
+        assert min(run.result["qk half, loss"], run.result["ov half, loss"]) > 2.5
+        assert run.result["step below 1.5"] <= 130
+
+with cu.guard("One layer never gets below the loss of a guess that knows which letters repeat."):
+    for run in cu.stored_runs("what_heads_learn", "one_layer"):
+        assert run.result["loss"] > run.result["which_letters"]
+
+with cu.guard(
+    "Your network copies, and its previous-token head becomes sharp only at the second fall of the loss."
+):
+    assert accuracy > 0.93 and rows["before"].iloc[-1] > 0.7
+    assert rows["before"][rows["loss"] < 1].iloc[0] < 0.4
+
+with cu.guard(
+    "Without the diagonal most letters are lost, and without all other entries hardly any."
+):
+    assert by_erasing["the diagonal"] < 0.5
+    assert min(by_erasing[name] for name in cuts.ERASED[2:]) > by_erasing["nothing"] - 0.03
+
+with cu.guard("One head of layer 0 is needed, and the two of layer 1 stand in for each other."):
+    single = ["the other head of layer 0", "first induction head", "second induction head"]
+    assert min(by_ablating[name] for name in single) > 0.6
+    assert max(by_ablating[name] for name in ("previous-token head", "both induction heads")) < 0.3
+
+with cu.guard(
+    "What is moved comes from layer 1, and how the place is found from one vector of layer 0."
+):
+    moved, found = by_patching["the answer"], by_patching["the letter before it"]
+    assert moved.iloc[:4].max() < 0.1 and moved.iloc[4] > 0.9
+    at_answer = found["previous-token head, at the answer"]
+    assert at_answer > 0.9 and found["layer 1, at the last letter"] > 0.9
+    assert found["previous-token head, elsewhere"] < at_answer - 0.3
+    assert found["other head of layer 0, at the answer"] < at_answer - 0.3
 
 # %% [markdown]
 # ## And in a real model
 #
-# SmolLM2 has 270 heads in 30 layers.
-# We gave it forty random tokens twice, as in [Real weights](18_real_weights.ipynb#Copying:-induction-heads), and asked which heads look at the token after the same token.
+# We give SmolLM2 forty random tokens twice, as in [Real weights](18_real_weights.ipynb#Copying:-induction-heads).
+# Which of its 270 heads look at the token after the same token?
 
 # %% tags=["nbval-ignore-output"]
 lm = smollm.reference() if cached("smollm2") else None  # without the file: as recorded
-ten = known(real_heads.induction_heads, lm)
+ten = smollm.known(heads.induction_heads, lm)
 print("more than 0.3 of the weight:", ", ".join(f"{layer}.{head}" for layer, head, *_ in ten))
 
 # %% [markdown]
-# These ten heads do what our induction heads do.
-# A previous-token head is there, too: if we ablate 16.0, one head of 270, the model copies a tenth of the tokens instead of two thirds, and that costs more than ablating any one of the ten.
-# But it is no circuit by hand.
-# At forty tokens it copies 0.77 of any random tokens, at four hundred only 0.23, and when the tokens are frequent ones it still copies 0.75.
-# So it isn't the distance alone that decides.
+# These ten are its induction heads, and 16.0 is a previous-token head.
+# Without 16.0 alone the model copies a tenth of the tokens instead of two thirds, and no single one of the ten costs as much.
+# Its rule isn't as simple as ours: of 400 random tokens it copies a quarter, and of 400 frequent ones three quarters.
 #
 # What do such heads do where nothing repeats?
-# A softmax has to put its weight somewhere, and a third of all weight in SmolLM2 lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
+# A softmax has to put its weight somewhere, and a third of all weight lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
 # We forbid all later tokens to look at it, and read how much the loss on our story rises.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-sink = known(real_heads.sinks, lm, text="story")
+sink = smollm.known(heads.sinks, lm, text="story")
 shown = [
     "first, all layers",
     "first, layers 10–19",
@@ -471,9 +488,9 @@ pd.DataFrame(
 
 # %% [markdown]
 # Forbidden everywhere, the first token is hardly missed.
-# It couldn't be otherwise: SmolLM2's positions are rotary and count only distances, so a first token that nobody sees is the same as a text that begins one token later.
-# Forbidden in the layers 10–19 only, it is missed, and four other tokens are not.
-# The last two rows show who has taken over: once the first token is out of sight, **the second token is the sink**, and now forbidding *it* costs just as much.
+# It couldn't be otherwise, because rotary positions count only distances, so a first token that nobody sees is a text that begins one token later.
+# Forbidden in layers 10–19 only, it is missed.
+# The last two rows show who has taken over: once the first token is out of sight, **the second is the sink**, and forbidding *it* costs just as much.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -489,25 +506,23 @@ cu.predict(
 )
 
 # %% [markdown]
-# What stands in front of a question matters: behind *apple* 28 of the 30 capitals are right, and behind *green* only 6.
-# So if you test what a model knows, say what came first.
+# So say what came first when you test what a model knows: behind *apple* 28 of these answers are right, and behind *green* 6.
 #
-# ### What this doesn't show
+# ### What the maps leave out
 #
-# The maps follow the letters alone, and leave out the positions, so they don't explain everything.
-# Where letters repeat inside a block, our network is right more often than the rule, so it also uses something else.
-# On blocks longer than those of its training it gets worse, because the rows of learned positions have never been used like that.
-# And the names *previous-token head* and *induction head* are ours: no head knows them, and a head may do other things in other texts.
-# [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) took apart a circuit of 26 heads in GPT-2, with patches and with backups that stand in.
+# The maps follow the letters and leave out the positions, so they don't explain everything.
+# Where letters repeat inside a block, our network is right more often than the rule, so it has learned something else as well.
+# The names of the heads are ours, and a head may do other things in other texts.
+# In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found heads that take over only once others are ablated.
 
 # %% [markdown]
 # ## Take-aways
 #
-# - Copying what was never seen takes two attentions here: a previous-token head notes what came before, and an induction head finds the note.
-# - From the weights alone we read where a head looks (QK) and what it says (OV).
-#   In this network the diagonal of the QK map is what copying needs, and it is enough.
-# - Ablate, and somebody may stand in.
-#   Patch, and you see what is passed on.
+# - A circuit of two attentions copies what was never seen: a previous-token head notes what came before, and an induction head finds the note.
+# - The weights alone say where a head would look (QK) and what it would say (OV).
+#   In our network copying needs the diagonal of the QK map, and of this map nothing else.
+# - After an ablation another head may stand in, as in our layer 1.
+#   A patch shows what is passed on.
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with heads of your own.

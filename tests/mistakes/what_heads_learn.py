@@ -17,7 +17,9 @@ def returns_positions(ids):
     return attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, position)
 
 
-@mistake("copy_by_hand", caught_by="gives a row of 32 numbers", hint="Which rows of `torch.eye(48)`")
+@mistake(
+    "copy_by_hand", caught_by="gives a row of 32 numbers", hint="Which rows of `torch.eye(48)`"
+)
 def all_48_positions(ids):
     """Takes 48 positions for a text that has fewer."""
     letter, position = torch.eye(32)[ids], torch.eye(48)
@@ -48,7 +50,9 @@ def three_back(ids):
     return attend(100 * position @ torch.eye(48).roll(2, 0) @ position.T, letter)
 
 
-@mistake("copy_by_hand", caught_by="takes nothing from before the first", hint="No letter stands before")
+@mistake(
+    "copy_by_hand", caught_by="takes nothing from before the first", hint="No letter stands before"
+)
 def first_after_itself(ids):
     """Leaves the first letter as its own predecessor."""
     letter, position = _one_hot(ids)
@@ -92,14 +96,18 @@ def same_head_in_both_layers(model, previous, induction):
     return queries @ keys.T
 
 
-@mistake("my_qk_map", caught_by="has the letter now in its rows", hint="Which letters stand in the rows")
+@mistake(
+    "my_qk_map", caught_by="has the letter now in its rows", hint="Which letters stand in the rows"
+)
 def rows_and_columns_exchanged(model, previous, induction):
     """Has the letter before in the rows."""
     queries, keys = _parts(model, previous, induction)
     return keys @ queries.T
 
 
-@mistake("my_qk_map", caught_by="is the product of the queries", hint="A norm multiplies by its gain")
+@mistake(
+    "my_qk_map", caught_by="is the product of the queries", hint="A norm multiplies by its gain"
+)
 def without_gain(model, previous, induction):
     """Forgets the gain for what layer 0 writes."""
     _, _, W_OV = of_head(model.layers[0], previous)

@@ -16,7 +16,9 @@ from course_utils.lessons.what_heads_learn.circuits import LETTERS, by_hand, of_
 
 copy_by_hand = Check()
 
-_SHORT = "The text may be shorter than 48 letters. Which rows of `torch.eye(48)` belong to n positions?"
+_SHORT = (
+    "The text may be shorter than 48 letters. Which rows of `torch.eye(48)` belong to n positions?"
+)
 
 
 def _ids(text: str) -> Tensor:
@@ -65,7 +67,9 @@ def takes_nothing_from_before_first_letter(candidate):
     expect_close(candidate(ids)[3], by_hand(ids)[3], "the last row of k g b k", atol=1e-3)
 
 
-@copy_by_hand.must("is right from the second letter of the second block on, in blocks of 6 to 23 letters")
+@copy_by_hand.must(
+    "is right from the second letter of the second block on, in blocks of 6 to 23 letters"
+)
 def is_right_in_blocks_of_any_length(candidate):
     """Is a distance written into your code? Each of the two layers needs another kind of score: the first compares
     positions, and the second compares letters.
@@ -118,7 +122,11 @@ def reads_what_head_of_layer_0_writes(candidate):
     model = _model()
     before = candidate(model, 2, 1).detach()
     direct = _map_of(model, 1, model.letters.weight * model.norms[1].weight)
-    expect(not torch.allclose(before, direct, atol=1e-4), "the map has nothing of layer 0 in it", _LAYER_0)
+    expect(
+        not torch.allclose(before, direct, atol=1e-4),
+        "the map has nothing of layer 0 in it",
+        _LAYER_0,
+    )
     for head, moves in ((2, True), (0, False)):
         changed = _with_head_changed(model, 0, head)
         same = torch.allclose(candidate(changed, 2, 1), before, atol=1e-5)

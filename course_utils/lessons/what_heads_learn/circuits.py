@@ -103,7 +103,7 @@ class Heads:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The head of layer 0 with most weight on the position before, and that of layer 1 with most on the right ones."""
+        """The head of layer 0 that looks back most, and the head of the last layer that looks most at the right ones."""
         return self.before.index(max(self.before)), self.right.index(max(self.right))
 
 
@@ -121,5 +121,7 @@ def look(model: nn.Module, ids: Tensor, periods: Tensor) -> Heads:
     asked = (torch.arange(ids.shape[1]) >= periods).float()
     to_before = F.pad(first.diagonal(-1, -2, -1), (1, 0))  # (batch, heads, n)
     to_right = (last * same_letter_before(ids)[:, None]).sum(-1)
-    mean = [(weights * asked[:, None]).sum((0, 2)) / asked.sum() for weights in (to_before, to_right)]
+    mean = [
+        (weights * asked[:, None]).sum((0, 2)) / asked.sum() for weights in (to_before, to_right)
+    ]
     return Heads(*(row.tolist() for row in mean))

@@ -1,4 +1,4 @@
-"""Cuts in the chapter's `Copier`: entries of its QK maps are erased, heads are ablated, and accuracy says what was needed."""
+"""Cuts in the chapter's `Copier`: entries of its QK maps are erased, heads are ablated, and activations patched."""
 
 from collections.abc import Callable
 
@@ -22,8 +22,8 @@ def logits_with(
     """The model's logits (batch, n, 32) if entries of its QK maps are changed, and nothing else.
 
     A score of layer 1 is a sum over paths. One of them leads from the letter now to the letters that head `previous`
-    of layer 0 has brought to a key, and there a score has the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k): the map's entries,
-    weighted by where that head looks, and divided by what the norms divide by. Exactly this part gets other entries.
+    of layer 0 has brought to a key, and it gives a score the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k): the entries of the
+    map, weighted by where that head looks, and divided by what the norms divide by. This part gets other entries.
 
     Args:
         model: a `Copier` of two layers.
@@ -93,9 +93,7 @@ def erasures(model: nn.Module, ids: Tensor, previous: int) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def ablations(
-    model: nn.Module, ids: Tensor, previous: int, induction: int
-) -> dict[str, Tensor]:
+def ablations(model: nn.Module, ids: Tensor, previous: int, induction: int) -> dict[str, Tensor]:
     """Ablated heads → logits for texts (batch, 48), without their last letter; each head says its mean."""
     ids, others = ids[:, :-1], (1 - previous, 1 - induction)
     with record_activations(model) as run:
@@ -112,6 +110,25 @@ def ablations(
             acts.ablate(layers=layer, heads=heads, by="mean", run=run)
             found[name] = model(ids)
     return found
+
+
+def places(previous: int) -> dict[str, dict]:
+    """What is patched in a text of 25 letters whose answer stands at position 9: a name → arguments of `acts.patch`.
+
+    The first changes nothing, because position 0 sees only itself, and is the same in both runs.
+    """
+    elsewhere = [*range(9), *range(10, 25)]
+    return {
+        "nothing": {"layers": 0, "positions": 0},
+        "previous-token head, at the answer": {"layers": 0, "heads": previous, "positions": 9},
+        "previous-token head, elsewhere": {"layers": 0, "heads": previous, "positions": elsewhere},
+        "other head of layer 0, at the answer": {
+            "layers": 0,
+            "heads": 1 - previous,
+            "positions": 9,
+        },
+        "layer 1, at the last letter": {"layers": 1, "positions": 24},
+    }
 
 
 @torch.no_grad()

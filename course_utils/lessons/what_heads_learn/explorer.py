@@ -108,7 +108,9 @@ def _painted(text: str) -> np.ndarray:
     levels = shades(text).numpy()
     strength = np.where(levels == LEVELS - 1, 1, 0.6 * (levels / (LEVELS - 2)) ** 1.8)
     strength = np.round(strength * SHADES) / SHADES
-    white, blue, green = (np.array(to_rgb(color)) for color in ("#F4F2EC", COLORS["key"], COLORS["value"]))
+    white, blue, green = (
+        np.array(to_rgb(color)) for color in ("#F4F2EC", COLORS["key"], COLORS["value"])
+    )
     picture = np.ones((NUM, NUM + 2, 3))
     picture[:, :NUM] = white + strength[..., None] * (blue - white)
     picture[levels.diagonal() == LEVELS - 1, -1] = green

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course_utils.lessons.what_heads_learn.circuits import LETTERS, look, on_diagonal, ov_map, qk_map
+from course_utils.lessons.what_heads_learn.circuits import (
+    LETTERS,
+    look,
+    on_diagonal,
+    ov_map,
+    qk_map,
+)
 
 EVERY, UNTIL = 5, 200
 """Steps from one frame to the next, and the last one of the film."""
