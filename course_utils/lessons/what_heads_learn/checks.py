@@ -157,7 +157,7 @@ def has_letter_now_in_rows(candidate):
 
 @my_qk_map.must("is the product of the queries with the keys, with the gains of both norms")
 def is_product_with_gains(candidate):
-    """Is each matrix of letters what the layer reads? Check which norm's gain belongs to layer 0 and which to layer 1."""
+    """Is each matrix of letters what the layer reads? Check which norm's gain belongs to which layer."""
     model = _model()
     answer, right = candidate(model, 0, 1), qk_map(model, 0, 1)
     _, _, W_OV = of_head(model.layers[0], 0)
@@ -189,7 +189,7 @@ def _with_head_changed(model: SimpleNamespace, layer: int, head: int) -> SimpleN
 
 
 def _read_much(answer: Any) -> str:
-    """ "most" or "little", in any spelling."""
+    """The word "most" or "little", in any spelling."""
     word = answer.strip().lower() if isinstance(answer, str) else answer
     if word not in ("most", "little"):
         raise WrongKind(f'got {answer!r}, expected "most" or "little"')

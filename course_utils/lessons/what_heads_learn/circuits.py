@@ -103,7 +103,7 @@ class Heads:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The head of layer 0 that looks back most, and the head of the last layer that looks most at the right ones."""
+        """The head of layer 0 that looks back most, and that of the last layer that looks most at the right ones."""
         return self.before.index(max(self.before)), self.right.index(max(self.right))
 
 
