@@ -17,9 +17,6 @@
 # The darkest cell is the largest entry of its row, and green marks a row in which it is on the diagonal.
 # What appears in the maps as you move through the training, and when does the loss notice?
 
-# %% [markdown] tags=["paths"]
-# On the path to a real model.
-
 # %%
 import pandas as pd
 import torch
@@ -526,6 +523,7 @@ cu.predict(
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with heads of your own.
+# The path to a real model ends here.
 
 # %% [markdown]
 # ## Quiz
