@@ -709,7 +709,7 @@ print("six other boxes:      ", machine.without(dog, "encoder.attention", "feed_
 # About seven in ten new sentences stay as they were, too.
 # The larger translator is different: ablating its networks alone costs nearly all of its BLEU.
 # So each of these six boxes adds something to every sentence, and our translator can do without all six in most of them.
-# [What heads learn](19_what_heads_learn.ipynb#Who-is-hurt?) has an ablation that costs little for another reason.
+# In [What heads learn](19_what_heads_learn.ipynb#Who-is-hurt?) two heads can each be spared, but not both.
 # **A part that is used is not yet a part that is needed.**
 #
 # <details><summary>How sure is this?</summary>

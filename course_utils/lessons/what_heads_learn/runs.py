@@ -14,11 +14,11 @@ from course_utils.lessons.what_heads_learn.film import (
     wins,
 )
 
-RATES, SEEDS = (0.003, 0.01, 0.03), range(3)
+RATES, SEEDS = (0.001, 0.003, 0.01, 0.03), range(3)
 NAMES = ("Copier", "texts", "train")
 """The names of the page that the runs need."""
-LONG, SHORTER = 1500, 1000
-"""Steps of the trainings that are compared, and of those from other starts."""
+LONG, FIRST_FALL = 1500, 400
+"""Steps of the trainings that are compared, and of those from other starts, which are watched to the first fall."""
 
 
 def texts_to_measure(chapter: SimpleNamespace) -> tuple[Tensor, Tensor]:
@@ -76,12 +76,20 @@ def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
     return outcome
 
 
-@stored(cases=[{"std": std} for std in (1.0, 0.1)], rates=RATES, seeds=SEEDS, chapter=NAMES)
+@stored(cases=[{"std": std} for std in (1.0, 0.3, 0.1)], rates=RATES[1:], seeds=SEEDS, chapter=NAMES)
 def starts(chapter: SimpleNamespace, *, std: float, rate: float, seed: int) -> dict:
-    """A training whose embeddings start with this standard deviation; the page's start with 0.3."""
-    film = Film(*texts_to_measure(chapter), every=20, until=SHORTER)
-    trained(chapter, film, rate=rate, seed=seed, steps=SHORTER, std=std)
-    return of_film(film)
+    """A training whose embeddings start with this standard deviation, up to its first fall.
+
+    The results are the steps at which each map is half whole, and the losses there; the last step where it never was.
+    """
+    film = Film(*texts_to_measure(chapter), every=10, until=FIRST_FALL)
+    trained(chapter, film, rate=rate, seed=seed, steps=FIRST_FALL, std=std)
+    frames = film.frames()
+    result = {"loss": frames[-1]["loss"]}
+    for name in ("qk", "ov"):
+        half = half_whole(frames, name)
+        result |= {f"{name} half, step": half["step"], f"{name} half, loss": half["loss"]}
+    return {"result": result}
 
 
 def of_film(film: Film) -> dict:
