@@ -454,13 +454,18 @@ with cu.guard(
     assert found["other head of layer 0, at the answer"] < at_answer - 0.3
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("At three rates all networks have a sharp previous-token head, need the diagonal, and nothing else of the map."):
+with cu.guard(
+    "At three rates all networks have a sharp previous-token head, need the diagonal, and nothing else of the map."
+):
     for run in cu.stored_runs("what_heads_learn", "without_parts"):
         if run.config["rate"] > 0.001:
             assert run.result["accuracy"] > 0.98 and run.result["before"] > 0.9
             assert 0.15 < run.result["the diagonal"] < 0.39
             assert min(run.result[name] for name in cuts.ERASED[2:]) > 0.98
-            assert run.result["both induction heads"] < 0.05 and run.result["previous-token head"] < 0.15
+            assert (
+                run.result["both induction heads"] < 0.05
+                and run.result["previous-token head"] < 0.15
+            )
             assert min(run.result[name] for name in single) > 0.85
 
 # %% [markdown]
@@ -526,11 +531,15 @@ cu.predict(
 # In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found heads that take over once others are ablated.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Ten heads look at the token after the same token, and the loss of 16.0 costs what the loss of the best four does."):
+with cu.guard(
+    "Ten heads look at the token after the same token, and the loss of 16.0 costs what the loss of the best four does."
+):
     assert len(ten) == 10
     (alone,) = cu.stored_runs("real_weights", "copying", take="alone", seed=9 * 16)
     (four,) = cu.stored_runs("real_weights", "copying", take="best", count=4)
-    assert abs(alone.result["copied"] - four.result["copied"]) < 0.03 and alone.result["copied"] < 0.12
+    assert (
+        abs(alone.result["copied"] - four.result["copied"]) < 0.03 and alone.result["copied"] < 0.12
+    )
 
 with cu.guard("Frequent tokens are copied over 400 positions, and others not."):
     frequent, others_ = (
@@ -539,16 +548,22 @@ with cu.guard("Frequent tokens are copied over 400 positions, and others not."):
     )
     assert frequent > 0.7 and others_ < 0.27
 
-with cu.guard("In both texts the first token is missed in layers 10–19 only, and the second once it has taken over."):
+with cu.guard(
+    "In both texts the first token is missed in layers 10–19 only, and the second once it has taken over."
+):
     for text in ("story", "news"):
         (run,) = cu.stored_runs("real_weights", "sinks", text=text)
         gave = run.examples[0]["gave"]
-        rise = {name: loss[0] - gave["losses"]["nothing"][0] for name, loss in gave["losses"].items()}
+        rise = {
+            name: loss[0] - gave["losses"]["nothing"][0] for name, loss in gave["losses"].items()
+        }
         assert max(rise["first, all layers"], rise["four others, layers 10–19"]) < 0.1
         assert min(rise[name] for name in (shown[1], shown[3])) > 0.5 > 0.11 > rise[shown[4]]
         assert 0.33 < gave["weights"]["nothing"][0] < 0.45
 
-with cu.guard("Right capitals: 20 bare, 28 behind the mark, 20 if it is hidden, 28 behind apple and 6 behind green."):
+with cu.guard(
+    "Right capitals: 20 bare, 28 behind the mark, 20 if it is hidden, 28 behind apple and 6 behind green."
+):
     right = {
         (run.config["front"], *run.config.get("hidden", [])): run.examples[0]["gave"]["right"]
         for run in cu.stored_runs("real_weights", "capitals_behind")

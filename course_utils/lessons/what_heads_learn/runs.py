@@ -76,7 +76,9 @@ def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
     return outcome
 
 
-@stored(cases=[{"std": std} for std in (1.0, 0.3, 0.1)], rates=RATES[1:], seeds=SEEDS, chapter=NAMES)
+@stored(
+    cases=[{"std": std} for std in (1.0, 0.3, 0.1)], rates=RATES[1:], seeds=SEEDS, chapter=NAMES
+)
 def starts(chapter: SimpleNamespace, *, std: float, rate: float, seed: int) -> dict:
     """A training whose embeddings start with this standard deviation, up to its first fall.
 

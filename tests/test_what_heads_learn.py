@@ -1,0 +1,126 @@
+"""The copying circuit: by hand, read from weights, cut, and what is stored of it."""
+
+import pytest
+import torch
+
+from course_utils.kit.runs import definitions, source, stored_runs
+from course_utils.lessons.what_heads_learn import circuits, cuts, explorer
+from course_utils.lessons.what_heads_learn.film import (
+    EVERY,
+    LEVELS,
+    UNTIL,
+    Film,
+    copied,
+    levels,
+    measured,
+    shades,
+    which_letters,
+    wins,
+)
+
+
+@pytest.fixture(scope="module")
+def chapter():
+    names = ("Copier", "texts", "train", "patched", "ov_map", "my_qk_map_solution")
+    return definitions(source("what_heads_learn"), *names)
+
+
+@pytest.fixture(scope="module")
+def texts(chapter):
+    return chapter.texts(128, torch.Generator().manual_seed(7))
+
+
+@pytest.fixture(scope="module")
+def trained(chapter, texts):
+    """A model after its first fall, and what was filmed of it."""
+    torch.manual_seed(0)
+    film = Film(*texts, every=20)
+    return chapter.train(chapter.Copier(), 240, watch=film), film
+
+
+@pytest.mark.parametrize("period", [6, 13, 20, 23])
+def test_the_circuit_by_hand_copies_blocks_of_different_letters_without_a_mistake(period):
+    assert circuits.accuracy_by_hand(circuits.by_hand, period, different=True) == 1
+    assert 0.55 < circuits.accuracy_by_hand(circuits.by_hand, period, different=False) < 0.95
+
+
+def test_the_maps_of_the_page_are_those_of_the_film(chapter):
+    torch.manual_seed(1)
+    model = chapter.Copier()
+    for norm in (*model.norms, model.norm):
+        torch.nn.init.uniform_(norm.weight, 0.5, 2)
+    for previous, induction in ((0, 0), (0, 1), (1, 0)):
+        qk = chapter.my_qk_map_solution(model, previous, induction)
+        assert torch.equal(qk, circuits.qk_map(model, previous, induction))
+        assert torch.equal(chapter.ov_map(model, induction), circuits.ov_map(model, induction))
+
+
+def test_a_map_becomes_text_with_each_row_from_its_mean_to_its_largest_entry():
+    matrix = torch.randn(32, 32, generator=torch.Generator().manual_seed(0))
+    found = shades(levels(matrix))
+    assert torch.equal(found.argmax(1), matrix.argmax(1))
+    assert ((found == LEVELS - 1).sum(1) == 1).all()
+    assert (found[matrix < matrix.mean(1, keepdim=True)] == 0).all()
+    assert wins(levels(matrix + 100 * torch.eye(32))) == 32
+
+
+def test_nothing_erased_changes_nothing(chapter, texts):
+    torch.manual_seed(2)
+    model, ids = chapter.Copier(std=1.0), texts[0][:, :-1]
+    for norm in (*model.norms, model.norm):
+        torch.nn.init.uniform_(norm.weight, 0.5, 2)
+    same = cuts.logits_with(model, ids, 1, cuts.erased("nothing"))
+    torch.testing.assert_close(same, model(ids).detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_without_the_diagonal_copying_is_gone_and_with_it_alone_it_stays(trained, texts):
+    model, film = trained
+    logits = cuts.erasures(model, texts[0], film.pair[0])
+    right = {which: measured(each, *texts)[1] for which, each in logits.items()}
+    assert right["nothing"] > 0.8 and right["the diagonal"] < 0.6 * right["nothing"]
+    assert min(right[which] for which in cuts.ERASED[2:]) > right["nothing"] - 0.05
+
+
+def test_both_induction_heads_copy_and_the_measure_counts_from_the_second_letter(trained, texts):
+    model, film = trained
+    logits = cuts.ablations(model, texts[0], *film.pair)
+    right = {which: measured(each, *texts)[1] for which, each in logits.items()}
+    assert right["whole"] == pytest.approx(copied(model, *texts)[1])
+    assert right["both induction heads"] < 0.15 < right["first induction head"]
+    ids, lengths = torch.tensor([[0, 1, 0, 1, 0, 1]]), torch.tensor([[2]])
+    perfect = 100 * torch.eye(32)[ids[:, 1:]]
+    perfect[:, :2] = 0  # of the first block, and of the first letter of the second
+    assert measured(perfect, ids, lengths) == (0, 1)
+    assert which_letters(ids, lengths) == pytest.approx(torch.tensor(2.0).log().item())
+
+
+def test_a_patch_at_the_answer_brings_back_how_it_is_found_and_one_elsewhere_does_not(
+    chapter, trained
+):
+    model, film = trained
+    p = chapter.patched(model, film.pair[0])
+    moved, found = (
+        {part: value for (changed, part), value in p.items() if changed == name}
+        for name in ("the answer", "the letter before it")
+    )
+    assert moved["layer 1, at the last letter"] > 0.5 > 0.1 > moved["nothing"]
+    assert found["layer 1, at the last letter"] > found["nothing"] + 0.1
+    assert found["previous-token head, at the answer"] > found["previous-token head, elsewhere"]
+
+
+def test_each_stored_film_has_all_frames_with_two_whole_maps():
+    runs = stored_runs("what_heads_learn", "filmed")
+    assert [run.config["seed"] for run in runs] == [0, 1, 2]
+    for run in runs:
+        film = [frame for frame in run.examples if "qk" in frame]
+        assert [frame["step"] for frame in film] == list(range(0, UNTIL + 1, EVERY))
+        assert set(explorer.STEPS) <= {frame["step"] for frame in film}
+        assert {len(frame[name]) for frame in film for name in ("qk", "ov")} == {32 * 32}
+        assert wins(film[-1]["qk"]) == wins(film[-1]["ov"]) == 32
+
+
+def test_the_sentence_of_a_frame_has_its_numbers():
+    for frame in stored_runs("what_heads_learn", "filmed")[0].examples[::5]:
+        if "qk" in frame:
+            said = explorer.sentence(frame, 2.2)
+            assert f"{frame['loss']:.2f}" in said and f"in {wins(frame['ov'])} of the" in said
