@@ -126,3 +126,59 @@ def test_capitals_behind_a_word_are_counted(lm):
     gave = heads.capitals_behind(lm, "banana")
     assert gave["of"] == 30 and 0 <= gave["right"] <= 30 and 0 < gave["mean_p"] < 1
     assert heads.capitals_behind(lm, "") != gave
+
+
+# What was recorded --------------------------------------------------------------------------------
+
+
+def gave(name, **case):
+    """What was recorded of an experiment, for one case."""
+    (run,) = [run for run in cu.stored_runs("real_weights", name) if run.config == case]
+    return run.examples[0]["gave"]
+
+
+def test_the_ten_heads_are_those_that_were_found():
+    found = gave("induction_heads")
+    assert [[layer, head] for layer, head, *_ in found] == heads.TEN
+    assert all(score > 0.3 for _, _, score, _ in found)
+
+
+def test_what_nothing_ablated_copies_is_what_real_weights_counts():
+    (run,) = cu.stored_runs("real_weights", "copying", take="best", count=0)
+    assert gave("ablations", seed=9)["nothing"][2] == pytest.approx(run.result["copied"], abs=1e-3)
+    assert gave("copied_over_gap", tokens="all")["0"][0] == pytest.approx(
+        run.result["copied"], abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("case", [{"seed": 9}, {"seed": 10}, {"block": 20}, {"tokens": "frequent"}])
+def test_without_the_ten_nothing_is_copied_and_with_others_as_heavy_a_third_is(case):
+    of = gave("ablations", **case)
+    assert of["ten"][4] == 0 and abs(of["ten"][0] - of["nothing"][0]) < 0.2
+    heavy = [of[f"as heavy, {draw}"][2] for draw in (0, 2, 3)]  # the draw 1 holds 16.0
+    assert min(heavy) > 0.35 and of["as heavy, 1"][2] < 0.15
+    assert (
+        abs(of["16.0"][1] - of["four"][1]) < 0.12 * of["four"][1] < of["eight"][1] - of["16.0"][1]
+    )
+
+
+@pytest.mark.parametrize("text", ["story", "news", "sentences"])
+def test_the_second_token_takes_over(text):
+    of = gave("sinks", text=text)
+    loss = {name: mean for name, (mean, _, _) in of["losses"].items()}
+    assert list(loss) == [*heads.FORBIDDEN, "without the first token"]
+    assert loss["first, all layers"] == pytest.approx(loss["without the first token"], abs=1e-3)
+    rise = {name: mean - loss["nothing"] for name, mean in loss.items()}
+    taken_over = rise["first everywhere, second in layers 10–19"]
+    assert taken_over == pytest.approx(rise["first, layers 10–19"], rel=0.05)
+    assert taken_over > 0.6 > 0.15 > rise["first everywhere, fifth in layers 10–19"]
+    assert of["losses"]["first, layers 10–19"][1] > 0.35 and rise["second, layers 10–19"] < 0.02
+    (before, _, *_), (after, second, *_) = of["weights"].values()
+    assert after == 0 and second == pytest.approx(before, abs=0.02)
+
+
+def test_a_front_that_nobody_sees_is_no_front():
+    bare = gave("capitals_behind", front="")
+    for front in ("<|endoftext|>", " banana"):
+        assert gave("capitals_behind", front=front, hidden=[0]) == bare
+        assert gave("capitals_behind", front=front, hidden=[1])["right"] == 0

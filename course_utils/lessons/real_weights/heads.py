@@ -104,6 +104,21 @@ def best_heads(
     return [[*at, score[at].item()] for at in ranked[:count]]
 
 
+def ten_again(lm: SmolLM, tokens: str, block: int, seed: int) -> dict[str, float]:
+    """Of other texts: how many of `TEN` are among the ten best heads again, and of the first eight among the eight.
+
+    "above" counts the heads with a score above 0.3, and "18.6" is that head's.
+    """
+    ranked = best_heads(lm, tokens=tokens, block=block, seed=seed, count=270)
+    heads = [[layer, head] for layer, head, _ in ranked]
+    return {
+        "of ten": sum(head in heads[:10] for head in TEN),
+        "of eight": sum(head in heads[:8] for head in TEN[:8]),
+        "above": sum(score > 0.3 for *_, score in ranked),
+        "18.6": ranked[heads.index([18, 6])][2],
+    }
+
+
 def copying(lm: SmolLM, texts: Tensor, block: int) -> list[float]:
     """[loss of a block, loss of its repetition, share of this that is copied, least and most over the texts].
 
@@ -156,7 +171,7 @@ def as_heavy(sizes: list[list[float]], heads: Heads, seed: int) -> Heads:
     return [list(head) for head in taken[len(TEN) :]]
 
 
-def each_alone(lm: SmolLM, seed: int = 9, layers: int = 18) -> list[list[list[float]]]:
+def each_alone(lm: SmolLM, seed: int = 9, layers: int = 17) -> list[list[list[float]]]:
     """(layers, heads, 2): the loss of the repetition and the share copied without one head, in two texts."""
     rows = []
     for layer in range(layers):

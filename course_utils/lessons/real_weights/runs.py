@@ -259,8 +259,8 @@ look_back = of_lesson(heads.look_back, [{}])
 copied_over_gap = of_lesson(
     heads.copied_over_gap, [{"tokens": tokens} for tokens in ("all", "frequent")]
 )
-best_heads = of_lesson(
-    heads.best_heads,
+ten_again = of_lesson(
+    heads.ten_again,
     [
         {"tokens": tokens, "block": block, "seed": seed}
         for tokens, block in (
