@@ -182,3 +182,13 @@ def test_a_front_that_nobody_sees_is_no_front():
     for front in ("<|endoftext|>", " banana"):
         assert gave("capitals_behind", front=front, hidden=[0]) == bare
         assert gave("capitals_behind", front=front, hidden=[1])["right"] == 0
+
+
+def test_it_is_the_look_one_back_of_16_0_and_what_it_gives_at_y():
+    looks = gave("look_back")
+    assert (
+        looks.pop("16.0, 1")[2] < 0.12 < 0.55 < min(copied for _, _, copied, _, _ in looks.values())
+    )
+    back = {name: share for name, (share, _, _) in gave("noted_before").items()}
+    assert back.pop("difference") > 5 and back.pop("16.0 at Y") > 0.6
+    assert back.pop("19.3 at Y") < 0.25 and max(map(abs, back.values())) < 0.02
