@@ -192,3 +192,14 @@ def test_it_is_the_look_one_back_of_16_0_and_what_it_gives_at_y():
     back = {name: share for name, (share, _, _) in gave("noted_before").items()}
     assert back.pop("difference") > 5 and back.pop("16.0 at Y") > 0.6
     assert back.pop("19.3 at Y") < 0.25 and max(map(abs, back.values())) < 0.02
+
+
+def test_of_all_heads_before_layer_17_none_costs_as_much_as_16_0():
+    losses = {
+        (layer, head): loss
+        for layer, row in enumerate(gave("each_alone"))
+        for head, (loss, _) in enumerate(row)
+    }
+    ranked = sorted(losses, key=losses.get, reverse=True)
+    assert len(ranked) == 153 and ranked[:3] == [(16, 0), (1, 3), (0, 5)]
+    assert losses[ranked[0]] > 7.5 > 4 > losses[ranked[3]]
