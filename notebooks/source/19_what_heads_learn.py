@@ -400,7 +400,7 @@ by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].round(2)
 #
 # Where the letter before the answer was changed, the answer keeps a probability of about 0.3, so the network has other clues as well.
 #
-# With embeddings that start with a standard deviation of 1 instead of 0.3 the OV map is half whole first, in all nine trainings, and with 0.1 the QK map, in X of nine.
+# With embeddings that start with a standard deviation of 1 instead of 0.3 the OV map is half whole first, in all nine trainings, and with 0.1 the QK map is, but for two in which both come together.
 # So the order comes from the start.
 #
 # </details>
@@ -465,6 +465,18 @@ with cu.guard(
             )
             assert min(run.result[name] for name in single) > 0.85
 
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Which map is half whole first depends on how large the embeddings start."):
+    earlier = {
+        std: [
+            run.result["ov half, step"] - run.result["qk half, step"]
+            for run in cu.stored_runs("what_heads_learn", "starts", std=std)
+        ]
+        for std in (1.0, 0.1)
+    }
+    assert max(earlier[1.0]) < 0 and min(earlier[0.1]) == 0 and earlier[0.1].count(0) == 2
+    assert len(earlier[1.0]) == len(earlier[0.1]) == 9
+
 # %% [markdown]
 # ## And in a real model
 #
@@ -472,8 +484,7 @@ with cu.guard(
 # Which of its 270 heads look at the token after the same token?
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-lm = smollm.reference() if cached("smollm2") else None  # without the file: as recorded
-ten = smollm.known(heads.induction_heads, lm)
+ten = cu.stored_runs("real_weights", "induction_heads")[0].examples[0]["gave"]
 print("more than 0.3 of the weight:", ", ".join(f"{layer}.{head}" for layer, head, *_ in ten))
 
 # %% [markdown]
@@ -486,8 +497,8 @@ print("more than 0.3 of the weight:", ", ".join(f"{layer}.{head}" for layer, hea
 # A softmax has to put its weight somewhere, and a third of all weight lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
 # We forbid all later tokens to look at it, and read how much the loss on our story rises.
 
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-sink = smollm.known(heads.sinks, lm, text="story")
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+sink = cu.stored_runs("real_weights", "sinks", text="story")[0].examples[0]["gave"]
 shown = [
     "first, all layers",
     "first, layers 10–19",
@@ -502,7 +513,6 @@ pd.DataFrame(
 
 # %% [markdown]
 # Forbidden everywhere, the first token is hardly missed.
-# It couldn't be otherwise, because rotary positions count only distances, so a first token that nobody sees is a text that begins one token later.
 # Forbidden in layers 10–19 only, it is missed.
 # The last two rows show who has taken over: once the first token is out of sight, **the second is the sink**, and forbidding *it* costs just as much.
 
@@ -516,11 +526,18 @@ cu.predict(
         "24": "A compromise sounds reasonable. But what does the model see now, compared with the bare sentence?",
         "28": "The token is still there. But can anything that it holds reach another position?",
     },
-    why="A first token that nobody sees is a text that begins one token later, and that is the bare sentence. Even the probabilities are the same.",
+    why="Rotary positions count only distances, so a text whose first token nobody sees is the text without it: the bare sentence. Even the probabilities are the same.",
 )
 
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+lm = smollm.reference() if cached("smollm2") else None  # without the file: as recorded
+
+# %% tags=["nbval-ignore-output"]
+front = "green "  # a word of your own, and a space
+smollm.known(heads.capitals_behind, lm, front=front)
+
 # %% [markdown]
-# So say what came first when you test what a model knows: behind *apple* 28 of these answers are right, and behind *green* 6.
+# So say what came first when you test what a model knows: behind *apple* 28 of these answers are right.
 #
 # ### What the maps leave out
 #

@@ -120,7 +120,8 @@ def _painted(text: str) -> np.ndarray:
 def sentence(frame: dict, which: float) -> str:
     """What a frame shows, in words."""
     qk, ov, loss = wins(frame["qk"]), wins(frame["ov"]), frame["loss"]
-    counts = f"The diagonal wins in {qk} rows of the left map and in {ov} of the right one."
+    rows = "row" if qk == 1 else "rows"
+    counts = f"The diagonal wins in {qk} {rows} of the left map and in {ov} of the right one."
     if frame["step"] == 0:
         return f"Step 0. The weights are random. {counts} The loss is {loss:.2f}."
     if loss > 3.4:
