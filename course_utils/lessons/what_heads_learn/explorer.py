@@ -17,7 +17,7 @@ __all__ = ["film", "own_film"]
 
 NUM, BLIND = len(LETTERS), float(np.log(len(LETTERS)))
 MAPS = {
-    "qk": ("Where to look (QK)", "looks for a place after …", "standing at …"),
+    "qk": ("Where to look (QK)", "looks for a position after …", "standing at …"),
     "ov": ("What to say (OV)", "… it speaks for", "looking at …"),
 }
 """Name of a map → its title, and what its columns and its rows are."""
