@@ -51,7 +51,7 @@ cu.explore.film()
 # You will need [The Transformer](10_transformer.ipynb) and [GPT](13_gpt.ipynb).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("gpt", "transformer")
+cu.recall("multi_head_attention", "real_weights")
 
 # %% [markdown]
 # ## A circuit by hand
@@ -490,7 +490,7 @@ print("more than 0.3 of the weight:", ", ".join(f"{layer}.{head}" for layer, hea
 # %% [markdown]
 # These ten are its induction heads, and 16.0 is a previous-token head.
 # Without 16.0 alone the model copies a tenth of the tokens instead of two thirds, as without the best four of the ten.
-# Our patch works here, too: what 16.0 gives at one position brings two thirds of the difference back, and no other head of its layer more than 0.02.
+# Patching works here, too: what 16.0 gives at one position brings two thirds of the difference back, and no other head of its layer more than 0.02.
 # Its rule isn't as simple as ours: of 400 random tokens it copies a quarter, and of 400 frequent ones three quarters.
 #
 # What do such heads do where nothing repeats?
