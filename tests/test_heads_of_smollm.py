@@ -121,6 +121,14 @@ def test_sinks_has_a_loss_for_each_name_and_weights_that_are_shares(lm, monkeypa
         assert least <= mean - gave["losses"]["nothing"][0] + 1e-4 and least <= most
 
 
+def test_words_as_heavy_as_the_sink_are_hidden(lm, monkeypatch):
+    monkeypatch.setattr(heads, "prose", lambda lm, text: heads.twice(44, texts=1))
+    of = heads.hidden_words(lm)
+    shares = [share for share, *_ in of.values()]
+    assert shares[1:] == sorted(shares[1:]) and min(shares) > 0 and max(shares) < 1
+    assert of["first"][1] == of["first"][2] == of["first"][3] != 0
+
+
 def test_a_patch_of_the_same_run_changes_nothing_and_one_of_x_something(lm):
     gave = heads.noted_before(lm, texts=4)
     assert gave["16.0 at the end"] != gave["16.0 at Y"]
@@ -180,6 +188,17 @@ def test_the_second_token_takes_over(text):
     assert of["losses"]["first, layers 10–19"][1] > 0.35 and rise["second, layers 10–19"] < 0.02
     (before, _, *_), (after, second, *_) = of["weights"].values()
     assert after == 0 and second == pytest.approx(before, abs=0.02)
+
+
+@pytest.mark.parametrize("text", ["story", "sentences"])
+def test_the_sink_costs_more_than_forty_other_words(text):
+    of = gave("hidden_words", text=text)
+    assert of["first"][1] == pytest.approx(
+        gave("sinks", text=text)["losses"]["first, layers 10–19"][0]
+        - gave("sinks", text=text)["losses"]["nothing"][0],
+        abs=2e-3,
+    )
+    assert of["40 others"][1] < of["first"][1]
 
 
 def test_a_front_that_nobody_sees_is_no_front():

@@ -341,6 +341,29 @@ def sinks(lm: SmolLM, text: str = "story") -> dict[str, dict | list]:
     return gave
 
 
+def hidden_words(lm: SmolLM, text: str = "story", seed: int = 0) -> dict[str, list[float]]:
+    """The sink against as much weight elsewhere: what nobody may look at in layers 10 to 19 → [its weight, rises].
+
+    Weight: its mean share, over these layers, heads, and queries from 16 on, before it is forbidden. The rises are
+    those of the loss from position 16 on: mean, least and most over the rows. "n others": so many random positions.
+    """
+    rows, layers, draws = prose(lm, text), range(10, 20), torch.Generator().manual_seed(seed)
+    places = torch.randperm(rows.shape[1] - 3, generator=draws) + 1
+    hidden = {"first": [0]}
+    hidden |= {f"{n} others": places[:n].tolist() for n in (4, 20, 40, 60, 80)}
+    with record_attention(lm.model) as maps:
+        lm.model(rows[:, :-1])
+    weights = torch.stack([maps[f"layers.{k}.attention"] for k in layers]).mean((0, 2))
+    weights = weights.tril(-1)[:, 16:].mean((0, 1))  # everybody still sees itself
+    whole, gave = read(lm, rows)[0][:, 15:].mean(1), {}
+    for name, keys in hidden.items():
+        with unseen(lm, [(key, layers) for key in keys], rows.shape[1] - 1):
+            rise = read(lm, rows)[0][:, 15:].mean(1) - whole
+        summary = rise.mean().item(), rise.min().item(), rise.max().item()
+        gave[name] = [weights[keys].sum().item(), *summary]
+    return gave
+
+
 def looked_at(
     lm: SmolLM, rows: Tensor, keys: Sequence[tuple[int, range]]
 ) -> tuple[Tensor, list[float]]:

@@ -238,6 +238,7 @@ HIDDEN = [
 """Text in front → positions that nobody may look at: the front itself, or *The*, *capital*, *of*."""
 
 sinks = of_lesson(heads.sinks, [{"text": text} for text in ("story", "news", "sentences")])
+hidden_words = of_lesson(heads.hidden_words, [{"text": text} for text in ("story", "sentences")])
 capitals_behind = of_lesson(
     heads.capitals_behind,
     [
