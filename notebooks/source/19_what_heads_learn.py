@@ -552,7 +552,7 @@ smollm.known(heads.capitals_behind, lm, front=front)
 #
 # All numbers hold for SmolLM2's file of four bits.
 # Of the heads of layers 0–16, ablated alone, 16.0 costs most, but two of the first layers come near it.
-# In the patch head 19.3 brings back another fifth.
+# Patching head 19.3 brings back another fifth.
 #
 # In two other texts the sink costs 0.7 and 0.95.
 # It is a single token, and it takes more than 60 of 125 other tokens to cost as much.
