@@ -10,9 +10,11 @@ from course_utils.lessons.what_heads_learn.film import (
     LEVELS,
     UNTIL,
     Film,
+    by_followers,
     copied,
     levels,
     measured,
+    several_followers,
     shades,
     which_letters,
     wins,
@@ -42,6 +44,23 @@ def trained(chapter, texts):
 def test_the_circuit_by_hand_copies_blocks_of_different_letters_without_a_mistake(period):
     assert circuits.accuracy_by_hand(circuits.by_hand, period, different=True) == 1
     assert 0.55 < circuits.accuracy_by_hand(circuits.by_hand, period, different=False) < 0.95
+
+
+def test_several_followers_are_counted_up_to_now():
+    letters = "rkgmkbrk"
+    ids = torch.tensor([[circuits.LETTERS.index(letter) for letter in letters + "g"]])
+    found = several_followers(ids)[0].tolist()
+    assert [letter for letter, several in zip(letters, found, strict=True) if several] == ["k", "k"]
+
+
+def test_after_the_first_fall_the_circuit_is_there_and_its_head_looks_back_in_the_first_block(
+    trained, texts
+):
+    model, _ = trained
+    one, several = by_followers(model(texts[0][:, :-1]), *texts)
+    assert one > 0.95 and several < 0.75
+    back = circuits.looks_back(model, *texts)
+    assert max(back["one back"]) > 0.85 and back["equal weights"][0] < 0.2
 
 
 def test_the_maps_of_the_page_are_those_of_the_film(chapter):

@@ -9,13 +9,12 @@
 # %% [markdown]
 # # What heads learn
 #
-# **`gkbmtgkbmtgk` … You know the next letter. Which algorithm does a training write into a network that learns to know it, too?**
+# **`gkbmtgkbmtgk` … You know the next letter. What algorithm does training write into a network that learns to predict it, too?**
 #
-# This network is two layers of attention and nothing else, and in seconds it learns to go on when random letters repeat.
-# Both maps are computed from its weights alone, without any text.
-# The left map says *where* a head looks, and the right map *what* it says there.
-# The darkest cell is the largest entry of its row, and green marks a row in which it is on the diagonal.
-# What appears in the maps as you move through the training, and when does the loss notice?
+# Two layers of attention, and nothing else, learn in seconds to continue random letters that repeat.
+# The two maps are computed from their weights alone, without any text: *where* a head of the second layer looks, and *what* it says there.
+# The strongest color marks the largest entry of a row, and a green mark a row in which it lies on the diagonal.
+# Go back and forth. What appears, and when does the loss notice?
 
 # %% jupyter={"source_hidden": true}
 import pandas as pd
@@ -29,7 +28,7 @@ from course_utils.interventions import record_activations
 from course_utils.lessons.real_weights import heads, smollm
 from course_utils.lessons.what_heads_learn import circuits, cuts
 from course_utils.lessons.what_heads_learn.circuits import attend, letters_in, of_head
-from course_utils.lessons.what_heads_learn.film import Film, copied, which_letters
+from course_utils.lessons.what_heads_learn.film import Film, by_followers, copied
 
 cu.seed_everything(0)
 
@@ -37,7 +36,7 @@ cu.seed_everything(0)
 cu.explore.film()
 
 # %% [markdown]
-# Near step 100 the loss falls off a cliff, and by then at least half of each diagonal is there.
+# Near step 100 the loss falls off a cliff, and by then the diagonal wins in at least half of the rows of both maps.
 # A network with one layer, in gray, has no cliff at all.
 
 # %% [markdown] tags=["goals"]
@@ -45,13 +44,14 @@ cu.explore.film()
 #
 # - build from two attentions a network that copies what it has never seen;
 # - read from a network's weights where a head looks and what it says;
-# - test such a reading: erase entries, ablate heads, patch what they pass on.
+# - test such a reading: erase entries of a map, ablate heads, and patch what they pass on.
 
 # %% [markdown] tags=["needs"]
 # You will need [The Transformer](10_transformer.ipynb) and [GPT](13_gpt.ipynb).
+# The last section asks the model of [Real weights](18_real_weights.ipynb).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("multi_head_attention", "real_weights")
+cu.recall("real_weights", "transformer")
 
 # %% [markdown]
 # ## A circuit by hand
@@ -75,9 +75,11 @@ cu.recall("multi_head_attention", "real_weights")
 # *build · 8 minutes*
 #
 # Letters and positions are one-hot rows, `torch.eye(32)[ids]` and `torch.eye(48)[:n]`.
-# `attend(scores, values)` is a causal attention with scores (n, n) of your choice, and 100 is as good as certain.
-# Row i of the shift `torch.eye(48).roll(1, 0)` has its 1 in column i − 1.
-# No letter stands before the first, so set row 0 of what layer 0 brings to zero.
+# `attend(scores, values)` is a causal attention with scores (n, n) of your choice, and a score of 100 makes the softmax as good as certain.
+# Row i of the shift `torch.eye(48).roll(1, 0)` has its 1 in column i − 1, so a position times the shift is the position before it.
+# No letter stands before the first, so set row 0 of layer 0's output to zero.
+#
+# We score from the second letter of the second block on, because until one letter has come back nothing shows that the block has ended.
 
 
 # %% tags=["exercise", "build"]
@@ -103,7 +105,7 @@ def copy_by_hand_solution(ids):
 cu.checks.copy_by_hand(copy_by_hand_solution)
 
 # %% [markdown]
-# We count from the second letter of the second block on, because nobody can know where a block ends.
+# This is the **accuracy** of the circuit, the share of right letters.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 circuit = cu.choose(copy_by_hand, circuits.by_hand)
@@ -119,7 +121,7 @@ by_hand.rename_axis("letters in a block").round(2)
 
 # %% [markdown]
 # **Two attentions copy without a mistake at any distance**, as long as no letter stands twice in a block.
-# If `k` is followed by `g` in one place and by `b` in another, they can only guess.
+# If `k` is followed by `g` in one place and by `b` in another, the circuit can only guess.
 #
 # ## Two maps from the weights
 #
@@ -152,7 +154,7 @@ class Copier(nn.Module):
 
 # %% [markdown]
 # What does a head say when it looks at a letter?
-# We follow the letter through $W_V$ and $W_O$ of the head into the logits, and this product of matrices is the **OV map** ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
+# The letter goes through `W_V` and `W_O` of the head into the logits, and the map from letters to logits is the **OV map** ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
 # Row *g* holds what the head adds to the logits when it looks at *g*, so a diagonal means copying.
 
 
@@ -165,19 +167,23 @@ def ov_map(model, induction):
 
 
 # %% [markdown]
-# Where does it look?
-# In layer 1 the query of *k* meets keys that hold what the previous-token head has written, such as "after *b*".
-# All queries times all such keys are the **QK map**: row *k*, column *b* says how much the head, standing at *k*, likes a position *after b*.
-# In `k g b k` the position of `g` is *after k*.
+# Where does the head look?
+# In `k g b k` it stands at the second `k` and compares its query with the key of `g`, which holds the note of the previous-token head, "after *k*".
+# All queries times all such notes are the **QK map**: row *k*, column *b* says how much the head, standing at *k*, likes a position *after b*.
 #
 # ### Exercise 2 · Where to look
 #
 # *build · 9 minutes*
 #
-# Write `my_qk_map`.
-# `of_head(attention, h)` gives $W_Q$, $W_K$ and $W_V W_O$ of a head, to be multiplied from the right.
-# `letters_in(model, layer)` are the 32 letters as a layer reads them, with the gain of its norm.
-# Layer 1 also reads what the previous-token head writes, so this is multiplied by the gain `model.norms[1].weight`.
+# Write `my_qk_map` in four steps.
+# `letters_in(model, layer)` gives the 32 letters as a layer reads them, and `of_head(attention, h)` gives `W_Q`, `W_K` and `W_V W_O` of a head, to be used as `x @ W`.
+#
+# 1. The notes are the letters of layer 0, times `W_V W_O` of its head `previous`.
+# 2. Layer 1 reads them through its norm. Multiply them by its gain `model.norms[1].weight`, as `letters_in` has done for the letters.
+# 3. The keys are these notes times `W_K`, and the queries are the letters of layer 1 times `W_Q`, both of its head `induction`.
+# 4. The map is each query times each key.
+#
+# Leave out what a norm subtracts and divides by, and the root of `head_dim`. They hardly change which entry of a row wins.
 
 
 # %% tags=["exercise", "build"]
@@ -203,7 +209,7 @@ cu.checks.my_qk_map(my_qk_map_solution)
 
 # %% [markdown]
 # Now train your own.
-# Each text repeats a random block of 6 to 20 letters, each time of another length, so that no fixed distance helps.
+# Each text repeats a random block of 6 to 20 letters, of a different length each time, so that no fixed distance helps.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -249,58 +255,64 @@ cu.explore.own_film(film.frames())
 # %% [markdown]
 # Both halves of the circuit by hand are there: *standing at k, look after k*, and *looking at g, say g*.
 #
-# The film ends at step 200, but the training goes on.
+# The film ends at step 200, but the training goes on, and the loss falls a second time.
+# What does the network learn then?
+# We split the letters into those that had one follower so far, and those that had several, as `k` in `r k g m k b r k`.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-one = cu.stored_runs("what_heads_learn", "one_layer", rate=0.01, seed=0)[0]
-rows = pd.DataFrame([{k: f[k] for k in ("step", "loss", "before")} for f in film.frames()])
-fig, (left, right) = cu.subplots(
-    1, 2, width=8.0, height=2.7,
-    alt="Left, the loss over 700 steps: with two layers it falls from 3.5 to 1 near step 100, then slowly to about 0.3, and a second time, to below 0.1, near step 500. With one layer it slides to "
-    "about 2.4. Right, the weight on the letter before is near that of equal weights up to step 100, about 0.2 at step 200, and above 0.9 after the second fall.",
+steps = [row["step"] for row in film.rows]
+fig, (top, bottom) = cu.subplots(
+    2, 1, width=5.6, height=4.2, sharex=True,
+    alt="Above, the loss of two layers over 700 steps, on a logarithmic axis: it falls from 3.5 to 1 between the steps 80 and 125, then slowly to about 0.3, and a second time, to less than 0.1, "
+    "between the steps 450 and 600. Below, the accuracy: where a letter had one follower so far, it is near 1 from step 150 on. Where it had several, it stays near 0.6 after the first fall, and comes near 1 only with the second.",
 )  # fmt: skip
-left.plot(rows["step"], rows["loss"], color=cu.COLORS["key"])
-points = torch.tensor(one.curves["loss"])
-points = points[points[:, 0] <= 700]
-left.plot(points[:, 0], points[:, 1], color=cu.COLORS["line"])
-left.axhline(which_letters(*measured_on), color="0.5", linestyle="--", linewidth=1)
-left.text(700, 2.62, "knows which letters repeat", ha="right", va="bottom", fontsize=8)
-left.set(xlabel="Step", ylabel="Loss", ylim=(0, 3.7), xlim=(0, 700))
-right.plot(rows["step"], rows["before"], color=cu.COLORS["query"])
-even = (1 / torch.arange(1, 49)).expand(256, 48)[torch.arange(48) >= measured_on[1]].mean().item()
-right.axhline(even, color="0.5", linestyle=":", linewidth=1)
-right.text(700, even + 0.02, "equal weights", ha="right", va="bottom", fontsize=8)
-right.set(xlabel="Step", ylabel="Weight on the letter before", ylim=(0, 1), xlim=(0, 700))
+top.semilogy(steps, [row["loss"] for row in film.rows], color=cu.COLORS["key"])
+top.set(ylabel="Loss", xlim=(0, 700), ylim=(0.04, 4.5))
+top.set_yticks([0.1, 1], ["0.1", "1"])
+one, several = zip(*(row["by followers"] for row in film.rows), strict=True)
+bottom.plot(steps, one, color=cu.COLORS["value"])
+bottom.plot(steps, several, color=cu.COLORS["query"])
+bottom.text(690, 0.82, "one follower so far", color=cu.COLORS["value"], ha="right", fontsize=9)
+bottom.text(300, 0.5, "several followers", color=cu.COLORS["query"], ha="center", fontsize=9)
+bottom.set(xlabel="Step", ylabel="Accuracy", ylim=(0, 1.05))
 fig
 
 # %% [markdown]
-# The loss falls twice.
-# At the first fall the previous-token head is still blurred: it gives the letter before hardly more weight than others.
-# **A blurred head is enough to copy most letters**, and here it becomes sharp only at the second fall.
-#
-# ## Forbid the diagonal
+# **The first fall is our circuit**: where a letter had one follower, the network is right, and where it had several, it guesses.
+# At the second fall it learns what our circuit lacks.
+# In `r k g m k b r k` the letter before `k` decides, because after `r k` came `g`.
+# So a position needs two notes, and the other head of layer 0 now writes the second.
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+back = pd.DataFrame(circuits.looks_back(model, *measured_on))
+back.index = [f"head 0.{head}" for head in back.index]
+back.rename_axis("weight on the letter").round(2)
+
+# %% [markdown]
+# ## Erase the diagonal
 #
 # A map that looks like the circuit doesn't prove that the network uses it.
-# So we forbid the diagonal.
-# Each score of layer 1 is a sum to which the entries of the QK map contribute, and from all scores we subtract what the 32 entries of the diagonal contribute, as if each had the mean of its row.
-# As a control we do the same with other entries.
+# So we erase the diagonal.
+# Each score of layer 1 is a sum: if layer 0 brings 0.9 of k to the position of `g`, then 0.9 times the diagonal entry of row *k* is one of its terms.
+# In all such sums, in both heads of layer 1, we replace the 32 diagonal entries by the mean of their row.
+# As a control we erase other entries: the 32 farthest from the mean of their row, as many of these as match the diagonal's sum of squares (*equally heavy*), and all 992.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The network copies nearly all letters. What is left if we erase only the diagonal, and what if we erase everything but the diagonal?",
+    "The other 992 entries, taken together, are heavier than the diagonal. How many letters are still copied if we erase only the diagonal, and how many if we keep it alone?",
     [
-        "little in both cases",
-        "most in both cases",
-        "little without the diagonal, most with it alone",
-        "most without the diagonal, little with it alone",
+        "without the diagonal few, with it alone few",
+        "without the diagonal few, with it alone most",
+        "without the diagonal most, with it alone few",
+        "without the diagonal most, with it alone most",
     ],
-    answer="little without the diagonal, most with it alone",
+    answer="without the diagonal few, with it alone most",
     wrong={
-        "little in both cases": "The other 992 entries are much more than the diagonal. But what do they tell the head about k, g and b?",
-        "most in both cases": "Could the network find the right place in another way? In the circuit by hand there is none.",
-        "most without the diagonal, little with it alone": "Which cell says: standing at k, look after k?",
+        "without the diagonal few, with it alone few": "The other 992 entries are heavier. But what do they tell the head about k, g and b?",
+        "without the diagonal most, with it alone few": "Which cell says: standing at k, look after k?",
+        "without the diagonal most, with it alone most": "A network can have two ways to the same place. Which other entry of row k would lead to g, whatever the letters are?",
     },
-    why="Copying needs these 32 entries and no others. Yet the others, taken together, are heavier.",
+    why="Of this map copying needs the diagonal and nothing else.",
 )
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -312,28 +324,29 @@ by_erasing = {
 pd.DataFrame({"accuracy": by_erasing}).rename_axis("erased").round(2)
 
 # %% [markdown]
-# **Without the diagonal most of the copying is gone, and with nothing but the diagonal all of it stays.**
-# The 32 others are those farthest from the mean of their row, and *equally heavy* are as many as have the diagonal's sum of squares.
+# **Without the diagonal most of the copying is gone here, and with nothing but the diagonal all of it stays.**
+# If we erase the whole map, more letters are right than without its diagonal, so the entries that are left there mislead.
 #
 # ## Who is hurt?
 #
-# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says everywhere the same, its average.
+# Which heads does the network need?
+# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says the same at every position, namely its average.
 #
-# ### Exercise 3 · Who is hurt?
+# ### Exercise 3 · Four ablations
 #
 # *predict · 4 minutes*
 #
-# How many letters does your network still copy after each of these ablations, *most* or *little*?
+# How many letters does your network still copy after each of these ablations, *most* or *few*?
 #
-# - (a) the previous-token head of layer 0;
-# - (b) the other head of layer 0;
-# - (c) the head of layer 1 with the larger induction score;
-# - (d) both heads of layer 1.
+# - (a) the previous-token head of layer 0
+# - (b) the other head of layer 0
+# - (c) the head of layer 1 that your film shows
+# - (d) both heads of layer 1
 
 
 # %% tags=["exercise", "predict"]
 def who_is_hurt():
-    """Four words, for (a) to (d), each "most" or "little"."""
+    """Four words, for (a) to (d), each "most" or "few"."""
     return ...  # such as ["most", "most", "most", "most"]
 
 
@@ -343,28 +356,39 @@ cu.checks.who_is_hurt(who_is_hurt)
 
 # %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
 def who_is_hurt_solution():
-    """Both heads of layer 1 copy, so one stands in for the other; only one head of layer 0 looks back."""
-    return ["little", "most", "most", "little"]
+    """Both heads of layer 1 copy, and one is enough. In layer 0 only one head looks one letter back."""
+    return ["few", "most", "most", "few"]
 
 
 cu.checks.who_is_hurt(who_is_hurt_solution)
 
 # %% tags=["hide-input", "hide-output", "nbval-ignore-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
-by_ablating = {
-    which: cuts.measured(logits, ids, lengths)[1]
-    for which, logits in cuts.ablations(model, ids, previous, induction).items()
-}
-pd.DataFrame({"accuracy": by_ablating}).rename_axis("ablated").round(2)
+by_ablating = pd.DataFrame(
+    {
+        which: (cuts.measured(logits, ids, lengths)[1], *by_followers(logits, ids, lengths))
+        for which, logits in cuts.ablations(model, ids, previous, induction).items()
+    },
+    index=["accuracy", "one follower", "several"],
+).T
+by_ablating.rename_axis("ablated").round(2)
 
 # %% [markdown]
-# Without the head that looks back little is left.
-# But the **two induction heads stand in for each other**, so an ablation that costs little doesn't show that a head does little.
+# <details><summary><em>What we found</em></summary>
 #
-# What do the layers pass on?
+# Without the previous-token head the network copies few letters.
+# Without the other head of layer 0 it is back at the first fall, because it has lost the second note.
+# The **two induction heads stand in for each other**: both speak all the time, and either is nearly enough.
+# So an ablation that costs little doesn't show that a head does little.
+#
+# </details>
+#
+# ### What do the layers pass on?
+#
 # With **[activation patching](C_glossary.ipynb#activation-patching)** we move one activation from one run into another.
-# A text has 16 different letters and then the first nine again, so the answer stands at position 9.
-# We change one letter, and the answer is lost.
-# Then one part comes from the unchanged run: does the answer come back?
+# A text has 16 different letters, and then its first nine again.
+# Counted from 0, the copy ends with letter 8, so the answer is letter 9.
+# We change the answer or the letter before it, and the network is no longer sure.
+# Then we put one part of the unchanged run back: does the answer return?
 
 
 # %%
@@ -387,24 +411,25 @@ def patched(model, previous):
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 by_patching = pd.Series(patched(model, previous))
-by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].round(2)
+by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].rename_axis(
+    index="patched", columns="changed"
+).round(2)
 
 # %% [markdown]
-# The left column shows *what is moved*: if the answer itself was changed, only layer 1 brings it back.
-# The right column shows *how the place is found*: the answer stands at its position, but the letter before it is another.
-# **One vector, which one head of layer 0 writes at this one position, brings the answer back.**
+# The table shows the probability of the answer.
+# If the answer itself was changed (left), only layer 1 brings it back: the letter is *what is moved*.
+# If the letter before it was changed (right), the answer still stands in the text, and what is missing is *how its position is found*.
+# **One vector, which one head of layer 0 writes at this one position, brings the answer back here.**
 # It is the note *after k*.
+# Without it some of the answer is left, because the other head has noted the letter two back.
+# If we change this letter as well, hardly anything is left.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# At the rates 0.003, 0.01 and 0.03 we trained three networks each for 1,500 steps, until their loss was flat, and all nine behave as in the tables.
-# Without the diagonal their accuracy is between 0.15 and 0.39, and without all other entries at least 0.98.
-# With one layer the loss stays above 2.2, and at 0.001 the second fall takes longer.
+# We trained nine networks until their loss was flat, three at each of three rates, and all behave as in the tables of erased entries, ablations and patches.
 #
-# Where the letter before the answer was changed, the answer keeps a probability of about 0.3, so the network has other clues as well.
-#
-# With embeddings that start with a standard deviation of 1 instead of 0.3 the OV map is half whole first, in all nine trainings, and with 0.1 the QK map is, but for two in which both come together.
-# So the order comes from the start.
+# Which map comes first depends on the start.
+# If the embeddings start larger (with a standard deviation of 1, not 0.3), OV comes first in all nine trainings, and if they start smaller (0.1), QK does in seven.
 #
 # </details>
 
@@ -422,26 +447,47 @@ with cu.guard(
         assert min(run.result["qk half, loss"], run.result["ov half, loss"]) > 2.5
         assert run.result["step below 1.5"] <= 130
 
-with cu.guard("One layer never gets below the loss of a guess that knows which letters repeat."):
+with cu.guard(
+    "Within 1,500 steps one layer doesn't get below a guess that knows which letters repeat."
+):
     for run in cu.stored_runs("what_heads_learn", "one_layer"):
         assert run.result["loss"] > run.result["which_letters"]
 
 with cu.guard(
-    "Your network copies, and its previous-token head becomes sharp only at the second fall of the loss."
+    "At the first fall your network copies letters with one follower, and at the second those with several."
 ):
-    assert accuracy > 0.93 and rows["before"].iloc[-1] > 0.7
-    assert rows["before"][rows["loss"] < 1].iloc[0] < 0.2 and 0.03 < even < 0.04
+    at_200 = steps.index(200)
+    assert one[at_200] > 0.95 and several[at_200] < 0.75
+    assert accuracy > 0.93 and several[-1] > 0.85
+
+with cu.guard("One head of layer 0 looks one letter back, and the other two."):
+    assert back["one back"].iloc[previous] > 0.9 and back["two back"].iloc[1 - previous] > 0.7
 
 with cu.guard(
-    "Without the diagonal most letters are lost, and without all other entries hardly any."
+    "Without the diagonal most letters are lost, and without all other entries, which are heavier, hardly any."
 ):
-    assert by_erasing["the diagonal"] < 0.5
+    entries = cuts.centered_map(model, previous, induction)
+    squares = (entries - entries.mean(-1, keepdim=True)).square()
+    assert squares.sum() > 2 * squares.diagonal().sum()
+    assert by_erasing["the diagonal"] < min(0.4, by_erasing[cuts.WHOLE])
     assert min(by_erasing[name] for name in cuts.ERASED[2:]) > by_erasing["nothing"] - 0.03
 
-with cu.guard("One head of layer 0 is needed, and the two of layer 1 stand in for each other."):
+with cu.guard(
+    "One head of layer 0 is needed for all letters, the other for those with several followers, and one of layer 1 is enough."
+):
     single = ["the other head of layer 0", "first induction head", "second induction head"]
-    assert min(by_ablating[name] for name in single) > 0.6
-    assert max(by_ablating[name] for name in ("previous-token head", "both induction heads")) < 0.3
+    share = by_ablating["accuracy"]
+    assert share[single].min() > 0.6
+    assert share[["previous-token head", "both induction heads"]].max() < 0.3
+    assert (
+        by_ablating.loc[single[0], "several"]
+        < 0.75
+        < 0.95
+        < by_ablating.loc[single[0], "one follower"]
+    )
+
+with cu.guard("If the two letters before the answer are changed, hardly anything of it is left."):
+    assert cuts.answer_without(model, [7, 8]) < 0.15
 
 with cu.guard(
     "What is moved comes from layer 1, and how the place is found from one vector of layer 0."
@@ -484,44 +530,46 @@ with cu.guard("Which map is half whole first depends on how large the embeddings
 # ## And in a real model
 #
 # We give SmolLM2 forty random tokens twice, as in [Real weights](18_real_weights.ipynb#Copying:-induction-heads).
-# Which of its 270 heads look at the token after the same token?
+# Which of its 270 heads look at the token that followed the current one the first time?
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 ten = cu.stored_runs("real_weights", "induction_heads")[0].examples[0]["gave"]
-print("more than 0.3 of the weight:", ", ".join(f"{layer}.{head}" for layer, head, *_ in ten))
+pd.DataFrame(
+    [(f"{layer}.{head}", weight) for layer, head, weight, *_ in ten],
+    columns=["head", "weight on that token"],
+).set_index("head").round(2).head(5)
 
 # %% [markdown]
-# These ten are its induction heads, and 16.0 is a previous-token head.
-# Without 16.0 alone the model copies a tenth of the tokens instead of two thirds, as without the best four of the ten.
-# Patching works here, too: what 16.0 gives at one position brings two thirds of the difference back, and no other head of its layer more than 0.02.
-# Its rule isn't as simple as ours: of 400 random tokens it copies a quarter, and of 400 frequent ones three quarters.
+# These five and five more give it more than 0.3 of their weight, and we call them induction heads.
+# The head 16.0, which is head 0 of layer 16, is a previous-token head.
+# If the output of 16.0 is set to zero, the model copies a tenth of the tokens and not two thirds, and losing the four best induction heads costs as much.
 #
-# What do such heads do where nothing repeats?
-# A softmax has to put its weight somewhere, and a third of all weight lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
-# We forbid all later tokens to look at it, and read how much the loss on our story rises.
+# What do heads do where nothing repeats?
+# A softmax has to put its weight somewhere, and here a third of all weight lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
+# We forbid it: no later token may look at the first one.
+# How much does the loss on our story rise?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 sink = cu.stored_runs("real_weights", "sinks", text="story")[0].examples[0]["gave"]
-shown = [
-    "first, all layers",
-    "first, layers 10–19",
-    "four others, layers 10–19",
-    "first everywhere, second in layers 10–19",
-    "first everywhere, fifth in layers 10–19",
-]
+shown = {
+    "first, all layers": "the first, in all layers",
+    "first, layers 10–19": "the first, in layers 10–19",
+    "four others, layers 10–19": "four others, in layers 10–19",
+    "first everywhere, second in layers 10–19": "the first in all layers, the second in layers 10–19",
+    "first everywhere, fifth in layers 10–19": "the first in all layers, the fifth in layers 10–19",
+}
 whole = sink["losses"]["nothing"][0]
 pd.DataFrame(
-    {"the loss rises by": {name: sink["losses"][name][0] - whole for name in shown}}
+    {"the loss rises by": {text: sink["losses"][name][0] - whole for name, text in shown.items()}}
 ).rename_axis("forbidden tokens").round(2)
 
 # %% [markdown]
-# Forbidden everywhere, the first token is hardly missed.
-# Forbidden in layers 10–19 only, it is missed.
-# The last two rows show who has taken over: once the first token is out of sight, **the second is the sink**, and forbidding *it* costs just as much.
+# Forbidden in all layers, the first token is hardly missed, but forbidden only in the layers in the middle it is.
+# The last two rows say why: if nobody ever sees the first token, the text begins with the second, **the second is the sink**, and forbidding it in the middle costs just as much.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Of 30 sentences such as “The capital of Japan is” SmolLM2 completes 20 rightly, and with <|endoftext|> in front 28. Now <|endoftext|> stands in front, but no token may look at it, in any layer. How many are right?",
+    "Of 30 sentences such as “The capital of Japan is” SmolLM2 completes 20 correctly, and with <|endoftext|> in front 28. Now <|endoftext|> stands in front, but no token may look at it, in any layer. How many are right?",
     ["0", "20", "24", "28"],
     answer="20",
     wrong={
@@ -540,22 +588,17 @@ front = "green "  # a word of your own, and a space
 smollm.known(heads.capitals_behind, lm, front=front)
 
 # %% [markdown]
-# So say what came first when you test what a model knows: behind *apple* 28 of these answers are right.
+# One word in front changes what the model seems to know: behind *green* 6 of the 30 answers are right, and behind *apple* 28.
+# So always report what stands first.
 #
-# ### What the maps leave out
-#
-# The maps leave out the positions, and where letters repeat inside a block our network is right more often than the rule, so it has learned something else as well.
 # The names of the heads are ours, and in other texts a head may do other things.
-# In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found heads that take over once others are ablated.
+# In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found heads of later layers that take over once others are ablated.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# All numbers hold for SmolLM2's file of four bits.
-# Of the heads of layers 0–16, ablated alone, 16.0 costs most, but two of the first layers come near it.
-# Patching head 19.3 brings back another fifth.
-#
-# In two other texts the sink costs 0.7 and 0.95.
-# It is a single token, and it takes more than 60 of 125 other tokens to cost as much.
+# All numbers hold for SmolLM2's 4-bit file.
+# Of the heads of layers 0–16, each set to zero alone, 16.0 costs most, but two of the first layers come near it.
+# We haven't tested why no other token becomes the sink if the first is forbidden only in layers 10–19.
 #
 # </details>
 
@@ -571,21 +614,6 @@ with cu.guard(
     )
 
 with cu.guard(
-    "What 16.0 gives at one position brings back two thirds, and each other head of layer 16 next to nothing."
-):
-    (noted,) = cu.stored_runs("real_weights", "noted_before")
-    brought = noted.examples[0]["gave"]
-    assert 0.6 < brought["16.0 at Y"][0] < 0.7
-    assert max(abs(brought[f"16.{head} at Y"][0]) for head in range(1, 9)) < 0.025
-
-with cu.guard("Frequent tokens are copied over 400 positions, and others not."):
-    frequent, others_ = (
-        cu.stored_runs("real_weights", "longer_copies", tokens=kind, block=400)[0].result["second"]
-        for kind in ("frequent", "all")
-    )
-    assert frequent > 0.7 and others_ < 0.27
-
-with cu.guard(
     "In three texts the first token is missed in layers 10–19 only, and the second once it has taken over."
 ):
     for text in ("story", "news", "sentences"):
@@ -595,13 +623,8 @@ with cu.guard(
             name: loss[0] - gave["losses"]["nothing"][0] for name, loss in gave["losses"].items()
         }
         assert max(rise["first, all layers"], rise["four others, layers 10–19"]) < 0.1
-        assert min(rise[name] for name in (shown[1], shown[3])) > 0.5 > 0.11 > rise[shown[4]]
+        assert min(rise[name] for name in tuple(shown)[1:4:2]) > 0.5 > 0.11 > rise[tuple(shown)[4]]
         assert 0.33 < gave["weights"]["nothing"][0] < 0.45
-
-with cu.guard("It takes more than 60 of 125 other tokens to cost as much as the sink."):
-    for run in cu.stored_runs("real_weights", "hidden_words"):
-        gave = run.examples[0]["gave"]
-        assert gave["60 others"][1] < gave["first"][1]
 
 with cu.guard("Of the heads of layers 0–16 16.0 costs most, and two others come near it."):
     (each,) = cu.stored_runs("real_weights", "each_alone")
@@ -627,10 +650,10 @@ with cu.guard(
 # ## Take-aways
 #
 # - A circuit of two attentions copies what was never seen: a previous-token head notes what came before, and an induction head finds the note.
+#   Our network learned it at the first fall of its loss.
 # - The weights alone say where a head would look (QK) and what it would say (OV).
 #   In our network copying needs the diagonal of the QK map, and of this map nothing else.
-# - After an ablation another head may stand in, as in our layer 1.
-#   Patching shows what is passed on.
+# - An ablated head may not be missed because another is enough. Patching shows what is passed on.
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with heads of your own.

@@ -115,32 +115,62 @@ def without_gain(model, previous, induction):
     return letters_in(model, 1) @ W_Q @ (letters_in(model, 0) @ W_OV @ W_K).T
 
 
-@mistake("my_qk_map", caught_by="is the product of the queries", hint="Is each matrix of letters")
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="root of `head_dim`")
 def scaled(model, previous, induction):
     """Divides by the root of the head's size."""
     queries, keys = _parts(model, previous, induction)
     return queries @ keys.T / 2
 
 
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="Which matrix belongs")
+def queries_and_keys_exchanged(model, previous, induction):
+    """Takes W_K for the queries and W_Q for the keys."""
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    after = letters_in(model, 0) @ W_OV * model.norms[1].weight
+    return letters_in(model, 1) @ W_K @ (after @ W_Q).T
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="subtract the mean")
+def centered(model, previous, induction):
+    """Subtracts the mean of the notes, as a norm does."""
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    notes = letters_in(model, 0) @ W_OV
+    after = (notes - notes.mean(-1, keepdim=True)) * model.norms[1].weight
+    return letters_in(model, 1) @ W_Q @ (after @ W_K).T
+
+
+@mistake(
+    "copy_by_hand", caught_by="says g at the second k", hint="the values are the letters again"
+)
+def says_the_note(ids):
+    """Layer 1 returns the notes in place of the letters."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    before[0] = 0
+    return attend(100 * letter @ before.T, before)
+
+
 @mistake("who_is_hurt", caught_by="(a)", hint="Who else tells layer 1")
 def layer_0_forgotten():
     """Thinks that any head may be spared."""
-    return ["most", "most", "most", "little"]
+    return ["most", "most", "most", "few"]
 
 
-@mistake("who_is_hurt", caught_by="(b)", hint="What does the other head do")
+@mistake("who_is_hurt", caught_by="(b)", hint="looks two letters back")
 def all_of_layer_0():
     """Thinks that layer 0 is needed as a whole."""
-    return ["little", "little", "most", "little"]
+    return ["few", "few", "most", "few"]
 
 
-@mistake("who_is_hurt", caught_by="(c)", hint="both can read the note")
+@mistake("who_is_hurt", caught_by="(c)", hint="What does the OV map of the other one")
 def no_stand_in():
     """Thinks that the best head of layer 1 is missed."""
-    return ["little", "most", "little", "little"]
+    return ["few", "most", "few", "few"]
 
 
 @mistake("who_is_hurt", caught_by="(d)", hint="Who copies the letter")
 def nobody_copies():
     """Thinks that layer 0 is enough."""
-    return ["little", "most", "most", "most"]
+    return ["few", "most", "most", "most"]

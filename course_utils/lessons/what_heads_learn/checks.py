@@ -52,6 +52,9 @@ def says_g_at_second_k(candidate):
 
     If it brings a mixture, layer 0 can't look where its scores are high, because a causal attention sees nothing later.
     Does row i of your scores point to column i − 1?
+
+    In layer 1 the queries are the letters, the keys are what layer 0 brings, and the values are the letters again. Are
+    the scores multiplied by 100, so that one position gets all of the weight?
     """
     ids = _ids("akgbk")
     letter = LETTERS[int(candidate(ids)[4].argmax())]
@@ -90,7 +93,7 @@ my_qk_map = Check()
 _ORDER = "Which letters stand in the rows? Queries times keys transposed gives (queries, keys)."
 _LAYER_0 = (
     "Your map compares letters directly. But the letter *before* reaches a key only through head `previous` of "
-    "layer 0: multiply the letters by its $W_V W_O$ first."
+    "layer 0: multiply the letters by its W_V W_O first."
 )
 _GAIN = (
     "A norm multiplies by its gain, and each layer reads through its own norm. `letters_in` has the gain for the "
@@ -118,7 +121,7 @@ def is_map_of_letters(candidate):
 
 @my_qk_map.must("reads what head `previous` of layer 0 writes, and no other head of layer 0")
 def reads_what_head_of_layer_0_writes(candidate):
-    """Which head's $W_V W_O$ do you take, and of which layer? `of_head(model.layers[0], previous)` has it."""
+    """Which head's W_V W_O do you take, and of which layer? `of_head(model.layers[0], previous)` has it."""
     model = _model()
     before = candidate(model, 2, 1).detach()
     direct = _map_of(model, 1, model.letters.weight * model.norms[1].weight)
@@ -136,7 +139,7 @@ def reads_what_head_of_layer_0_writes(candidate):
 
 @my_qk_map.must("asks with head `induction` of layer 1")
 def asks_with_head_of_layer_1(candidate):
-    """Which head's $W_Q$ and $W_K$ do you take? `of_head(model.layers[1], induction)` has both."""
+    """Which head's W_Q and W_K do you take? `of_head(model.layers[1], induction)` has both."""
     model = _model()
     before = candidate(model, 2, 1).detach()
     for head, moves in ((1, True), (2, False)):
@@ -162,7 +165,25 @@ def is_product_with_gains(candidate):
     answer, right = candidate(model, 0, 1), qk_map(model, 0, 1)
     _, _, W_OV = of_head(model.layers[0], 0)
     bare = _map_of(model, 1, model.letters.weight * model.norms[0].weight @ W_OV)
-    hint = _GAIN if torch.allclose(answer, bare, atol=1e-4) else ""
+    _, W_K, _ = of_head(model.layers[1], 1)
+    notes = model.letters.weight * model.norms[0].weight @ W_OV
+    W_Q = of_head(model.layers[1], 1)[0]
+    exchanged = model.letters.weight * model.norms[1].weight @ W_K
+    exchanged = exchanged @ (notes * model.norms[1].weight @ W_Q).T
+    centered = _map_of(model, 1, (notes - notes.mean(-1, keepdim=True)) * model.norms[1].weight)
+    factor = (answer * right).sum() / right.square().sum()
+    hint = ""
+    if torch.allclose(answer, bare, atol=1e-4):
+        hint = _GAIN
+    elif torch.allclose(answer, exchanged, atol=1e-4):
+        hint = "Which matrix belongs to the head that stands and asks, W_Q or W_K? Yours are exchanged."
+    elif torch.allclose(answer, factor * right, atol=1e-4):
+        hint = (
+            f"Your map is the right one times {factor:.2f}. Do you divide by the root of `head_dim`? It makes no "
+            "difference to which entry wins, so here it is left out."
+        )
+    elif torch.allclose(answer, centered, atol=1e-4):
+        hint = "Do you subtract the mean, as a norm does? Here only its gain is wanted."
     expect_close(answer, right, hint=hint)
 
 
@@ -189,23 +210,24 @@ def _with_head_changed(model: SimpleNamespace, layer: int, head: int) -> SimpleN
 
 
 def _read_much(answer: Any) -> str:
-    """The word "most" or "little", in any spelling."""
+    """The word "most" or "few", in any spelling."""
     word = answer.strip().lower() if isinstance(answer, str) else answer
-    if word not in ("most", "little"):
-        raise WrongKind(f'got {answer!r}, expected "most" or "little"')
+    if word not in ("most", "few"):
+        raise WrongKind(f'got {answer!r}, expected "most" or "few"')
     return word
 
 
 who_is_hurt = on_paper({
-    "a": ("little", "what is left without the previous-token head",
+    "a": ("few", "what is left without the previous-token head",
           "Who else tells layer 1 which letter stands before a position? Look at the table for the pencil.",
           "The maps of the film are those of one head of layer 0. Without its note nobody finds the position."),
     "b": ("most", "what is left without the other head of layer 0",
-          "At the end of your training one head of layer 0 gives the letter before nearly all of its weight. What does "
-          "the other head do for copying?"),
+          "The other head of layer 0 looks two letters back. Which letters need its note, those with one follower so far "
+          "or those with several?"),
     "c": ("most", "what is left without one head of layer 1",
-          "Layer 1 has two heads, and both can read the note of layer 0. What does the other head of layer 1 do?",
-          "Both have learned to copy. If one is silent, the other's logits are still there."),
-    "d": ("little", "what is left without both heads of layer 1",
+          "Layer 1 has two heads. What does the OV map of the other one look like? `ov_map(model, 1 - induction)` "
+          "computes it.",
+          "Both have a diagonal. If one head is silent, the other one's logits are still there."),
+    "d": ("few", "what is left without both heads of layer 1",
           "Who copies the letter into the logits, if no head of layer 1 does?"),
 }, read=_read_much)  # fmt: skip

@@ -113,6 +113,24 @@ def same_letter_before(ids: Tensor) -> Tensor:
     return (ids[:, :, None] == before[:, None]) & causal_mask(ids.shape[1])
 
 
+@torch.no_grad()
+def looks_back(model: nn.Module, ids: Tensor, lengths: Tensor) -> dict[str, list[float]]:
+    """Weights of the heads of layer 0 on the letter one back and two back, in the first block, where notes are read.
+
+    Means over the positions from the fourth on: a list by head for each, and one for what equal weights would be.
+    """
+    with record_attention(model) as maps:
+        model(ids)
+    at, weights = torch.arange(ids.shape[1]), maps["layers.0"]
+    first = ((at >= 3) & (at < lengths)).float()
+    found = {}
+    for name, offset in (("one back", 1), ("two back", 2)):
+        on = F.pad(weights.diagonal(-offset, -2, -1), (offset, 0))  # (batch, heads, n)
+        found[name] = ((on * first[:, None]).sum((0, 2)) / first.sum()).tolist()
+    even = ((1 / (at + 1)) * first).sum() / first.sum()
+    return found | {"equal weights": [even.item()] * weights.shape[1]}
+
+
 def look(model: nn.Module, ids: Tensor, periods: Tensor) -> Heads:
     """Where the heads of a model look, in texts (batch, n) with blocks of these lengths, (batch, 1)."""
     with record_attention(model) as maps, torch.no_grad():

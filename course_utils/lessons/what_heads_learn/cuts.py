@@ -12,7 +12,9 @@ from course_utils.masks import causal_mask
 from course_utils.recording import record_attention
 
 ERASED = ("nothing", "the diagonal", "32 others", "equally heavy others", "all 992 others")
-"""What `erased` knows to erase."""
+"""What `erased` knows to erase, besides `WHOLE`."""
+WHOLE = "all 1,024"
+"""The whole map: each row is level then, and says nothing."""
 
 
 @torch.no_grad()
@@ -67,12 +69,14 @@ def erased(which: str) -> Callable[[int, Tensor], Tensor]:
     """A change for `logits_with`: some entries get the mean of their row.
 
     Args:
-        which: one of `ERASED`. The 32 others are those farthest from the mean of their row, and equally heavy are as
+        which: one of `ERASED`, or `WHOLE`. The 32 others are those farthest from the mean of their row, and equally heavy are as
             many of these as it takes until their distances, squared, add up to those of the diagonal.
     """
 
     def change(_: int, entries: Tensor) -> Tensor:
         distance = entries - entries.mean(-1, keepdim=True)
+        if which == WHOLE:
+            return -distance
         diagonal = torch.eye(len(entries), dtype=torch.bool)
         others = distance.masked_fill(diagonal, 0).flatten().abs()
         order = others.argsort(descending=True)
@@ -88,8 +92,9 @@ def erased(which: str) -> Callable[[int, Tensor], Tensor]:
 
 
 def erasures(model: nn.Module, ids: Tensor, previous: int) -> dict[str, Tensor]:
-    """`ERASED` → logits for texts (batch, 48), without their last letter."""
-    return {which: logits_with(model, ids[:, :-1], previous, erased(which)) for which in ERASED}
+    """`ERASED` and `WHOLE` → logits for texts (batch, 48), without their last letter."""
+    parts = (*ERASED, WHOLE)
+    return {which: logits_with(model, ids[:, :-1], previous, erased(which)) for which in parts}
 
 
 @torch.no_grad()
@@ -129,6 +134,15 @@ def places(previous: int) -> dict[str, dict]:
         },
         "layer 1, at the last letter": {"layers": 1, "positions": 24},
     }
+
+
+@torch.no_grad()
+def answer_without(model: nn.Module, changed: list[int]) -> float:
+    """Probability of the answer in the texts of `places`, if the letters at these positions are changed."""
+    drawn = torch.rand(256, 32, generator=torch.Generator().manual_seed(5)).argsort(1)
+    ids = torch.cat([drawn[:, :16], drawn[:, :9]], dim=1)
+    ids[:, changed] = drawn[:, 20 : 20 + len(changed)]  # letters that stand nowhere else
+    return model(ids)[:, -1].softmax(-1)[range(256), drawn[:, 9]].mean().item()
 
 
 @torch.no_grad()

@@ -17,12 +17,14 @@ __all__ = ["film", "own_film"]
 
 NUM, BLIND = len(LETTERS), float(np.log(len(LETTERS)))
 MAPS = {
-    "qk": ("Where to look (QK)", "looks for a position after …", "standing at …"),
+    "qk": ("Where to look (QK)", "… it looks for a position after", "standing at …"),
     "ov": ("What to say (OV)", "… it speaks for", "looking at …"),
 }
 """Name of a map → its title, and what its columns and its rows are."""
 STEPS = (0, 20, *range(40, 140, 5), 140, 160, 180, 200)
 """Steps at which the slider stops."""
+FALL = 110
+"""Where the film starts: here both maps have appeared, and the loss has just begun to fall."""
 SHADES = 5
 """Few shades of blue make small frames."""
 
@@ -31,24 +33,31 @@ def film() -> Explorer:
     """Explorer of three stored trainings."""
     runs = stored_runs("what_heads_learn", "filmed")
     trainings = {str(i + 1): run.examples for i, run in enumerate(runs)}
-    return _explorer("film", trainings, "Drag the slider, or press the arrow keys.")
+    caption = "Drag the slider, or press the arrow keys: back to step 0, and then forward."
+    return _explorer("film", trainings, caption, FALL)
 
 
 def own_film(frames: Sequence[dict] | None = None) -> Explorer:
     """Explorer of the reader's own training; without `frames`, as in the book, of the stored one with the same seed."""
     first = stored_runs("what_heads_learn", "filmed")[0].examples
-    return _explorer("own_film", {"yours": frames or first}, "The same film, of your training.")
+    caption = "The same film, of your training. In the book this is training 1."
+    return _explorer("own_film", {"yours": frames or first}, caption, STEPS[-1])
 
 
-def _explorer(name: str, trainings: dict[str, Sequence[dict]], caption: str) -> Explorer:
+def _explorer(
+    name: str, trainings: dict[str, Sequence[dict]], caption: str, start: int
+) -> Explorer:
     controls: dict = {"training": Choice(list(trainings), next(iter(trainings)), label="Training")}
     controls = controls if len(trainings) > 1 else {}
-    slider = Slider(STEPS, 0, label="Step")
+    slider = Slider(STEPS, start, label="Step")
     return Explorer(name, lambda: Scene(trainings), controls | {"step": slider}, caption=caption)
 
 
 class Scene:
-    """Two maps, each row from its mean to its largest entry, and the loss up to the step."""
+    """The loss up to the step, and two maps, each row from its mean to its largest entry.
+
+    The loss comes first, because a phone shows the parts one below the other, under the slider.
+    """
 
     def __init__(self, trainings: dict[str, Sequence[dict]]):
         """Draw what stands still; `draw` sets the maps and the curves."""
@@ -60,23 +69,28 @@ class Scene:
         self.control = np.array(control.curves["loss"])
         self.which = control.result["which_letters"]
         self.picture, axes = subplots(
-            1, 3, alt="Two maps of a model, and its loss", width=8.8, height=3.3,
-            width_ratios=[1, 1, 1.15],
+            1, 3, alt="The loss of a model, and two maps", width=8.8, height=3.4,
+            width_ratios=[1.2, 1, 1],
         )  # fmt: skip
-        self.images = {name: _map(ax, name) for ax, name in zip(axes, MAPS, strict=False)}
-        self._set_loss(axes[2])
+        self.images = {name: _map(ax, name) for ax, name in zip(axes[1:], MAPS, strict=True)}
+        self._set_loss(axes[0])
 
     def _set_loss(self, ax: Axes) -> None:
         last = max(next(iter(self.trainings.values())))
         (self.grey,) = ax.plot([], [], color=COLORS["line"], linewidth=1.5)
         (self.line,) = ax.plot([], [], color=COLORS["key"], linewidth=2.5)
         (self.here,) = ax.plot([], [], "o", color=COLORS["key"], markersize=6)
-        for height, text in ((BLIND, "blind guess"), (self.which, "knows which letters repeat")):
+        for height, text in ((BLIND, "blind guess"), (self.which, "knows which\nletters repeat")):
             ax.axhline(height, color="0.5", linestyle="--", linewidth=1)
-            ax.text(last, height + 0.06, text, ha="right", va="bottom", fontsize=8)
+            blind = height == BLIND
+            ax.text(
+                last if blind else 4, height + (0.06 if blind else -0.06), text, fontsize=8,
+                ha="right" if blind else "left", va="bottom" if blind else "top",
+            )  # fmt: skip
         ax.text(4, 0.5, "blue: two layers", color=COLORS["key"], fontsize=8)
         ax.text(4, 0.2, "gray: one layer", color=COLORS["line"], fontsize=8)
-        ax.set(xlim=(0, last * 1.02), ylim=(0, 4), xlabel="step", title="Loss")
+        ax.set(xlim=(0, last * 1.02), ylim=(0, 4), xlabel="Step")
+        ax.set_title("Loss", fontsize=10)
 
     def draw(self, step: int, training: str = "") -> str:
         """Show a training as it is after `step` steps."""
@@ -84,11 +98,13 @@ class Scene:
         frame = frames[step]
         for name, (title, image) in self.images.items():
             image.set_data(_painted(frame[name]))
-            title.set_text(f"{MAPS[name][0]}: {wins(frame[name])} of {NUM}")
+            title.set_text(f"{MAPS[name][0]}\n{wins(frame[name])} of {NUM} rows on the diagonal")
         reached = [(at, each["loss"]) for at, each in frames.items() if at <= step]
         self.line.set_data(*zip(*reached, strict=True))
         self.here.set_data([step], [frame["loss"]])
-        self.grey.set_data(*self.control[self.control[:, 0] <= step].T)
+        at, loss = self.control.T
+        passed = np.append(at[at < step], step)
+        self.grey.set_data(passed, np.interp(passed, at, loss))
         return sentence(frame, self.which)
 
 
@@ -100,7 +116,7 @@ def _map(ax: Axes, name: str):
         axis.set_ticks(range(0, NUM, 5), LETTERS[::5])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    return ax.set_title(title, fontsize=10), image
+    return ax.set_title(f"{title}\n", fontsize=10), image
 
 
 def _painted(text: str) -> np.ndarray:
@@ -121,16 +137,13 @@ def sentence(frame: dict, which: float) -> str:
     """What a frame shows, in words."""
     qk, ov, loss = wins(frame["qk"]), wins(frame["ov"]), frame["loss"]
     rows = "row" if qk == 1 else "rows"
-    counts = f"The diagonal wins in {qk} {rows} of the left map and in {ov} of the right one."
+    counts = f"The diagonal wins in {qk} {rows} of “where to look” and in {ov} of “what to say”."
     if frame["step"] == 0:
         return f"Step 0. The weights are random. {counts} The loss is {loss:.2f}."
     if loss > 3.4:
-        says = f"a blind guess has {BLIND:.2f}."
+        says = f"and a blind guess would have {BLIND:.2f}."
     elif loss > which:
         says = f"and a guess that knows which letters repeat would have {which:.2f}."
     else:
         says = f"and {100 * frame['accuracy']:.0f}% of the letters are right."
-    before = ""
-    if loss < 1:
-        before = f" Yet this head of layer 0 gives the letter before only {frame['before']:.2f} of its weight."
-    return f"Step {frame['step']}. {counts} The loss is {loss:.2f}, {says}{before}"
+    return f"Step {frame['step']}. {counts} The loss is {loss:.2f}, {says}"

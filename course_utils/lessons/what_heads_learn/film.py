@@ -60,9 +60,11 @@ class Film:
         in_film = step <= self.until
         if step % (self.every if in_film else 4 * self.every):
             return
-        loss, accuracy = copied(model, self.ids, self.lengths)
+        logits = model(self.ids[:, :-1])
+        loss, accuracy = measured(logits, self.ids, self.lengths)
         heads = look(model, self.ids[:64], self.lengths[:64])
         row = {"step": step, "loss": loss, "accuracy": accuracy, "heads": heads}
+        row["by followers"] = by_followers(logits, self.ids, self.lengths)
         if in_film and len(model.layers) > 1:
             pairs = [(a, b) for a in range(2) for b in range(2)]
             row["qk"] = {pair: self.qk_map(model, *pair) for pair in pairs}
@@ -99,6 +101,21 @@ def measured(logits: Tensor, ids: Tensor, lengths: Tensor) -> tuple[float, float
     each = F.cross_entropy(logits.mT, targets, reduction="none")
     right = logits.argmax(-1) == targets
     return each[asked].mean().item(), right[asked].float().mean().item()
+
+
+def by_followers(logits: Tensor, ids: Tensor, lengths: Tensor) -> tuple[float, float]:
+    """Accuracy where a letter had one follower so far, and where it had several: as `measured`."""
+    asked, right = torch.arange(1, ids.shape[1]) > lengths, logits.argmax(-1) == ids[:, 1:]
+    several = several_followers(ids)
+    one, more = (right[asked & which].float().mean().item() for which in (~several, several))
+    return one, more
+
+
+def several_followers(ids: Tensor) -> Tensor:
+    """(n, 48) → (n, 47): whether the same letter has been followed by another letter before than it is now."""
+    now, follows = ids[:, :-1], ids[:, 1:]
+    same = (now[:, :, None] == now[:, None]).tril(-1)
+    return (same & (follows[:, :, None] != follows[:, None])).any(-1)
 
 
 def which_letters(ids: Tensor, lengths: Tensor) -> float:
