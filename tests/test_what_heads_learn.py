@@ -142,4 +142,4 @@ def test_the_sentence_of_a_frame_has_its_numbers():
     for frame in stored_runs("what_heads_learn", "filmed")[0].examples[::5]:
         if "qk" in frame:
             said = explorer.sentence(frame, 2.2)
-            assert f"{frame['loss']:.2f}" in said and f"in {wins(frame['ov'])} of the" in said
+            assert f"{frame['loss']:.2f}" in said and f"in {wins(frame['ov'])} of “what" in said

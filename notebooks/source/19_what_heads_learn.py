@@ -37,7 +37,7 @@ cu.explore.film()
 
 # %% [markdown]
 # Near step 100 the loss falls off a cliff, and by then the diagonal wins in at least half of the rows of both maps.
-# A network with one layer, in gray, has no cliff at all.
+# One layer, in gray, has no cliff.
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -48,7 +48,7 @@ cu.explore.film()
 
 # %% [markdown] tags=["needs"]
 # You will need [The Transformer](10_transformer.ipynb) and [GPT](13_gpt.ipynb).
-# The last section asks the model of [Real weights](18_real_weights.ipynb).
+# The last section is about the model of [Real weights](18_real_weights.ipynb).
 
 # %% jupyter={"source_hidden": true}
 cu.recall("real_weights", "transformer")
@@ -58,7 +58,7 @@ cu.recall("real_weights", "transformer")
 #
 # Take a pencil and the letters `k g b k`.
 # At the second `k` we want to say `g`, but `g` doesn't look like `k`, so how can the query of `k` find it?
-# It takes two attentions, one after the other:
+# It takes two attentions:
 #
 # | | k | g | b | k |
 # |---|---|---|---|---|
@@ -209,7 +209,7 @@ cu.checks.my_qk_map(my_qk_map_solution)
 
 # %% [markdown]
 # Now train your own.
-# Each text repeats a random block of 6 to 20 letters, of a different length each time, so that no fixed distance helps.
+# Each text repeats a block of 6 to 20 random letters, so that no fixed distance helps.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -279,9 +279,9 @@ fig
 
 # %% [markdown]
 # **The first fall is our circuit**: where a letter had one follower, the network is right, and where it had several, it guesses.
-# At the second fall it learns what our circuit lacks.
 # In `r k g m k b r k` the letter before `k` decides, because after `r k` came `g`.
-# So a position needs two notes, and the other head of layer 0 now writes the second.
+# So a position needs two notes, and at the second fall the other head of layer 0 learns to write the second.
+# The table shows where both heads look at the end.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 back = pd.DataFrame(circuits.looks_back(model, *measured_on))
@@ -295,7 +295,7 @@ back.rename_axis("weight on the letter").round(2)
 # So we erase the diagonal.
 # Each score of layer 1 is a sum: if layer 0 brings 0.9 of k to the position of `g`, then 0.9 times the diagonal entry of row *k* is one of its terms.
 # In all such sums, in both heads of layer 1, we replace the 32 diagonal entries by the mean of their row.
-# As a control we erase other entries: the 32 farthest from the mean of their row, as many of these as match the diagonal's sum of squares (*equally heavy*), and all 992.
+# As a control we erase others: the 32 farthest from the mean of their row, as many of these as match the diagonal's sum of squares (*equally heavy*), and all 992.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -325,12 +325,11 @@ pd.DataFrame({"accuracy": by_erasing}).rename_axis("erased").round(2)
 
 # %% [markdown]
 # **Without the diagonal most of the copying is gone here, and with nothing but the diagonal all of it stays.**
-# If we erase the whole map, more letters are right than without its diagonal, so the entries that are left there mislead.
+# If we erase the whole map, more letters are right than without its diagonal, so the entries left there mislead.
 #
 # ## Who is hurt?
 #
-# Which heads does the network need?
-# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says the same at every position, namely its average.
+# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says the same at every position, its average.
 #
 # ### Exercise 3 · Four ablations
 #
@@ -362,7 +361,7 @@ def who_is_hurt_solution():
 
 cu.checks.who_is_hurt(who_is_hurt_solution)
 
-# %% tags=["hide-input", "hide-output", "nbval-ignore-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
+# %% tags=["remove-input", "hide-output", "nbval-ignore-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
 by_ablating = pd.DataFrame(
     {
         which: (cuts.measured(logits, ids, lengths)[1], *by_followers(logits, ids, lengths))
@@ -376,7 +375,7 @@ by_ablating.rename_axis("ablated").round(2)
 # <details><summary><em>What we found</em></summary>
 #
 # Without the previous-token head the network copies few letters.
-# Without the other head of layer 0 it is back at the first fall, because it has lost the second note.
+# Without the other head of layer 0 it is back at the first fall, without the second note.
 # The **two induction heads stand in for each other**: both speak all the time, and either is nearly enough.
 # So an ablation that costs little doesn't show that a head does little.
 #
@@ -385,8 +384,7 @@ by_ablating.rename_axis("ablated").round(2)
 # ### What do the layers pass on?
 #
 # With **[activation patching](C_glossary.ipynb#activation-patching)** we move one activation from one run into another.
-# A text has 16 different letters, and then its first nine again.
-# Counted from 0, the copy ends with letter 8, so the answer is letter 9.
+# A text has the letters 0 to 15, all different, and then 0 to 8 again, so the answer is letter 9.
 # We change the answer or the letter before it, and the network is no longer sure.
 # Then we put one part of the unchanged run back: does the answer return?
 
@@ -426,10 +424,10 @@ by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].rename_a
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# We trained nine networks until their loss was flat, three at each of three rates, and all behave as in the tables of erased entries, ablations and patches.
+# We trained nine networks until their loss was flat, three at each of three rates, and all behave as in these tables.
 #
 # Which map comes first depends on the start.
-# If the embeddings start larger (with a standard deviation of 1, not 0.3), OV comes first in all nine trainings, and if they start smaller (0.1), QK does in seven.
+# If the embeddings start larger (standard deviation 1, not 0.3), the diagonal of OV comes first in all nine trainings, and if smaller (0.1), that of QK in seven.
 #
 # </details>
 
@@ -540,14 +538,13 @@ pd.DataFrame(
 ).set_index("head").round(2).head(5)
 
 # %% [markdown]
-# These five and five more give it more than 0.3 of their weight, and we call them induction heads.
-# The head 16.0, which is head 0 of layer 16, is a previous-token head.
-# If the output of 16.0 is set to zero, the model copies a tenth of the tokens and not two thirds, and losing the four best induction heads costs as much.
+# These five and five more put over 0.3 of their weight there: they are induction heads.
+# Head 16.0, head 0 of layer 16, is a previous-token head.
+# With its output set to zero the model copies a tenth of the tokens and not two thirds, and losing the four best induction heads costs as much.
 #
 # What do heads do where nothing repeats?
 # A softmax has to put its weight somewhere, and here a third of all weight lies on the very first token, an **[attention sink](C_glossary.ipynb#attention-sink)** ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453)).
-# We forbid it: no later token may look at the first one.
-# How much does the loss on our story rise?
+# If no later token may look at the first one, how much does the loss on our story rise?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 sink = cu.stored_runs("real_weights", "sinks", text="story")[0].examples[0]["gave"]
@@ -555,8 +552,8 @@ shown = {
     "first, all layers": "the first, in all layers",
     "first, layers 10–19": "the first, in layers 10–19",
     "four others, layers 10–19": "four others, in layers 10–19",
-    "first everywhere, second in layers 10–19": "the first in all layers, the second in layers 10–19",
-    "first everywhere, fifth in layers 10–19": "the first in all layers, the fifth in layers 10–19",
+    "first everywhere, second in layers 10–19": "the first in all, the second in 10–19",
+    "first everywhere, fifth in layers 10–19": "the first in all, the fifth in 10–19",
 }
 whole = sink["losses"]["nothing"][0]
 pd.DataFrame(
@@ -598,7 +595,6 @@ smollm.known(heads.capitals_behind, lm, front=front)
 #
 # All numbers hold for SmolLM2's 4-bit file.
 # Of the heads of layers 0–16, each set to zero alone, 16.0 costs most, but two of the first layers come near it.
-# We haven't tested why no other token becomes the sink if the first is forbidden only in layers 10–19.
 #
 # </details>
 
@@ -650,10 +646,10 @@ with cu.guard(
 # ## Take-aways
 #
 # - A circuit of two attentions copies what was never seen: a previous-token head notes what came before, and an induction head finds the note.
-#   Our network learned it at the first fall of its loss.
 # - The weights alone say where a head would look (QK) and what it would say (OV).
 #   In our network copying needs the diagonal of the QK map, and of this map nothing else.
-# - An ablated head may not be missed because another is enough. Patching shows what is passed on.
+# - A head may not be missed because another is enough.
+#   Patching shows what is passed on.
 
 # %% [markdown] tags=["next"]
 # Next: [a project of your own](D_capstone.ipynb), for example with heads of your own.
