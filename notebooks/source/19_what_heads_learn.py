@@ -51,7 +51,7 @@ cu.explore.film()
 # The last section is about the model of [Real weights](18_real_weights.ipynb).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("real_weights", "transformer")
+cu.recall("gpt", "real_weights", "multi_head_attention")
 
 # %% [markdown]
 # ## A circuit by hand

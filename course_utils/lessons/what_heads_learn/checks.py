@@ -222,8 +222,8 @@ who_is_hurt = on_paper({
           "Who else tells layer 1 which letter stands before a position? Look at the table for the pencil.",
           "The maps of the film are those of one head of layer 0. Without its note nobody finds the position."),
     "b": ("most", "what is left without the other head of layer 0",
-          "The other head of layer 0 looks two letters back. Which letters need its note, those with one follower so far "
-          "or those with several?"),
+          "The other head of layer 0 looks two letters back. Which letters need its note, those with one follower so "
+          "far or those with several?"),
     "c": ("most", "what is left without one head of layer 1",
           "Layer 1 has two heads. What does the OV map of the other one look like? `ov_map(model, 1 - induction)` "
           "computes it.",

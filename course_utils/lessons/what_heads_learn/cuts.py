@@ -69,8 +69,8 @@ def erased(which: str) -> Callable[[int, Tensor], Tensor]:
     """A change for `logits_with`: some entries get the mean of their row.
 
     Args:
-        which: one of `ERASED`, or `WHOLE`. The 32 others are those farthest from the mean of their row, and equally heavy are as
-            many of these as it takes until their distances, squared, add up to those of the diagonal.
+        which: one of `ERASED`, or `WHOLE`. The 32 others are those farthest from the mean of their row, and equally
+            heavy are as many of these as it takes until their distances, squared, add up to those of the diagonal.
     """
 
     def change(_: int, entries: Tensor) -> Tensor:
