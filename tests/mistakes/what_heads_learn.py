@@ -141,17 +141,6 @@ def centered(model, previous, induction):
     return letters_in(model, 1) @ W_Q @ (after @ W_K).T
 
 
-@mistake(
-    "copy_by_hand", caught_by="says g at the second k", hint="the values are the letters again"
-)
-def says_the_note(ids):
-    """Layer 1 returns the notes in place of the letters."""
-    letter, position = _one_hot(ids)
-    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
-    before[0] = 0
-    return attend(100 * letter @ before.T, before)
-
-
 @mistake("who_is_hurt", caught_by="(a)", hint="Who else tells layer 1")
 def layer_0_forgotten():
     """Thinks that any head may be spared."""
