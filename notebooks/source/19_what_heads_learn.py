@@ -247,7 +247,8 @@ model = train(Copier(), watch=film)
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 previous, induction = film.pair
 loss, accuracy = copied(model, *measured_on)
-print(f"loss {loss:.2f}, accuracy {accuracy:.3f}; heads 0.{previous} and 1.{induction}")
+print(f"loss {loss:.2f}, accuracy {accuracy:.3f}")
+print(f"shown below: heads 0.{previous} and 1.{induction}")
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 cu.explore.own_film(film.frames())
@@ -272,7 +273,7 @@ top.set_yticks([0.1, 1], ["0.1", "1"])
 one, several = zip(*(row["by followers"] for row in film.rows), strict=True)
 bottom.plot(steps, one, color=cu.COLORS["value"])
 bottom.plot(steps, several, color=cu.COLORS["query"])
-bottom.text(690, 0.82, "one follower so far", color=cu.COLORS["value"], ha="right", fontsize=9)
+bottom.text(300, 0.88, "one follower so far", color=cu.COLORS["value"], ha="center", fontsize=9)
 bottom.text(300, 0.5, "several followers", color=cu.COLORS["query"], ha="center", fontsize=9)
 bottom.set(xlabel="Step", ylabel="Accuracy", ylim=(0, 1.05))
 fig

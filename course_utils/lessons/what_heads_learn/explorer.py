@@ -17,8 +17,8 @@ __all__ = ["film", "own_film"]
 
 NUM, BLIND = len(LETTERS), float(np.log(len(LETTERS)))
 MAPS = {
-    "qk": ("Where to look (QK)", "… it looks for a position after", "standing at …"),
-    "ov": ("What to say (OV)", "… it speaks for", "looking at …"),
+    "qk": ("Where to look (QK)", "looks for a position after …", "standing at …"),
+    "ov": ("What to say (OV)", "speaks for …", "looking at …"),
 }
 """Name of a map → its title, and what its columns and its rows are."""
 STEPS = (0, 20, *range(40, 140, 5), 140, 160, 180, 200)
