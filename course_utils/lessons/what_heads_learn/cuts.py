@@ -91,9 +91,10 @@ def erased(which: str) -> Callable[[int, Tensor], Tensor]:
     return change
 
 
-def erasures(model: nn.Module, ids: Tensor, previous: int) -> dict[str, Tensor]:
-    """`ERASED` and `WHOLE` → logits for texts (batch, 48), without their last letter."""
-    parts = (*ERASED, WHOLE)
+def erasures(
+    model: nn.Module, ids: Tensor, previous: int, parts: tuple[str, ...] = (*ERASED, WHOLE)
+) -> dict[str, Tensor]:
+    """What is erased → logits for texts (batch, 48), without their last letter."""
     return {which: logits_with(model, ids[:, :-1], previous, erased(which)) for which in parts}
 
 
@@ -149,5 +150,5 @@ def answer_without(model: nn.Module, changed: list[int]) -> float:
 def accuracies(model: nn.Module, ids: Tensor, lengths: Tensor) -> dict[str, tuple[float, float]]:
     """All cuts → loss and accuracy from the second letter of the second block on."""
     pair = look(model, ids, lengths).pair
-    cut = erasures(model, ids, pair[0]) | ablations(model, ids, *pair)
+    cut = erasures(model, ids, pair[0], ERASED) | ablations(model, ids, *pair)
     return {name: measured(logits, ids, lengths) for name, logits in cut.items()}
