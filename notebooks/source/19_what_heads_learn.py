@@ -425,10 +425,11 @@ by_patching.unstack(0).loc[[part for _, part in by_patching.index[:5]]].rename_a
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# We trained nine networks until their loss was flat, three at each of three rates, and all behave as in these tables.
+# Nine networks, three at each of three rates, gave such accuracies and probabilities.
+# We split by followers and erased the whole map in only three, at one rate.
 #
 # Which map comes first depends on the start.
-# If the embeddings start larger (standard deviation 1, not 0.3), the diagonal of OV comes first in all nine trainings, and if smaller (0.1), that of QK in seven.
+# If the embeddings start larger, the diagonal of OV comes first in all nine trainings, and if smaller, that of QK in seven.
 #
 # </details>
 
