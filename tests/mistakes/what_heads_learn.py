@@ -163,3 +163,6 @@ def no_stand_in():
 def nobody_copies():
     """Thinks that layer 0 is enough."""
     return ["few", "most", "most", "most"]
+
+
+ON_PAPER = {"who_is_hurt": {"a": "most", "b": "few", "c": "few", "d": "most"}}
