@@ -15,6 +15,8 @@ ERASED = ("nothing", "the diagonal", "32 others", "equally heavy others", "all 9
 """What `erased` knows to erase, besides `WHOLE`."""
 WHOLE = "all 1,024"
 """The whole map: each row is level then, and says nothing."""
+SHOWN = ("nothing", "the diagonal", "32 others", "all 992 others", WHOLE)
+"""What the page shows of these."""
 
 
 @torch.no_grad()
@@ -24,8 +26,8 @@ def logits_with(
     """The model's logits (batch, n, 32) if entries of its QK maps are changed, and nothing else.
 
     A score of layer 1 is a sum over paths. One of them leads from the letter now to the letters that head `previous`
-    of layer 0 has brought to a key, and it gives a score the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k): the entries of the
-    map, weighted by where that head looks, and divided by what the norms divide by. This part gets other entries.
+    of layer 0 has brought to a key, and it gives a score the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k √head_dim): the entries
+    of the map, weighted by where that head looks, and divided by what the norms divide by. It gets other entries.
 
     Args:
         model: a `Copier` of two layers.
@@ -150,5 +152,5 @@ def answer_without(model: nn.Module, changed: list[int]) -> float:
 def accuracies(model: nn.Module, ids: Tensor, lengths: Tensor) -> dict[str, tuple[float, float]]:
     """All cuts → loss and accuracy from the second letter of the second block on."""
     pair = look(model, ids, lengths).pair
-    cut = erasures(model, ids, pair[0], ERASED) | ablations(model, ids, *pair)
+    cut = erasures(model, ids, pair[0]) | ablations(model, ids, *pair)
     return {name: measured(logits, ids, lengths) for name, logits in cut.items()}

@@ -1,14 +1,16 @@
 """Stored trainings of *What heads learn*: films, other starts, one layer, and what cuts do to them."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
 
 from course_utils.kit.runs import stored
-from course_utils.lessons.what_heads_learn import cuts
+from course_utils.lessons.what_heads_learn import circuits, cuts
 from course_utils.lessons.what_heads_learn.film import (
     Film,
+    by_followers,
     half_whole,
     which_letters,
     wins,
@@ -17,8 +19,8 @@ from course_utils.lessons.what_heads_learn.film import (
 RATES, SEEDS = (0.001, 0.003, 0.01, 0.03), range(3)
 NAMES = ("Copier", "texts", "train")
 """The names of the page that the runs need."""
-LONG, FIRST_FALL = 1500, 400
-"""Steps of the trainings that are compared, and of those from other starts, which are watched to the first fall."""
+LONG, FIRST_FALL, ONE_LAYER = 1500, 400, 8000
+"""Steps of the trainings that are cut, of those from other starts, which end after the first fall, and of one layer."""
 
 
 def texts_to_measure(chapter: SimpleNamespace) -> tuple[Tensor, Tensor]:
@@ -27,11 +29,17 @@ def texts_to_measure(chapter: SimpleNamespace) -> tuple[Tensor, Tensor]:
 
 
 def trained(
-    chapter: SimpleNamespace, film: Film, *, rate: float, seed: int, steps: int, **settings
+    chapter: SimpleNamespace,
+    watch: Callable[[int, nn.Module], None],
+    *,
+    rate: float,
+    seed: int,
+    steps: int,
+    **settings,
 ) -> nn.Module:
-    """A model of the page, trained as there."""
+    """A model of the page, trained as there; `watch` is called with each step and the model."""
     torch.manual_seed(seed)
-    return chapter.train(chapter.Copier(**settings), steps, rate, seed, watch=film)
+    return chapter.train(chapter.Copier(**settings), steps, rate, seed, watch=watch)
 
 
 @stored(cases=[{"seed": seed} for seed in SEEDS], chapter=NAMES)
@@ -49,30 +57,47 @@ def filmed(chapter: SimpleNamespace, *, seed: int) -> dict:
     return {"result": result, "examples": frames}
 
 
-@stored(rates=RATES, seeds=SEEDS, chapter=NAMES)
+@stored(rates=RATES[:3], seeds=SEEDS, chapter=NAMES, version=2)
 def one_layer(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
-    """A model of one layer, trained for as long as the others; and what knowing only the block's letters would give."""
+    """A model of one layer, trained until its loss is flat; and what knowing only the block's letters would give."""
     measured_on = texts_to_measure(chapter)
-    film = Film(*measured_on, every=20, until=LONG)
-    trained(chapter, film, rate=rate, seed=seed, steps=LONG, layers=1)
+    film = Film(*measured_on, every=20)
+    trained(chapter, film, rate=rate, seed=seed, steps=ONE_LAYER, layers=1)
     frames = film.frames()
     result = {key: frames[-1][key] for key in ("loss", "accuracy")}
-    result["loss, 300 steps before"] = next(f["loss"] for f in frames if f["step"] == LONG - 300)
     result["which_letters"] = which_letters(*measured_on)
     return {"result": result, "curves": {"loss": [[f["step"], f["loss"]] for f in frames]}}
 
 
-@stored(rates=RATES, seeds=SEEDS, chapter=(*NAMES, "patched"))
+@stored(rates=RATES, seeds=SEEDS, chapter=(*NAMES, "patched"), version=2)
 def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
-    """What erased entries of the QK map, ablated heads and patches do to a trained model; and how it learned."""
+    """What erased entries of the QK map, ablated heads and patches do to a trained model; and how it learned.
+
+    Its curves have the accuracy by followers, and the weights of the head that looks one letter back, and of the other.
+    """
     ids, lengths = texts_to_measure(chapter)
-    film = Film(ids, lengths, every=20, until=LONG)
-    model = trained(chapter, film, rate=rate, seed=seed, steps=LONG)
+    film, back = Film(ids, lengths, every=20, until=LONG), {}
+
+    def watch(step: int, model: nn.Module) -> None:
+        film(step, model)
+        if step % film.every == 0:
+            back[step] = circuits.looks_back(model, ids[:64], lengths[:64])
+
+    model = trained(chapter, watch, rate=rate, seed=seed, steps=LONG)
+    previous, induction = film.pair
     outcome = of_film(film)
+    for name, head in (("one back", previous), ("two back", 1 - previous)):
+        outcome["curves"][name] = [[step, round(w[name][head], 3)] for step, w in back.items()]
+        outcome["result"][name] = back[LONG][name][head]
+    result = outcome["result"]
     for name, (loss, accuracy) in cuts.accuracies(model, ids, lengths).items():
-        outcome["result"] |= {name: accuracy, f"{name}, loss": loss}
-    for (changed, part), p in chapter.patched(model, film.pair[0]).items():
-        outcome["result"][f"{changed}, {part}"] = p
+        result |= {name: accuracy, f"{name}, loss": loss}
+    for name, logits in cuts.ablations(model, ids, previous, induction).items():
+        one, several = by_followers(logits, ids, lengths)
+        result |= {f"{name}, one follower": one, f"{name}, several": several}
+    for (changed, part), p in chapter.patched(model, previous).items():
+        result[f"{changed}, {part}"] = p
+    result["two letters before it, nothing"] = cuts.answer_without(model, [7, 8])
     return outcome
 
 
@@ -99,6 +124,8 @@ def of_film(film: Film) -> dict:
     frames = film.frames()
     curves = {key: [[f["step"], f[key]] for f in frames] for key in ("loss", "before")}
     curves |= {name: [[f["step"], wins(f[name])] for f in frames] for name in ("qk", "ov")}
+    for i, name in enumerate(("one follower", "several followers")):
+        curves[name] = [[row["step"], round(row["by followers"][i], 3)] for row in film.rows]
     last = frames[-1]
     result = {key: last[key] for key in ("loss", "accuracy", "before")}
     heads = film.rows[-1]["heads"]
