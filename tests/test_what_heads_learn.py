@@ -117,7 +117,7 @@ def test_a_patch_at_the_answer_brings_back_how_it_is_found_and_one_elsewhere_doe
     chapter, trained
 ):
     model, film = trained
-    p = chapter.patched(model, film.pair[0])
+    p = cuts.by_patching(chapter.patched, model, film.pair[0])
     moved, found = (
         {part: value for (changed, part), value in p.items() if changed == name}
         for name in ("the answer", "the letter before it")

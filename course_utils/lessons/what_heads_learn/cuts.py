@@ -26,7 +26,7 @@ def logits_with(
     """The model's logits (batch, n, 32) if entries of its QK maps are changed, and nothing else.
 
     A score of layer 1 is a sum over paths. One of them leads from the letter now to the letters that head `previous`
-    of layer 0 has brought to a key, and it gives a score the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k √head_dim): the entries
+    of layer 0 has brought to a key, and it gives a score the part Σ_k w_jk QK[i, k] / (σ_i σ_j σ_k √head_dim): entries
     of the map, weighted by where that head looks, and divided by what the norms divide by. It gets other entries.
 
     Args:
@@ -139,11 +139,41 @@ def places(previous: int) -> dict[str, dict]:
     }
 
 
+CHANGED = {"the answer": 9, "the letter before it": 8}
+"""What is changed in such a text, and its position."""
+
+
+def copying_texts() -> tuple[Tensor, Tensor]:
+    """256 texts of 25 letters, whose first 16 differ and whose last 9 are the first; and all 32 letters, drawn so."""
+    drawn = torch.rand(256, 32, generator=torch.Generator().manual_seed(5)).argsort(1)
+    return torch.cat([drawn[:, :16], drawn[:, :9]], dim=1), drawn
+
+
+def by_patching(
+    patched: Callable[..., Tensor], model: nn.Module, previous: int
+) -> dict[tuple[str, str], float]:
+    """What was changed, and what was patched from the unchanged run → mean probability of the answer, at position 9.
+
+    Args:
+        patched: the model, the changed texts, the recorded run, and arguments of `acts.patch` → probabilities.
+    """
+    text, drawn = copying_texts()
+    with record_activations(model) as run, torch.no_grad():
+        model(text)
+    found = {}
+    for name, place in CHANGED.items():
+        changed = text.clone()
+        changed[:, place] = drawn[:, 20]  # a letter that stands nowhere else
+        for part, where in places(previous).items():
+            p = patched(model, changed, run, where)
+            found[name, part] = p[range(len(text)), text[:, 9]].mean().item()
+    return found
+
+
 @torch.no_grad()
 def answer_without(model: nn.Module, changed: list[int]) -> float:
     """Probability of the answer in the texts of `places`, if the letters at these positions are changed."""
-    drawn = torch.rand(256, 32, generator=torch.Generator().manual_seed(5)).argsort(1)
-    ids = torch.cat([drawn[:, :16], drawn[:, :9]], dim=1)
+    ids, drawn = copying_texts()
     ids[:, changed] = drawn[:, 20 : 20 + len(changed)]  # letters that stand nowhere else
     return model(ids)[:, -1].softmax(-1)[range(256), drawn[:, 9]].mean().item()
 

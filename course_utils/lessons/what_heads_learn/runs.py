@@ -95,7 +95,7 @@ def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
     for name, logits in cuts.ablations(model, ids, previous, induction).items():
         one, several = by_followers(logits, ids, lengths)
         result |= {f"{name}, one follower": one, f"{name}, several": several}
-    for (changed, part), p in chapter.patched(model, previous).items():
+    for (changed, part), p in cuts.by_patching(chapter.patched, model, previous).items():
         result[f"{changed}, {part}"] = p
     result["two letters before it, nothing"] = cuts.answer_without(model, [7, 8])
     return outcome
