@@ -12,19 +12,15 @@
 # **`gkbmtgkbmtgk` … You know the next letter. What algorithm does training write into a network that learns to predict it, too?**
 #
 # Two layers of attention, and nothing else, learn in seconds to continue random letters that repeat.
-# Here is a film of their training.
-# Its two maps are computed from the weights alone, without any text: *where* a head of the second layer looks, and *what* it says there.
+# In this film of their training, two maps are computed from the weights alone, without any text: *where* a head of the second layer looks, and *what* it says there.
 # The strongest color marks the largest entry of a row, and a green mark says that this entry lies on the diagonal.
 # Go back to step 0, and then forward.
 # What appears in the maps, and when does the loss notice?
 
 # %% jupyter={"source_hidden": true}
-from functools import partial
-
 import pandas as pd
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 import course_utils as cu
 from course_utils.data.registry import cached
@@ -72,7 +68,7 @@ cu.recall("gpt", "real_weights", "multi_head_attention")
 #
 # The head in layer 0 is a **previous-token head**.
 # The head in layer 1 is an **[induction head](C_glossary.ipynb#induction-head)**: it copies what came after the same token last time ([Olsson et al., 2022](https://arxiv.org/abs/2209.11895)).
-# Heads that work together like these two are called a **circuit**.
+# Together they are a **circuit**.
 #
 # ### Exercise 1 · Copy by hand
 #
@@ -239,7 +235,7 @@ def train(model, steps=700, rate=0.01, seed=0, watch=None):
             watch(step, model)
         ids, lengths = texts(32, draws)
         asked = torch.arange(1, 48) > lengths
-        loss = F.cross_entropy(model(ids[:, :-1])[asked], ids[:, 1:][asked])
+        loss = nn.functional.cross_entropy(model(ids[:, :-1])[asked], ids[:, 1:][asked])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -247,10 +243,12 @@ def train(model, steps=700, rate=0.01, seed=0, watch=None):
     return model
 
 
-# %% tags=["nbval-ignore-output"]
-torch.manual_seed(0)
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 measured_on = texts(256, torch.Generator().manual_seed(7))
 film = Film(*measured_on, qk_map=cu.choose(my_qk_map, circuits.qk_map), ov_map=ov_map)
+
+# %%
+torch.manual_seed(0)
 model = train(Copier(), watch=film)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -268,7 +266,7 @@ cu.explore.own_film(film.frames())
 # The film ends at step 200, but later the loss falls a second time.
 # What does the network learn then?
 # The last `k` of `r k g m k b r k` has had two followers, `g` and `b`, so our circuit has to guess.
-# For the figure we split the letters into those that have had one follower so far, and those that have had several.
+# The figure splits the letters into those that have had one follower so far, and those that have had several.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 steps = [row["step"] for row in film.rows]
@@ -344,7 +342,6 @@ pd.DataFrame({"accuracy": by_erasing}).rename_axis("erased").round(2)
 #
 # ## Who is hurt?
 #
-# Now we ablate whole heads.
 # After a mean **[ablation](C_glossary.ipynb#ablation)** a head says the same at every position, its average.
 #
 # ### Exercise 3 · Four ablations
@@ -427,6 +424,7 @@ by_patching.unstack(0).loc[list(cuts.places(previous)), list(cuts.CHANGED)].rena
 # **One vector, written by one head of layer 0 at this one position, brings the answer back.**
 # It is the note *after k*.
 # Even without it, some of the answer is left, because the other head has noted the letter two back.
+# If we change that letter as well, hardly anything is left.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -434,7 +432,6 @@ by_patching.unstack(0).loc[list(cuts.places(previous)), list(cuts.CHANGED)].rena
 # In all of them the loss falls twice, and the other head begins to look two letters back with the second fall.
 # At the rate 0.001 there is no second fall in time, and no such head.
 # Other entries that weigh as much as the diagonal can be erased without harm.
-# With the two letters before the answer changed, hardly anything of it is left.
 # Nine networks with one layer end between 2.13 and 2.19.
 #
 # Which map comes first depends on how the embeddings start.
@@ -582,14 +579,18 @@ with cu.guard("Which map is half whole first depends on how large the embeddings
 # What share of the tokens does the model still copy if we set some heads to zero?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
-copying = partial(cu.stored_runs, "real_weights", "copying")
-alone = {divmod(run.config["seed"], 9): run for run in copying(take="alone")}
+copying = {
+    take: cu.stored_runs("real_weights", "copying", take=take)
+    for take in ("best", "alone", "same layers")
+}
+best = {run.config["count"]: run for run in copying["best"]}
+alone = {divmod(run.config["seed"], 9): run for run in copying["alone"]}
 zeroed = {
-    "nothing": copying(take="best", count=0),
+    "nothing": [best[0]],
     "the previous-token head 16.0": [alone[16, 0]],
     "one of the other heads of layer 16": [alone[16, head] for head in range(1, 9)],
-    "the four best induction heads": copying(take="best", count=4),
-    "eight other heads of layers 17 to 23": copying(take="same layers"),
+    "the four best induction heads": [best[4]],
+    "eight other heads of layers 17 to 23": copying["same layers"],
 }
 copied_without = {
     name: pd.Series([run.result["copied"] for run in runs]) for name, runs in zeroed.items()
@@ -646,7 +647,7 @@ print(f"{gave['right']} of {gave['of']} capitals are right")
 # One word in front changes what the model seems to know: behind *green* 6 capitals are right, and behind *apple* 28.
 # So always report what stands first.
 #
-# The names of the heads are ours, and in other texts a head may do other things.
+# The names of the heads are ours: in other texts a head may do other things.
 # In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found heads of later layers that take over once others are ablated.
 #
 # <details><summary><em>How sure is this?</em></summary>
