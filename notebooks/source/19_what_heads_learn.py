@@ -46,7 +46,7 @@ cu.explore.film()
 # - test such a reading by erasing, ablating, and patching.
 
 # %% [markdown] tags=["needs"]
-# You will need [The Transformer](10_transformer.ipynb) and [GPT](13_gpt.ipynb).
+# You will need [Multi-head attention](08_multi_head_attention.ipynb), [The Transformer](10_transformer.ipynb), and [GPT](13_gpt.ipynb).
 # The last section is about the model of [Real weights](18_real_weights.ipynb).
 
 # %% jupyter={"source_hidden": true}
@@ -86,7 +86,7 @@ cu.recall("gpt", "real_weights", "multi_head_attention")
 
 # %% tags=["exercise", "build"]
 def copy_by_hand(ids):
-    """(n,) letters → (n, 32): for each position a row with its 1 at the next letter."""
+    """(n,) letters → (n, 32): rows with their 1 at the next letter."""
     ...
 
 
@@ -119,7 +119,7 @@ by_hand = pd.DataFrame(
         for name, different in (("all letters different", True), ("letters may repeat", False))
     }
 )
-by_hand.rename_axis("letters in a block").round(2)
+by_hand.rename_axis("letters in a block").map("{:.2f}".format)
 
 # %% [markdown]
 # **Two attentions copy without a mistake**, as long as no letter stands twice in a block.
@@ -265,13 +265,13 @@ cu.explore.own_film(film.frames())
 #
 # The film ends at step 200, but later the loss falls a second time.
 # What does the network learn then?
-# The last `k` of `r k g m k b r k` has had two followers, `g` and `b`, so our circuit has to guess.
+# The last `k` of `rkgmkbrk` has had two followers, `g` and `b`, so our circuit has to guess.
 # The figure splits the letters into those that have had one follower so far, and those that have had several.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 steps = [row["step"] for row in film.rows]
 fig, (top, bottom) = cu.subplots(
-    2, 1, width=5.6, height=4.2, sharex=True,
+    2, 1, width=4.4, height=4, sharex=True,
     alt="Above, the loss of two layers over 700 steps, on a logarithmic axis: it falls from 3.5 to 1 between the steps 80 and 125, then slowly to about 0.3, and a second time, to less than 0.1, "
     "between the steps 450 and 600. Below, the accuracy: where a letter had one follower so far, it is near 1 from step 150 on. Where it had several, it stays near 0.6 after the first fall, and comes near 1 only with the second.",
 )  # fmt: skip
@@ -289,16 +289,15 @@ fig
 # %% [markdown]
 # **The first fall is our circuit**: after it the network is right where a letter has had one follower, and guesses where it has had several.
 # The second fall uses one more letter.
-# In `r k g m k b r k` the last `r` decides, because after `r k` came `g`.
+# In `rkgmkbrk` the last `r` decides, because after `rk` came `g`.
 # For this, a position needs a second note, and the other head of layer 0 writes it.
+# Here is the weight that each head of this layer puts on the letter it notes.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 back = circuits.looks_back(model, *measured_on)
-print(
-    f"head 0.{previous} puts {back['one back'][previous]:.2f} of its weight on the letter before,"
-)
-print(f"head 0.{1 - previous} puts {back['two back'][1 - previous]:.2f} on the letter two back")
-print(f"(with equal weights each letter would get {back['equal weights'][0]:.2f})")
+print(f"head 0.{previous}, one letter back: {back['one back'][previous]:.2f}")
+print(f"head 0.{1 - previous}, two letters back: {back['two back'][1 - previous]:.2f}")
+print(f"equal weights: {back['equal weights'][0]:.2f}")
 
 # %% [markdown]
 # ## Erase the diagonal
@@ -306,7 +305,7 @@ print(f"(with equal weights each letter would get {back['equal weights'][0]:.2f}
 # A map that looks like the circuit doesn't prove that the network uses it.
 # So we erase the diagonal of the QK map, and see whether the network still copies.
 # Each score of layer 1 is a sum, and entries of the map are among its terms.
-# If layer 0 has brought 0.9 of k to the position of `g`, then 0.9 times the diagonal entry of row *k* is one term.
+# If layer 0 has brought 0.9 of `k` to the position of `g`, then 0.9 times the diagonal entry of row *k* is one term.
 # In all these sums, in both heads of layer 1, we replace the diagonal entry by the mean of its row.
 # As a control we do the same with the 32 others that are farthest from the mean of their row, and with all 992 others.
 
@@ -405,7 +404,7 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 
 # %%
 def patched(model, ids, run, where):
-    """Probabilities of the letter after ids, if the activations at one place are those of another run."""
+    """Probabilities of the next letter, with one place as in another run."""
     with cu.intervene(model) as acts, torch.no_grad():
         acts.patch(None, run, **where)  # of heads, such as layers=0, heads=1, positions=9
         return model(ids)[:, -1].softmax(-1)
@@ -415,7 +414,7 @@ def patched(model, ids, run, where):
 by_patching = pd.Series(cuts.by_patching(patched, model, previous))
 by_patching.unstack(0).loc[list(cuts.places(previous)), list(cuts.CHANGED)].rename_axis(
     index="patched", columns="changed"
-).round(2)
+).map("{:.2f}".format)
 
 # %% [markdown]
 # Each number is the probability of the answer.
