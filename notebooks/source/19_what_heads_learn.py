@@ -12,7 +12,7 @@
 # **`gkbmtgkbmtgk` … You know the next letter. What algorithm does training write into a network that learns to predict it, too?**
 #
 # Two layers of attention, and nothing else, learn in seconds to continue random letters that repeat.
-# In this film of their training, two maps are computed from the weights alone, without any text: *where* a head of the second layer looks, and *what* it says there.
+# This film of their training shows two maps that are computed from the weights alone, without any text: *where* a head of the second layer looks, and *what* it says there.
 # The strongest color marks the largest entry of a row, and a green mark says that this entry lies on the diagonal.
 # Go back to step 0, and then forward.
 # What appears in the maps, and when does the loss notice?
@@ -139,9 +139,8 @@ class Copier(nn.Module):
         super().__init__()
         self.letters, self.positions = nn.Embedding(32, dim), nn.Embedding(48, dim)
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
-        self.layers = nn.ModuleList(
-            cu.MultiHeadAttention(dim, heads, bias=False) for _ in range(layers)
-        )
+        attentions = [cu.MultiHeadAttention(dim, heads, bias=False) for _ in range(layers)]
+        self.layers = nn.ModuleList(attentions)
         self.norm, self.output = nn.LayerNorm(dim), nn.Linear(dim, 32, bias=False)
         for table in (self.letters, self.positions):
             nn.init.normal_(table.weight, std=std)
@@ -246,9 +245,9 @@ def train(model, steps=700, rate=0.01, seed=0, watch=None):
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 measured_on = texts(256, torch.Generator().manual_seed(7))
 film = Film(*measured_on, qk_map=cu.choose(my_qk_map, circuits.qk_map), ov_map=ov_map)
+torch.manual_seed(0)
 
 # %%
-torch.manual_seed(0)
 model = train(Copier(), watch=film)
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
@@ -337,7 +336,7 @@ pd.DataFrame({"accuracy": by_erasing}).rename_axis("erased").round(2)
 
 # %% [markdown]
 # **Without the diagonal most of the copying is gone, and with the diagonal alone all of it stays.**
-# If we erase the whole map, more letters are right than without its diagonal, so what is left of it there misleads the network.
+# If we erase the whole map, more letters are right than without its diagonal, so the entries that are left over mislead the network.
 #
 # ## Who is hurt?
 #
