@@ -243,9 +243,9 @@ def train(model, steps=700, rate=0.01, seed=0, watch=None):
 
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+torch.manual_seed(0)
 measured_on = texts(256, torch.Generator().manual_seed(7))
 film = Film(*measured_on, qk_map=cu.choose(my_qk_map, circuits.qk_map), ov_map=ov_map)
-torch.manual_seed(0)
 
 # %%
 model = train(Copier(), watch=film)
@@ -270,7 +270,7 @@ cu.explore.own_film(film.frames())
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 steps = [row["step"] for row in film.rows]
 fig, (top, bottom) = cu.subplots(
-    2, 1, width=4.4, height=4, sharex=True,
+    2, 1, width=4, height=3.8, sharex=True,
     alt="Above, the loss of two layers over 700 steps, on a logarithmic axis: it falls from 3.5 to 1 between the steps 80 and 125, then slowly to about 0.3, and a second time, to less than 0.1, "
     "between the steps 450 and 600. Below, the accuracy: where a letter had one follower so far, it is near 1 from step 150 on. Where it had several, it stays near 0.6 after the first fall, and comes near 1 only with the second.",
 )  # fmt: skip
