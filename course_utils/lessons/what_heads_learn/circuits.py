@@ -83,6 +83,19 @@ def qk_map(model: nn.Module, previous: int, induction: int) -> Tensor:
     return letters_in(model, 1) @ W_Q @ (after @ W_K).T
 
 
+def second_map(model: nn.Module, previous: int, induction: int) -> Tensor:
+    """Letter before the one at which the head stands × letter two back after which it looks: (32, 32).
+
+    The first is noted by head `previous` of layer 0, the second by its other head.
+    """
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    asking, noted = (
+        letters_in(model, 0) @ of_head(model.layers[0], head)[2] * model.norms[1].weight
+        for head in (previous, 1 - previous)
+    )
+    return asking @ W_Q @ (noted @ W_K).T
+
+
 def on_diagonal(matrix: Tensor) -> int:
     """In how many rows the largest entry is on the diagonal."""
     return int((matrix.argmax(-1) == torch.arange(len(matrix))).sum())

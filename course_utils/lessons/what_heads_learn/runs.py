@@ -69,19 +69,22 @@ def one_layer(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
     return {"result": result, "curves": {"loss": [[f["step"], f["loss"]] for f in frames]}}
 
 
-@stored(rates=RATES, seeds=SEEDS, chapter=(*NAMES, "patched"), version=2)
+@stored(rates=RATES, seeds=SEEDS, chapter=(*NAMES, "patched"), version=3)
 def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
     """What erased entries of the QK map, ablated heads and patches do to a trained model; and how it learned.
 
     Its curves have the accuracy by followers, and the weights of the head that looks one letter back, and of the other.
     """
     ids, lengths = texts_to_measure(chapter)
-    film, back = Film(ids, lengths, every=20, until=LONG), {}
+    film, back, first_fall = Film(ids, lengths, every=20, until=LONG), {}, {}
 
     def watch(step: int, model: nn.Module) -> None:
         film(step, model)
         if step % film.every == 0:
             back[step] = circuits.looks_back(model, ids[:64], lengths[:64])
+            if not first_fall and film.rows[-1]["by followers"][0] > 0.98:
+                found = cuts.after_first_fall(model, ids, lengths, film.pair[0])
+                first_fall.update({"step": step} | found)
 
     model = trained(chapter, watch, rate=rate, seed=seed, steps=LONG)
     previous, induction = film.pair
@@ -98,7 +101,26 @@ def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
     for (changed, part), p in cuts.by_patching(chapter.patched, model, previous).items():
         result[f"{changed}, {part}"] = p
     result["two letters before it, nothing"] = cuts.answer_without(model, [7, 8])
+    result |= cuts.one_reader(model, ids, lengths, previous) | cuts.second_note(model, previous)
+    for name, rows in {
+        "other map": [circuits.qk_map(model, 1 - previous, head) for head in range(2)],
+        "second map": [circuits.second_map(model, previous, head) for head in range(2)],
+    }.items():
+        found = sorted(circuits.on_diagonal(each) for each in rows)
+        result |= {f"rows of the {name}, least": found[0], f"rows of the {name}, most": found[1]}
+    result |= {f"first fall, {name}": value for name, value in first_fall.items()}
     return outcome
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], chapter=NAMES)
+def one_head(chapter: SimpleNamespace, *, seed: int) -> dict:
+    """A model with one head in each layer: accuracy by followers, and the weight of its head on one and two back."""
+    ids, lengths = texts_to_measure(chapter)
+    model = trained(chapter, lambda *_: None, rate=0.01, seed=seed, steps=LONG, heads=1)
+    with torch.no_grad():
+        one, several = by_followers(model(ids[:, :-1]), ids, lengths)
+    back = {name: w[0] for name, w in circuits.looks_back(model, ids, lengths).items()}
+    return {"result": {"one follower": one, "several": several} | back}
 
 
 @stored(
