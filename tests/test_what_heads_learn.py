@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_utils.kit.runs import definitions, source, stored_runs
-from course_utils.lessons.what_heads_learn import circuits, cuts, explorer
+from course_utils.lessons.what_heads_learn import checks, circuits, cuts, explorer
 from course_utils.lessons.what_heads_learn.film import (
     EVERY,
     LEVELS,
@@ -19,6 +19,7 @@ from course_utils.lessons.what_heads_learn.film import (
     which_letters,
     wins,
 )
+from course_utils.masks import causal_mask
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,61 @@ def test_a_map_becomes_text_with_each_row_from_its_mean_to_its_largest_entry():
     assert wins(levels(matrix + 100 * torch.eye(32))) == 32
 
 
+def test_a_circuit_that_tells_the_query_where_to_look_is_right_too():
+    def by_queries(ids):
+        letter, position = torch.eye(32)[ids], torch.eye(48)[: len(ids)]
+        where = circuits.attend(100 * letter @ letter.T, position)
+        return circuits.attend(4800 * where @ torch.eye(48).roll(1, 1) @ position.T, letter)
+
+    assert checks.copy_by_hand(by_queries).passed
+    assert circuits.accuracy_by_hand(by_queries, 20, different=True) == 1
+
+
+@pytest.mark.parametrize("by_notes", [False, True])
+def test_a_map_gives_the_part_of_the_scores_that_its_vectors_give(trained, texts, by_notes):
+    (model, film), ids = trained, texts[0][:8, :-1]
+    previous = film.pair[0]
+    read = 1 - previous if by_notes else previous
+    without = cuts.logits_with(
+        model, ids, read, lambda _, entries: -entries, previous if by_notes else None
+    )
+
+    def centered(rows):
+        return rows - rows.mean(-1, keepdim=True)
+
+    x, weights, parts = cuts.layer_0(model, ids)
+    middle, (below, gain) = x + sum(parts), (norm.weight for norm in model.norms)
+    by = [stream.std(-1, correction=0, keepdim=True) for stream in (x, middle)]
+    letters = centered(model.letters(ids))
+
+    def note(head):
+        W_OV = circuits.of_head(model.layers[0], head)[2]
+        return centered(weights[:, head] @ (letters / by[0] * below) @ W_OV)
+
+    asking, noted = note(previous) if by_notes else letters, note(read)
+    y, outputs = model.norms[1](middle), []
+    for head in range(2):
+        W_Q, W_K, W_OV = circuits.of_head(model.layers[1], head)
+        scores = y @ W_Q @ (y @ W_K).mT
+        scores = scores - (asking * gain / by[1]) @ W_Q @ (noted * gain / by[1] @ W_K).mT
+        scores = scores / model.layers[1].head_dim ** 0.5
+        scores = scores.masked_fill(~causal_mask(47), -torch.inf)
+        outputs.append(scores.softmax(-1) @ y @ W_OV)
+    expected = model.output(model.norm(middle + sum(outputs)))
+    torch.testing.assert_close(without, expected.detach(), atol=1e-3, rtol=1e-3)
+    assert (without - model(ids)).abs().max() > 0.05
+
+
+def test_a_head_is_ablated_for_one_reader_and_all_three_together_make_an_ablation(trained, texts):
+    (model, film), ids = trained, texts[0]
+    silent = cuts.silent(film.pair[0])
+    for_all = dict.fromkeys(cuts.READS, silent)
+    only_keys = measured(cuts.logits_with(model, ids[:, :-1], keys=silent), *texts)[1]
+    every = measured(cuts.logits_with(model, ids[:, :-1], **for_all), *texts)[1]
+    values = measured(cuts.logits_with(model, ids[:, :-1], values=silent), *texts)[1]
+    assert max(only_keys, every) < 0.4 < 0.7 < values
+
+
 def test_nothing_erased_changes_nothing(chapter, texts):
     torch.manual_seed(2)
     model, ids = chapter.Copier(std=1.0), texts[0][:, :-1]
@@ -105,7 +161,7 @@ def test_both_induction_heads_copy_and_the_measure_counts_from_the_second_letter
     logits = cuts.ablations(model, texts[0], *film.pair)
     right = {which: measured(each, *texts)[1] for which, each in logits.items()}
     assert right["whole"] == pytest.approx(copied(model, *texts)[1])
-    assert right["both induction heads"] < 0.15 < right["first induction head"]
+    assert right[cuts.BOTH] < 0.15 < right[cuts.INDUCTION[0]]
     ids, lengths = torch.tensor([[0, 1, 0, 1, 0, 1]]), torch.tensor([[2]])
     perfect = 100 * torch.eye(32)[ids[:, 1:]]
     perfect[:, :2] = 0  # of the first block, and of the first letter of the second
@@ -122,9 +178,10 @@ def test_a_patch_at_the_answer_brings_back_how_it_is_found_and_one_elsewhere_doe
         {part: value for (changed, part), value in p.items() if changed == name}
         for name in ("the answer", "the letter before it")
     )
-    assert moved["layer 1, at the last letter"] > 0.5 > 0.1 > moved["nothing"]
-    assert found["layer 1, at the last letter"] > found["nothing"] + 0.1
-    assert found["previous-token head, at the answer"] > found["previous-token head, elsewhere"]
+    _, value, key, note, other = cuts.PATCHED
+    assert moved[value] > 0.5 > 0.1 > max(moved[key], moved[note], moved["nothing"])
+    assert min(found[key], found[note]) > 0.5 > 0.3 > max(found[value], found[other])
+    assert max(found["nothing"], found[cuts.ELSEWHERE]) < 0.3
 
 
 def test_each_stored_film_has_all_frames_with_two_whole_maps():

@@ -51,13 +51,56 @@ def three_back(ids):
 
 
 @mistake(
-    "copy_by_hand", caught_by="takes nothing from before the first", hint="No letter stands before"
+    "copy_by_hand", caught_by="takes nothing from before the first", hint="No letter comes before"
 )
 def first_after_itself(ids):
     """Leaves the first letter as its own predecessor."""
     letter, position = _one_hot(ids)
     before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
     return attend(100 * letter @ before.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="queries and keys exchanged")
+def layer_1_exchanged(ids):
+    """Lets the notes ask for letters."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    before[0] = 0
+    return attend(100 * before @ letter.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="with notes as values")
+def says_the_note(ids):
+    """Has the notes as values of layer 1."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    before[0] = 0
+    return attend(100 * letter @ before.T, before)
+
+
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="A roll brings the last row")
+def wraps_around(ids):
+    """Takes the last letter as the one before the first."""
+    letter, _ = _one_hot(ids)
+    return attend(100 * letter @ letter.roll(1, 0).T, letter)
+
+
+@mistake("copy_by_hand", caught_by="takes nothing from before the first", hint="multiplied by 100")
+def weak_layer_1(ids):
+    """Forgets the factor in layer 1."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    before[0] = 0
+    return attend(letter @ before.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="takes nothing from before the first", hint="add the letters")
+def adds_the_letters(ids):
+    """Adds the letters to what layer 1 says."""
+    letter, position = _one_hot(ids)
+    before = attend(100 * position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    before[0] = 0
+    return letter + attend(100 * letter @ before.T, letter)
 
 
 def _parts(model, previous, induction):
@@ -97,7 +140,7 @@ def same_head_in_both_layers(model, previous, induction):
 
 
 @mistake(
-    "my_qk_map", caught_by="has the letter now in its rows", hint="Which letters stand in the rows"
+    "my_qk_map", caught_by="has the letter now in its rows", hint="Which letters are in the rows"
 )
 def rows_and_columns_exchanged(model, previous, induction):
     """Has the letter before in the rows."""
@@ -129,6 +172,30 @@ def queries_and_keys_exchanged(model, previous, induction):
     W_Q, W_K, _ = of_head(model.layers[1], induction)
     after = letters_in(model, 0) @ W_OV * model.norms[1].weight
     return letters_in(model, 1) @ W_K @ (after @ W_Q).T
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="Which layer's W_Q")
+def layer_0_asks(model, previous, induction):
+    """Takes W_Q of layer 0."""
+    _, keys = _parts(model, previous, induction)
+    W_Q, _, _ = of_head(model.layers[0], induction)
+    return letters_in(model, 1) @ W_Q @ keys.T
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="without a softmax")
+def weights_for_scores(model, previous, induction):
+    """Gives weights."""
+    queries, keys = _parts(model, previous, induction)
+    return (queries @ keys.T).softmax(-1)
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="subtract the mean")
+def notes_through_norm(model, previous, induction):
+    """Sends the notes through the whole norm."""
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    after = model.norms[1](letters_in(model, 0) @ W_OV)
+    return letters_in(model, 1) @ W_Q @ (after @ W_K).T
 
 
 @mistake("my_qk_map", caught_by="is the product of the queries", hint="subtract the mean")

@@ -23,8 +23,8 @@ MAPS = {
 """Name of a map → its title, and what its columns and its rows are."""
 STEPS = (0, 20, *range(40, 140, 5), 140, 160, 180, 200)
 """Steps at which the slider stops."""
-FALL = 110
-"""Where the film starts: here both maps have appeared, and the loss has just begun to fall."""
+START = 40
+"""Where the film starts: before there is a diagonal to see."""
 SHADES = 5
 """Few shades of blue make small frames."""
 
@@ -33,14 +33,13 @@ def film() -> Explorer:
     """Explorer of three stored trainings."""
     runs = stored_runs("what_heads_learn", "filmed")
     trainings = {str(i + 1): run.examples for i, run in enumerate(runs)}
-    caption = "Drag the slider, or press the arrow keys: back to step 0, and then forward."
-    return _explorer("film", trainings, caption, FALL)
+    return _explorer("film", trainings, "Drag the slider, or press the arrow keys.", START)
 
 
 def own_film(frames: Sequence[dict] | None = None) -> Explorer:
     """Explorer of the reader's own training; without `frames`, as in the book, of the stored one with the same seed."""
     first = stored_runs("what_heads_learn", "filmed")[0].examples
-    caption = "The same film, of your training. In the book this is training 1."
+    caption = "The same film of your own training. The book shows training 1 here."
     return _explorer("own_film", {"yours": frames or first}, caption, STEPS[-1])
 
 
@@ -80,7 +79,10 @@ class Scene:
         (self.grey,) = ax.plot([], [], color=COLORS["line"], linewidth=1.5)
         (self.line,) = ax.plot([], [], color=COLORS["key"], linewidth=2.5)
         (self.here,) = ax.plot([], [], "o", color=COLORS["key"], markersize=6)
-        for height, text in ((BLIND, "blind guess"), (self.which, "knows which\nletters repeat")):
+        for height, text in (
+            (BLIND, "blind guess"),
+            (self.which, "knows which letters\nare in the block"),
+        ):
             ax.axhline(height, color="0.5", linestyle="--", linewidth=1)
             blind = height == BLIND
             ax.text(
@@ -143,7 +145,7 @@ def sentence(frame: dict, which: float) -> str:
     if loss > 3.4:
         says = f"and a blind guess would have {BLIND:.2f}."
     elif loss > which:
-        says = f"and a guess that knows which letters repeat would have {which:.2f}."
+        says = f"and a guess that knows which letters are in the block would have {which:.2f}."
     else:
         says = f"and {100 * frame['accuracy']:.0f}% of the letters are right."
     return f"Step {frame['step']}. {counts} The loss is {loss:.2f}, {says}"
