@@ -88,7 +88,7 @@ cu.seed_everything(0)
 # A token, often the first of a text, that gets much weight although its value adds little, because a softmax has to put its weight somewhere.
 # An extra key whose value is zero is a remedy.
 # For example, a head with nothing to do in a sentence may give nearly all its weight to the first token.
-# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks), [And in a real model](19_what_heads_learn.ipynb#And-in-a-real-model).
+# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks), [Attention sinks](19_what_heads_learn_further.ipynb#Attention-sinks).
 #
 # ### <a id="attention-weights"></a>attention weights
 #
@@ -247,6 +247,12 @@ cu.seed_everything(0)
 # A way to make a generated picture fit its description better: the network predicts the noise with and without the description, and we go further in the direction of the difference.
 # For example, with a scale of 4, we go four times as far as the step from the prediction without the description to the prediction with it.
 # *Taught in* [Guidance](17_diffusion_further.ipynb#Guidance).
+#
+# ### <a id="composition"></a>composition of heads
+#
+# What a head of an earlier layer writes becomes part of the queries (**Q-composition**), the keys (**K-composition**) or the values (**V-composition**) of a head of a later layer.
+# For example, an induction head finds its position by keys that hold the notes of a previous-token head, which is K-composition.
+# *Taught in* [A circuit by hand](19_what_heads_learn.ipynb#A-circuit-by-hand), [Two maps from the weights](19_what_heads_learn.ipynb#Two-maps-from-the-weights).
 #
 # ### <a id="confusion-matrix"></a>confusion matrix
 #
