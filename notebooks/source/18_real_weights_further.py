@@ -356,7 +356,7 @@ fig
 # %% [markdown]
 # The bars go from the worst text to the best one.
 # With frequent tokens the model copies blocks of 400 about as well as blocks of 20, so **the distance alone doesn't stop it** here, where a longer distance also means a longer block to recognize.
-# Other tokens between a block and its repetition are another question, and may well weaken the copying.
+# Other tokens between a block and its repetition do weaken the copying ([Not at any distance](19_what_heads_learn_further.ipynb#Not-at-any-distance)).
 # With tokens drawn from the whole vocabulary, most of which are rare, the share falls to a quarter.
 # Rarity and length act together: rare tokens alone are still copied in blocks of 40, and hardly ever in blocks of 200.
 # So before we say "it can't copy that far", we have to ask what it was given to copy.
