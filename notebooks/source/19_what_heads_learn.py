@@ -635,7 +635,7 @@ shown.join(rises.add_prefix("loss: ")).rename_axis("set to zero")
 # %% [markdown]
 # Losing this one previous-token head costs as many copies as losing the four best induction heads.
 # The story hardly misses these heads, but the news does.
-# A milder cut singles head 16.0 out: if it merely may not look one token back in the first forty tokens, the model copies 0.11.
+# A milder cut singles head 16.0 out: if it merely may not look one token back in the first forty tokens, the model copies 0.11 of them.
 #
 # The names are ours: a head that copies here may do something else in other texts.
 # In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found backup heads that speak up only when others are ablated, while our two speak all the time.

@@ -218,7 +218,7 @@ rows.groupby("rate")[list(columns.values())].mean().set_axis(list(columns), axis
 
 # %% [markdown]
 # At the rate 0.001 the second fall hasn't come after these steps.
-# The third map has no diagonal then, and less is left after each cut, because there is no second circuit that finds some of the letters.
+# The third map has no diagonal then, so there is no second circuit that finds some of the letters, and less is left after a cut.
 #
 # **The query needs its note, too.**
 # If the letter before the answer is changed, a probability of 0.26 to 0.47 is left in the nine other networks.
@@ -232,7 +232,7 @@ rows.groupby("rate")[list(columns.values())].mean().set_axis(list(columns), axis
 # If we compare letters with the notes of the *other* head of layer 0, the diagonal wins in most rows of three networks, and erasing it costs a hundredth.
 #
 # **After the first fall the network also uses positions.**
-# Of the letters with several followers 0.53 to 0.59 are right then, and with our circuit 0.25.
+# Of the letters with several followers 0.53 to 0.59 are right then, without positions in the queries and keys of layer 1 only 0.45 to 0.48, and with our circuit 0.25.
 # Without the diagonal of the QK map, 0.07 to 0.22 of all letters are right at this time.
 #
 # Three more remarks.
@@ -256,7 +256,8 @@ with cu.guard("In the twelve networks the numbers of this section hold."):
     several = rows["first fall, several"]
     assert 0.525 < several.min() < several.max() < 0.595
     assert rows["first fall, several, by hand"].round(2).eq(0.25).all()
-    assert (several - rows["first fall, several, no positions"]).min() > 0.04
+    nowhere = rows["first fall, several, no positions"]
+    assert 0.445 < nowhere.min() < nowhere.max() < 0.485
     at_first = rows["first fall, the diagonal"]
     assert 0.065 < at_first.min() < at_first.max() < 0.225
 
