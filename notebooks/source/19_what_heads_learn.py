@@ -440,8 +440,7 @@ by_patching.loc[list(cuts.PATCHED)].rename_axis(index="patched", columns="change
 # What makes this key?
 # **One vector, written by one head of layer 0 at this one position, brings the answer back.**
 # It is the note *after letter 8*, and it also works if it comes from another text, in which letter 8 is somewhere else.
-# Even without it, some of the probability is left, because the other head has noted the letter two back.
-# If we change that letter as well, hardly anything is left.
+# Even without it, some of the probability is left, because the other head has noted the letter two back: if that one is changed as well, hardly anything is left.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -607,8 +606,7 @@ with cu.guard(
 #
 # Does a language model need such a circuit?
 # We give SmolLM2 forty random tokens twice, as in [Real weights](18_real_weights.ipynb#Copying:-induction-heads).
-# Ten of its 270 heads are induction heads: they put more than 0.3 of their weight on the token that followed the current one the first time.
-# Head 16.0, that is, head 0 of layer 16, is a previous-token head.
+# Ten of its 270 heads are induction heads, and head 16.0, that is, head 0 of layer 16, is a previous-token head.
 # What share does the model still copy if we set some heads to zero?
 # And how much does the loss rise on our story, in which little repeats, and on news, in which invented names come back?
 
@@ -637,7 +635,6 @@ shown.join(rises.add_prefix("loss: ")).rename_axis("set to zero")
 # The story hardly misses these heads, but the news does.
 # A milder cut singles head 16.0 out: if it merely may not look one token back in the first forty tokens, the model copies 0.11 of them.
 #
-# The names are ours: a head that copies here may do something else in other texts.
 # In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found backup heads that speak up only when others are ablated, while our two speak all the time.
 #
 # What do heads do where nothing repeats?
