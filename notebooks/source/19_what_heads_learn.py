@@ -410,7 +410,7 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 # A text has sixteen different letters, which we number, and then the first nine come again, so the answer is letter 9:
 #
 # ```text
-# 0 1 2 3 4 5 6 7 (8) (9) 10 11 12 13 14 15   0 1 2 3 4 5 6 7 8 → 9
+# 0 1 … 7 (8) (9) 10 … 15  0 1 … 8 → 9
 # ```
 #
 # We change one of the letters in brackets, the answer or the letter before it, and the network no longer finds the answer.
@@ -620,14 +620,14 @@ alone = {divmod(run.config["seed"], 9): run for run in copying["alone"]}
 zeroed = {
     "nothing": [best[0]],
     "the previous-token head 16.0": [alone[16, 0]],
-    "one of the other heads of layer 16": [alone[16, head] for head in range(1, 9)],
+    "another head of layer 16, on average": [alone[16, head] for head in range(1, 9)],
     "the four best induction heads": [best[4]],
-    "eight other heads of layers 17 to 23": copying["same layers"],
+    "eight others of layers 17–23, on average": copying["same layers"],
 }
 each = {name: pd.DataFrame([run.result for run in runs]) for name, runs in zeroed.items()}
 mean = pd.DataFrame({name: runs.mean() for name, runs in each.items()}).T
 rises = (mean[["story", "news"]] - mean.loc["nothing", ["story", "news"]]).map("{:+.2f}".format)
-shown = pd.DataFrame({"share copied, on average": mean["copied"].map("{:.2f}".format)})
+shown = pd.DataFrame({"share copied": mean["copied"].map("{:.2f}".format)})
 shown.join(rises.add_prefix("loss: ")).rename_axis("set to zero")
 
 # %% [markdown]
