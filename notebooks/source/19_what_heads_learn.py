@@ -13,6 +13,7 @@
 #
 # Two layers of attention, and nothing else, learn in seconds to continue random letters that repeat.
 # This film of their training shows two maps, computed from the weights alone, without any text: *where* a head of the second layer looks, and *what* it says there.
+# A diagonal in the first map means *standing at `k`, look for what comes after `k`*, and in the second *looking at `g`, say `g`*.
 # In each row the largest entry has the strongest color, and a green mark at the right says that it lies on the diagonal.
 # Move the slider forward: when does each diagonal appear, and when does the loss notice?
 
@@ -32,9 +33,9 @@ cu.seed_everything(0)
 cu.explore.film()
 
 # %% [markdown]
-# In all three trainings *what to say* comes first.
+# In trainings 1 and 2 *what to say* is clearly ahead, and in training 3 by a hair.
 # By step 85 both diagonals win half of their rows, and then the loss falls off a cliff.
-# With one layer, in gray, there is no cliff: even after 8,000 steps the loss is about 2.15, hardly better than a guess that only knows which letters are in the block (the lower dashed line).
+# With one layer, in gray, there is no cliff: even after 8,000 steps the loss is about 2.15, hardly better than a guess that only knows which letters are in the block (the lower dashed line, at 2.20).
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -78,7 +79,7 @@ cu.recall("gpt", "real_weights", "multi_head_attention")
 # Row i of `torch.eye(48).roll(1, 0)` has its 1 in column i − 1, so this matrix turns a position into the one before it.
 #
 # A text repeats a block, such as `gkbmt`.
-# We score from the second letter of the second block on, because until then nobody can know that the first block is over.
+# We count from the second letter of the second block on, because until then nobody can know that the first block is over.
 
 
 # %% tags=["exercise", "build"]
@@ -104,8 +105,7 @@ def copy_by_hand_solution(ids):
 cu.checks.copy_by_hand(copy_by_hand_solution)
 
 # %% [markdown]
-# How often is the circuit right?
-# Here is its accuracy for blocks of four lengths.
+# How often is the circuit right, in blocks of four lengths?
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 circuit = cu.choose(copy_by_hand, circuits.by_hand)
@@ -161,12 +161,12 @@ class Copier(nn.Module):
 # The **OV map** does this for all 32 letters at once ([Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html)).
 # Its row *g* holds what the head says for each letter when it looks at *g*, so a diagonal means that the head copies.
 #
-# `letters_in(model, layer)` gives the 32 letters as a layer reads them, multiplied by the gain of its norm, and `of_head(attention, h)` gives `W_Q`, `W_K`, and the product of `W_V` and `W_O`.
+# `letters_in(model, layer)` gives the 32 letters as a layer reads them, multiplied by the learned scale of its norm, the *gain*, and `of_head(attention, h)` gives `W_Q`, `W_K`, and the product of `W_V` and `W_O`.
 
 
 # %%
 def ov_map(model, induction):
-    """Letter that the head looks at × letter that it speaks for."""
+    """Letter that the head looks at × letter whose logit it raises."""
     _, _, W_OV = of_head(model.layers[1], induction)
     said = letters_in(model, 1) @ W_OV
     return said * model.norm.weight @ model.output.weight.T
@@ -287,65 +287,45 @@ fig
 # %% [markdown]
 # **After the first fall the network copies as our circuit does** wherever a letter has had one follower.
 #
-# In the second fall it learns to use one more letter.
-# In `rkgmkbrk` the last `r` settles it, because last time `rk` was followed by `g`.
-# For this, two notes have to meet.
-# In our network the other head of layer 0 writes a second note at `g`, *two after r*.
-# And at the last `k`, the previous-token head notes that `r` comes before it, which now becomes part of the query (Q-composition).
-# So a third map compares all notes of the one head with all notes of the other.
-
-# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
-for head in range(2):
-    rows = circuits.on_diagonal(circuits.second_map(model, previous, head))
-    print(f"head {head} of layer 1: the diagonal wins in {rows} of 32 rows")
-
-# %% [markdown]
+# In the second fall it learns to use one more letter: in `rkgmkbrk` the last `r` settles it, because last time `rk` was followed by `g`.
+# How the network does this is on the [further page](19_what_heads_learn_further.ipynb#The-second-fall).
+#
 # ## Erase the diagonal
 #
 # A map that looks like the circuit doesn't prove that the network uses it.
-# So we erase the diagonal of the QK map, and see whether the network still copies.
+# So we erase entries of the QK map while the network runs, and see whether it still copies.
 #
-# A score in layer 1 is a sum.
-# If layer 0, at `g`, puts a weight of 0.9 on `k`, then 0.9 times the diagonal entry of row *k* is one of its terms.
-# While the network runs, we replace this entry in all sums, in both heads of layer 1, with the mean of its row.
-# As a control, we do the same to all 992 other entries.
+# In `k g b k` a head of layer 1, standing at the last `k`, gives each position a score, and the softmax makes weights of the scores.
+# The score that it gives to `g` is a sum of several parts.
+# One part comes from the note: if layer 0, at `g`, puts a weight of 0.9 on the first `k`, this part is 0.9 times the diagonal entry of row *k*, and a little of the row's other entries.
+# To erase an entry we put the mean of its row in its place, in each score of layer 1.
+#
+# We erase only the diagonal, only the 992 other entries, and the whole map.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Taken together, the other 992 entries weigh more than the diagonal (their squares add up to more). How many letters does the network still copy if we erase only the diagonal, and how many if we keep only the diagonal?",
-    [
-        "few without the diagonal, few with it alone",
-        "few without it, most with it alone",
-        "most without it, few with it alone",
-        "most either way",
-    ],
-    answer="few without it, most with it alone",
+    "The 992 entries off the diagonal together weigh more than the 32 on it (their squares add up to more). What we don't erase stays as it is, and so do the other parts of the scores. What costs more of the copying, to erase the whole map or only its diagonal?",
+    ["the whole map", "only its diagonal", "both cost the same", "neither costs much"],
+    answer="only its diagonal",
     wrong={
-        "few without the diagonal, few with it alone": "The other 992 entries weigh more. But what do they tell the head about k, g and b?",
-        "most without it, few with it alone": "Which cell says: standing at k, look after k?",
-        "most either way": "That would take a second route to the same place. Which other entry of row k would lead to g, whatever the letters are?",
+        "the whole map": "It takes more away, so this is a natural thought. But what decides where the head looks if the diagonal is gone, and the other 992 entries are still there?",
+        "both cost the same": "That would be so if the other entries said nothing. But together they weigh more than the diagonal. What do they say to a head that has lost it?",
+        "neither costs much": "That would take a second way to g that is as good. Which entry of row k has led there so far?",
     },
-    why="In this map the diagonal alone is enough: the other entries tell the head nothing that it needs for copying.",
+    why="If the map is erased, its advice is missing, and the other parts of the scores still find some letters. If only the diagonal is erased, the other entries give bad advice. No harm comes of them as long as the diagonal outweighs them.",
 )
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 ids, lengths = measured_on
 cut = cuts.erasures(model, ids, previous, cuts.SHOWN)
-cut["the diagonal of the third map"] = cuts.without_second_map(model, ids, previous)
 by_erasing = pd.DataFrame(
-    {
-        which: (cuts.measured(logits, ids, lengths)[1], *by_followers(logits, ids, lengths))
-        for which, logits in cut.items()
-    },
-    index=["accuracy", "one follower", "several"],
-).T
+    {"accuracy": {which: cuts.measured(logits, ids, lengths)[1] for which, logits in cut.items()}}
+)
 by_erasing.rename_axis("erased").round(2)
 
 # %% [markdown]
 # **Without the diagonal most of the copying is gone, and with the diagonal alone all of it stays.**
-# Erasing the whole map costs less than erasing only its diagonal: left alone, the other entries mislead the network.
-# A good part of what is copied without any QK map is the work of the third map.
-# Letters with several followers need its diagonal, as the last row shows.
+# Erasing the whole map costs *less* than erasing only its diagonal, because the entries that are left alone mislead the network.
 #
 # ## Who is hurt?
 #
@@ -394,17 +374,16 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 # %% [markdown]
 # <details><summary><em>What we found</em></summary>
 #
-# Without the previous-token head the network copies few letters, because this head does two jobs.
-# Its notes tell layer 1 where to look, and at the last letter it says which letter comes before.
-# If we ablate it only for the keys of layer 1, which takes away the first job alone, about six letters in ten are still right.
+# Without the previous-token head the network copies few letters, because nobody tells layer 1 which letter comes before a position.
 # Without the other head of layer 0 the network is back where it was after the first fall.
 # The **two induction heads cover for each other**: both speak all the time, and one is nearly enough.
+# In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found *backup heads*, which speak up only when others are ablated.
 #
 # </details>
 #
 # ### What do the layers pass on?
 #
-# A cheap ablation doesn't show that a head does little, because another head may cover for it.
+# An ablation tells us who is missed, but not what the layers pass on.
 # With **[activation patching](C_glossary.ipynb#activation-patching)** we transplant one activation from one run of the network into another.
 #
 # A text has sixteen different letters, which we number, and then the first nine come again, so the answer is letter 9:
@@ -413,16 +392,18 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 # 0 1 … 7 (8) (9) 10 … 15  0 1 … 8 → 9
 # ```
 #
-# We change one of the letters in brackets, the answer or the letter before it, and the network no longer finds the answer.
+# We change one of the letters in brackets, the answer or the letter before it, and letter 9 gets a probability of at most 0.3.
 # Then we put back one piece of the unchanged run.
 # Does the answer return?
+#
+# In the code, `run` is a recording of the unchanged text, and `where` says what to take from it: `layers=0, heads=1, positions=9` is what head 1 of layer 0 says at position 9.
 
 
 # %%
 def patched(model, ids, run, where):
-    """Probabilities of the next letter, with one place as in another run."""
+    """Probabilities of the next letter, with one activation as in another run."""
     with cu.intervene(model) as acts, torch.no_grad():
-        acts.patch(None, run, **where)  # where: for example layers=0, heads=1, positions=9
+        acts.patch(None, run, **where)  # None: an attention, not another part
         return model(ids)[:, -1].softmax(-1)
 
 
@@ -439,18 +420,15 @@ by_patching.loc[list(cuts.PATCHED)].rename_axis(index="patched", columns="change
 #
 # What makes this key?
 # **One vector, written by one head of layer 0 at this one position, brings the answer back.**
-# It is the note *after letter 8*, and it also works if it comes from another text, in which letter 8 is somewhere else.
-# Even without it, some of the probability is left, because the other head has noted the letter two back: if that one is changed as well, hardly anything is left.
+# It is the note *after letter 8*.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
-# Nine networks, three at each of the rates 0.003, 0.01, and 0.03, gave much the same after 1,500 steps.
-# In all of them the loss falls twice, and with the second fall the third map gets its diagonal.
-# At the rate 0.001 there is no second fall within these steps, and no such diagonal.
-# The erased diagonal leaves an accuracy of 0.16 to 0.39, right after the first fall of 0.07 to 0.22, and the erased map 0.31 to 0.67.
-# Entries off the diagonal that together weigh as much can be erased without harm.
+# Nine networks, three at each of three rates, gave much the same after 1,500 steps ([their numbers](19_what_heads_learn_further.ipynb#Twelve-networks)).
+# The erased diagonal leaves an accuracy of 0.16 to 0.39, and the erased map 0.31 to 0.67.
+# Entries off the diagonal that together weigh as much as the diagonal can be erased without harm.
+# At a fourth, smaller rate, the second fall hasn't come after 1,500 steps.
 # Nine networks with one layer end at a loss between 2.13 and 2.19.
-# The [further page](19_what_heads_learn_further.ipynb#Twelve-networks) has more.
 #
 # </details>
 
@@ -462,11 +440,14 @@ with cu.guard(
     assert 0.55 < by_hand["letters may repeat"].min() < by_hand["letters may repeat"].max() < 0.95
 
 with cu.guard(
-    "By step 85 each diagonal wins half of its rows in each film, OV first, and the loss falls below 1.5 by step 130."
+    "By step 85 each diagonal wins half of its rows in each film, OV first, in the third by one frame, and the loss falls below 1.5 by step 130."
 ):
+    ahead = []
     for run in cu.stored_runs("what_heads_learn", "filmed"):
         assert run.result["ov half, step"] < run.result["qk half, step"] <= 85
         assert run.result["step below 1.5"] <= 130
+        ahead.append(run.result["qk half, step"] - run.result["ov half, step"])
+    assert min(ahead[:2]) >= 30 and ahead[2] == 5
 
 with cu.guard("The loss of one layer slides to 2.15, and never falls by 0.5 in 40 steps."):
     for run in cu.stored_runs("what_heads_learn", "one_layer"):
@@ -483,12 +464,6 @@ with cu.guard(
     assert one[at_200] > 0.95 and several[at_200] < 0.75
     assert accuracy > 0.93 and several[-1] > 0.85
 
-with cu.guard("One head of layer 0 looks one letter back, the other two, and their notes meet."):
-    back = circuits.looks_back(model, *measured_on)
-    second = [circuits.second_map(model, previous, head) for head in range(2)]
-    assert min(map(circuits.on_diagonal, second)) > 24
-    assert back["one back"][previous] > 0.9 and back["two back"][1 - previous] > 0.7
-
 with cu.guard(
     "Without the diagonal most letters are lost, and without all other entries, which are heavier, hardly any."
 ):
@@ -496,10 +471,8 @@ with cu.guard(
     squares = (entries - entries.mean(-1, keepdim=True)).square()
     assert squares.sum() > 2 * squares.diagonal().sum()
     share = by_erasing["accuracy"]
-    assert share["the diagonal"] < min(0.4, share[cuts.WHOLE])
+    assert share["the diagonal"] < min(0.4, share[cuts.WHOLE] - 0.1)
     assert share["all 992 others"] > share["nothing"] - 0.03
-    third = by_erasing.loc["the diagonal of the third map"]
-    assert third["several"] < 0.75 < 0.85 < third["one follower"]
 
 with cu.guard(
     "One head of layer 0 is needed for all letters, the other for those with several followers, and one of layer 1 is enough."
@@ -508,17 +481,12 @@ with cu.guard(
     share = by_ablating["accuracy"]
     assert share[single].min() > 0.6
     assert share[["previous-token head", "both heads of layer 1"]].max() < 0.3
-    keys = cuts.one_reader(model, ids, lengths, previous)["previous, in the keys"]
-    assert share["previous-token head"] + 0.2 < keys < 0.8
     assert (
         by_ablating.loc[single[0], "several"]
         < 0.75
         < 0.95
         < by_ablating.loc[single[0], "one follower"]
     )
-
-with cu.guard("If the two letters before the answer are changed, hardly anything of it is left."):
-    assert cuts.answer_without(model, [7, 8]) < 0.15
 
 with cu.guard(
     "The value moves the letter, the key finds it, and one vector of layer 0 makes the key."
@@ -528,7 +496,7 @@ with cu.guard(
     assert moved[value] > 0.9 and moved.drop(value).max() < 0.1
     assert min(found[key], found[note]) > 0.9
     assert found[["nothing", value, other, cuts.ELSEWHERE]].max() < found[note] - 0.3
-    assert cuts.second_note(model, previous)["note from another text"] > 0.9
+    assert max(moved["nothing"], found["nothing"]) < 0.35
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 without = [run.result for run in cu.stored_runs("what_heads_learn", "without_parts")]
@@ -539,23 +507,15 @@ how = [
 slow = [run.config["rate"] == 0.001 for run in cu.stored_runs("what_heads_learn", "without_parts")]
 
 with cu.guard(
-    "At three rates the loss falls twice, and letters with several followers wait for the head that looks two back."
+    "At three rates letters with several followers wait for a second fall; at a fourth it doesn't come."
 ):
-    for result, curves, late in zip(without, how, slow, strict=True):
-        one_at, several_at, two_at = (
+    for curves, late in zip(how, slow, strict=True):
+        one_at, several_at = (
             next((step for step, value in curves[name].items() if value > least), 9999)
-            for name, least in (
-                ("one follower", 0.95), ("several followers", 0.9), ("two back", 0.2)
-            )
-        )  # fmt: skip
-        assert result["one back"] > 0.9 and result["whole, one follower"] > 0.99
-        assert curves["several followers"][one_at] < 0.6 and curves["two back"][one_at] < 0.15
-        early = [value for step, value in curves["several followers"].items() if step < two_at]
-        assert max(early) < 0.75
-        if late:
-            assert several_at == two_at == 9999 and result["two back"] < 0.1
-        else:
-            assert one_at + 200 < several_at < 1500 and result["two back"] > 0.75
+            for name, least in (("one follower", 0.95), ("several followers", 0.9))
+        )
+        assert curves["several followers"][one_at] < 0.6
+        assert several_at == 9999 if late else one_at + 200 < several_at < 1500
 
 with cu.guard("At three rates all networks need the diagonal, and nothing else of the map."):
     for result, late in zip(without, slow, strict=True):
@@ -563,34 +523,16 @@ with cu.guard("At three rates all networks need the diagonal, and nothing else o
         assert kept > result["nothing"] - 0.01 and result["the diagonal"] < 0.39
         assert result["the diagonal"] + 0.1 < result[cuts.WHOLE] < 0.7
         assert late or result["accuracy"] > 0.98
-        assert late or result[cuts.WHOLE] - result[f"{cuts.WHOLE}, and other, in the keys"] > 0.1
-
-with cu.guard(
-    "With the second fall, the third map has its diagonal, and several followers need it."
-):
-    for result, late in zip(without, slow, strict=True):
-        if late:
-            assert result["rows of the second map, most"] < 10
-        else:
-            assert result["rows of the second map, least"] >= 29
-            assert result["second map, the diagonal, several"] < 0.5
-            assert result["second map, the diagonal, one follower"] > 0.89
-            assert result["second map, all 992 others, several"] > 0.95
-        assert result["first fall, the diagonal"] < 0.225
-        assert result["other, in the key"] < 0.12 and result["previous, in the query"] < 0.12
 
 with cu.guard("At three rates ablated heads cost what they cost here."):
     for result, late in zip(without, slow, strict=True):
         assert result[cuts.BOTH] < 0.05 and result["previous-token head"] < 0.28
         assert result["right"] > 0.85
-        assert late or 0.46 < result["previous, in the keys"] < 0.77
         other = "the other head of layer 0"
         assert result[f"{other}, several"] < 0.65 and result[f"{other}, one follower"] > 0.98
         assert min(result[name] for name in single) > (0.75 if late else 0.85)
 
-with cu.guard(
-    "At three rates value, key and note do what they do here, from another text as well."
-):
+with cu.guard("At three rates value, key and note do what they do here."):
     for result in without:
         moved, found = (
             {part: result[f"{changed}, {part}"] for part in (*cuts.PATCHED, cuts.ELSEWHERE)}
@@ -598,17 +540,26 @@ with cu.guard(
         )
         assert moved.pop(value) > 0.99 > 0.01 > max(moved.values())
         assert min(found.pop(key), found.pop(note)) > 0.98 > 0.5 > max(found.values())
-        assert result["note from another text"] > 0.98
-        assert result["two letters before it, nothing"] < 0.1
 
 # %% [markdown]
 # ## And in a real model
 #
 # Does a language model need such a circuit?
-# We give SmolLM2 forty random tokens twice, as in [Real weights](18_real_weights.ipynb#Copying:-induction-heads).
-# Ten of its 270 heads are induction heads, and head 16.0, that is, head 0 of layer 16, is a previous-token head.
-# What share does the model still copy if we set some heads to zero?
-# And how much does the loss rise on our story, in which little repeats, and on news, in which invented names come back?
+# In [Real weights](18_real_weights.ipynb#Copying:-induction-heads) SmolLM2 copies 0.67 of forty random tokens, and we set some of its 270 heads to zero.
+# Now we compare the two halves of the circuit: head 16.0, that is, head 0 of layer 16, is a previous-token head, and the four best induction heads are those with the highest scores there.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "Which cut costs more copies: the one previous-token head 16.0, or the four best induction heads, all at once?",
+    ["the one previous-token head", "the four induction heads", "both cost the same", "neither costs much"],
+    answer="both cost the same",
+    wrong={
+        "the one previous-token head": "It is true that all four may need its notes. But who finds the notes if these four are silent?",
+        "the four induction heads": "Four are more than one. But what do these four look for, and who has written it?",
+        "neither costs much": "270 heads are many, and another may cover for those that are missing. In which half of our own circuit did you see this, and where not?",
+    },
+    why="Copying needs both steps. Without the notes there is nothing to find, and without those who look for them nobody finds them. Either cut leaves a share of 0.10.",
+)
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 copying = {
@@ -620,42 +571,28 @@ alone = {divmod(run.config["seed"], 9): run for run in copying["alone"]}
 zeroed = {
     "nothing": [best[0]],
     "the previous-token head 16.0": [alone[16, 0]],
-    "another head of layer 16, on average": [alone[16, head] for head in range(1, 9)],
-    "the four best induction heads": [best[4]],
-    "eight others of layers 17–23, on average": copying["same layers"],
+    "another head of layer 16, mean of all eight": [alone[16, head] for head in range(1, 9)],
+    "the four best induction heads at once": [best[4]],
+    "eight others of layers 17–23 at once, mean of ten draws": copying["same layers"],
 }
-each = {name: pd.DataFrame([run.result for run in runs]) for name, runs in zeroed.items()}
-mean = pd.DataFrame({name: runs.mean() for name, runs in each.items()}).T
-rises = (mean[["story", "news"]] - mean.loc["nothing", ["story", "news"]]).map("{:+.2f}".format)
-shown = pd.DataFrame({"share copied": mean["copied"].map("{:.2f}".format)})
-shown.join(rises.add_prefix("loss: ")).rename_axis("set to zero")
+shares = {name: [run.result["copied"] for run in runs] for name, runs in zeroed.items()}
+shown = pd.DataFrame({"share copied": {name: sum(of) / len(of) for name, of in shares.items()}})
+shown.rename_axis("set to zero").map("{:.2f}".format)
 
 # %% [markdown]
-# Losing this one previous-token head costs as many copies as losing the four best induction heads.
-# The story hardly misses these heads, but the news does.
-# A milder cut singles head 16.0 out: if it merely may not look one token back in the first forty tokens, the model copies 0.11 of them.
-#
-# In GPT-2, [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) found backup heads that speak up only when others are ablated, while our two speak all the time.
+# **Both halves are needed, and one head of 270 weighs as much here as the four best of the other half.**
+# Heads 0.5 and 1.3 cost nearly as much as 16.0, and we don't know why.
+# So a cut alone doesn't tell us what a head is needed for, and Real weights also forbids the look one token back.
 #
 # What do heads do where nothing repeats?
 # The [further page](19_what_heads_learn_further.ipynb#Attention-sinks) asks this.
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard("Ten heads are induction heads; 16.0 and the four best of them cost most."):
-    (scores,) = cu.stored_runs("real_weights", "induction_heads")
-    assert len(scores.examples[0]["gave"]) == 10
-    assert all(weight > 0.3 for _, _, weight, *_ in scores.examples[0]["gave"])
-    none, previous_head, others, four, eight = (runs["copied"] for runs in each.values())
-    assert max(*previous_head, *four) < 0.12 < 0.55 < min(*others, *eight) and 0.6 < none[0] < 0.7
-    lost = mean - mean.loc["nothing"]
-    parts = ["the previous-token head 16.0", "the four best induction heads"]
-    assert lost["story"][parts].max() < 0.03 < 0.15 < lost["news"][parts].min()
-
-with cu.guard("Head 16.0 is needed for its look one token back, in the first block."):
-    first, second, _ = (
-        run.result["copied"] for run in cu.stored_runs("real_weights", "look_before")
-    )
-    assert round(first, 2) == 0.11 and second > none[0]
+with cu.guard("Head 16.0 and the four best induction heads cost the same, and others little."):
+    none, previous_head, others, four, eight = shares.values()
+    assert round(none[0], 2) == 0.67 and round(previous_head[0], 2) == round(four[0], 2) == 0.1
+    assert 0.55 < min(*others, *eight) and len(others) == 8 and len(eight) == 10
+    assert all(alone[head].result["copied"] < 0.14 for head in ((0, 5), (1, 3)))
 
 # %% [markdown]
 # ## Take-aways

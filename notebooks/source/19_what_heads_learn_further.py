@@ -11,7 +11,7 @@
 #
 # This page continues [What heads learn](19_what_heads_learn.ipynb).
 # It asks what the heads of SmolLM2 do where nothing repeats, how much one word in front of a sentence changes, and how far the model copies.
-# Then it returns to our small network, and asks which map comes first, and in what other trainings differ.
+# Then it returns to our small network, and asks what its second fall brings, which map comes first, and in what other trainings differ.
 # You can read each section by itself.
 
 # %%
@@ -20,6 +20,9 @@ import pandas as pd
 import course_utils as cu
 from course_utils.data.registry import cached
 from course_utils.lessons.real_weights import heads, smollm
+from course_utils.lessons.what_heads_learn import cuts
+from course_utils.lessons.what_heads_learn.explorer import draw_map
+from course_utils.lessons.what_heads_learn.film import wins
 
 cu.seed_everything(0)
 
@@ -159,6 +162,73 @@ with cu.guard("With 640 tokens between, 0.06 of any tokens are copied, and 0.58 
     assert far["frequent tokens"].round(2)[[0, 640]].tolist() == [0.89, 0.58]
 
 # %% [markdown]
+# ## The second fall
+#
+# In the chapter our network learns to use one more letter when its loss falls for the second time.
+# The last `k` of `rkgmkbrk` has had two followers, `g` and `b`, and `r` settles it, because last time `rk` was followed by `g`.
+# How does the network see this?
+# Both heads of layer 0 write a note at each position, one about the letter before, and one about the letter two back:
+#
+# | | r | k | g | m | k | b | r | k |
+# |---|---|---|---|---|---|---|---|---|
+# | one back (previous-token head) | – | r | k | g | m | k | b | **r** |
+# | two back (the other head) | – | – | **r** | k | g | m | k | b |
+# | layer 1 asks *who is after k?* | | | yes | no | no | yes | no | no |
+# | and *who is two after r?* | | | **yes** | no | no | no | no | no |
+# | layer 1 says | | | | | | | | **g** |
+#
+# The first question comes from the letter `k` itself, and the chapter's QK map answers it.
+# The second question comes from the note *r* that the previous-token head has written at the last `k`, so here the query holds a note, too (Q-composition).
+# A third map compares notes with notes: row *r* belongs to a head that stands *one after r*, and column *r* to a position *two after r*.
+# Here it is for the head of layer 1 that the book's film shows.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+meeting = cu.stored_runs("what_heads_learn", "notes_meet")
+fig, ax = cu.subplots(
+    width=3.4, height=3.4,
+    alt="A map of 32 letters by 32 letters. In all rows but one the largest entry is on the diagonal.",
+)  # fmt: skip
+draw_map(ax, "notes", meeting[0].examples[0]["notes"])
+fig
+
+# %% [markdown]
+# As in the film, a green mark says that the largest entry of a row is on the diagonal.
+# Does the network use this diagonal?
+# We erase it as in [the chapter](19_what_heads_learn.ipynb#Erase-the-diagonal), then the other entries, then this map as a whole.
+# The last row ablates the head that writes the notes *two back*.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+names = {name: name for name in cuts.SHOWN} | {"the other head of layer 0": "the head itself"}
+without_notes = pd.DataFrame(
+    {
+        shown: {part: meeting[0].result[f"{name}, {part}"] for part in ("one follower", "several")}
+        for name, shown in names.items()
+    }
+).T
+without_notes.rename_axis("erased").map("{:.2f}".format)
+
+# %% [markdown]
+# **Letters with several followers need the diagonal of this map, and nothing else of it.**
+# Erasing it costs more than ablating the whole head, because here, too, the other entries mislead the network when they are left alone.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "In three trainings the heads of layer 0 look one and two back, and several followers need the diagonal of the third map."
+):
+    for run in meeting:
+        result = run.result
+        assert result["one back"] > 0.9 and result["two back"] > 0.9
+        assert min(result["rows"], result["rows, other head"]) >= 29
+        head = "the other head of layer 0"
+        assert result["the diagonal, several"] < 0.5 < 0.9 < result["the diagonal, one follower"]
+        for part in ("one follower", "several"):
+            assert result[f"all 992 others, {part}"] > result[f"nothing, {part}"]
+            assert result[f"the diagonal, {part}"] < result[f"{cuts.WHOLE}, {part}"] - 0.02
+            assert result[f"the diagonal, {part}"] < result[f"{head}, {part}"] - 0.05
+        assert result[f"{head}, several"] < 0.65 and result[f"{head}, one follower"] > 0.98
+    assert wins(meeting[0].examples[0]["notes"]) == meeting[0].result["rows"] == 31
+
+# %% [markdown]
 # ## Which map comes first?
 #
 # In the three films of the chapter, the OV map has half of its diagonal before the QK map.
@@ -199,7 +269,8 @@ with cu.guard(
 # ## Twelve networks
 #
 # What the chapter says of one network was measured in twelve, three at each of four rates, after 1,500 steps.
-# Here are means over three seeds: what is copied by the whole network, without the diagonal of the QK map, without the whole map, and if the previous-token head is ablated for the keys of layer 1 alone.
+# Here are means over three seeds.
+# The columns say what is copied by the whole network, without the diagonal of the QK map, without the whole map, and if moreover the other head of layer 0 is ablated for the keys of layer 1.
 # The last column has letters with several followers, without the diagonal of the third map.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -208,7 +279,7 @@ columns = {
     "nothing": "nothing",
     "the diagonal": "the diagonal",
     "the map": "all 1,024",
-    "notes in keys": "previous, in the keys",
+    "also two back": "all 1,024, and other, in the keys",
     "third diagonal, several": "second map, the diagonal, several",
 }
 rows = pd.DataFrame([{"rate": run.config["rate"]} | run.result for run in runs])
@@ -217,12 +288,20 @@ rows.groupby("rate")[list(columns.values())].mean().set_axis(list(columns), axis
 ).map("{:.2f}".format)
 
 # %% [markdown]
-# At the rate 0.001 the second fall hasn't come after these steps.
-# The third map has no diagonal then, so there is no second circuit that finds some of the letters, and less is left after a cut.
+# At the rate 0.001 the second fall hasn't come after these steps, and the third map has no diagonal.
+# In the nine other networks a good part of what is copied without any QK map is the work of the third map, because much less is left if the notes *two back* are gone as well.
+#
+# **The previous-token head has two jobs.**
+# Its notes tell layer 1 where to look, and at the last letter it says which letter comes before.
+# If we ablate it only for the keys of layer 1, which takes away the first job alone, between 0.47 and 0.76 of the letters are still right in the nine networks, but at most 0.16 if we ablate it for all readers.
+#
+# **A note works anywhere.**
+# In the chapter's patch, the note *after letter 8* also brings the answer back if it comes from another text, in which letter 8 is at another position.
 #
 # **The query needs its note, too.**
-# If the letter before the answer is changed, a probability of 0.26 to 0.47 is left in the nine other networks.
-# At most 0.10 is left if also the other head of layer 0 is ablated in the key at the answer, or if the previous-token head is ablated in the last query.
+# If the letter before the answer is changed, a probability of 0.26 to 0.47 is left in the nine networks, because the note *two back* is still right.
+# If that letter is changed as well, at most 0.09 is left.
+# And at most 0.10 is left if also the other head of layer 0 is ablated in the key at the answer, or if the previous-token head is ablated in the last query.
 #
 # **Two heads aren't needed for two notes.**
 # Three networks with one head in each layer learned the second fall as well.
@@ -247,9 +326,18 @@ with cu.guard("In the twelve networks the numbers of this section hold."):
     late = rows["rate"] == 0.001
     nine = rows[~late]
     assert rows[late]["rows of the second map, most"].max() < 10
+    assert nine["rows of the second map, least"].min() >= 29
+    assert nine["second map, the diagonal, several"].max() < 0.5
+    assert nine["second map, all 992 others, several"].min() > 0.95
     before = nine["the letter before it, nothing"]
     assert 0.255 < before.min() < before.max() < 0.475
     assert nine[["other, in the key", "previous, in the query"]].max(axis=None) < 0.105
+    assert rows["two letters before it, nothing"].max() < 0.095
+    assert rows["note from another text"].min() > 0.98
+    keys = nine["previous, in the keys"]
+    assert 0.465 < keys.min() < keys.max() < 0.765
+    assert nine["previous-token head"].max() < 0.165
+    assert (nine["all 1,024"] - nine["all 1,024, and other, in the keys"]).min() > 0.1
     assert (nine["other, in the query"] > 0.26).all()
     assert (nine["rows of the other map, least"] > 24).sum() == 3
     assert (nine["nothing"] - nine["the diagonal of the other head"]).max() < 0.012
@@ -260,6 +348,23 @@ with cu.guard("In the twelve networks the numbers of this section hold."):
     assert 0.445 < nowhere.min() < nowhere.max() < 0.485
     at_first = rows["first fall, the diagonal"]
     assert 0.065 < at_first.min() < at_first.max() < 0.225
+
+with cu.guard(
+    "Letters with several followers wait for the head that looks two back."
+):
+    for run in runs:
+        result, curves = run.result, {name: dict(curve) for name, curve in run.curves.items()}
+        one_at, two_at = (
+            next((step for step, value in curves[name].items() if value > least), 9999)
+            for name, least in (("one follower", 0.95), ("two back", 0.2))
+        )
+        assert result["one back"] > 0.9 and curves["two back"][one_at] < 0.15
+        early = [value for step, value in curves["several followers"].items() if step < two_at]
+        assert max(early) < 0.75
+        if run.config["rate"] == 0.001:
+            assert two_at == 9999 and result["two back"] < 0.1
+        else:
+            assert result["two back"] > 0.75
 
 with cu.guard(
     "With one head in each layer, it looks one and two back, and learns the second fall, too."

@@ -34,13 +34,22 @@ def finds_itself(ids):
     return attend(100 * letter @ letter.T, letter)
 
 
-@mistake("copy_by_hand", caught_by="says g at the second k", hint="What does your layer 0 bring")
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="keys are mixtures")
 def shifts_forward(ids):
     """Shifts in the other direction."""
     letter, position = _one_hot(ids)
     before = attend(100 * position @ torch.eye(48).roll(1, 0).T @ position.T, letter)
     before[0] = 0
     return attend(100 * letter @ before.T, letter)
+
+
+@mistake("copy_by_hand", caught_by="says g at the second k", hint="keys are mixtures")
+def weak_layers(ids):
+    """Forgets the factor in both layers."""
+    letter, position = _one_hot(ids)
+    before = attend(position @ torch.eye(48).roll(1, 0) @ position.T, letter)
+    before[0] = 0
+    return attend(letter @ before.T, letter)
 
 
 @mistake("copy_by_hand", caught_by="is right from the second letter", hint="Is a distance written")
@@ -149,13 +158,22 @@ def rows_and_columns_exchanged(model, previous, induction):
 
 
 @mistake(
-    "my_qk_map", caught_by="is the product of the queries", hint="A norm multiplies by its gain"
+    "my_qk_map", caught_by="is the product of the queries", hint="A norm multiplies by its learned scale"
 )
 def without_gain(model, previous, induction):
     """Forgets the gain for what layer 0 writes."""
     _, _, W_OV = of_head(model.layers[0], previous)
     W_Q, W_K, _ = of_head(model.layers[1], induction)
     return letters_in(model, 1) @ W_Q @ (letters_in(model, 0) @ W_OV @ W_K).T
+
+
+@mistake("my_qk_map", caught_by="is the product of the queries", hint="takes the note alone")
+def letter_and_note(model, previous, induction):
+    """Takes all that layer 0 leaves at a key, the letter and the note."""
+    _, _, W_OV = of_head(model.layers[0], previous)
+    W_Q, W_K, _ = of_head(model.layers[1], induction)
+    stream = model.letters.weight + letters_in(model, 0) @ W_OV
+    return letters_in(model, 1) @ W_Q @ (stream * model.norms[1].weight @ W_K).T
 
 
 @mistake("my_qk_map", caught_by="is the product of the queries", hint="root of `head_dim`")
@@ -214,7 +232,7 @@ def layer_0_forgotten():
     return ["most", "most", "most", "few"]
 
 
-@mistake("who_is_hurt", caught_by="(b)", hint="looks two letters back")
+@mistake("who_is_hurt", caught_by="(b)", hint="what came in the second fall")
 def all_of_layer_0():
     """Thinks that layer 0 is needed as a whole."""
     return ["few", "few", "most", "few"]

@@ -64,6 +64,11 @@ _ITSELF = (
     "Your circuit says each letter itself. What does your layer 0 bring for a k g b k, position by position? With the "
     "letters as keys, k would find only itself."
 )
+_MIXED = (
+    "Your circuit says each letter itself, because its keys are mixtures of letters. Does layer 0 put nearly all of "
+    "its weight on one position? Its scores need the factor 100, and row i has to point to column i − 1: it can't see "
+    "column i + 1."
+)
 _WEAK = (
     "The weight is spread over several positions. Are the scores of both layers multiplied by 100, so that one "
     "position gets all of it?"
@@ -90,7 +95,9 @@ def says_g_at_second_k(candidate):
     said = candidate(ids)
     row, letter = said[4], LETTERS[int(said[4].argmax())]
     hint = _WEAK if _spread(row) and row.max() < 0.6 else _SAYS.get(letter, "")
-    hint = _ITSELF if torch.equal(said.argmax(-1), ids) else hint
+    if torch.equal(said.argmax(-1), ids):
+        far = candidate(torch.arange(20))[-1].max()  # a share of 1/20 can't get all of the weight
+        hint = _ITSELF if far > 0.97 else _MIXED
     expect(letter == "g", f"it says “{letter}”", hint)
 
 
@@ -133,7 +140,7 @@ _LAYER_0 = (
     "layer 0: multiply the letters by its W_V W_O first."
 )
 _GAIN = (
-    "A norm multiplies by its gain, and each layer reads through its own norm. `letters_in` has the gain for the "
+    "A norm multiplies by its learned scale, the gain, and each layer reads through its own norm. `letters_in` has the gain for the "
     "letters. Who multiplies what layer 0 has written by `model.norms[1].weight`?"
 )
 
@@ -213,6 +220,10 @@ def is_product_with_gains(candidate):
     layer_0_asks = model.letters.weight * model.norms[1].weight @ W_Q
     layer_0_asks = layer_0_asks @ (notes * model.norms[1].weight @ W_K).T
     normed = _map_of(model, 1, model.norms[1](notes))
+    stream = [
+        _map_of(model, 1, (letters + notes) * model.norms[1].weight)
+        for letters in (model.letters.weight, model.letters.weight * model.norms[0].weight)
+    ]
     hint = ""
     if torch.allclose(answer, bare, atol=1e-4):
         hint = _GAIN
@@ -223,6 +234,8 @@ def is_product_with_gains(candidate):
             f"Your map is the right one times {factor:.2f}. Do you divide by the root of `head_dim`? It makes no "
             "difference to which entry wins, so here it is left out."
         )
+    elif any(torch.allclose(answer, each, atol=1e-4) for each in stream):
+        hint = "While the network runs, the key also holds the letter at its position. This map takes the note alone."
     elif torch.allclose(answer, layer_0_asks, atol=1e-4):
         hint = "Which layer's W_Q do you take? The head that asks is in layer 1, like its W_K."
     elif torch.allclose(answer, centered, atol=1e-4) or torch.allclose(answer, normed, atol=1e-4):
@@ -267,8 +280,8 @@ who_is_hurt = on_paper({
           "Who else tells layer 1 which letter comes before a position? Look back at the table of *A circuit by hand*.",
           "Its note is needed twice: at the position that is looked for, and at the last letter."),
     "b": ("most", "says what is left without the other head of layer 0",
-          "The other head of layer 0 looks two letters back. Which letters need its note, those with one follower so "
-          "far or those with several?"),
+          "After the first fall the network copied wherever a letter has had one follower. Suppose that the other head "
+          "of layer 0 is needed only for what came in the second fall. Which letters would be lost?"),
     "c": ("most", "says what is left without one head of layer 1",
           "Layer 1 has two heads. What does the OV map of the other one look like? `ov_map(model, 1 - induction)` "
           "computes it.",

@@ -145,9 +145,12 @@ def erasures(
     return {which: logits_with(model, ids[:, :-1], previous, erased(which)) for which in parts}
 
 
-def without_second_map(model: nn.Module, ids: Tensor, previous: int) -> Tensor:
-    """Logits for texts (batch, 48), without their last letter, if the diagonal of `second_map` is erased."""
-    return logits_with(model, ids[:, :-1], 1 - previous, erased("the diagonal"), asks=previous)
+def without_notes(model: nn.Module, ids: Tensor, previous: int) -> dict[str, Tensor]:
+    """What is erased of `second_map` → logits for texts (batch, 48), without their last letter."""
+    return {
+        which: logits_with(model, ids[:, :-1], 1 - previous, erased(which), asks=previous)
+        for which in SHOWN
+    }
 
 
 @torch.no_grad()

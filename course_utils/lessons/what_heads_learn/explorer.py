@@ -18,7 +18,8 @@ __all__ = ["film", "own_film"]
 NUM, BLIND = len(LETTERS), float(np.log(len(LETTERS)))
 MAPS = {
     "qk": ("Where to look (QK)", "looks for a position after …", "standing at …"),
-    "ov": ("What to say (OV)", "speaks for …", "looking at …"),
+    "ov": ("What to say (OV)", "says …", "looking at …"),
+    "notes": ("Notes by notes", "looks for a position two after …", "standing one after …"),
 }
 """Name of a map → its title, and what its columns and its rows are."""
 STEPS = (0, 20, *range(40, 140, 5), 140, 160, 180, 200)
@@ -71,7 +72,7 @@ class Scene:
             1, 3, alt="The loss of a model, and two maps", width=8.8, height=3.4,
             width_ratios=[1.2, 1, 1],
         )  # fmt: skip
-        self.images = {name: _map(ax, name) for ax, name in zip(axes[1:], MAPS, strict=True)}
+        self.images = {name: _map(ax, name) for ax, name in zip(axes[1:], ("qk", "ov"), strict=True)}
         self._set_loss(axes[0])
 
     def _set_loss(self, ax: Axes) -> None:
@@ -108,6 +109,13 @@ class Scene:
         passed = np.append(at[at < step], step)
         self.grey.set_data(passed, np.interp(passed, at, loss))
         return sentence(frame, self.which)
+
+
+def draw_map(ax: Axes, name: str, text: str) -> None:
+    """Draw a map of `MAPS`, from the text of `levels`, as the film does."""
+    title, image = _map(ax, name)
+    image.set_data(_painted(text))
+    title.set_text(f"{MAPS[name][0]}\n{wins(text)} of {NUM} rows on the diagonal")
 
 
 def _map(ax: Axes, name: str):

@@ -12,6 +12,7 @@ from course_utils.lessons.what_heads_learn.film import (
     Film,
     by_followers,
     half_whole,
+    levels,
     which_letters,
     wins,
 )
@@ -110,6 +111,32 @@ def without_parts(chapter: SimpleNamespace, *, rate: float, seed: int) -> dict:
         result |= {f"rows of the {name}, least": found[0], f"rows of the {name}, most": found[1]}
     result |= {f"first fall, {name}": value for name, value in first_fall.items()}
     return outcome
+
+
+@stored(cases=[{"seed": seed} for seed in SEEDS], chapter=NAMES)
+def notes_meet(chapter: SimpleNamespace, *, seed: int) -> dict:
+    """The training of the page, and its map of notes by notes: as `levels`, and accuracies by followers without parts.
+
+    The map is that of the head of layer 1 in the film, and its rows count for both heads.
+    """
+    ids, lengths = texts_to_measure(chapter)
+    film = Film(ids, lengths, every=20)
+    model = trained(chapter, film, rate=0.01, seed=seed, steps=700)
+    previous, induction = film.pair
+    maps = [circuits.second_map(model, previous, head) for head in range(2)]
+    back = circuits.looks_back(model, ids, lengths)
+    result = {
+        "one back": back["one back"][previous],
+        "two back": back["two back"][1 - previous],
+        "rows": circuits.on_diagonal(maps[induction]),
+        "rows, other head": circuits.on_diagonal(maps[1 - induction]),
+    }
+    cut = cuts.without_notes(model, ids, previous)
+    cut |= {"the other head of layer 0": cuts.ablations(model, ids, *film.pair)["the other head of layer 0"]}
+    for name, logits in cut.items():
+        one, several = by_followers(logits, ids, lengths)
+        result |= {f"{name}, one follower": one, f"{name}, several": several}
+    return {"result": result, "examples": [{"notes": levels(maps[induction])}]}
 
 
 @stored(cases=[{"seed": seed} for seed in SEEDS], chapter=NAMES)
