@@ -349,9 +349,7 @@ with cu.guard("In the twelve networks the numbers of this section hold."):
     at_first = rows["first fall, the diagonal"]
     assert 0.065 < at_first.min() < at_first.max() < 0.225
 
-with cu.guard(
-    "Letters with several followers wait for the head that looks two back."
-):
+with cu.guard("Letters with several followers wait for the head that looks two back."):
     for run in runs:
         result, curves = run.result, {name: dict(curve) for name, curve in run.curves.items()}
         one_at, two_at = (

@@ -158,7 +158,9 @@ def rows_and_columns_exchanged(model, previous, induction):
 
 
 @mistake(
-    "my_qk_map", caught_by="is the product of the queries", hint="A norm multiplies by its learned scale"
+    "my_qk_map",
+    caught_by="is the product of the queries",
+    hint="A norm multiplies by its learned scale",
 )
 def without_gain(model, previous, induction):
     """Forgets the gain for what layer 0 writes."""

@@ -140,8 +140,8 @@ _LAYER_0 = (
     "layer 0: multiply the letters by its W_V W_O first."
 )
 _GAIN = (
-    "A norm multiplies by its learned scale, the gain, and each layer reads through its own norm. `letters_in` has the gain for the "
-    "letters. Who multiplies what layer 0 has written by `model.norms[1].weight`?"
+    "A norm multiplies by its learned scale, the gain, and each layer reads through its own norm. `letters_in` has the "
+    "gain for the letters. Who multiplies what layer 0 has written by `model.norms[1].weight`?"
 )
 
 

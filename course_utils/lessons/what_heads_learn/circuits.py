@@ -70,7 +70,7 @@ def letters_in(model: nn.Module, layer: int) -> Tensor:
 
 
 def ov_map(model: nn.Module, induction: int) -> Tensor:
-    """Letter that the head looks at × letter that this speaks for: (32, 32)."""
+    """Letter that the head looks at × letter whose logit this raises: (32, 32)."""
     _, _, W_OV = of_head(model.layers[1], induction)
     return letters_in(model, 1) @ W_OV * model.norm.weight @ model.output.weight.T
 

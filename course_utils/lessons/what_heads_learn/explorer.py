@@ -34,7 +34,11 @@ def film() -> Explorer:
     """Explorer of three stored trainings."""
     runs = stored_runs("what_heads_learn", "filmed")
     trainings = {str(i + 1): run.examples for i, run in enumerate(runs)}
-    return _explorer("film", trainings, "Drag the slider, or press the arrow keys.", START)
+    caption = (
+        "A row's largest entry has the strongest color, and a green mark if it lies on the diagonal. Drag the slider, "
+        "or press the arrow keys."
+    )
+    return _explorer("film", trainings, caption, START)
 
 
 def own_film(frames: Sequence[dict] | None = None) -> Explorer:
@@ -72,7 +76,9 @@ class Scene:
             1, 3, alt="The loss of a model, and two maps", width=8.8, height=3.4,
             width_ratios=[1.2, 1, 1],
         )  # fmt: skip
-        self.images = {name: _map(ax, name) for ax, name in zip(axes[1:], ("qk", "ov"), strict=True)}
+        self.images = {
+            name: _map(ax, name) for ax, name in zip(axes[1:], ("qk", "ov"), strict=True)
+        }
         self._set_loss(axes[0])
 
     def _set_loss(self, ax: Axes) -> None:

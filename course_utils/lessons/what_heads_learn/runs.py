@@ -132,7 +132,11 @@ def notes_meet(chapter: SimpleNamespace, *, seed: int) -> dict:
         "rows, other head": circuits.on_diagonal(maps[1 - induction]),
     }
     cut = cuts.without_notes(model, ids, previous)
-    cut |= {"the other head of layer 0": cuts.ablations(model, ids, *film.pair)["the other head of layer 0"]}
+    cut |= {
+        "the other head of layer 0": cuts.ablations(model, ids, *film.pair)[
+            "the other head of layer 0"
+        ]
+    }
     for name, logits in cut.items():
         one, several = by_followers(logits, ids, lengths)
         result |= {f"{name}, one follower": one, f"{name}, several": several}
