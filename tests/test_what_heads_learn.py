@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from course_utils.figures import subplots
 from course_utils.kit.runs import definitions, source, stored_runs
 from course_utils.lessons.what_heads_learn import checks, circuits, cuts, explorer
 from course_utils.lessons.what_heads_learn.film import (
@@ -200,3 +201,19 @@ def test_the_sentence_of_a_frame_has_its_numbers():
         if "qk" in frame:
             said = explorer.sentence(frame, 2.2)
             assert f"{frame['loss']:.2f}" in said and f"in {wins(frame['ov'])} of “what" in said
+
+
+def test_the_stored_map_of_notes_is_drawn_with_its_count():
+    for run in stored_runs("what_heads_learn", "notes_meet"):
+        text = run.examples[0]["notes"]
+        _, ax = subplots(alt="A map")
+        explorer.draw_map(ax, "notes", text)
+        assert f"{run.result['rows']:.0f} of 32 rows" in ax.get_title()
+        assert wins(text) == run.result["rows"] >= 29
+
+
+def test_the_map_of_notes_without_nothing_changes_nothing(trained, texts):
+    (model, film), ids = trained, texts[0][:8]
+    found = cuts.without_notes(model, ids, film.pair[0])
+    torch.testing.assert_close(found["nothing"], model(ids[:, :-1]).detach(), atol=1e-3, rtol=1e-3)
+    assert (found[cuts.WHOLE] - found["nothing"]).abs().max() > 0.05
