@@ -13,7 +13,7 @@ import torch
 
 from course_utils.interventions import intervene
 from course_utils.kit.runs import RunFunction, stored
-from course_utils.lessons.real_weights import experiments, heads
+from course_utils.lessons.real_weights import experiments, heads, windows
 from course_utils.lessons.real_weights.experiments import (
     CAPITALS,
     COUNTRIES,
@@ -274,3 +274,22 @@ ten_again = of_lesson(
         for seed in (20, 21)
     ],
 )
+
+# Attention at length ------------------------------------------------------------------------------
+
+screen = of_lesson(
+    windows.screen,
+    [
+        *(
+            {"text": text, "group": group}
+            for group in windows.VIEWS
+            for text in windows.TEXTS
+        ),
+        *({"text": text, "group": "128", "front": False} for text in ("pages", "ferry")),
+        {"text": "pages", "group": "128", "tokens": 512},
+    ],
+)
+recomputed = of_lesson(windows.recomputed, [{"text": text} for text in windows.TEXTS])
+weight_on_first = of_lesson(windows.weight_on_first, [{"text": text} for text in windows.TEXTS])
+logits_in_pieces = of_lesson(windows.logits_in_pieces, [{}])
+evicted = of_lesson(windows.evicted, [{}])

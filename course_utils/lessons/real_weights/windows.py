@@ -1,0 +1,522 @@
+"""What SmolLM2 loses when it sees a part of its past only, and what its cache costs, for *Attention at length*.
+
+Each experiment is a function of the model, for `smollm.known`, and returns what JSON can hold; `runs` of this lesson
+records what they give. After Xiao et al. (2024), "Efficient streaming language models with attention sinks".
+"""
+
+import contextlib
+import copy
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course_utils.cache import KVCache
+from course_utils.data.prose import story_text
+from course_utils.data.registry import fetch
+from course_utils.files import data_path
+from course_utils.lessons.real_weights.smollm import SmolLM
+from course_utils.masks import causal_mask, masked_softmax
+from course_utils.models.language import GPT, TextState
+from course_utils.positions import Rotation
+
+Attend = Callable[..., Tensor]
+"""What stands in for `MultiHeadAttention.attend`; same arguments, same averages (batch, heads, queries, head_dim)."""
+
+LENGTH, FROM, BLOCK = 1536, 128, 64
+"""Tokens of a text that are asked; the first of them that counts in a mean; tokens of a block."""
+
+# Texts --------------------------------------------------------------------------------------------
+
+TEXTS = ("pages", "ferry", "orchard", "story", "plays")
+"""Four texts of our own, which SmolLM2 can't have read, and Shakespeare's plays, which it has."""
+
+
+def words_of(text: str) -> str:
+    """One of `TEXTS`. The plays are fetched where they aren't in the cache."""
+    if text == "plays":
+        return fetch("tinyshakespeare").read_text(encoding="utf-8")[:8000]
+    if text == "story":
+        return story_text()
+    lines = data_path(f"prose/{text}.txt").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line and not line.startswith("#"))
+
+
+def ids_of(lm: SmolLM, text: str, *, tokens: int = LENGTH, front: bool = True) -> Tensor:
+    """Ids (1, n + 1) of <|endoftext|> and a text's first n tokens: whole blocks, at most `tokens`.
+
+    Without a `front` they are (1, n), because nothing stands before the text.
+    """
+    ids = lm.encode(words_of(text))[:, :tokens]
+    ids = ids[:, : ids.shape[1] // BLOCK * BLOCK]
+    return torch.cat([torch.zeros(1, 1, dtype=torch.long), ids], dim=1) if front else ids
+
+
+# Who may look at whom -----------------------------------------------------------------------------
+
+
+def window(n: int, last: int, always: Sequence[int] = ()) -> Tensor:
+    """Mask (n, n), True = may attend: to the last tokens, the query included, and to some that are always kept."""
+    query, key = torch.arange(n)[:, None], torch.arange(n)
+    kept = query - key < last
+    kept[:, list(always)] = True
+    return kept & causal_mask(n)
+
+
+def losses(model: GPT, ids: Tensor, mask: Tensor) -> Tensor:
+    """Nats that each token after the first costs, (n − 1,), if every layer looks through a mask.
+
+    Args:
+        ids: (1, n).
+        mask: (n − 1, n − 1), True = may attend.
+    """
+    x = model.embedding(ids[:, :-1])
+    for layer in model.layers:
+        x = layer(x, mask)
+    return F.cross_entropy(model.output(model.norm(x))[0], ids[0, 1:], reduction="none")
+
+
+@contextlib.contextmanager
+def attending(model: GPT, attend: Attend | None) -> Iterator[None]:
+    """A block in which every attention of a model computes its averages by `attend`; None changes nothing."""
+    layers = model.layers if attend else ()
+    for layer in layers:
+        layer.attention.attend = attend
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.attention.attend
+
+
+def weights_of(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(q kᵀ / √head_dim), (batch, heads, queries, keys), of as many heads in q and k; None is the causal mask."""
+    mask = causal_mask(k.shape[-2], queries=q.shape[-2]) if mask is None else mask
+    return masked_softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask)
+
+
+def shared(q: Tensor, *kv: Tensor) -> list[Tensor]:
+    """Keys and values (batch, kv_heads, …), each repeated for the heads of q that share it."""
+    return [each.repeat_interleave(q.shape[1] // each.shape[1], dim=1) for each in kv]
+
+
+def in_full(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **_: bool) -> Tensor:
+    """Attention with the whole matrix of weights."""
+    k, v = shared(q, k, v)
+    return weights_of(q, k, mask) @ v
+
+
+def recounted(model: GPT, n: int, first: int, last: int) -> Attend:
+    """An attention in which positions are counted inside of what is kept: the first tokens and a window.
+
+    So no distance is above first + last − 1. A query that stands farther from the first tokens is turned back.
+    """
+    farthest = first + last - 1
+    back = Rotation(n - farthest, model.layers[0].rotary_dim, base=model.rotary_base)
+    back.sin = -back.sin
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
+        k, v = shared(q, k, v)
+        turned = torch.cat([q[..., :farthest, :], back(q[..., farthest:, :])], dim=-2)
+        scores = torch.cat([turned @ k[..., :first, :].mT, q @ k[..., first:, :].mT], dim=-1)
+        return masked_softmax(scores / math.sqrt(q.shape[-1]), mask) @ v
+
+    return attend
+
+
+def with_value(place: int, by: str) -> Attend:
+    """An attention in which a token keeps its weight, but gives all later tokens another value.
+
+    Args:
+        place: position of the token.
+        by: "zero", or "mean" of the values of the tokens that come after it, in each head.
+    """
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
+        other, own = v.clone(), place + 1
+        other[..., place, :] = 0 if by == "zero" else v[..., own:, :].mean(-2)
+        early = in_full(q[..., :own, :], k, v, mask[:own])
+        return torch.cat([early, in_full(q[..., own:, :], k, other, mask[own:])], dim=-2)
+
+    return attend
+
+
+@dataclass(frozen=True)
+class View:
+    """What a token may see.
+
+    Attributes:
+        last: the number of the last tokens, itself included.
+        always: positions that are kept beside them.
+        value: (position, "zero" or "mean"), as in `with_value`.
+        recounted: as in `recounted`; the kept positions are the first ones then.
+    """
+
+    last: int
+    always: Sequence[int] = ()
+    value: tuple[int, str] | None = None
+    recounted: bool = False
+
+    def losses(self, model: GPT, ids: Tensor) -> Tensor:
+        """Nats that each token after the first costs, (n − 1,), of ids (1, n)."""
+        n, attend = ids.shape[1] - 1, None
+        if self.recounted:
+            attend = recounted(model, n, len(self.always), self.last)
+        if self.value:
+            attend = with_value(*self.value)
+        with attending(model, attend):
+            return losses(model, ids, window(n, self.last, self.always))
+
+
+def _others(draw: int) -> list[int]:
+    """Four random positions between the fifth and the 124th."""
+    draws = torch.Generator().manual_seed(draw)
+    return (5 + torch.randperm(119, generator=draws)[:4]).sort().values.tolist()
+
+
+WHOLE = View(LENGTH + 1)
+VIEWS: dict[str, dict[str, View]] = {
+    "128": {
+        "whole past": WHOLE,
+        "last 128": View(128),
+        "first 1, last 127": View(127, [0]),
+        "first 4, last 124": View(124, range(4)),
+        "second, last 127": View(127, [1]),
+        "second to fifth, last 124": View(124, range(1, 5)),
+        **{f"4 others, last 124, draw {draw}": View(124, _others(draw)) for draw in range(4)},
+    },
+    "sizes": {
+        **{f"last {n}": View(n) for n in (16, 28, 32, 64, 256)},
+        **{f"first 1, last {n}": View(n, [0]) for n in (15, 31, 63, 255)},
+        "first 4, last 28": View(28, range(4)),
+    },
+    "recounted": {
+        "first 1, last 127": View(127, [0], recounted=True),
+        "first 4, last 124": View(124, range(4), recounted=True),
+        "first 4, last 28": View(28, range(4), recounted=True),
+    },
+    "values": {
+        "first 1, last 127, value zero": View(127, [0], value=(0, "zero")),
+        "first 1, last 127, value mean": View(127, [0], value=(0, "mean")),
+        "whole past, value zero": View(LENGTH + 1, value=(0, "zero")),
+        "whole past, value mean": View(LENGTH + 1, value=(0, "mean")),
+        "whole past, second's value zero": View(LENGTH + 1, value=(1, "zero")),
+    },
+}
+"""Group → name → what is seen."""
+
+
+def screen(
+    lm: SmolLM, text: str, group: str = "128", front: bool = True, tokens: int = LENGTH
+) -> dict[str, dict]:
+    """View → {"mean": nats a token, from the 128th on, "by_block": means of 64 tokens, from the text's beginning}.
+
+    Args:
+        lm: the model.
+        text: one of `TEXTS`.
+        group: of `VIEWS`.
+        front: whether <|endoftext|> stands before the text and is its first token.
+        tokens: how many are read.
+    """
+    ids, gave = ids_of(lm, text, tokens=tokens, front=front), {}
+    for name, view in VIEWS[group].items():
+        each = view.losses(lm.model, ids)
+        if not front:  # what stands first is asked by nobody
+            each = torch.cat([each[:1], each])
+        gave[name] = {
+            "mean": each[FROM:].mean().item(),
+            "by_block": each.view(-1, BLOCK).mean(1).tolist(),
+        }
+    return gave
+
+
+def rise(of: dict, above: dict, unit: int = 2) -> tuple[float, float]:
+    """The difference of two views' means and its standard error, from pairs of blocks.
+
+    Args:
+        of, above: what `screen` gives for a view.
+        unit: blocks that are taken together, because neighbors in a text are alike.
+    """
+    blocks = torch.tensor(of["by_block"]) - torch.tensor(above["by_block"])
+    blocks = blocks[FROM // BLOCK :]
+    units = blocks[: len(blocks) // unit * unit].view(-1, unit).mean(1)
+    return blocks.mean().item(), (units.std() / math.sqrt(len(units))).item()
+
+
+# Why the first token --------------------------------------------------------------------------------
+
+
+def weight_on_first(lm: SmolLM, text: str) -> dict[str, list[float]]:
+    """Mean weights on the first token if the whole past is seen.
+
+    "by_layer": over heads and the queries from the 128th on; "by_block": over heads and layers 12 to 29, for each 64
+    queries; "second, by_layer": those on the second token.
+    """
+    ids, seen = ids_of(lm, text), []
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
+        k, v = shared(q, k, v)
+        weights = weights_of(q, k, mask)
+        seen.append(weights[0, ..., :2].mean(0))
+        return weights @ v
+
+    with attending(lm.model, attend):
+        losses(lm.model, ids, causal_mask(ids.shape[1] - 1))
+    first, second = torch.stack(seen).unbind(-1)  # (layers, queries)
+    return {
+        "by_layer": first[:, FROM:].mean(1).tolist(),
+        "by_block": first[12:].mean(0).view(-1, BLOCK).mean(1).tolist(),
+        "second, by_layer": second[:, FROM:].mean(1).tolist(),
+    }
+
+
+def recomputed(lm: SmolLM, text: str, every: int = 11) -> dict[str, float]:
+    """Nats that each so-many-th token costs, if the 128 before it are read anew for it alone.
+
+    So a token sees as many as in the window of 128. But there the oldest one has seen others before it, and here it
+    sees nobody. "<|endoftext|>, recomputed" puts this token in place of the oldest. The other views are of `screen`,
+    at the same tokens; "x − y" has the mean difference, "x − y, error" its standard error.
+    """
+    ids = ids_of(lm, text)
+    places = torch.arange(FROM, ids.shape[1] - 1, every)
+    rows = ids[0, places[:, None] + torch.arange(1 - 128, 1)]
+    behind = rows.clone()
+    behind[:, 0] = 0
+    wanted = ids[0, places + 1]
+    each = {name: VIEWS["128"][name].losses(lm.model, ids)[places] for name in (
+        "whole past", "first 1, last 127", "last 128")}  # fmt: skip
+    for name, read in (("recomputed", rows), ("<|endoftext|>, recomputed", behind)):
+        parts = [
+            F.cross_entropy(lm.model.output(lm.model.features(some)[:, -1]), asked, reduction="none")
+            for some, asked in zip(read.split(16), wanted.split(16), strict=True)
+        ]
+        each[name] = torch.cat(parts)
+    gave = {"tokens": len(places)} | {name: loss.mean().item() for name, loss in each.items()}
+    for x, y in (
+        ("last 128", "recomputed"),
+        ("recomputed", "first 1, last 127"),
+        ("recomputed", "<|endoftext|>, recomputed"),
+    ):
+        apart = each[x] - each[y]
+        gave[f"{x} − {y}"] = apart.mean().item()
+        gave[f"{x} − {y}, error"] = (apart.std() / math.sqrt(len(apart))).item()
+    return gave
+
+
+# A cache that throws away ---------------------------------------------------------------------------
+
+
+class Recent(KVCache):
+    """A cache of the first tokens and the last ones; it throws away what comes between.
+
+    Args:
+        first, last: how many it keeps.
+
+    Attributes:
+        length: number of tokens read, so that each keeps its position.
+    """
+
+    def __init__(self, first: int, last: int):
+        super().__init__()
+        self.first, self.last = first, last
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values that are kept, after those of one new token, (batch, heads, 1, head_dim), are added."""
+        before = self._stored or (keys[..., :0, :], values[..., :0, :])
+        pairs = zip(before, (keys, values), strict=True)
+        kept = [torch.cat([old, new], dim=-2) for old, new in pairs]
+        if kept[0].shape[-2] > self.first + self.last:
+            kept = [
+                torch.cat([x[..., : self.first, :], x[..., -self.last :, :]], dim=-2) for x in kept
+            ]
+        self.length += 1
+        self._stored = kept[0], kept[1]
+        return self._stored
+
+
+def evicted(lm: SmolLM, text: str = "ferry", tokens: int = 128, last: int = 48) -> dict[str, dict]:
+    """Logits of a text read token by token on a cache that throws the oldest away, against a mask in every layer.
+
+    View → {"kept": tokens in the cache, "difference": the largest of a logit, "in float64": the same where all numbers
+    have 64 bits}. "whole past" is a cache that throws nothing away: there the difference is mere rounding.
+    """
+    ids = ids_of(lm, text, tokens=tokens)[:, :-1]
+    gave: dict[str, dict] = {}
+    for kind, model in (
+        ("difference", lm.model),
+        ("in float64", copy.deepcopy(lm.model).double()),
+    ):
+        for name, view, caches in (
+            ("whole past", WHOLE, [KVCache() for _ in model.layers]),
+            (f"last {last}", View(last), [Recent(0, last) for _ in model.layers]),
+            (f"first 1, last {last}", View(last, [0]), [Recent(1, last) for _ in model.layers]),
+        ):
+            state = TextState(list(caches))
+            steps = torch.stack([model.step(ids[:, t], state) for t in range(ids.shape[1])], 1)
+            x, mask = model.embedding(ids), window(ids.shape[1], view.last, view.always)
+            for layer in model.layers:
+                x = layer(x, mask)
+            apart = (steps - model.output(model.norm(x))).abs().max().item()
+            kept = caches[0]._filled()[0].shape[-2] if name != "whole past" else caches[0].length
+            gave.setdefault(name, {"kept": kept})[kind] = f"{apart:.0e}"
+    return gave
+
+
+# In pieces, and on the cache ------------------------------------------------------------------------
+
+
+def in_pieces(block: int) -> Attend:
+    """Attention that never holds more than (queries, block) scores; Milakov and Gimelshein (2018), Dao et al. (2022).
+
+    It keeps the largest score so far, the sum of the weights, and the sum of the weighted values, and shrinks both sums
+    when a larger score comes.
+    """
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **_: bool) -> Tensor:
+        k, v = shared(q, k, v)
+        n, m = q.shape[-2], k.shape[-2]
+        place = torch.arange(m - n, m)[:, None]
+        largest = q.new_full((*q.shape[:-1], 1), -math.inf)
+        total, averages = torch.zeros_like(largest), torch.zeros_like(q)
+        for start in range(0, m, block):
+            keys, values = k[..., start : start + block, :], v[..., start : start + block, :]
+            scores = q @ keys.mT / math.sqrt(q.shape[-1])
+            later = torch.arange(start, start + keys.shape[-2]) > place
+            scores = scores.masked_fill(later, -math.inf)
+            now = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            shrink, weights = (largest - now).exp(), (scores - now).exp()
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            averages = averages * shrink + weights @ values
+            largest = now
+        return averages / total
+
+    return attend
+
+
+WAYS: dict[str, Attend | None] = {
+    "operator": None, "matrix": in_full, "pieces of 64": in_pieces(64), "pieces of 37": in_pieces(37),
+}  # fmt: skip
+"""Ways to compute attention: PyTorch's operator, the whole matrix, blocks of keys."""
+
+
+def logits_in_pieces(lm: SmolLM, text: str = "pages", tokens: int = 512) -> dict[str, dict]:
+    """Way → {"difference": the largest of a logit from the operator's, "same best": share of tokens}, "largest logit"."""
+    ids = ids_of(lm, text, tokens=tokens)[:, :-1]
+    logits = {}
+    for name, attend in WAYS.items():
+        with attending(lm.model, attend):
+            logits[name] = lm.model(ids)
+    whole = logits.pop("operator")
+    gave: dict[str, dict] = {"operator": {"largest logit": whole.abs().max().item()}}
+    for name, other in logits.items():
+        same = (other.argmax(-1) == whole.argmax(-1)).float().mean().item()
+        gave[name] = {"difference": f"{(other - whole).abs().max():.0e}", "same best": same}
+    return gave
+
+
+def peak(f: Callable[[], object]) -> float:
+    """MB that the process held at most during a call, above what it held before; Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")  # the highest mark falls to what is held now
+    before = _status("VmRSS")
+    f()
+    return (_status("VmHWM") - before) / 1000
+
+
+def _status(key: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(key))
+
+
+def seconds(f: Callable[[], object], times: int = 3) -> float:
+    """The median CPU time of a call."""
+    taken = []
+    for _ in range(times):
+        start = time.process_time()
+        f()
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)
+
+
+def reading(lm: SmolLM, lengths: Sequence[int] = (512, 2048, 4096)) -> dict[str, float]:
+    """CPU seconds and MB with which each way of `WAYS` reads so many tokens, without their logits."""
+    gave = {}
+    for n in lengths:
+        ids = lm.encode(words_of("pages"))[:, :LENGTH].repeat(1, 3)[:, :n]
+        for name, attend in list(WAYS.items())[:3]:
+            with attending(lm.model, attend):
+                gave[f"{name}, {n}, MB"] = peak(lambda ids=ids: lm.model.features(ids))
+                times = 3 if n <= 2048 else 1
+                gave[f"{name}, {n}, s"] = seconds(lambda ids=ids: lm.model.features(ids), times)
+    return gave
+
+
+def writing(lm: SmolLM, after: int = 512) -> dict[str, float]:
+    """What reading and writing cost: CPU seconds a token, medians of three, and the cache's bytes a token.
+
+    "written": one token on a cache that holds `after` tokens; "written, 8 texts": one token of each of eight texts at
+    a time; "written without": the whole text read again for it.
+    """
+    model = lm.model
+    ids = ids_of(lm, "pages", tokens=after)[:, 1:]
+    gave: dict[str, float] = {"read": seconds(lambda: model.features(ids)) / after}
+    for texts in (1, 2, 4, 8):
+        state = model.start()
+        model.step(ids.repeat(texts, 1), state)
+        new = ids[:, -1].repeat(texts)
+        model.step(new, state)  # grows the cache's storage
+        name = "written" if texts == 1 else f"written, {texts} texts"
+        gave[name] = seconds(lambda new=new, state=state: [model.step(new, state) for _ in range(8)]) / 8
+        if texts == 1:
+            kept = sum(c.keys.numel() + c.values.numel() for c in state.caches)
+            gave["bytes a token"] = 4 * kept / state.length
+    gave["written without"] = seconds(lambda: model.output(model.features(ids)[:, -1]))
+    gave["weights, MB"] = 4e-6 * sum(p.numel() for p in model.parameters())
+    return gave
+
+
+# Published models -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a model's cache depends on.
+
+    Attributes:
+        layers, kv_heads, head_dim: sizes.
+        heads: of queries.
+        window: how many tokens a layer sees, if not all.
+    """
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window: int | None = None
+
+    def cache_bytes(self, tokens: int, bytes_each: int = 2, kv_heads: int | None = None) -> int:
+        """Bytes of the keys and values of so many tokens.
+
+        Args:
+            tokens: length of the text.
+            bytes_each: of a number, 2 for float16 and bfloat16.
+            kv_heads: the model's own by default.
+        """
+        kept = tokens if self.window is None else min(tokens, self.window)
+        kv_heads = self.kv_heads if kv_heads is None else kv_heads
+        return 2 * self.layers * kv_heads * self.head_dim * bytes_each * kept
+
+
+CONFIGS = {
+    "SmolLM2 135M": Config(30, 9, 3, 64),
+    "Llama 2 7B": Config(32, 32, 32, 128),
+    "Llama 3.1 8B": Config(32, 32, 8, 128),
+    "Mistral 7B": Config(32, 32, 8, 128, window=4096),
+    "Falcon 7B": Config(32, 71, 1, 64),
+}
+"""Published sizes: Allal et al. (2025), Touvron et al. (2023), Grattafiori et al. (2024), Jiang et al. (2023), Almazrouei et al. (2023)."""
