@@ -9,7 +9,16 @@
 # %% [markdown]
 # # Attention at length
 #
-# **What does a context of 100,000 tokens cost, and what can be done about it?**
+# **What does a context of 100,000 tokens cost, and what can we do about it?**
+#
+# The model of [Real weights](18_real_weights.ipynb) reads a long text, and to save memory each token may look at the last 128 tokens only.
+# On the left, each row is a token that looks, and blue are the tokens that it may look at.
+# On the right you see the loss along the text, in gray for the model that looks at its whole past.
+# The window costs almost one nat a token.
+#
+# Now choose *the first and the last 127*.
+# The window is no larger, and the one token that it holds in addition isn't even a word of the text, but `<|endoftext|>`, which stands before every text.
+# Why does this token matter so much?
 
 # %% jupyter={"source_hidden": true}
 import math
@@ -20,8 +29,295 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.data.registry import cached
+from course_utils.lessons.attention_at_length import blocks, costs, recall
+from course_utils.lessons.attention_at_length.blocks import scores_of
+from course_utils.lessons.real_weights import smollm, windows
+from course_utils.lessons.real_weights.smollm import known
 
 cu.seed_everything(0)
+
+# %% tags=["opening"] jupyter={"source_hidden": true}
+cu.explore.windows()
+
+# %% [markdown] tags=["goals"]
+# By the end of this chapter you will be able to
+#
+# - compute exact attention block by block, and say what this saves and what it doesn't;
+# - count the bytes of a cache by hand;
+# - write attention as a recurrence whose memory never grows, and say what it blurs;
+# - say what a window forgets, and why one token has to stay in it.
+
+# %% [markdown] tags=["needs"]
+# You will need [GPT](13_gpt.ipynb), and the attention sink of [What heads learn](19_what_heads_learn.ipynb#And-in-a-real-model).
+
+# %% jupyter={"source_hidden": true}
+cu.recall("what_heads_learn", "gpt")
+
+# %% [markdown]
+# ## Softmax in blocks
+#
+# If $n$ tokens look at $n$ tokens, there are $n^2$ scores.
+# For 16,384 tokens they take a gigabyte, for each head of each layer.
+# Do we need them all at once?
+#
+# The rows of the matrix don't need each other, so we could answer one query at a time.
+# But within a row a softmax seems to need everything, because it divides by the sum over all keys.
+# It even starts at the end: before it takes an exponential, it subtracts the largest score, so that no number becomes too large.
+#
+# The way out is to keep three numbers for each query, and to mend them when we learn more ([Milakov and Gimelshein, 2018](https://arxiv.org/abs/1805.02867)):
+# the largest score so far, $c$, the sum of the exponentials so far, $s = \sum_j e^{a_j - c}$, and the sum $y = \sum_j e^{a_j - c}\, v_j$ of the values, each times its exponential.
+# The answer so far is $y / s$.
+# If a new block brings a larger score, $c$ rises, and the old sums were computed with the wrong $c$.
+# We mend both sums with one factor, $e^{c_{\text{old}} - c_{\text{new}}}$.
+#
+# Here one query looks at twelve keys, three at a time.
+# The bars are its scores, and below each bar stands the value of the key.
+
+# %% jupyter={"source_hidden": true}
+cu.explore.blocks()
+
+# %% [markdown]
+# The third block brings the score 4, and what had been summed up before shrinks to about an eighth.
+# After the last block the answer is that of the whole softmax, to the last digit.
+# Nothing was approximated.
+#
+# ### Exercise 1 · Attention in blocks
+#
+# *build · 11 minutes*
+#
+# Write causal attention for all queries at once, `size` keys at a time.
+# `scores_of(q, k, block)` gives you the scores of all queries with one block of keys, such as `slice(0, 256)`: they have the shape (n, block), they are divided by $\sqrt d$, and where a key comes after its query they are $-\infty$.
+#
+# Begin with $c = -\infty$, $s = 0$ and $y = 0$ for each query, where `c` and `s` have the shape (n, 1) and `y` has (n, d_v).
+# Return the answers $y / s$ and also $c + \ln s$, the **log-sum-exp** of each row, which we will need for the gradients.
+
+
+# %% tags=["exercise", "build"]
+def attention_in_blocks(q, k, v, size):
+    """(n, d), (n, d), (n, d_v) → the answers (n, d_v), and the log-sum-exp of the scores (n, 1)."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.attention_in_blocks(attention_in_blocks)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def attention_in_blocks_solution(q, k, v, size):
+    """Both sums are mended before something is added to them."""
+    c = q.new_full((len(q), 1), -math.inf)
+    s, y = torch.zeros_like(c), q.new_zeros(len(q), v.shape[1])
+    for start in range(0, len(k), size):
+        block = slice(start, start + size)
+        scores = scores_of(q, k, block)
+        old, c = c, torch.maximum(c, scores.amax(dim=1, keepdim=True))
+        e, mend = (scores - c).exp(), (old - c).exp()
+        s = s * mend + e.sum(dim=1, keepdim=True)
+        y = y * mend + e @ v[block]
+    return y / s, c + s.log()
+
+
+cu.checks.attention_in_blocks(attention_in_blocks_solution)
+
+# %% [markdown]
+# This is enough for reading a text, but not for training.
+# For the gradients PyTorch would keep the exponentials of every block, and all blocks together are the whole matrix again.
+# So on the way back we compute them a second time: a weight is $e^{a - L}$, where $L = c + \ln s$ is the log-sum-exp that your function returns.
+
+# %%
+in_blocks = cu.choose(attention_in_blocks, blocks.in_blocks)
+
+
+class Blockwise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, size):
+        answers, L = in_blocks(q, k, v, size)
+        ctx.save_for_backward(q, k, v, answers, L)
+        ctx.size = size
+        return answers
+
+    @staticmethod
+    def backward(ctx, grad):
+        q, k, v, answers, L = ctx.saved_tensors
+        grads = [torch.zeros_like(each) for each in (q, k, v)]
+        mean = (grad * answers).sum(dim=1, keepdim=True)
+        for start in range(0, len(k), ctx.size):
+            block = slice(start, start + ctx.size)
+            weights = (scores_of(q, k, block) - L).exp()  # a second time
+            of_scores = weights * (grad @ v[block].T - mean) / math.sqrt(q.shape[1])
+            grads[0] += of_scores @ k[block]
+            grads[1][block] = of_scores.T @ q
+            grads[2][block] = weights.T @ grad
+        return *grads, None
+
+
+def blockwise(q, k, v, is_causal):
+    return Blockwise.apply(q, k, v, 64)
+
+
+q, k, v = torch.randn(3, 300, 16)
+cu.equal(blockwise, F.scaled_dot_product_attention, q, k, v, is_causal=True, tolerance=1e-12)
+
+# %% [markdown]
+# What does this save?
+# We measured memory and time for one head, forward and backward, each in a process of its own.
+# The gray line is PyTorch's operator, which computes in blocks, too, in compiled code.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+measured = {
+    way: [cu.stored_run("attention_at_length", "cost", way=way, n=n, backward=True).result for n in costs.LENGTHS]
+    for way in costs.WAYS
+}  # fmt: skip
+fig, axes = cu.subplots(
+    1, 2, width=8.6, height=3.2,
+    alt="Two pictures with logarithmic axes, over 1,024 to 16,384 tokens. Left, memory: the whole matrix and our blocks with their weights kept rise to thousands of megabytes, with twice the slope of "
+    "our blocks with their weights computed again and of PyTorch's operator, which stay near a hundred and a few tens. Right, seconds: all four rise with the same slope, and PyTorch's operator is the fastest.",
+)  # fmt: skip
+shown = {
+    "whole matrix": ("the whole matrix", "query", "-"),
+    "blocks, weights kept": ("blocks, weights kept", "wrong", "--"),
+    "blocks, weights again": ("blocks, weights a second time", "key", "-"),
+    "fused": ("PyTorch's operator", "line", "-"),
+}
+for ax, what, title in zip(axes, ("MB", "seconds"), ("Memory, in megabytes", "Time, in seconds of one core"), strict=True):
+    for way, (label, color, dash) in shown.items():
+        ax.loglog(costs.LENGTHS, [row[what] for row in measured[way]], dash, marker="o", markersize=4,
+                  color=cu.COLORS[color], label=label)  # fmt: skip
+    ax.set_xticks(costs.LENGTHS, [f"{n:,}" for n in costs.LENGTHS])
+    ax.minorticks_off()
+    ax.set(xlabel="tokens", title=title)
+axes[0].legend(loc="upper left", fontsize=8)
+fig
+
+# %% [markdown]
+# **Blocks save memory, and not work.**
+# At 16,384 tokens the whole matrix takes several gigabytes, and our blocks about a hundred megabytes.
+# If the weights of all blocks are kept for the way back, nothing is saved.
+# But on the right all lines have the same slope: twice as many tokens take four times as long, because there are still $n^2$ scores to compute.
+#
+# On a GPU blocks save time, too, since the scores of a block never leave the chip's small, fast memory.
+# That is **FlashAttention** ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)), and PyTorch's operator uses it there.
+# And nothing changes in what a model says: with blocks in all thirty layers SmolLM2's logits are the same up to rounding.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard("Blocks that compute the weights again need a tenth of the matrix's memory or less, and kept ones no less than half."):
+    matrix, kept, again, fused = (measured[way][-1] for way in costs.WAYS)
+    assert again["MB"] < 0.1 * matrix["MB"] and kept["MB"] > 0.5 * matrix["MB"] and matrix["MB"] > 2000
+    assert fused["MB"] < again["MB"]
+
+with cu.guard("Twice as many tokens take about four times as long, in each of the four ways."):
+    for rows in measured.values():
+        assert 3 < rows[-1]["seconds"] / rows[-2]["seconds"] < 6
+
+with cu.guard("In SmolLM2 blocks give the same logits up to rounding, and the same likeliest token everywhere."):
+    (run,) = cu.stored_runs("real_weights", "logits_in_pieces")
+    gave = run.examples[0]["gave"]
+    for name in ("pieces of 64", "pieces of 37"):
+        assert float(gave[name]["difference"]) < 2e-4 and gave[name]["same best"] == 1
+
+# %% [markdown]
+# ## What the cache costs
+#
+# Reading a long text is one thing.
+# When a model writes, it holds the keys and values of all tokens so far in its [cache](13_gpt.ipynb#Writing).
+# Think of a shelf on which each token leaves a key and a value, in every layer and for every head, and from which nothing may be thrown away as long as some later token may want to look at it.
+# How large is this shelf?
+#
+# ### Exercise 2 · Bytes on paper
+#
+# *predict · 6 minutes*
+#
+# SmolLM2 has 30 layers.
+# Each layer has 9 heads of queries, but only 3 heads of keys and values, each with 64 features.
+# We hold its numbers in four bytes each.
+# How many bytes does the cache take
+#
+# - (a) for one token?
+# - (b) for one token, if each of the 9 heads had its own keys and values, as in plain multi-head attention?
+# - (c) for one token, if all 9 heads shared one head of keys and values, which is called **multi-query attention** ([Shazeer, 2019](https://arxiv.org/abs/1911.02150))?
+# - (d) for 100,000 tokens, as SmolLM2 is, in gigabytes ($10^9$ bytes)?
+
+
+# %% tags=["exercise", "predict"]
+def cache_on_paper():
+    """Four numbers, for (a) to (d); Python may multiply."""
+    return ...  # such as [30 * 64, 10, 20, 1.5]
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.cache_on_paper(cache_on_paper)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def cache_on_paper_solution():
+    """A key and a value, in each layer, for each head that has its own, 64 features of four bytes."""
+    one_head = 2 * 30 * 64 * 4
+    return [3 * one_head, 9 * one_head, one_head, 100_000 * 3 * one_head / 1e9]
+
+
+cu.checks.cache_on_paper(cache_on_paper_solution)
+
+# %% [markdown]
+# The parameters of this model take 0.54 gigabytes, so a long text weighs far more than the model that reads it.
+# The table does the same sum for larger models, with two bytes a number, as they are used.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+pd.DataFrame(
+    {
+        name: {
+            "heads of queries": config.heads,
+            "of keys and values": config.kv_heads,
+            "kB a token": f"{config.cache_bytes(1) / 1e3:,.0f}",
+            "GB for 100,000 tokens": f"{config.cache_bytes(100_000) / 1e9:,.1f}",
+        }
+        for name, config in windows.CONFIGS.items()
+    }
+).T.rename_axis("model")
+
+# %% [markdown]
+# Llama 2 has a head of keys and values for each head of queries.
+# In Llama 3.1 four heads share one, which is **[grouped-query attention](C_glossary.ipynb#grouped-query-attention)** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)), and in Falcon all heads do.
+# Mistral's layers look at the last 4,096 tokens only, so its cache stops growing there.
+# (Of these models only Llama 3.1 was trained on texts of 100,000 tokens. For the others the number says what such a text would weigh.)
+#
+# The cache also sets the pace.
+# To write one token, a model has to fetch every parameter and the whole cache from memory, and it does only a few operations with each number that it has fetched.
+# So it waits for its memory, or in the field's words, writing is **memory-bound**.
+# Reading isn't, because a parameter that was fetched once serves all tokens of the text.
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+pace = cu.stored_run("real_weights", "writing").result
+pd.DataFrame(
+    {
+        "milliseconds a token": {
+            "reading 512 tokens at once": pace["read"],
+            "writing the next token, on the cache": pace["written"],
+            "writing in eight texts side by side": pace["written, 8 texts"] / 8,
+            "writing the next token, without a cache": pace["written without"],
+        }
+    }
+).mul(1000).round(0).astype(int).rename_axis("SmolLM2, on one core")
+
+# %% [markdown]
+# A token that is written costs many times what a token costs that is read, although the arithmetic is the same.
+# In eight texts side by side, which share each fetched parameter, it is cheap again.
+# And without a cache the model would read the whole text again for each token.
+
+# %% [markdown]
+# ## Linear attention: a memory that doesn't grow
+#
+# Could a shelf have a fixed size?
+# A softmax weights a value by $e^{q^\top k}$ and divides by the sum of these numbers.
+# Let's take another positive function in its place, one that is a product of **features**, $\varphi(q)^\top \varphi(k)$.
+# Then the query can be pulled out of both sums ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)):
+#
+# $$\frac{\sum_j \varphi(q)^\top \varphi(k_j)\; v_j^\top}{\sum_j \varphi(q)^\top \varphi(k_j)} = \frac{\varphi(q)^\top S}{\varphi(q)^\top z}, \qquad S = \sum_j \varphi(k_j)\, v_j^\top, \qquad z = \sum_j \varphi(k_j).$$
+#
+# $S$ is one matrix, with a row for each feature and a column for each entry of a value, and $z$ is one vector.
+# They are the whole memory, however long the text is.
+# Instead of a shelf we have a single sheet of paper, and each token writes its key and value on top of all the others.
+# This is **[linear attention](C_glossary.ipynb#linear-attention)**.
 
 
 # %%
@@ -30,10 +326,51 @@ def features(x):
 
 
 def linear_attention(q, k, v):
-    """Every query looks at all pairs: q and k (…, n, r), v (…, n, d_v)."""
+    """Every query looks at all keys: q and k (…, n, r), v (…, n, d_v)."""
     q, k = features(q), features(k)
     S, z = k.mT @ v, k.sum(dim=-2)  # (…, r, d_v) and (…, r), whatever n is
     return q @ S / (q @ z[..., None])
+
+
+# %% [markdown]
+# ### Exercise 3 · Token by token
+#
+# *build · 8 minutes*
+#
+# In a text a query may look at earlier tokens and at itself only.
+# So go through the text token by token, write each one on the sheet, and then ask.
+# Here `q` and `k` are features already.
+
+
+# %% tags=["exercise", "build"]
+def recurrent(q, k, v):
+    """Features (n, r) of queries and keys, and values (n, d_v) → causal answers (n, d_v)."""
+    ...
+
+
+# %% tags=["check"] jupyter={"source_hidden": true}
+cu.checks.recurrent(recurrent)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true, "outputs_hidden": true}
+def recurrent_solution(q, k, v):
+    """S and z are all that is kept from one token to the next."""
+    S, z, answers = q.new_zeros(q.shape[1], v.shape[1]), q.new_zeros(q.shape[1]), []
+    for asks, key, value in zip(q, k, v, strict=True):
+        S, z = S + torch.outer(key, value), z + key
+        answers.append(asks @ S / (asks @ z))
+    return torch.stack(answers)
+
+
+cu.checks.recurrent(recurrent_solution)
+
+# %% [markdown]
+# Your function is a recurrent network: a state, an update, an answer.
+# The same answers come from one product with a mask, so such a model trains in parallel, as a Transformer does, and writes like a recurrent network, at the same cost for each token.
+#
+# What is lost on a sheet that is written on again and again?
+# Let's test it with a telephone book.
+# A network reads $n$ pairs of a name and a number, 128 of each exist, and then it is asked for every name.
 
 
 # %%
@@ -48,8 +385,8 @@ class Recall(nn.Module):
         self.output = nn.Linear(width, 128)
 
     def forward(self, keys, values):
-        keys = self.keys(keys)
-        return self.output(self.attend(self.query_proj(keys), self.key_proj(keys), self.values(values)))
+        keys, values = self.keys(keys), self.values(values)
+        return self.output(self.attend(self.query_proj(keys), self.key_proj(keys), values))
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -77,3 +414,191 @@ def train(model, steps=1500, rate=0.01, seed=0, sizes=(4, 8, 16, 32, 64), watch=
         if watch:
             watch(step, model)
     return model
+
+
+# %% tags=["nbval-ignore-output"]
+torch.manual_seed(0)
+dim = 16  # the size of a key; try 8 … 64
+model = train(Recall(linear_attention, dim))
+
+# %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
+keys, values = pairs(64, 256, torch.Generator().manual_seed(8))
+found = (model(keys, values).argmax(-1) == values).float().mean().item()
+stored = {
+    (run.config["how"], run.config["dim"]): run
+    for run in cu.stored_runs("attention_at_length", "recalled", highest="validation")
+    if "width" not in run.config and run.config["seed"] == 0
+}
+fig, ax = cu.subplots(
+    width=6.4, height=3.4,
+    alt="Accuracy over the number of pairs, 4 to 64. The softmax stays at 1. Linear attention with keys of size 32 stays near 1 and ends above 0.9, with 16 it bends to about 0.6, with 8 to about 0.25. "
+    "A dotted line, a window with the memory of the linear attention of size 16, falls from 1 at 13 pairs to 0.2.",
+)  # fmt: skip
+dashes = {("softmax", 8): "-", ("linear", 32): ":", ("linear", 16): "--", ("linear", 8): "-."}
+for (how, size), dash in dashes.items():
+    curve = [stored[how, size].result[str(n)] for n in recall.PAIRS]
+    ax.semilogx(recall.PAIRS, curve, dash, color=cu.COLORS["query" if how == "softmax" else "key"],
+                label=f"{how}, keys of size {size}")  # fmt: skip
+room = recall.pairs_of_same_memory(16)
+ns = [4, 8, 13, 16, 24, 32, 48, 64]
+ax.plot(ns, [recall.in_a_window(n, room) for n in ns], color=cu.COLORS["line"], linewidth=1.2,
+        label=f"only the last {room} pairs")  # fmt: skip
+ax.plot(64, found, "o", color=cu.COLORS["value"], label=f"yours, keys of size {dim}")
+ax.set_xticks(recall.PAIRS, recall.PAIRS)
+ax.minorticks_off()
+ax.set(xlabel="pairs in the text", ylabel="accuracy", ylim=(0, 1.05))
+ax.legend(loc="lower left", fontsize=8)
+fig
+
+# %% [markdown]
+# **A softmax finds all 64 numbers, even with keys of size 8. The sheet blurs when it holds more pairs than a key has features.**
+# With keys of size 16 linear attention is nearly always right up to 16 pairs, and at 64 pairs in three of five cases.
+# It doesn't forget the first pair any more than the last one, because a sum has no order.
+# Everything blurs together, and a larger state blurs later.
+#
+# Is that bad?
+# The state of size 16 has room for 1,040 numbers.
+# A cache with as much room would hold the last 13 pairs and none of the others, which is the gray line.
+# So for a telephone book the sheet is the better use of the same memory.
+#
+# ## Windows and sinks
+#
+# A text isn't a telephone book.
+# What comes next depends mostly on what came last, so throwing away the oldest keys and values should be cheap.
+# You have seen on the first screen that it isn't, unless the first token stays.
+# How much is this one token worth?
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "One cache has room for 128 tokens and holds the last 128. Another has room for 32, and holds the first and the last 31. With which one is the loss on our text lower?",
+    [
+        "clearly with the 128",
+        "about the same with both",
+        "clearly with the 32",
+    ],
+    answer="clearly with the 32",
+    wrong={
+        "clearly with the 128": "It sees four times as many tokens. But look at the first screen again: which loss was larger, that of the far past or that of the first token?",
+        "about the same with both": "The two effects do work against each other. How large was each of them on the first screen?",
+    },
+    why="On the first screen the far past was worth 0.3 nats, and the first token more than twice as much. The tokens 32 to 127 back are a small part of the past.",
+)
+
+# %% [markdown]
+# What does the model need this token for?
+# In [What heads learn](19_what_heads_learn.ipynb#And-in-a-real-model) a third of all weight was on the first token, an **[attention sink](C_glossary.ipynb#attention-sink)**.
+# Is it because of what the token says, or because of where it stands?
+# Let's keep the 40th token instead of the first.
+# That doesn't help at all.
+
+# %% tags=["hide-input"] jupyter={"source_hidden": true}
+cu.predict(
+    "We keep the 40th token and the last 127, and now we also blindfold the 40th token: in every layer it may look at nobody but itself, so it knows nothing of the 39 tokens before it. What happens to the loss?",
+    [
+        "it stays where it was",
+        "it rises, because the token knows less",
+        "it falls to what it was with the first token",
+        "it falls about half of the way",
+    ],
+    answer="it falls to what it was with the first token",
+    wrong={
+        "it stays where it was": "It's the same token, at the same position. But does it look the same to the other tokens, now that it has seen nobody?",
+        "it rises, because the token knows less": "The token does know less. But did the first token know anything about the text?",
+        "it falls about half of the way": "A fair guess. In what way would the blindfolded token still differ from the first?",
+    },
+    why="The first token is the only one that sees nobody but itself. With the blindfold the 40th token is such a token, too, and the model rests its weight there.",
+)
+
+# %% tags=["hide-input", "hide-output", "nbval-ignore-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
+lm = smollm.reference() if cached("smollm2") else None  # without the file: as recorded
+rows = {
+    "the whole past": ("128", "whole past"),
+    "the last 128": ("128", "last 128"),
+    "the first and the last 127": ("128", "first 1, last 127"),
+    "the 40th and the last 127": ("alone", "40th, last 127"),
+    "the 40th, blindfolded, and the last 127": ("alone", "40th alone, last 127"),
+}
+read = {group: known(windows.screen, None, text="pages", group=group) for group in ("128", "alone", "sizes")}
+pd.Series({name: read[group][view]["mean"] for name, (group, view) in rows.items()}, name="loss").rename_axis("a token may look at").round(2).to_frame()
+
+# %% [markdown]
+# <details><summary><em>What we found</em></summary>
+#
+# **Any token can be the sink, if it sees nobody but itself.**
+# Neither what it says nor where it stands matters here.
+#
+# </details>
+#
+# A softmax has to put its weight somewhere, even where a head needs nothing from this text.
+# In training there was always one token in sight that had seen no other, the first one, and the model has learned to rest its weight on it.
+# Without this token the weight has to go to tokens that mean something, and their values get into the answer.
+# [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found this in much larger models, and called a window that keeps the first tokens **StreamingLLM**.
+#
+# Try it with other sizes and other texts.
+# At which size does a window that keeps the first token do as well as 128 tokens without it?
+
+# %% jupyter={"source_hidden": true}
+cu.explore.kept()
+
+# %% [markdown]
+# And what does the window forget, even with its sink?
+# Everything outside it: no name, no number and no wish from the beginning of a long conversation.
+# The loss on a text hardly shows this, because few tokens depend on what is far away.
+#
+# ## The bill
+#
+# | | memory while writing token $n$ | work for token $n$ | exact? | what it forgets |
+# |---|---|---|---|---|
+# | attention in blocks | $n$ keys and values | $n$ products | yes | nothing |
+# | fewer heads of keys and values | a third of that in SmolLM2 | $n$ products | a model of its own | nothing |
+# | linear attention | one matrix $S$ | the same for each token | a model of its own | a little of everything |
+# | the last $w$ tokens and the first | $w$ keys and values | $w$ products | no | all that is older than $w$ |
+#
+# **Whatever may still be looked at has to be kept.**
+# Blocks spare us the matrix of scores, but not the cache.
+
+# %% [markdown]
+# <details><summary><em>How sure is this?</em></summary>
+#
+# TODO
+#
+# </details>
+
+# %% [markdown]
+# ## Take-aways
+#
+# - Attention can be computed exactly in blocks of keys, because the sums of a softmax can be mended.
+#   This saves memory, and not work.
+# - A cache grows with every token and sets the pace of writing.
+#   Linear attention has a memory of fixed size, in which everything blurs when it is full.
+# - A window over the cache works for SmolLM2 if it keeps the first token, or any token that sees nobody but itself, because the model rests its weight there.
+
+# %% [markdown] tags=["next"]
+# Next: [a project of your own](D_capstone.ipynb), for example with a window of your own.
+# The path to a real model ends here.
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+cu.quiz("attention_at_length")
+
+# %% [markdown]
+# ## References
+#
+# - Ainslie, J. et al. (2023).
+#   [GQA: Training generalized multi-query Transformer models from multi-head checkpoints](https://arxiv.org/abs/2305.13245).
+#   EMNLP.
+# - Dao, T., Fu, D. Y., Ermon, S., Rudra, A. and Ré, C. (2022).
+#   [FlashAttention: Fast and memory-efficient exact attention with IO-awareness](https://arxiv.org/abs/2205.14135).
+#   NeurIPS.
+# - Katharopoulos, A., Vyas, A., Pappas, N. and Fleuret, F. (2020).
+#   [Transformers are RNNs: Fast autoregressive Transformers with linear attention](https://arxiv.org/abs/2006.16236).
+#   ICML.
+# - Milakov, M. and Gimelshein, N. (2018).
+#   [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867).
+# - Shazeer, N. (2019).
+#   [Fast Transformer decoding: One write-head is all you need](https://arxiv.org/abs/1911.02150).
+# - Xiao, G., Tian, Y., Chen, B., Han, S. and Lewis, M. (2024).
+#   [Efficient streaming language models with attention sinks](https://arxiv.org/abs/2309.17453).
+#   ICLR.

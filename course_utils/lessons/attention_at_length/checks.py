@@ -1,0 +1,255 @@
+"""Checks of *Attention at length*: attention in blocks, the bytes of a cache, and linear attention token by token."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from course_utils.kit.check import Check
+from course_utils.kit.expect import expect, expect_close, expect_shape, expect_tensors
+from course_utils.kit.on_paper import on_paper
+from course_utils.lessons.attention_at_length.blocks import fused, in_blocks
+
+
+class _Largest(TorchFunctionMode):
+    """Counts the numbers of the largest tensor that an operation makes."""
+
+    count = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for each in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(each, Tensor):
+                self.count = max(self.count, each.numel())
+        return made
+
+
+@contextmanager
+def _largest() -> Iterator[_Largest]:
+    with torch.no_grad(), _Largest() as mode:
+        yield mode
+
+
+# Attention in blocks ------------------------------------------------------------------------------
+
+attention_in_blocks = Check(forbids=["scaled_dot_product_attention", "softmax", "logsumexp"])
+
+Candidate = Callable[..., tuple[Tensor, Tensor]]
+
+
+def _inputs(n: int = 10, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    q, k, v = torch.randn(n, 4), torch.randn(n, 4), torch.randn(n, 3)
+    return scale * q, k, v
+
+
+def _answers(candidate: Candidate, *inputs: Tensor, size: int) -> Tensor:
+    return expect_tensors(candidate(*inputs, size), "answers", "log-sum-exp")[0]
+
+
+@attention_in_blocks.must("returns answers (n, d_v), and log-sum-exps (n, 1)")
+def returns_two_tensors(candidate):
+    """Which shape do c and s have? `amax(dim=1, keepdim=True)` and `sum(dim=1, keepdim=True)` give (n, 1), which spreads
+    over the columns of a block and of the values.
+    """
+    answers, lse = expect_tensors(candidate(*_inputs(), 4), "answers", "log-sum-exp")
+    expect_shape(answers, (10, 3))
+    expect_shape(lse, (10, 1))
+
+
+@attention_in_blocks.must("is a softmax if all keys are one block")
+def is_softmax_in_one_block(candidate):
+    """What is y divided by, in the end? By the sum of the exponentials, s.
+
+    Are both sums made of the same exponentials, `(scores - c).exp()`?
+    """
+    q, k, v = _inputs()
+    answers = _answers(candidate, q, k, v, size=10)
+    undivided = (q @ k.T / 2).masked_fill(torch.ones(10, 10).triu(1).bool(), -math.inf)
+    undivided = (undivided - undivided.amax(1, keepdim=True)).exp() @ v
+    hint = ""
+    if answers.isnan().any():
+        hint = "What is −∞ − (−∞)? Does c hold the block's largest score before you subtract it?"
+    elif torch.allclose(answers, undivided, atol=1e-5):
+        hint = "These are the sums y. What do they have to be divided by?"
+    expect_close(answers, fused(q, k, v), entry="row", hint=hint)
+
+
+@attention_in_blocks.must("gives the same answers in blocks of any size")
+def same_in_blocks_of_any_size(candidate):
+    """A new block may bring a larger score. What do you do with both old sums, s and y, before you add to them?
+
+    The factor is the exponential of the old largest score minus the new one. Do you still have the old one when you
+    compute it?
+    """
+    q, k, v = _inputs()
+    right = fused(q, k, v)
+    for size in (4, 3, 1, 12):
+        answers = _answers(candidate, q, k, v, size=size)
+        expect_close(answers, right, f"in blocks of {size}", entry="row", hint=_mended(answers, q, k, v, size))
+
+
+def _mended(answers: Tensor, q: Tensor, k: Tensor, v: Tensor, size: int) -> str:
+    """A hint for three ways of mending that are nearly right."""
+    ways = {
+        "neither": "You never multiply the old sums. With which c were they computed, and which c do you have now?",
+        "only s": "You mend s. Which other sum was computed with the old c?",
+        "only y": "You mend y. Which other sum was computed with the old c?",
+        "turned": "Look at the sign in the exponent of your factor. If c rises, should the old sums grow or shrink?",
+        "last": "Is c the largest score of this block, or of all blocks so far? `torch.maximum` compares two tensors.",
+    }
+    for way, hint in ways.items():
+        if torch.allclose(answers, _wrongly(q, k, v, size, way), atol=1e-5, equal_nan=True):
+            return hint
+    return ""
+
+
+def _wrongly(q: Tensor, k: Tensor, v: Tensor, size: int, way: str) -> Tensor:
+    """The answers if both sums are mended wrongly."""
+    at = torch.arange(len(q))
+    c, s, y = torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+    for start in range(0, len(k), size):
+        scores = q @ k[start : start + size].T / math.sqrt(q.shape[1])
+        scores = scores.masked_fill(at[:, None] < at[start : start + size], -math.inf)
+        most = scores.amax(1, keepdim=True)
+        old, c = c, most if way == "last" else torch.maximum(c, most)
+        e = (scores - c).exp()
+        mend = ((c - old) if way == "turned" else (old - c)).exp() if start else torch.ones_like(c)
+        s = s * (1 if way in ("neither", "only y") else mend) + e.sum(1, keepdim=True)
+        y = y * (1 if way in ("neither", "only s") else mend) + e @ v[start : start + size]
+    return y / s
+
+
+@attention_in_blocks.must("survives scores in the hundreds, in any order")
+def survives_large_scores(candidate):
+    """What is e to the power of 200 in float32? Which number do you subtract from the scores first?"""
+    for scale in (100.0, -100.0):
+        q, k = torch.ones(10, 4), torch.linspace(-3, 3, 40).view(10, 4)
+        v = torch.randn(10, 3)
+        for keys in (k, k.flip(0)):
+            answers = _answers(candidate, scale * q, keys, v, size=3)
+            lost = int((~answers.isfinite()).sum())
+            expect(lost == 0, f"{lost} of 30 numbers are NaN or infinite")
+            expect_close(answers, fused(scale * q, keys, v), entry="row")
+    below = _answers(candidate, 50 * torch.ones(10, 4), -torch.ones(10, 4), torch.ones(10, 1), size=3)
+    hint = (
+        "Where does c begin? With c = 0 a row whose scores are all far below zero has only zeros to add up. Which number "
+        "is below every score?"
+    )
+    expect_close(below, torch.ones(10, 1), "where all scores are −100", hint=hint)
+
+
+@attention_in_blocks.must("returns the log-sum-exp of each row's scores")
+def returns_log_sum_exp(candidate):
+    """The sum s is one of e^(a − c). What is the logarithm of the sum of e^a, then? Multiplying by e^c becomes adding c.
+
+    Is c the largest score at the end, of all blocks?
+    """
+    q, k, v = _inputs()
+    _, lse = expect_tensors(candidate(q, k, v, 4), "answers", "log-sum-exp")
+    expect_close(lse, in_blocks(q, k, v, 10)[1], "the log-sum-exps", entry="row")
+
+
+@attention_in_blocks.must("never has more scores at once than those of one block")
+def never_has_whole_matrix(candidate):
+    """Do you keep the scores of all blocks, or compute all of them first? Three tensors are all that may go from one
+    block to the next: c, s and y.
+    """
+    q, k, v = (torch.randn(64, 2) for _ in range(3))
+    with _largest() as most:
+        candidate(q, k, v, 4)
+    expect(most.count <= 64 * 8, f"with 64 tokens in blocks of 4 a tensor has {most.count:,} numbers; one block has 256")
+
+
+# The cache ----------------------------------------------------------------------------------------
+
+_ONE = 2 * 30 * 64 * 4
+
+cache_on_paper = on_paper({
+    "a": (3 * _ONE, "the bytes of one token",
+          "For one head in one layer a token leaves a key and a value, with 64 numbers each. How many heads keep their "
+          "own, in how many layers, and how many bytes has a number?",
+          "Multiply 2 (a key and a value), 30 layers, 3 heads, 64 features and 4 bytes."),
+    "b": (9 * _ONE, "the bytes of one token with nine heads of keys and values",
+          "What changes against (a)? Only the number of heads that keep keys and values of their own."),
+    "c": (_ONE, "the bytes of one token with a single head of keys and values",
+          "All heads of queries would look at the same keys. How many heads keep something?"),
+    "d": (100_000 * 3 * _ONE / 1e9, "gigabytes for 100,000 tokens",
+          "Multiply your answer to (a) by 100,000. A gigabyte is 10^9 bytes here, not 2^30."),
+})  # fmt: skip
+
+
+# Token by token -----------------------------------------------------------------------------------
+
+recurrent = Check(forbids=["scaled_dot_product_attention", "softmax"])
+
+
+def _features(n: int = 9) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.rand(n, 4) + 0.1, torch.rand(n, 4) + 0.1, torch.randn(n, 3)
+
+
+def _parallel(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = (q @ k.T).tril()
+    return weights @ v / weights.sum(1, keepdim=True)
+
+
+@recurrent.must("gives an answer for each token")
+def gives_answer_for_each_token(candidate):
+    """What is an answer? The query times S, a row with an entry for each column of the values. `torch.stack` makes one
+    tensor of a list of rows.
+    """
+    expect_shape(candidate(*_features()), (9, 3))
+
+
+@recurrent.must("answers the first token with its own value")
+def answers_first_with_own_value(candidate):
+    """The first token sees only itself, so its weight is 1. Do you write a token on the sheet before you ask?
+
+    Is the answer divided by the query times z?
+    """
+    q, k, v = _features()
+    first = candidate(q, k, v)[0]
+    hint = ""
+    if not first.isfinite().all():
+        hint = "What is on the sheet when the first token asks? Write its key and value before."
+    elif torch.allclose(first, (q[0] @ k[0]) * v[0], atol=1e-5):
+        hint = "That is the query times S. Its weights don't add up to 1 yet: what is the sum of φ(q)·φ(k) over the keys?"
+    expect_close(first, v[0], hint=hint)
+
+
+@recurrent.must("doesn't change an answer when a later token changes")
+def doesnt_see_later_tokens(candidate):
+    """Is S complete before the first token asks? It may hold only what was read so far."""
+    q, k, v = _features()
+    before = candidate(q, k, v)
+    k, v = k.clone(), v.clone()
+    k[6:], v[6:] = 5, 5
+    expect_close(candidate(q, k, v)[:6], before[:6], "after a change of token 6, the answers before")
+
+
+@recurrent.must("is the average of all values so far, weighted by φ(q)·φ(k)")
+def is_weighted_average(candidate):
+    """S adds up products of a key's features (rows) and a value (columns): `torch.outer(key, value)`.
+
+    Do both S and z keep what earlier tokens have written, and does each query get divided by its own sum?
+    """
+    q, k, v = _features()
+    answers, hint = candidate(q, k, v), ""
+    if torch.allclose(answers, v, atol=1e-5):
+        hint = "Each token gets its own value back. Do S and z keep what earlier tokens have written?"
+    elif torch.allclose(answers, v.cumsum(0) / torch.arange(1, 10)[:, None], atol=1e-5):
+        hint = "That's the plain mean of the values so far. Where do the query and the key come in?"
+    expect_close(answers, _parallel(q, k, v), entry="row", hint=hint)
+
+
+@recurrent.must("has a memory that doesn't grow with the text")
+def has_memory_of_fixed_size(candidate):
+    """Do you compute all weights, a table of n × n, or keep S for each token? Only S and z, as they are now, may go from
+    one token to the next.
+    """
+    q, k, v = torch.rand(200, 3), torch.rand(200, 3), torch.rand(200, 2)
+    with _largest() as most:
+        candidate(q, k, v)
+    expect(most.count <= 200 * 3, f"with 200 tokens a tensor has {most.count:,} numbers, expected at most those of the inputs")

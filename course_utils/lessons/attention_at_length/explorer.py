@@ -1,0 +1,213 @@
+"""The explorers of *Attention at length*: a model that reads through a window, and a softmax that is computed in blocks."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Polygon
+
+from course_utils.figures import COLORS, subplots
+from course_utils.kit.controls import Choice, Slider, Toggle
+from course_utils.kit.explorer import Explorer
+from course_utils.kit.runs import stored_runs
+
+__all__ = ["blocks", "kept", "windows"]
+
+READ = {"this course": "pages", "a story": "ferry"}
+"""What a text is, in words → its name among the stored ones."""
+BLOCK, FROM = 64, 128
+"""Tokens of a stored mean, and the first token that counts in the loss of a text."""
+SIGHT = {
+    "the whole past": ("whole past", None, False),
+    "the last 128": ("last 128", 128, False),
+    "the first and the last 127": ("first 1, last 127", 127, True),
+}
+"""Choice → the name of the view, how many of the last tokens it keeps, and whether it keeps the first."""
+SIZES = (16, 32, 64, 128, 256)
+"""Tokens that a cache has room for."""
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def windows() -> Explorer:
+    """Explorer of a real model that reads three texts with its whole past, and with two windows."""
+    controls = {
+        "text": Choice(list(READ), next(iter(READ)), label="It reads"),
+        "sight": Choice(list(SIGHT), "the last 128", label="A token may look at"),
+    }
+    return Explorer("windows", lambda: Reading(["128"]), controls)
+
+
+def kept() -> Explorer:
+    """Explorer of the same texts, with windows of several sizes, with the first token and without."""
+    controls = {
+        "text": Choice(list(READ), next(iter(READ)), label="It reads"),
+        "size": Slider(SIZES, 128, label="Tokens kept"),
+        "first": Toggle(True, label="the first among them"),
+    }
+    return Explorer("kept", lambda: Reading(["128", "sizes"]), controls)
+
+
+def view_of(size: int, first: bool) -> str:
+    """The name of the stored view that keeps so many tokens, the first among them or not."""
+    return f"first 1, last {size - 1}" if first else f"last {size}"
+
+
+def losses_of(text: str, groups: Sequence[str]) -> dict[str, dict]:
+    """View of these groups → {"mean": nats a token, "by_block": means of 64 tokens}, for a text of `READ`."""
+    return {
+        name: gave
+        for group in groups
+        for run in stored_runs("real_weights", "screen", text=READ[text], group=group)
+        if run.config.keys() == {"text", "group"}
+        for name, gave in run.examples[0]["gave"].items()
+    }
+
+
+class Reading:
+    """Who may look at whom, and the loss over the position."""
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        """Read the losses of these groups of views, and draw what stands still."""
+        self.losses = {text: losses_of(text, groups) for text in READ}
+        first = self.losses[next(iter(READ))]["whole past"]["by_block"]
+        self.n = BLOCK * len(first)
+        self.picture, (left, right) = subplots(
+            1, 2, alt="A mask, and the loss over the position", width=8.6, height=3.3,
+            width_ratios=[1, 1.75],
+        )  # fmt: skip
+        self._set_mask(left)
+        self._set_losses(right)
+
+    def _set_mask(self, ax: Axes) -> None:
+        n = self.n
+        ax.add_patch(Polygon([(0, 0), (n, n), (0, n)], facecolor=COLORS["raised"]))
+        self.seen = ax.add_patch(Polygon([(0, 0)] * 4, facecolor=COLORS["key"], linewidth=0))
+        (self.first,) = ax.plot([0, 0], [0, n], color=COLORS["query"], linewidth=3)
+        ax.set(xlim=(-25, n), ylim=(n, 0), aspect="equal", xticks=[0, 512, 1024, n])
+        ax.set(yticks=[0, 512, 1024, n], xlabel="a token here …", ylabel="… is seen by the tokens here")
+        ax.set_title("Who may look at whom", fontsize=10)
+
+    def _set_losses(self, ax: Axes) -> None:
+        self.at = np.arange(self.n // BLOCK) * BLOCK + BLOCK / 2
+        style = {"color": COLORS["line"], "linewidth": 1.5}
+        (self.whole,) = ax.plot([], [], **style)
+        (self.line,) = ax.plot([], [], color=COLORS["key"], linewidth=2.5)
+        (self.mean,) = ax.plot([], [], ":", color=COLORS["key"], linewidth=1.5)
+        (self.whole_mean,) = ax.plot([], [], ":", **style)
+        box = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "right"}
+        self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **box)
+        self.says_whole = ax.text(0.99, 0.91, "", color=COLORS["line"], **box)
+        ax.set(xlim=(0, self.n * 1.01), ylim=(2, 8.2), xticks=[0, 512, 1024, self.n])
+        ax.set(xlabel="position in the text")
+        ax.set_title("Loss, in nats a token", fontsize=10)
+
+    def draw(self, text: str, sight: str = "", size: int = 0, first: bool = False) -> str:
+        """Show how a text is read, with a choice of `SIGHT`, or with a cache for `size` tokens."""
+        if sight:
+            name, last, first = SIGHT[sight]
+        else:
+            name, last, sight = view_of(size, first), size - first, _in_words(size, first)
+        n, last = self.n, last or self.n
+        band = [(0, 0), (n, n), (n - last, n), (0, last)]
+        self.seen.set_xy(band)
+        self.first.set_visible(first)
+        losses = self.losses[text]
+        now, whole = losses[name], losses["whole past"]
+        self.line.set_data(self.at, now["by_block"])
+        self.whole.set_data(self.at, whole["by_block"])
+        self.mean.set_data([FROM, n], [now["mean"]] * 2)
+        self.whole_mean.set_data([FROM, n], [whole["mean"]] * 2)
+        self.says.set_text(f"{sight}: {now['mean']:.2f}")
+        other = name != "whole past"
+        for artist in (self.whole, self.whole_mean, self.says_whole):
+            artist.set_visible(other)
+        self.says_whole.set_text(f"the whole past: {whole['mean']:.2f}")
+        against = f" With the whole past it is {whole['mean']:.2f}." if other else ""
+        return f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now['mean']:.2f}.{against}"
+
+
+def _in_words(size: int, first: bool) -> str:
+    return f"the first and the last {size - 1}" if first else f"the last {size}"
+
+
+# Blocks -------------------------------------------------------------------------------------------
+
+SCORES = (1, 0, 2, 0, 1, 1, 4, 1, 2, 0, 3, 1)
+VALUES = (2, 5, 3, 8, 1, 4, 9, 6, 2, 7, 5, 1)
+"""Twelve scores of one query, and the values of the keys."""
+SIZE = 3
+COUNT = len(SCORES) // SIZE
+
+
+def blocks() -> Explorer:
+    """Explorer of a softmax over twelve keys that is computed three at a time."""
+    controls = {"read": Slider(range(COUNT + 1), 1, label="Blocks read")}
+    return Explorer("blocks", Sums, controls, caption="Move the block over the keys, from left to right.")
+
+
+def running(read: int) -> tuple[float, float, float, float]:
+    """The largest score c, the sums s and y after so many blocks, and what the last one multiplied the old sums by."""
+    c, s, y, mend = -math.inf, 0.0, 0.0, 1.0
+    for start in range(0, read * SIZE, SIZE):
+        scores, values = (np.array(x[start : start + SIZE]) for x in (SCORES, VALUES))
+        old, c = c, max(c, scores.max())
+        e, mend = np.exp(scores - c), math.exp(old - c)
+        s, y = s * mend + e.sum(), y * mend + e @ values
+    return c, s, y, mend
+
+
+class Sums:
+    """The scores with the block that is read, the weights so far, and the sums."""
+
+    def __init__(self) -> None:
+        """Draw scores and values, which stand still."""
+        self.picture, (left, right) = subplots(
+            1, 2, alt="Scores in blocks, and three sums", width=8.6, height=3.2,
+            width_ratios=[1.5, 1],
+        )  # fmt: skip
+        at = np.arange(len(SCORES))
+        self.bars = left.bar(at, np.array(SCORES) + 0.04, width=0.8)
+        self.frame = left.axvspan(-0.5, SIZE - 0.5, color=COLORS["wash"], zorder=0)
+        (self.largest,) = left.plot([], [], "--", color=COLORS["query"], linewidth=1.5)
+        self.name = left.text(11.6, 0, "", color=COLORS["query"], ha="right", va="bottom", fontsize=9)
+        left.set(xlim=(-0.6, 11.6), ylim=(0, 4.9), ylabel="score", yticks=range(5))
+        left.set_xticks(at, [str(value) for value in VALUES])
+        left.set(xlabel="value of the key")
+        left.set_title("Twelve keys, three at a time", fontsize=10)
+        right.set(xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[])
+        right.spines[:].set_visible(False)
+        style = {"fontsize": 10, "va": "center", "linespacing": 1.9}
+        self.words = right.text(0.0, 0.5, "", **style)
+        self.exact = running(COUNT)[2] / running(COUNT)[1]
+
+    def draw(self, read: int) -> str:
+        """Show the sums after so many blocks."""
+        c, s, y, mend = running(read)
+        for place, bar in enumerate(self.bars):
+            block = place // SIZE
+            color = "query" if block == read - 1 else "key" if block < read else "line"
+            bar.set(color=COLORS[color], alpha=1 if block == read - 1 else 0.35)
+        self.frame.set_visible(read > 0)
+        self.frame.set_x((read - 1) * SIZE - 0.5)
+        self.largest.set_data([-0.6, 11.6], [c, c] if read else [np.nan] * 2)
+        self.name.set_text(f"largest so far: c = {c}" if read else "")
+        self.name.set_y(c + 0.08 if read else 0)
+        if not read:
+            self.words.set_text(f"Nothing is read yet.\nAll keys at once give {self.exact:.3f}.")
+            return "Nothing is read yet."
+        old = running(read - 1)[0]
+        rises = read > 1 and c > old
+        line = f"The old sums are multiplied by $e^{{{old} - {c}}} = {mend:.3f}$." if rises else ""
+        if read > 1 and not rises:
+            line = "No larger score, so the old sums stay."
+        self.words.set_text(
+            f"{line}\nsum of the exponentials: $s = {s:.3f}$\nthe same times values: $y = {y:.3f}$\n"
+            f"answer so far: $y / s = {y / s:.3f}$\nall keys at once: ${self.exact:.3f}$"
+        )
+        return (
+            f"After {read} of {COUNT} blocks the largest score is {c}, s is {s:.3f}, y is {y:.3f}, and the answer so far "
+            f"is {y / s:.3f}. All keys at once give {self.exact:.3f}."
+        )

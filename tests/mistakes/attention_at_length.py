@@ -1,0 +1,227 @@
+"""Mistakes in the exercises of *Attention at length*, each with the property that catches it and its hint."""
+
+import math
+
+import torch
+from mistakes.table import mistake
+
+from course_utils.lessons.attention_at_length.blocks import scores_of
+
+
+def _sums(q, k, v, size, *, begin=-math.inf, step):
+    """c, s and y after all blocks; `step` mends and adds."""
+    c, s, y = torch.full((len(q), 1), begin), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+    for start in range(0, len(k), size):
+        block = slice(start, start + size)
+        c, s, y = step(c, s, y, scores_of(q, k, block), v[block])
+    return c, s, y
+
+
+def _add(c, s, y, scores, values, *, mend_s=True, mend_y=True, sign=1):
+    old, c = c, torch.maximum(c, scores.amax(1, keepdim=True))
+    e, factor = (scores - c).exp(), (sign * (old - c)).exp().nan_to_num(1, posinf=1)
+    s = s * (factor if mend_s else 1) + e.sum(1, keepdim=True)
+    return c, s, y * (factor if mend_y else 1) + e @ values
+
+
+@mistake("attention_in_blocks", caught_by="returns answers (n, d_v)", hint="What should the function return")
+def answers_alone(q, k, v, size):
+    """Returns the answers only."""
+    _, s, y = _sums(q, k, v, size, step=_add)
+    return y / s
+
+
+@mistake("attention_in_blocks", caught_by="returns answers (n, d_v)", hint="keepdim=True")
+def without_keepdim(q, k, v, size):
+    """Returns the log-sum-exps without their second axis."""
+    c, s, y = _sums(q, k, v, size, step=_add)
+    return y / s, (c + s.log())[:, 0]
+
+
+@mistake("attention_in_blocks", caught_by="is a softmax if all keys", hint="What do they have to be divided by")
+def undivided(q, k, v, size):
+    """Forgets to divide."""
+    c, s, y = _sums(q, k, v, size, step=_add)
+    return y, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="is a softmax if all keys", hint="What is y divided by")
+def softmax_of_each_block(q, k, v, size):
+    """Divides in each block, and once more at the end."""
+
+    def step(c, s, y, scores, values):
+        c = torch.maximum(c, scores.amax(1, keepdim=True))
+        e = (scores - c).exp()
+        return c, s + e.sum(1, keepdim=True), y + e / e.sum(1, keepdim=True) @ values
+
+    c, s, y = _sums(q, k, v, size, step=step)
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You never multiply the old sums")
+def never_mended(q, k, v, size):
+    """Adds sums that were computed with different c."""
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_s=False, mend_y=False))
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You mend s")
+def only_s_mended(q, k, v, size):
+    """Forgets to mend y."""
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_y=False))
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You mend y")
+def only_y_mended(q, k, v, size):
+    """Forgets to mend s."""
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_s=False))
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="Look at the sign")
+def mended_the_other_way(q, k, v, size):
+    """Has new minus old in the exponent."""
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, sign=-1))
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="of all blocks so far")
+def largest_of_the_block(q, k, v, size):
+    """Takes the largest score of each block for c."""
+
+    def step(c, s, y, scores, values):
+        old, c = c, scores.amax(1, keepdim=True)
+        e, factor = (scores - c).exp(), (old - c).exp()
+        return c, s * factor + e.sum(1, keepdim=True), y * factor + e @ values
+
+    c, s, y = _sums(q, k, v, size, step=step)
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="survives scores in the hundreds", hint="What is e to the power of 200")
+def without_largest(q, k, v, size):
+    """Subtracts nothing, and needs no mending."""
+
+    def step(c, s, y, scores, values):
+        e = scores.exp()
+        return torch.zeros_like(c), s + e.sum(1, keepdim=True), y + e @ values
+
+    c, s, y = _sums(q, k, v, size, step=step)
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="survives scores in the hundreds", hint="Where does c begin")
+def begins_at_zero(q, k, v, size):
+    """Begins with c = 0."""
+    c, s, y = _sums(q, k, v, size, begin=0.0, step=_add)
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="returns the log-sum-exp", hint="Multiplying by e^c becomes")
+def logarithm_of_s(q, k, v, size):
+    """Forgets c."""
+    _, s, y = _sums(q, k, v, size, step=_add)
+    return y / s, s.log()
+
+
+@mistake("attention_in_blocks", caught_by="never has more scores", hint="Do you keep the scores of all blocks")
+def whole_matrix(q, k, v, size):
+    """Puts the blocks together first."""
+    blocks = [scores_of(q, k, slice(start, start + size)) for start in range(0, len(k), size)]
+    scores = torch.cat(blocks, dim=1)
+    c = scores.amax(1, keepdim=True)
+    e = (scores - c).exp()
+    s = e.sum(1, keepdim=True)
+    return e @ v / s, c + s.log()
+
+
+ONE = 2 * 30 * 64 * 4
+
+
+@mistake("cache_on_paper", caught_by="(a)", hint="a token leaves a key and a value")
+def keys_alone():
+    """Counts the keys only."""
+    return [3 * ONE / 2, 9 * ONE, ONE, 4.608]
+
+
+@mistake("cache_on_paper", caught_by="(b)", hint="What changes against (a)")
+def nine_instead_of_three_times():
+    """Multiplies the answer to (a) by nine."""
+    return [3 * ONE, 27 * ONE, ONE, 4.608]
+
+
+@mistake("cache_on_paper", caught_by="(c)", hint="How many heads keep something")
+def third_of_one_layer():
+    """Forgets the layers."""
+    return [3 * ONE, 9 * ONE, ONE / 30, 4.608]
+
+
+@mistake("cache_on_paper", caught_by="(d)", hint="not 2^30")
+def in_gibibytes():
+    """Divides by 2^30."""
+    return [3 * ONE, 9 * ONE, ONE, 100_000 * 3 * ONE / 2**30]
+
+
+def _read(q, k, v):
+    return [(torch.outer(key, value), key) for key, value in zip(k, v, strict=True)]
+
+
+@mistake("recurrent", caught_by="gives an answer for each token", hint="`torch.stack`")
+def last_answer(q, k, v):
+    """Returns the last answer only."""
+    S = k.T @ v
+    return q[-1] @ S / (q[-1] @ k.sum(0))
+
+
+@mistake("recurrent", caught_by="answers the first token", hint="Its weights don't add up to 1")
+def not_divided(q, k, v):
+    """Forgets z."""
+    S, answers = torch.zeros(q.shape[1], v.shape[1]), []
+    for asks, (outer, _) in zip(q, _read(q, k, v), strict=True):
+        S = S + outer
+        answers.append(asks @ S)
+    return torch.stack(answers)
+
+
+@mistake("recurrent", caught_by="answers the first token", hint="What is on the sheet when")
+def asks_before_writing(q, k, v):
+    """Asks before it writes the token on the sheet."""
+    S, z, answers = torch.zeros(q.shape[1], v.shape[1]), torch.zeros(q.shape[1]), []
+    for asks, (outer, key) in zip(q, _read(q, k, v), strict=True):
+        answers.append(asks @ S / (asks @ z))
+        S, z = S + outer, z + key
+    return torch.stack(answers)
+
+
+@mistake("recurrent", caught_by="answers the first token", hint="Do you write a token")
+def sees_everything(q, k, v):
+    """Completes the sheet before anybody asks."""
+    return q @ (k.T @ v) / (q @ k.sum(0))[:, None]
+
+
+@mistake("recurrent", caught_by="doesn't change an answer", hint="Is S complete")
+def others_complete(q, k, v):
+    """Answers the first token alone, and all others from the complete sheet."""
+    return torch.cat([v[:1], sees_everything(q, k, v)[1:]])
+
+
+@mistake("recurrent", caught_by="is the average of all values", hint="Each token gets its own value back")
+def forgets(q, k, v):
+    """Begins a new sheet with each token."""
+    return torch.stack([
+        asks @ outer / (asks @ key) for asks, (outer, key) in zip(q, _read(q, k, v), strict=True)
+    ])  # fmt: skip
+
+
+@mistake("recurrent", caught_by="is the average of all values", hint="plain mean")
+def plain_mean(q, k, v):
+    """Weights all values alike."""
+    return v.cumsum(0) / torch.arange(1, len(v) + 1)[:, None]
+
+
+@mistake("recurrent", caught_by="has a memory that doesn't grow", hint="a table of n × n")
+def masked_table(q, k, v):
+    """Computes the weights of all pairs."""
+    weights = (q @ k.T).tril()
+    return weights @ v / weights.sum(1, keepdim=True)
