@@ -591,8 +591,7 @@ with cu.guard("Head 16.0 and the four best induction heads cost the same, and ot
 # - Nobody misses an ablated head if another one does the same, and patching shows what is passed on.
 
 # %% [markdown] tags=["next"]
-# Next: [a project of your own](D_capstone.ipynb), perhaps with heads that you take apart.
-# The path to a real model ends here.
+# Next: [Attention at length](20_attention_at_length.ipynb), where the model reads long texts through a window.
 
 # %% [markdown]
 # ## Quiz

@@ -88,7 +88,7 @@ cu.seed_everything(0)
 # A token, often the first of a text, that gets much weight although its value adds little, because a softmax has to put its weight somewhere.
 # An extra key whose value is zero is a remedy.
 # For example, a head with nothing to do in a sentence may give nearly all its weight to the first token.
-# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks), [Attention sinks](19_what_heads_learn_further.ipynb#Attention-sinks).
+# *Taught in* [Who did what first](01_queries_keys_values_further.ipynb#Who-did-what-first), [It speaks](18_real_weights.ipynb#It-speaks), [Attention sinks](19_what_heads_learn_further.ipynb#Attention-sinks), [Windows and attention sinks](20_attention_at_length.ipynb#Windows-and-attention-sinks).
 #
 # ### <a id="attention-weights"></a>attention weights
 #
@@ -411,6 +411,12 @@ cu.seed_everything(0)
 # For example, a sentence of five words and a sentence of fifty words both have to fit into 64 numbers.
 # *Taught in* [Encoder and decoder](05_sequence_to_sequence.ipynb#Encoder-and-decoder), [Is the vector too small?](05_sequence_to_sequence.ipynb#Is-the-vector-too-small?).
 #
+# ### <a id="flash-attention"></a>FlashAttention
+#
+# Exact attention that goes through the keys in blocks and keeps the scores of a block in a GPU's small, fast memory, so that the matrix of all scores is never stored.
+# For example, for 16,384 tokens this matrix would have 268 million entries in each head.
+# *Taught in* [Softmax in blocks](20_attention_at_length.ipynb#Softmax-in-blocks).
+#
 # ### <a id="flow-matching"></a>flow matching
 #
 # A kind of diffusion with a straight line from picture to noise, on which the network learns the velocity.
@@ -486,7 +492,7 @@ fig
 #
 # Attention in which several query heads share one head of keys and values, which makes the cache smaller.
 # For example, if 8 query heads share 2 heads of keys and values, the cache has a quarter of its size.
-# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced).
+# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced), [What the cache costs](20_attention_at_length.ipynb#What-the-cache-costs).
 
 # %% [markdown]
 # ## H
@@ -618,13 +624,20 @@ fig
 #
 # Attention without a softmax: each weight is a dot product of features, so the sums over keys can be computed once for all queries.
 # For example, for twice as many tokens it costs twice as much, where a softmax costs four times as much.
-# *Taught in* [Linear attention, in short](03_scoring_functions_further.ipynb#Linear-attention,-in-short).
+# *Taught in* [Linear attention, in short](03_scoring_functions_further.ipynb#Linear-attention,-in-short), [Linear attention](20_attention_at_length.ipynb#Linear-attention:-a-memory-that-doesn't-grow).
 #
 # ### <a id="logit-lens"></a>logit lens
 #
 # The output layer, read with a vector of an earlier layer, as if that were the last one.
 # For example, after layer 22 of 30 it names no capital yet, which may mean that the capital isn't there, or that the lens can't read it.
 # *Taught in* [The logit lens](18_real_weights_further.ipynb#The-logit-lens:-a-warning).
+#
+# ### <a id="log-sum-exp"></a>log-sum-exp
+#
+# The logarithm of the sum of the exponentials of some scores.
+# A weight of their softmax is the exponential of a score minus the log-sum-exp.
+# For example, the scores 0 and $\ln 3$ have the log-sum-exp $\ln(1 + 3) = \ln 4$.
+# *Taught in* [Softmax in blocks](20_attention_at_length.ipynb#Softmax-in-blocks).
 #
 # ### <a id="logits"></a>logits
 #
@@ -681,6 +694,12 @@ fig
 # For example, in *she wants to ___ a novel*, it learns that *read* fits well and *eat* doesn't.
 # *Taught in* [Hide and restore: masked tokens](14_bert_and_transfer.ipynb#Hide-and-restore:-masked-tokens), [Against counting](14_bert_and_transfer.ipynb#Against-counting).
 #
+# ### <a id="memory-bound"></a>memory-bound
+#
+# Said of a computation that waits for numbers to come from memory, and not for the arithmetic.
+# For example, a language model that writes one token fetches all of its parameters for it, and does only a few operations with each.
+# *Taught in* [What the cache costs](20_attention_at_length.ipynb#What-the-cache-costs).
+#
 # ### <a id="mixed-precision"></a>mixed precision
 #
 # A training in which products are computed with 16 bits, while the weights are kept with 32.
@@ -695,6 +714,13 @@ fig
 
 # %% [markdown]
 # ## N
+#
+# ### <a id="multi-query-attention"></a>multi-query attention
+#
+# Attention in which all heads of queries share one head of keys and values.
+# It is [grouped-query attention](#grouped-query-attention) with a single group.
+# For example, with nine heads of queries the cache has a ninth of its size.
+# *Taught in* [What the cache costs](20_attention_at_length.ipynb#What-the-cache-costs).
 #
 # ### <a id="n-gram"></a>n-gram
 #

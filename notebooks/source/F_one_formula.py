@@ -189,6 +189,7 @@ pd.DataFrame(
 # | [Attention in a diffusion model](17_diffusion.ipynb) | noise and the sampler; a U-Net; cross-attention to words, and what comes out when a word is forbidden |
 # | [Real weights](18_real_weights.ipynb) | a block of today and a reader of four-bit numbers; a real language model in your class; the layer that looks a country up, the heads that copy |
 # | [What heads learn](19_what_heads_learn.ipynb) | a circuit by hand that copies; two maps read from the weights; erasures, ablations and patches with their controls |
+# | [Attention at length](20_attention_at_length.ipynb) | exact attention in blocks of keys; a cache in bytes; linear attention as a recurrence; windows over a text, and the one token that has to stay |
 
 # %% [markdown]
 # ## Where to go from here

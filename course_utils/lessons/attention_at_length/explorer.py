@@ -32,22 +32,22 @@ SIZES = (16, 32, 64, 128, 256)
 
 
 def windows() -> Explorer:
-    """Explorer of a real model that reads three texts with its whole past, and with two windows."""
+    """Explorer of a real model that reads two texts with its whole past, and with two windows."""
     controls = {
         "text": Choice(list(READ), next(iter(READ)), label="It reads"),
         "sight": Choice(list(SIGHT), "the last 128", label="A token may look at"),
     }
-    return Explorer("windows", lambda: Reading(["128"]), controls)
+    return Explorer("windows", Reading, controls)
 
 
 def kept() -> Explorer:
-    """Explorer of the same texts, with windows of several sizes, with the first token and without."""
+    """Explorer of the loss on the same texts with windows of several sizes, with the first token and without."""
     controls = {
         "text": Choice(list(READ), next(iter(READ)), label="It reads"),
         "size": Slider(SIZES, 128, label="Tokens kept"),
-        "first": Toggle(True, label="the first among them"),
+        "first": Toggle(False, label="the first among them"),
     }
-    return Explorer("kept", lambda: Reading(["128", "sizes"]), controls)
+    return Explorer("kept", Sizes, controls)
 
 
 def view_of(size: int, first: bool) -> str:
@@ -55,82 +55,126 @@ def view_of(size: int, first: bool) -> str:
     return f"first 1, last {size - 1}" if first else f"last {size}"
 
 
-def losses_of(text: str, groups: Sequence[str]) -> dict[str, dict]:
+def losses_of(text: str, *groups: str) -> dict[str, dict]:
     """View of these groups → {"mean": nats a token, "by_block": means of 64 tokens}, for a text of `READ`."""
     return {
         name: gave
         for group in groups
         for run in stored_runs("real_weights", "screen", text=READ[text], group=group)
-        if run.config.keys() == {"text", "group"}
+        if run.config.keys() == {"text", "group"}  # not those without <|endoftext|>, or of few tokens
         for name, gave in run.examples[0]["gave"].items()
     }
+
+
+class Sight:
+    """A mask: who may look at whom, in a text of `n` tokens."""
+
+    def __init__(self, ax: Axes, n: int):
+        """Draw what stands still."""
+        self.n = n
+        ax.add_patch(Polygon([(0, 0), (n, n), (0, n)], facecolor=COLORS["raised"]))
+        self.seen = ax.add_patch(Polygon([(0, 0)] * 4, facecolor=COLORS["key"], linewidth=0))
+        (self.first,) = ax.plot([0, 0], [0, n], color=COLORS["query"], linewidth=3)
+        ticks = [0, 512, 1024, n]
+        ax.set(xlim=(-25, n), ylim=(n, 0), aspect="equal", xticks=ticks, yticks=ticks)
+        ax.set(xlabel="position that is looked at", ylabel="position that looks")
+        ax.set_title("Who may look at whom", fontsize=10)
+
+    def show(self, last: int, first: bool) -> None:
+        """A token may look at the last ones, itself included, and perhaps at the first."""
+        n = self.n
+        self.seen.set_xy([(0, 0), (n, n), (n - last, n), (0, last)])
+        self.first.set_visible(first)
 
 
 class Reading:
     """Who may look at whom, and the loss over the position."""
 
-    def __init__(self, groups: Sequence[str]) -> None:
-        """Read the losses of these groups of views, and draw what stands still."""
-        self.losses = {text: losses_of(text, groups) for text in READ}
-        first = self.losses[next(iter(READ))]["whole past"]["by_block"]
-        self.n = BLOCK * len(first)
-        self.picture, (left, right) = subplots(
+    def __init__(self) -> None:
+        """Read all losses, and draw what stands still."""
+        self.losses = {text: losses_of(text, "128") for text in READ}
+        n = self.n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
+        self.at = np.arange(n // BLOCK) * BLOCK + BLOCK / 2
+        self.picture, (left, ax) = subplots(
             1, 2, alt="A mask, and the loss over the position", width=8.6, height=3.3,
             width_ratios=[1, 1.75],
         )  # fmt: skip
-        self._set_mask(left)
-        self._set_losses(right)
+        self.sight = Sight(left, n)
+        gray, blue = ({"color": COLORS[name], "linewidth": 1.5} for name in ("line", "key"))
+        (self.whole,), (self.line,) = ax.plot([], [], **gray), ax.plot([], [], **blue)
+        (self.whole_mean,), (self.mean,) = ax.plot([], [], ":", **gray), ax.plot([], [], ":", **blue)
+        self.line.set_linewidth(2.5)
+        at = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "right"}
+        self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **at)
+        self.says_whole = ax.text(0.99, 0.91, "", color=COLORS["line"], **at)
+        ax.set(xlim=(0, n * 1.01), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
+        ax.set_title("Loss in nats, in steps of 64 tokens (dotted: their mean)", fontsize=10)
 
-    def _set_mask(self, ax: Axes) -> None:
-        n = self.n
-        ax.add_patch(Polygon([(0, 0), (n, n), (0, n)], facecolor=COLORS["raised"]))
-        self.seen = ax.add_patch(Polygon([(0, 0)] * 4, facecolor=COLORS["key"], linewidth=0))
-        (self.first,) = ax.plot([0, 0], [0, n], color=COLORS["query"], linewidth=3)
-        ax.set(xlim=(-25, n), ylim=(n, 0), aspect="equal", xticks=[0, 512, 1024, n])
-        ax.set(yticks=[0, 512, 1024, n], xlabel="a token here …", ylabel="… is seen by the tokens here")
-        ax.set_title("Who may look at whom", fontsize=10)
-
-    def _set_losses(self, ax: Axes) -> None:
-        self.at = np.arange(self.n // BLOCK) * BLOCK + BLOCK / 2
-        style = {"color": COLORS["line"], "linewidth": 1.5}
-        (self.whole,) = ax.plot([], [], **style)
-        (self.line,) = ax.plot([], [], color=COLORS["key"], linewidth=2.5)
-        (self.mean,) = ax.plot([], [], ":", color=COLORS["key"], linewidth=1.5)
-        (self.whole_mean,) = ax.plot([], [], ":", **style)
-        box = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "right"}
-        self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **box)
-        self.says_whole = ax.text(0.99, 0.91, "", color=COLORS["line"], **box)
-        ax.set(xlim=(0, self.n * 1.01), ylim=(2, 8.2), xticks=[0, 512, 1024, self.n])
-        ax.set(xlabel="position in the text")
-        ax.set_title("Loss, in nats a token", fontsize=10)
-
-    def draw(self, text: str, sight: str = "", size: int = 0, first: bool = False) -> str:
-        """Show how a text is read, with a choice of `SIGHT`, or with a cache for `size` tokens."""
-        if sight:
-            name, last, first = SIGHT[sight]
-        else:
-            name, last, sight = view_of(size, first), size - first, _in_words(size, first)
-        n, last = self.n, last or self.n
-        band = [(0, 0), (n, n), (n - last, n), (0, last)]
-        self.seen.set_xy(band)
-        self.first.set_visible(first)
-        losses = self.losses[text]
-        now, whole = losses[name], losses["whole past"]
+    def draw(self, text: str, sight: str) -> str:
+        """Show how a text is read with a choice of `SIGHT`."""
+        name, last, first = SIGHT[sight]
+        now, whole = self.losses[text][name], self.losses[text]["whole past"]
+        self.sight.show(last or self.n, first)
         self.line.set_data(self.at, now["by_block"])
-        self.whole.set_data(self.at, whole["by_block"])
-        self.mean.set_data([FROM, n], [now["mean"]] * 2)
-        self.whole_mean.set_data([FROM, n], [whole["mean"]] * 2)
+        self.mean.set_data([FROM, self.n], [now["mean"]] * 2)
         self.says.set_text(f"{sight}: {now['mean']:.2f}")
-        other = name != "whole past"
-        for artist in (self.whole, self.whole_mean, self.says_whole):
-            artist.set_visible(other)
+        self.whole.set_data(self.at, whole["by_block"])
+        self.whole_mean.set_data([FROM, self.n], [whole["mean"]] * 2)
         self.says_whole.set_text(f"the whole past: {whole['mean']:.2f}")
-        against = f" With the whole past it is {whole['mean']:.2f}." if other else ""
-        return f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now['mean']:.2f}.{against}"
+        for artist in (self.whole, self.whole_mean, self.says_whole):
+            artist.set_visible(name != "whole past")
+        return (
+            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now['mean']:.2f}, "
+            f"and with the whole past {whole['mean']:.2f}."
+        )
 
 
-def _in_words(size: int, first: bool) -> str:
-    return f"the first and the last {size - 1}" if first else f"the last {size}"
+class Sizes:
+    """Who may look at whom, and the loss over the number of tokens that are kept."""
+
+    def __init__(self) -> None:
+        """Read all losses, and draw what stands still."""
+        self.losses = {text: losses_of(text, "128", "sizes") for text in READ}
+        n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
+        self.picture, (left, ax) = subplots(
+            1, 2, alt="A mask, and the loss over the tokens kept", width=8.6, height=3.3,
+            width_ratios=[1, 1.5],
+        )  # fmt: skip
+        self.sight = Sight(left, n)
+        self.lines = {
+            first: ax.plot([], [], "-o", color=COLORS[color], linewidth=1.8, markersize=4)[0]
+            for first, color in ((False, "key"), (True, "query"))
+        }
+        (self.whole,) = ax.plot([], [], ":", color=COLORS["line"], linewidth=1.5)
+        (self.here,) = ax.plot([], [], "o", color=COLORS["ink"], markersize=9, fillstyle="none")
+        self.names = {
+            first: ax.text(0, 0, text, color=COLORS[color], fontsize=9, va="bottom")
+            for first, text, color in (
+                (False, "the last ones alone", "key"), (True, "the first and the last ones", "query"))
+        }  # fmt: skip
+        self.name = ax.text(256, 0, "the whole past", color=COLORS["line"], fontsize=9, va="top", ha="right")
+        ax.set(xscale="log", xlim=(14, 300), ylim=(2.5, 7), xlabel="tokens kept")
+        ax.set_xticks(SIZES, SIZES)
+        ax.minorticks_off()
+        ax.set_title("Loss in nats, from position 128 on", fontsize=10)
+
+    def draw(self, text: str, size: int, first: bool) -> str:
+        """Show the loss on a text with a cache for so many tokens."""
+        means = {name: each["mean"] for name, each in self.losses[text].items()}
+        self.sight.show(size - first, first)
+        for kind, line in self.lines.items():
+            losses = [means[view_of(kept, kind)] for kept in SIZES]
+            line.set_data(SIZES, losses)
+            self.names[kind].set_position((SIZES[0] + 1.5, losses[0] + 0.05))
+        whole, now = means["whole past"], means[view_of(size, first)]
+        self.whole.set_data([14, 300], [whole, whole])
+        self.name.set_y(whole - 0.06)
+        self.here.set_data([size], [now])
+        sight = f"the first and the last {size - 1}" if first else f"the last {size}"
+        return (
+            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now:.2f}, and with "
+            f"the whole past {whole:.2f}."
+        )
 
 
 # Blocks -------------------------------------------------------------------------------------------

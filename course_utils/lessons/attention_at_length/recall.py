@@ -4,9 +4,16 @@ from types import SimpleNamespace
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
+from course_utils.data.registry import fetch
 from course_utils.kit.runs import stored
+from course_utils.kit.stored_model import load_model
 from course_utils.lessons.attention_at_length.blocks import whole
+from course_utils.lessons.gpt.own import READER, pieces_of_reader
+from course_utils.lessons.real_weights.windows import window
+from course_utils.models.language import GPT
+from course_utils.recording import record_attention
 
 PAIRS = (4, 8, 16, 32, 64)
 """Numbers of pairs that a network is trained on and asked about."""
@@ -89,3 +96,32 @@ def of_64_alone(chapter: SimpleNamespace, *, how: str, dim: int, rate: float, se
         chapter, how, dim=dim, steps=STEPS, rate=rate, seed=seed, sizes=(64,)
     )
     return {"result": result, "curves": curves}
+
+
+@stored()
+@torch.no_grad()
+def small_gpt() -> dict:
+    """Loss of the GPT that has read Shakespeare, on 400 texts of 64 tokens, from the 33rd on, through windows of 16 and 8.
+
+    "on the first": the largest mean weight of a head on the first token there.
+    """
+    stored_model = load_model(READER)
+    model = GPT(**stored_model.config).eval()
+    model.load_state_dict(stored_model.state)
+    plays = fetch("tinyshakespeare").read_text(encoding="utf-8")[200_000:400_000]
+    ids = pieces_of_reader().encode(plays)[: 400 * 65].view(400, 65)
+    asked, n = ids[:, :-1], ids.shape[1] - 1
+    views = {"whole past": window(n, n)}
+    for size in (8, 16):
+        views |= {f"last {size}": window(n, size), f"first 1, last {size - 1}": window(n, size - 1, [0])}
+    result = {}
+    for name, mask in views.items():
+        x = model.embedding(asked) + model.positions(torch.arange(n))
+        for layer in model.layers:
+            x = layer(x, mask)
+        losses = F.cross_entropy(model.output(model.norm(x)).mT, ids[:, 1:], reduction="none")
+        result[name] = losses[:, n // 2 :].mean().item()
+    with record_attention(model) as maps:
+        model(asked)
+    on_first = [weights[:, :, n // 2 :, 0].mean((0, 2)).max().item() for weights in maps.values()]
+    return {"result": result | {"on the first": max(on_first)}}
