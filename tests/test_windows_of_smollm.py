@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.interventions import record_activations
 from course_utils.lessons.real_weights import windows
 from course_utils.lessons.real_weights.smollm import VOCAB, SmolLM
 from course_utils.lessons.real_weights.windows import View, in_pieces
@@ -137,7 +138,7 @@ def test_a_tokens_value_is_another_for_later_tokens_only():
     mask = cu.causal_mask(6)
     before, zero = windows.in_full(q, k, v, mask), windows.with_value(2, "zero")(q, k, v, mask)
     assert torch.allclose(before[..., :3, :], zero[..., :3, :])
-    lost = windows.weights_of(q, k, mask)[..., 3:, 2, None] * v[..., None, 2, :]
+    lost = windows.dot_product_weights(q, k, mask)[..., 3:, 2, None] * v[..., None, 2, :]
     assert torch.allclose(before[..., 3:, :] - zero[..., 3:, :], lost, atol=1e-6)
     mean = windows.with_value(2, "mean")(q, k, v, mask)
     assert not torch.allclose(mean[..., 3:, :], zero[..., 3:, :], atol=1e-3)
@@ -213,3 +214,15 @@ def test_a_cache_in_bytes():
     assert bytes_of["Llama 2 7B"] == 4 * bytes_of["Llama 3.1 8B"] == 52_428_800_000
     assert bytes_of["Mistral 7B"] == 4096 * 131_072 and bytes_of["Falcon 7B"] == 819_200_000
     assert math.isclose(bytes_of["SmolLM2 135M"], 2.304e9)
+
+
+def test_a_token_that_sees_nobody_is_a_text_of_its_own(lm, ids):
+    """It gives what the first token of a text gives, since rotary positions count distances only."""
+    places = []
+    for text, view in ((ids, View(30, sees={7: []})), (ids[:, 7:], View(30))):
+        with record_activations(lm.model) as run:
+            view.losses(lm.model, text)
+        places.append(run["layers.14.residual"][0, 7 if text is ids else 0])
+    assert torch.allclose(*places, atol=1e-8)
+    seen = View(30, sees={7: [6]}).mask(9)[7].tolist()
+    assert seen == [False] * 6 + [True, True, False]

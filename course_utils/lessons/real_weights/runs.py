@@ -282,8 +282,9 @@ screen = of_lesson(
     [
         *(
             {"text": text, "group": group}
-            for group in windows.VIEWS
             for text in windows.TEXTS
+            for group in windows.VIEWS
+            if group not in ("recounted", "values") or text in ("pages", "ferry", "plays")
         ),
         *({"text": text, "group": "128", "front": False} for text in ("pages", "ferry")),
         {"text": "pages", "group": "128", "tokens": 512},
@@ -293,3 +294,24 @@ recomputed = of_lesson(windows.recomputed, [{"text": text} for text in windows.T
 weight_on_first = of_lesson(windows.weight_on_first, [{"text": text} for text in windows.TEXTS])
 logits_in_pieces = of_lesson(windows.logits_in_pieces, [{}])
 evicted = of_lesson(windows.evicted, [{}])
+
+
+@stored(
+    cases=[{"tokens": tokens} for tokens in (512, 2048, 4096)],
+    times=[f"{way}, {unit}" for way in windows.WAYS for unit in ("s", "MB")],
+    digits=3,
+)
+def reading(*, tokens: int) -> dict[str, dict]:
+    """Seconds and MB of reading with the operator, the whole matrix, and pieces."""
+    with torch.inference_mode():
+        return {"result": windows.reading(reference(), tokens)}
+
+
+@stored(
+    times=["read", "written", *(f"written, {n} texts" for n in (2, 4, 8)), "written without"],
+    digits=5,
+)
+def writing() -> dict[str, dict]:
+    """Seconds a token of reading and writing, with the cache and without."""
+    with torch.inference_mode():
+        return {"result": windows.writing(reference())}

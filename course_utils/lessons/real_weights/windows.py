@@ -9,14 +9,16 @@ import copy
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
+from course_utils.attention import dot_product_weights
 from course_utils.cache import KVCache
 from course_utils.data.prose import story_text
 from course_utils.data.registry import fetch
@@ -95,21 +97,16 @@ def attending(model: GPT, attend: Attend | None) -> Iterator[None]:
             del layer.attention.attend
 
 
-def weights_of(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """softmax(q kᵀ / √head_dim), (batch, heads, queries, keys), of as many heads in q and k; None is the causal mask."""
-    mask = causal_mask(k.shape[-2], queries=q.shape[-2]) if mask is None else mask
-    return masked_softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask)
-
-
 def shared(q: Tensor, *kv: Tensor) -> list[Tensor]:
     """Keys and values (batch, kv_heads, …), each repeated for the heads of q that share it."""
     return [each.repeat_interleave(q.shape[1] // each.shape[1], dim=1) for each in kv]
 
 
 def in_full(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **_: bool) -> Tensor:
-    """Attention with the whole matrix of weights."""
+    """Attention with the whole matrix of weights; the mask is causal by default."""
     k, v = shared(q, k, v)
-    return weights_of(q, k, mask) @ v
+    mask = causal_mask(k.shape[-2], queries=q.shape[-2]) if mask is None else mask
+    return dot_product_weights(q, k, mask) @ v
 
 
 def recounted(model: GPT, n: int, first: int, last: int) -> Attend:
@@ -154,12 +151,14 @@ class View:
     Attributes:
         last: the number of the last tokens, itself included.
         always: positions that are kept beside them.
+        sees: position → the only others that the token there may see.
         value: (position, "zero" or "mean"), as in `with_value`.
         recounted: as in `recounted`; the kept positions are the first ones then.
     """
 
     last: int
     always: Sequence[int] = ()
+    sees: Mapping[int, Sequence[int]] = field(default_factory=dict)
     value: tuple[int, str] | None = None
     recounted: bool = False
 
@@ -171,7 +170,15 @@ class View:
         if self.value:
             attend = with_value(*self.value)
         with attending(model, attend):
-            return losses(model, ids, window(n, self.last, self.always))
+            return losses(model, ids, self.mask(n))
+
+    def mask(self, n: int) -> Tensor:
+        """(n, n), True = may attend."""
+        mask = window(n, self.last, self.always)
+        for place, others in self.sees.items():
+            mask[place, :place] = False
+            mask[place, list(others)] = True
+        return mask
 
 
 def _others(draw: int) -> list[int]:
@@ -195,6 +202,16 @@ VIEWS: dict[str, dict[str, View]] = {
         **{f"last {n}": View(n) for n in (16, 28, 32, 64, 256)},
         **{f"first 1, last {n}": View(n, [0]) for n in (15, 31, 63, 255)},
         "first 4, last 28": View(28, range(4)),
+    },
+    "alone": {
+        "40th, last 127": View(127, [40]),
+        "40th alone, last 127": View(127, [40], sees={40: []}),
+        "90th, last 127": View(127, [90]),
+        "90th alone, last 127": View(127, [90], sees={90: []}),
+    },
+    "with one other": {
+        "40th with the 39th, last 127": View(127, [40], sees={40: [39]}),
+        "90th with the 89th, last 127": View(127, [90], sees={90: [89]}),
     },
     "recounted": {
         "first 1, last 127": View(127, [0], recounted=True),
@@ -262,7 +279,7 @@ def weight_on_first(lm: SmolLM, text: str) -> dict[str, list[float]]:
 
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
         k, v = shared(q, k, v)
-        weights = weights_of(q, k, mask)
+        weights = dot_product_weights(q, k, mask)
         seen.append(weights[0, ..., :2].mean(0))
         return weights @ v
 
@@ -293,7 +310,9 @@ def recomputed(lm: SmolLM, text: str, every: int = 11) -> dict[str, float]:
         "whole past", "first 1, last 127", "last 128")}  # fmt: skip
     for name, read in (("recomputed", rows), ("<|endoftext|>, recomputed", behind)):
         parts = [
-            F.cross_entropy(lm.model.output(lm.model.features(some)[:, -1]), asked, reduction="none")
+            F.cross_entropy(
+                lm.model.output(lm.model.features(some)[:, -1]), asked, reduction="none"
+            )
             for some, asked in zip(read.split(16), wanted.split(16), strict=True)
         ]
         each[name] = torch.cat(parts)
@@ -359,7 +378,7 @@ def evicted(lm: SmolLM, text: str = "ferry", tokens: int = 128, last: int = 48) 
         ):
             state = TextState(list(caches))
             steps = torch.stack([model.step(ids[:, t], state) for t in range(ids.shape[1])], 1)
-            x, mask = model.embedding(ids), window(ids.shape[1], view.last, view.always)
+            x, mask = model.embedding(ids), view.mask(ids.shape[1])
             for layer in model.layers:
                 x = layer(x, mask)
             apart = (steps - model.output(model.norm(x))).abs().max().item()
@@ -406,7 +425,11 @@ WAYS: dict[str, Attend | None] = {
 
 
 def logits_in_pieces(lm: SmolLM, text: str = "pages", tokens: int = 512) -> dict[str, dict]:
-    """Way → {"difference": the largest of a logit from the operator's, "same best": share of tokens}, "largest logit"."""
+    """Way → how far its logits are from the operator's.
+
+    "difference": the largest; "same best": the share of tokens after which the likeliest is the same. Of the operator:
+    "largest logit".
+    """
     ids = ids_of(lm, text, tokens=tokens)[:, :-1]
     logits = {}
     for name, attend in WAYS.items():
@@ -443,24 +466,21 @@ def seconds(f: Callable[[], object], times: int = 3) -> float:
     return statistics.median(taken)
 
 
-def reading(lm: SmolLM, lengths: Sequence[int] = (512, 2048, 4096)) -> dict[str, float]:
-    """CPU seconds and MB with which each way of `WAYS` reads so many tokens, without their logits."""
-    gave = {}
-    for n in lengths:
-        ids = lm.encode(words_of("pages"))[:, :LENGTH].repeat(1, 3)[:, :n]
-        for name, attend in list(WAYS.items())[:3]:
-            with attending(lm.model, attend):
-                gave[f"{name}, {n}, MB"] = peak(lambda ids=ids: lm.model.features(ids))
-                times = 3 if n <= 2048 else 1
-                gave[f"{name}, {n}, s"] = seconds(lambda ids=ids: lm.model.features(ids), times)
+def reading(lm: SmolLM, tokens: int) -> dict[str, float]:
+    """CPU seconds and MB with which the first three of `WAYS` read so many tokens, without their logits."""
+    ids, gave = lm.encode(words_of("pages")).repeat(1, 3)[:, :tokens], {}
+    for name, attend in list(WAYS.items())[:3]:
+        with attending(lm.model, attend):
+            gave[f"{name}, MB"] = peak(lambda: lm.model.features(ids))
+            gave[f"{name}, s"] = seconds(lambda: lm.model.features(ids))
     return gave
 
 
 def writing(lm: SmolLM, after: int = 512) -> dict[str, float]:
-    """What reading and writing cost: CPU seconds a token, medians of three, and the cache's bytes a token.
+    """What reading and writing cost: CPU seconds, medians of three, and the cache's bytes a token.
 
-    "written": one token on a cache that holds `after` tokens; "written, 8 texts": one token of each of eight texts at
-    a time; "written without": the whole text read again for it.
+    "read": a token of a text that is read at once; "written": a token on a cache that holds `after` tokens; "written,
+    8 texts": one token of each of eight texts at a time; "written without": a token for which the text is read again.
     """
     model = lm.model
     ids = ids_of(lm, "pages", tokens=after)[:, 1:]
@@ -471,13 +491,19 @@ def writing(lm: SmolLM, after: int = 512) -> dict[str, float]:
         new = ids[:, -1].repeat(texts)
         model.step(new, state)  # grows the cache's storage
         name = "written" if texts == 1 else f"written, {texts} texts"
-        gave[name] = seconds(lambda new=new, state=state: [model.step(new, state) for _ in range(8)]) / 8
+        eight = partial(_write, model, new, state, 8)
+        gave[name] = seconds(eight) / 8
         if texts == 1:
             kept = sum(c.keys.numel() + c.values.numel() for c in state.caches)
             gave["bytes a token"] = 4 * kept / state.length
     gave["written without"] = seconds(lambda: model.output(model.features(ids)[:, -1]))
     gave["weights, MB"] = 4e-6 * sum(p.numel() for p in model.parameters())
     return gave
+
+
+def _write(model: GPT, new: Tensor, state: TextState, count: int) -> None:
+    for _ in range(count):
+        model.step(new, state)
 
 
 # Published models -----------------------------------------------------------------------------------
@@ -519,4 +545,8 @@ CONFIGS = {
     "Mistral 7B": Config(32, 32, 8, 128, window=4096),
     "Falcon 7B": Config(32, 71, 1, 64),
 }
-"""Published sizes: Allal et al. (2025), Touvron et al. (2023), Grattafiori et al. (2024), Jiang et al. (2023), Almazrouei et al. (2023)."""
+"""Published sizes.
+
+Allal et al. (2025); Touvron et al. (2023), "Llama 2"; Grattafiori et al. (2024), "The Llama 3 herd of models", table 3;
+Jiang et al. (2023), "Mistral 7B", table 1; Almazrouei et al. (2023), "The Falcon series of open language models".
+"""
