@@ -10,7 +10,11 @@ from course_utils.lessons.attention_at_length.blocks import scores_of
 
 def _sums(q, k, v, size, *, begin=-math.inf, step):
     """c, s and y after all blocks; `step` mends and adds."""
-    c, s, y = torch.full((len(q), 1), begin), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+    c, s, y = (
+        torch.full((len(q), 1), begin),
+        torch.zeros(len(q), 1),
+        torch.zeros(len(q), v.shape[1]),
+    )
     for start in range(0, len(k), size):
         block = slice(start, start + size)
         c, s, y = step(c, s, y, scores_of(q, k, block), v[block])
@@ -24,7 +28,11 @@ def _add(c, s, y, scores, values, *, mend_s=True, mend_y=True, sign=1):
     return c, s, y * (factor if mend_y else 1) + e @ values
 
 
-@mistake("attention_in_blocks", caught_by="returns answers (n, d_v)", hint="What should the function return")
+@mistake(
+    "attention_in_blocks",
+    caught_by="returns answers (n, d_v)",
+    hint="What should the function return",
+)
 def answers_alone(q, k, v, size):
     """Returns the answers only."""
     _, s, y = _sums(q, k, v, size, step=_add)
@@ -38,7 +46,11 @@ def without_keepdim(q, k, v, size):
     return y / s, (c + s.log())[:, 0]
 
 
-@mistake("attention_in_blocks", caught_by="is a softmax if all keys", hint="What do they have to be divided by")
+@mistake(
+    "attention_in_blocks",
+    caught_by="is a softmax if all keys",
+    hint="What do they have to be divided by",
+)
 def undivided(q, k, v, size):
     """Forgets to divide."""
     c, s, y = _sums(q, k, v, size, step=_add)
@@ -58,7 +70,11 @@ def softmax_of_each_block(q, k, v, size):
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You never multiply the old sums")
+@mistake(
+    "attention_in_blocks",
+    caught_by="gives the same answers in blocks",
+    hint="You never multiply the old sums",
+)
 def never_mended(q, k, v, size):
     """Adds sums that were computed with different c."""
     c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_s=False, mend_y=False))
@@ -79,14 +95,18 @@ def only_y_mended(q, k, v, size):
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="Look at the sign")
+@mistake(
+    "attention_in_blocks", caught_by="gives the same answers in blocks", hint="Look at the sign"
+)
 def mended_the_other_way(q, k, v, size):
     """Has new minus old in the exponent."""
     c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, sign=-1))
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="of all blocks so far")
+@mistake(
+    "attention_in_blocks", caught_by="gives the same answers in blocks", hint="of all blocks so far"
+)
 def largest_of_the_block(q, k, v, size):
     """Takes the largest score of each block for c."""
 
@@ -99,7 +119,11 @@ def largest_of_the_block(q, k, v, size):
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="survives scores in the hundreds", hint="What is e to the power of 200")
+@mistake(
+    "attention_in_blocks",
+    caught_by="survives scores in the hundreds",
+    hint="What is e to the power of 200",
+)
 def without_largest(q, k, v, size):
     """Subtracts nothing, and needs no mending."""
 
@@ -111,21 +135,29 @@ def without_largest(q, k, v, size):
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="survives scores in the hundreds", hint="Where does c begin")
+@mistake(
+    "attention_in_blocks", caught_by="survives scores in the hundreds", hint="Where does c begin"
+)
 def begins_at_zero(q, k, v, size):
     """Begins with c = 0."""
     c, s, y = _sums(q, k, v, size, begin=0.0, step=_add)
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="returns the log-sum-exp", hint="Multiplying by e^c becomes")
+@mistake(
+    "attention_in_blocks", caught_by="returns the log-sum-exp", hint="Multiplying by e^c becomes"
+)
 def logarithm_of_s(q, k, v, size):
     """Forgets c."""
     _, s, y = _sums(q, k, v, size, step=_add)
     return y / s, s.log()
 
 
-@mistake("attention_in_blocks", caught_by="never has more scores", hint="Do you keep the scores of all blocks")
+@mistake(
+    "attention_in_blocks",
+    caught_by="never has more scores",
+    hint="Do you keep the scores of all blocks",
+)
 def whole_matrix(q, k, v, size):
     """Puts the blocks together first."""
     blocks = [scores_of(q, k, slice(start, start + size)) for start in range(0, len(k), size)]
@@ -206,7 +238,9 @@ def others_complete(q, k, v):
     return torch.cat([v[:1], sees_everything(q, k, v)[1:]])
 
 
-@mistake("recurrent", caught_by="is the average of all values", hint="Each token gets its own value back")
+@mistake(
+    "recurrent", caught_by="is the average of all values", hint="Each token gets its own value back"
+)
 def forgets(q, k, v):
     """Begins a new sheet with each token."""
     return torch.stack([

@@ -51,8 +51,8 @@ def _answers(candidate: Candidate, *inputs: Tensor, size: int) -> Tensor:
 
 @attention_in_blocks.must("returns answers (n, d_v), and log-sum-exps (n, 1)")
 def returns_two_tensors(candidate):
-    """Which shape do c and s have? `amax(dim=1, keepdim=True)` and `sum(dim=1, keepdim=True)` give (n, 1), which spreads
-    over the columns of a block and of the values.
+    """Which shape do c and s have? `amax(dim=1, keepdim=True)` and `sum(dim=1, keepdim=True)` give (n, 1), which
+    spreads over the columns of a block and of the values.
     """
     answers, lse = expect_tensors(candidate(*_inputs(), 4), "answers", "log-sum-exp")
     expect_shape(answers, (10, 3))
@@ -88,7 +88,13 @@ def same_in_blocks_of_any_size(candidate):
     right = fused(q, k, v)
     for size in (4, 3, 1, 12):
         answers = _answers(candidate, q, k, v, size=size)
-        expect_close(answers, right, f"in blocks of {size}", entry="row", hint=_mended(answers, q, k, v, size))
+        expect_close(
+            answers,
+            right,
+            f"in blocks of {size}",
+            entry="row",
+            hint=_mended(answers, q, k, v, size),
+        )
 
 
 def _mended(answers: Tensor, q: Tensor, k: Tensor, v: Tensor, size: int) -> str:
@@ -109,7 +115,11 @@ def _mended(answers: Tensor, q: Tensor, k: Tensor, v: Tensor, size: int) -> str:
 def _wrongly(q: Tensor, k: Tensor, v: Tensor, size: int, way: str) -> Tensor:
     """The answers if both sums are mended wrongly."""
     at = torch.arange(len(q))
-    c, s, y = torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1), torch.zeros(len(q), v.shape[1])
+    c, s, y = (
+        torch.full((len(q), 1), -math.inf),
+        torch.zeros(len(q), 1),
+        torch.zeros(len(q), v.shape[1]),
+    )
     for start in range(0, len(k), size):
         scores = q @ k[start : start + size].T / math.sqrt(q.shape[1])
         scores = scores.masked_fill(at[:, None] < at[start : start + size], -math.inf)
@@ -133,8 +143,8 @@ def survives_large_scores(candidate):
         expect(lost == 0, f"{lost} of 30 numbers are NaN or infinite")
         expect_close(answers, fused(100 * q, keys, v), entry="row")
     hint = (
-        "Where does c begin? With c = 0 a row whose scores are all far below zero has only zeros to add up. Which number "
-        "is below every score?"
+        "Where does c begin? With c = 0 a row whose scores are all far below zero has only zeros to add up. Which "
+        "number is below every score?"
     )
     below = _answers(candidate, 500 * q, -torch.ones(10, 4), torch.ones(10, 1), size=3)
     expect_close(below, torch.ones(10, 1), "where all scores are −1000", hint=hint)
@@ -142,7 +152,8 @@ def survives_large_scores(candidate):
 
 @attention_in_blocks.must("returns the log-sum-exp of each row's scores")
 def returns_log_sum_exp(candidate):
-    """The sum s is one of e^(a − c). What is the logarithm of the sum of e^a, then? Multiplying by e^c becomes adding c.
+    """The sum s is one of e^(a − c). What is the logarithm of the sum of e^a, then? Multiplying by e^c
+    becomes adding c.
 
     Is c the largest score at the end, of all blocks?
     """
@@ -159,7 +170,10 @@ def never_has_whole_matrix(candidate):
     q, k, v = (torch.randn(64, 2) for _ in range(3))
     with _largest() as most:
         candidate(q, k, v, 4)
-    expect(most.count <= 64 * 8, f"with 64 tokens in blocks of 4 a tensor has {most.count:,} numbers; one block has 256")
+    expect(
+        most.count <= 64 * 8,
+        f"with 64 tokens in blocks of 4 a tensor has {most.count:,} numbers; one block has 256",
+    )
 
 
 # The cache ----------------------------------------------------------------------------------------
@@ -214,7 +228,7 @@ def answers_first_with_own_value(candidate):
     if not first.isfinite().all():
         hint = "What is on the sheet when the first token asks? Write its key and value before."
     elif torch.allclose(first, (q[0] @ k[0]) * v[0], atol=1e-5):
-        hint = "That is the query times S. Its weights don't add up to 1 yet: what is the sum of φ(q)·φ(k) over the keys?"
+        hint = "That is the query times S. Its weights don't add up to 1: what is the sum of φ(q)·φ(k) over the keys?"
     expect_close(first, v[0], hint=hint)
 
 
@@ -225,7 +239,9 @@ def doesnt_see_later_tokens(candidate):
     before = candidate(q, k, v)
     k, v = k.clone(), v.clone()
     k[6:], v[6:] = 5, 5
-    expect_close(candidate(q, k, v)[:6], before[:6], "after a change of token 6, the answers before")
+    expect_close(
+        candidate(q, k, v)[:6], before[:6], "after a change of token 6, the answers before"
+    )
 
 
 @recurrent.must("is the average of all values so far, weighted by φ(q)·φ(k)")
@@ -237,7 +253,9 @@ def is_weighted_average(candidate):
     q, k, v = _features()
     answers, hint = candidate(q, k, v), ""
     if torch.allclose(answers, v, atol=1e-5):
-        hint = "Each token gets its own value back. Do S and z keep what earlier tokens have written?"
+        hint = (
+            "Each token gets its own value back. Do S and z keep what earlier tokens have written?"
+        )
     elif torch.allclose(answers, v.cumsum(0) / torch.arange(1, 10)[:, None], atol=1e-5):
         hint = "That's the plain mean of the values so far. Where do the query and the key come in?"
     expect_close(answers, _parallel(q, k, v), entry="row", hint=hint)
@@ -245,10 +263,13 @@ def is_weighted_average(candidate):
 
 @recurrent.must("has a memory that doesn't grow with the text")
 def has_memory_of_fixed_size(candidate):
-    """Do you compute all weights, a table of n × n, or keep S for each token? Only S and z, as they are now, may go from
-    one token to the next.
+    """Do you compute all weights, a table of n × n, or keep S for each token? Only S and z, as they are now, may go
+    from one token to the next.
     """
     q, k, v = torch.rand(200, 3), torch.rand(200, 3), torch.rand(200, 2)
     with _largest() as most:
         candidate(q, k, v)
-    expect(most.count <= 200 * 3, f"with 200 tokens a tensor has {most.count:,} numbers, expected at most those of the inputs")
+    expect(
+        most.count <= 200 * 3,
+        f"with 200 tokens a tensor has {most.count:,} numbers, expected at most those of the inputs",
+    )

@@ -1,4 +1,4 @@
-"""What attention costs: memory and seconds of one head, measured in a process of its own; operations and bytes, counted."""
+"""What attention costs in *Attention at length*: memory and seconds of one head, measured in a process of its own."""
 
 import json
 import subprocess

@@ -1,7 +1,6 @@
-"""The explorers of *Attention at length*: a model that reads through a window, and a softmax that is computed in blocks."""
+"""The explorers of *Attention at length*: a model that reads through a window, and a softmax in blocks."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -56,12 +55,13 @@ def view_of(size: int, first: bool) -> str:
 
 
 def losses_of(text: str, *groups: str) -> dict[str, dict]:
-    """View of these groups → {"mean": nats a token, "by_block": means of 64 tokens}, for a text of `READ`."""
+    """View of these groups → {"mean": nats a token, "by_block": means of 64 tokens}, as stored for a text."""
     return {
         name: gave
         for group in groups
-        for run in stored_runs("real_weights", "screen", text=READ[text], group=group)
-        if run.config.keys() == {"text", "group"}  # not those without <|endoftext|>, or of few tokens
+        for run in stored_runs("real_weights", "screen", text=text, group=group)
+        if run.config.keys()
+        == {"text", "group"}  # not those without <|endoftext|>, or of few tokens
         for name, gave in run.examples[0]["gave"].items()
     }
 
@@ -92,7 +92,7 @@ class Reading:
 
     def __init__(self) -> None:
         """Read all losses, and draw what stands still."""
-        self.losses = {text: losses_of(text, "128") for text in READ}
+        self.losses = {name: losses_of(text, "128") for name, text in READ.items()}
         n = self.n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
         self.at = np.arange(n // BLOCK) * BLOCK + BLOCK / 2
         self.picture, (left, ax) = subplots(
@@ -102,7 +102,10 @@ class Reading:
         self.sight = Sight(left, n)
         gray, blue = ({"color": COLORS[name], "linewidth": 1.5} for name in ("line", "key"))
         (self.whole,), (self.line,) = ax.plot([], [], **gray), ax.plot([], [], **blue)
-        (self.whole_mean,), (self.mean,) = ax.plot([], [], ":", **gray), ax.plot([], [], ":", **blue)
+        (self.whole_mean,), (self.mean,) = (
+            ax.plot([], [], ":", **gray),
+            ax.plot([], [], ":", **blue),
+        )
         self.line.set_linewidth(2.5)
         at = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "right"}
         self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **at)
@@ -134,7 +137,7 @@ class Sizes:
 
     def __init__(self) -> None:
         """Read all losses, and draw what stands still."""
-        self.losses = {text: losses_of(text, "128", "sizes") for text in READ}
+        self.losses = {name: losses_of(text, "128", "sizes") for name, text in READ.items()}
         n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
         self.picture, (left, ax) = subplots(
             1, 2, alt="A mask, and the loss over the tokens kept", width=8.6, height=3.3,
@@ -152,7 +155,9 @@ class Sizes:
             for first, text, color in (
                 (False, "the last ones alone", "key"), (True, "the first and the last ones", "query"))
         }  # fmt: skip
-        self.name = ax.text(256, 0, "the whole past", color=COLORS["line"], fontsize=9, va="top", ha="right")
+        self.name = ax.text(
+            256, 0, "the whole past", color=COLORS["line"], fontsize=9, va="top", ha="right"
+        )
         ax.set(xscale="log", xlim=(14, 300), ylim=(2.5, 7), xlabel="tokens kept")
         ax.set_xticks(SIZES, SIZES)
         ax.minorticks_off()
@@ -172,8 +177,8 @@ class Sizes:
         self.here.set_data([size], [now])
         sight = f"the first and the last {size - 1}" if first else f"the last {size}"
         return (
-            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now:.2f}, and with "
-            f"the whole past {whole:.2f}."
+            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now:.2f}, "
+            f"and with the whole past {whole:.2f}."
         )
 
 
@@ -189,7 +194,9 @@ COUNT = len(SCORES) // SIZE
 def blocks() -> Explorer:
     """Explorer of a softmax over twelve keys that is computed three at a time."""
     controls = {"read": Slider(range(COUNT + 1), 1, label="Blocks read")}
-    return Explorer("blocks", Sums, controls, caption="Move the block over the keys, from left to right.")
+    return Explorer(
+        "blocks", Sums, controls, caption="Move the block over the keys, from left to right."
+    )
 
 
 def running(read: int) -> tuple[float, float, float, float]:
@@ -216,7 +223,9 @@ class Sums:
         self.bars = left.bar(at, np.array(SCORES) + 0.04, width=0.8)
         self.frame = left.axvspan(-0.5, SIZE - 0.5, color=COLORS["wash"], zorder=0)
         (self.largest,) = left.plot([], [], "--", color=COLORS["query"], linewidth=1.5)
-        self.name = left.text(11.6, 0, "", color=COLORS["query"], ha="right", va="bottom", fontsize=9)
+        self.name = left.text(
+            11.6, 0, "", color=COLORS["query"], ha="right", va="bottom", fontsize=9
+        )
         left.set(xlim=(-0.6, 11.6), ylim=(0, 4.9), ylabel="score", yticks=range(5))
         left.set_xticks(at, [str(value) for value in VALUES])
         left.set(xlabel="value of the key")
@@ -252,6 +261,6 @@ class Sums:
             f"answer so far: $y / s = {y / s:.3f}$\nall keys at once: ${self.exact:.3f}$"
         )
         return (
-            f"After {read} of {COUNT} blocks the largest score is {c}, s is {s:.3f}, y is {y:.3f}, and the answer so far "
-            f"is {y / s:.3f}. All keys at once give {self.exact:.3f}."
+            f"After {read} of {COUNT} blocks the largest score is {c}, s is {s:.3f}, y is {y:.3f}, and the answer so "
+            f"far is {y / s:.3f}. All keys at once give {self.exact:.3f}."
         )

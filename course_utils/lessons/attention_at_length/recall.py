@@ -92,16 +92,14 @@ def trained_longer(chapter: SimpleNamespace, *, how: str, dim: int, seed: int) -
 @stored(cases=[{"how": "linear", "dim": 16}], rates=RATES, seeds=SEEDS, chapter=NAMES)
 def of_64_alone(chapter: SimpleNamespace, *, how: str, dim: int, rate: float, seed: int) -> dict:
     """The same, trained on texts of 64 pairs alone."""
-    result, curves = _trained(
-        chapter, how, dim=dim, steps=STEPS, rate=rate, seed=seed, sizes=(64,)
-    )
+    result, curves = _trained(chapter, how, dim=dim, steps=STEPS, rate=rate, seed=seed, sizes=(64,))
     return {"result": result, "curves": curves}
 
 
 @stored()
 @torch.no_grad()
 def small_gpt() -> dict:
-    """Loss of the GPT that has read Shakespeare, on 400 texts of 64 tokens, from the 33rd on, through windows of 16 and 8.
+    """Loss of the GPT that has read Shakespeare, on 400 texts of 64 tokens from the 33rd on, through two windows.
 
     "on the first": the largest mean weight of a head on the first token there.
     """
@@ -113,7 +111,10 @@ def small_gpt() -> dict:
     asked, n = ids[:, :-1], ids.shape[1] - 1
     views = {"whole past": window(n, n)}
     for size in (8, 16):
-        views |= {f"last {size}": window(n, size), f"first 1, last {size - 1}": window(n, size - 1, [0])}
+        views |= {
+            f"last {size}": window(n, size),
+            f"first 1, last {size - 1}": window(n, size - 1, [0]),
+        }
     result = {}
     for name, mask in views.items():
         x = model.embedding(asked) + model.positions(torch.arange(n))
