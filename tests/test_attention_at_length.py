@@ -50,7 +50,7 @@ def test_blocks_are_the_whole_matrix_where_scores_are_in_the_hundreds():
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts a process's memory in /proc")
 def test_blocks_need_less_memory_than_the_matrix_and_keeping_their_weights_does_not():
     n = 2048
-    need = {way: costs.in_a_process(way, n, backward=True)["MB"] for way in costs.WAYS}
+    need = {way: costs.in_a_process(way, n)["MB"] for way in costs.WAYS}
     of_matrix = 4 * n * n / costs.MEGABYTE
     assert min(need["whole matrix"], need["blocks, weights kept"]) > 2 * of_matrix
     assert max(need["blocks, weights again"], need["fused"]) < 1.5 * of_matrix
@@ -58,7 +58,7 @@ def test_blocks_need_less_memory_than_the_matrix_and_keeping_their_weights_does_
 
 def test_each_way_was_measured_at_each_length_and_twice_the_length_costs_four_times_the_time():
     for way in costs.WAYS:
-        runs = stored_runs("attention_at_length", "cost", way=way, backward=True)
+        runs = stored_runs("attention_at_length", "cost", way=way)
         assert [run.config["n"] for run in runs] == list(costs.LENGTHS)
         *_, half, whole = (run.result["seconds"] for run in runs)
         assert 3 < whole / half < 6
@@ -102,16 +102,10 @@ def test_the_sums_of_the_picture_are_those_of_a_softmax():
         assert y / s == pytest.approx(e @ values[seen] / e.sum())
 
 
-@pytest.mark.parametrize("make", [explorer.windows, explorer.kept])
-def test_each_picture_of_a_window_says_its_loss_and_that_of_the_whole_past(make):
-    shown = make()
+def test_each_picture_of_a_window_says_its_loss_and_that_of_the_whole_past():
+    shown = explorer.windows()
     for values in shown.combinations():
-        groups = ("128",) if "sight" in values else ("128", "sizes")
-        losses = explorer.losses_of(explorer.READ[values["text"]], *groups)
-        sight = values.get("sight")
-        view = (
-            explorer.SIGHT[sight][0] if sight else explorer.view_of(values["size"], values["first"])
-        )
+        losses = explorer.losses_of(explorer.READ[values["text"]], "128")
         _, said = shown.frame(**values)
-        for name in (view, "whole past"):
-            assert f"{losses[name]['mean']:.2f}" in said
+        for view in (explorer.SIGHT[values["sight"]][0], "whole past"):
+            assert f"{losses[view]['mean']:.2f}" in said

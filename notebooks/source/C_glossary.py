@@ -415,7 +415,7 @@ cu.seed_everything(0)
 #
 # Exact attention that goes through the keys in blocks and keeps the scores of a block in a GPU's small, fast memory, so that the matrix of all scores is never stored.
 # For example, for 16,384 tokens this matrix would have 268 million entries in each head.
-# *Taught in* [Softmax in blocks](20_attention_at_length.ipynb#Softmax-in-blocks).
+# *Taught in* [Attention in blocks](20_attention_at_length.ipynb#Online-softmax:-attention-in-blocks).
 #
 # ### <a id="flow-matching"></a>flow matching
 #
@@ -492,7 +492,7 @@ fig
 #
 # Attention in which several query heads share one head of keys and values, which makes the cache smaller.
 # For example, if 8 query heads share 2 heads of keys and values, the cache has a quarter of its size.
-# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced), [What the cache costs](20_attention_at_length.ipynb#What-the-cache-costs).
+# *Taught in* [What do more heads cost?](08_multi_head_attention.ipynb#What-do-more-heads-cost?), [What came after](14_bert_and_transfer_further.ipynb#What-came-after), [Three parts replaced](18_real_weights.ipynb#Three-parts-replaced), [What the KV cache costs](20_attention_at_length.ipynb#What-the-KV-cache-costs).
 
 # %% [markdown]
 # ## H
@@ -637,7 +637,7 @@ fig
 # The logarithm of the sum of the exponentials of some scores.
 # A weight of their softmax is the exponential of a score minus the log-sum-exp.
 # For example, the scores 0 and $\ln 3$ have the log-sum-exp $\ln(1 + 3) = \ln 4$.
-# *Taught in* [Softmax in blocks](20_attention_at_length.ipynb#Softmax-in-blocks).
+# *Taught in* [Attention in blocks](20_attention_at_length.ipynb#Online-softmax:-attention-in-blocks).
 #
 # ### <a id="logits"></a>logits
 #
@@ -698,7 +698,7 @@ fig
 #
 # Said of a computation that waits for numbers to come from memory, and not for the arithmetic.
 # For example, a language model that writes one token fetches all of its parameters for it, and does only a few operations with each.
-# *Taught in* [What the cache costs](20_attention_at_length.ipynb#What-the-cache-costs).
+# *Taught in* [What the KV cache costs](20_attention_at_length.ipynb#What-the-KV-cache-costs).
 #
 # ### <a id="mixed-precision"></a>mixed precision
 #
@@ -720,7 +720,7 @@ fig
 # Attention in which all heads of queries share one head of keys and values.
 # It is [grouped-query attention](#grouped-query-attention) with a single group.
 # For example, with nine heads of queries the cache has a ninth of its size.
-# *Taught in* [What the cache costs](20_attention_at_length.ipynb#What-the-cache-costs).
+# *Taught in* [What the KV cache costs](20_attention_at_length.ipynb#What-the-KV-cache-costs).
 #
 # ### <a id="n-gram"></a>n-gram
 #
@@ -767,6 +767,12 @@ fig
 # A row of numbers with a 1 at one position and 0 at all others.
 # For example, class 2 of four classes, counted from 0, is (0, 0, 1, 0).
 # *Taught in* [Four numbers](04_masks.ipynb#Four-numbers), [Classes](02_kernel_regression_further.ipynb#Classes).
+#
+# ### <a id="online-softmax"></a>online softmax
+#
+# A softmax that is computed while the scores come in, block by block, with the largest score so far and two sums that are mended when a larger one comes.
+# For example, if the largest score rises from 2 to 4, both sums are multiplied by $e^{-2}$.
+# *Taught in* [Attention in blocks](20_attention_at_length.ipynb#Online-softmax:-attention-in-blocks), [Attention in pieces](04_masks_further.ipynb#Attention-in-pieces).
 #
 # ### <a id="optimizer"></a>optimizer
 #

@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
 from course_utils.figures import COLORS, subplots
-from course_utils.kit.controls import Choice, Slider, Toggle
+from course_utils.kit.controls import Choice, Slider
 from course_utils.kit.explorer import Explorer
 from course_utils.kit.runs import stored_runs
 
-__all__ = ["blocks", "kept", "windows"]
+__all__ = ["blocks", "windows"]
 
 READ = {"this course": "pages", "a story": "ferry"}
 """What a text is, in words → its name among the stored ones."""
@@ -23,8 +23,6 @@ SIGHT = {
     "the first and the last 127": ("first 1, last 127", 127, True),
 }
 """Choice → the name of the view, how many of the last tokens it keeps, and whether it keeps the first."""
-SIZES = (16, 32, 64, 128, 256)
-"""Tokens that a cache has room for."""
 
 
 # Windows ------------------------------------------------------------------------------------------
@@ -37,21 +35,6 @@ def windows() -> Explorer:
         "sight": Choice(list(SIGHT), "the last 128", label="A token may look at"),
     }
     return Explorer("windows", Reading, controls)
-
-
-def kept() -> Explorer:
-    """Explorer of the loss on the same texts with windows of several sizes, with the first token and without."""
-    controls = {
-        "text": Choice(list(READ), next(iter(READ)), label="It reads"),
-        "size": Slider(SIZES, 128, label="Tokens kept"),
-        "first": Toggle(False, label="the first among them"),
-    }
-    return Explorer("kept", Sizes, controls)
-
-
-def view_of(size: int, first: bool) -> str:
-    """The name of the stored view that keeps so many tokens, the first among them or not."""
-    return f"first 1, last {size - 1}" if first else f"last {size}"
 
 
 def losses_of(text: str, *groups: str) -> dict[str, dict]:
@@ -129,56 +112,6 @@ class Reading:
         return (
             f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now['mean']:.2f}, "
             f"and with the whole past {whole['mean']:.2f}."
-        )
-
-
-class Sizes:
-    """Who may look at whom, and the loss over the number of tokens that are kept."""
-
-    def __init__(self) -> None:
-        """Read all losses, and draw what stands still."""
-        self.losses = {name: losses_of(text, "128", "sizes") for name, text in READ.items()}
-        n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
-        self.picture, (left, ax) = subplots(
-            1, 2, alt="A mask, and the loss over the tokens kept", width=8.6, height=3.3,
-            width_ratios=[1, 1.5],
-        )  # fmt: skip
-        self.sight = Sight(left, n)
-        self.lines = {
-            first: ax.plot([], [], "-o", color=COLORS[color], linewidth=1.8, markersize=4)[0]
-            for first, color in ((False, "key"), (True, "query"))
-        }
-        (self.whole,) = ax.plot([], [], ":", color=COLORS["line"], linewidth=1.5)
-        (self.here,) = ax.plot([], [], "o", color=COLORS["ink"], markersize=9, fillstyle="none")
-        self.names = {
-            first: ax.text(0, 0, text, color=COLORS[color], fontsize=9, va="bottom")
-            for first, text, color in (
-                (False, "the last ones alone", "key"), (True, "the first and the last ones", "query"))
-        }  # fmt: skip
-        self.name = ax.text(
-            256, 0, "the whole past", color=COLORS["line"], fontsize=9, va="top", ha="right"
-        )
-        ax.set(xscale="log", xlim=(14, 300), ylim=(2.5, 7), xlabel="tokens kept")
-        ax.set_xticks(SIZES, SIZES)
-        ax.minorticks_off()
-        ax.set_title("Loss in nats, from position 128 on", fontsize=10)
-
-    def draw(self, text: str, size: int, first: bool) -> str:
-        """Show the loss on a text with a cache for so many tokens."""
-        means = {name: each["mean"] for name, each in self.losses[text].items()}
-        self.sight.show(size - first, first)
-        for kind, line in self.lines.items():
-            losses = [means[view_of(kept, kind)] for kept in SIZES]
-            line.set_data(SIZES, losses)
-            self.names[kind].set_position((SIZES[0] + 1.5, losses[0] + 0.05))
-        whole, now = means["whole past"], means[view_of(size, first)]
-        self.whole.set_data([14, 300], [whole, whole])
-        self.name.set_y(whole - 0.06)
-        self.here.set_data([size], [now])
-        sight = f"the first and the last {size - 1}" if first else f"the last {size}"
-        return (
-            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now:.2f}, "
-            f"and with the whole past {whole:.2f}."
         )
 
 
