@@ -157,6 +157,13 @@ def test_a_screen_has_a_mean_and_blocks_for_each_view(lm, monkeypatch):
     assert error == pytest.approx(abs(pair[0] - pair[1]) / 2, rel=1e-3)
 
 
+def test_a_readers_own_window_is_a_view(lm):
+    gave = windows.through(lm, last=9, always=[3], alone=[3], text="ferry", tokens=256)
+    each = View(9, [3], sees={3: []}).losses(lm.model, windows.ids_of(lm, "ferry", tokens=256))
+    assert gave["loss"] == pytest.approx(each[128:].mean().item())
+    assert gave["loss"] != pytest.approx(gave["whole past"], rel=1e-3)
+
+
 def test_without_a_front_the_same_tokens_are_asked(lm, monkeypatch):
     """A model that sees one token only doesn't know what stands in front."""
     monkeypatch.setattr(windows, "VIEWS", {"some": {"last 1": View(1)}})

@@ -284,10 +284,24 @@ screen = of_lesson(
             {"text": text, "group": group}
             for text in windows.TEXTS
             for group in windows.VIEWS
-            if group not in ("recounted", "values") or text in ("pages", "ferry", "plays")
+            if group not in ("recounted", "values") or text in ("pages", "ferry")
         ),
         *({"text": text, "group": "128", "front": False} for text in ("pages", "ferry")),
         {"text": "pages", "group": "128", "tokens": 512},
+    ],
+)
+through = of_lesson(
+    windows.through,
+    [
+        {"last": last, "always": always, "alone": alone}
+        for last, always, alone in (
+            (127, [0], []),
+            (127, [90], []),
+            (127, [90], [90]),
+            (128, [], []),
+            (31, [0], []),
+            (15, [0], []),
+        )
     ],
 )
 recomputed = of_lesson(windows.recomputed, [{"text": text} for text in windows.TEXTS])

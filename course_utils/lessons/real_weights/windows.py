@@ -253,6 +253,32 @@ def screen(
     return gave
 
 
+def through(
+    lm: SmolLM,
+    last: int,
+    always: Sequence[int] = (0,),
+    alone: Sequence[int] = (),
+    text: str = "pages",
+    tokens: int = 1024,
+) -> dict[str, float]:
+    """Nats a token, from the 128th on, in a reader's own window, and if the whole past is seen.
+
+    Args:
+        lm: the model.
+        last: how many of the last tokens are seen, the one that reads included.
+        always: positions that are kept beside them; 0 is <|endoftext|>, which stands before the text.
+        alone: positions of tokens that may see nobody but themselves.
+        text: one of `TEXTS`.
+        tokens: how many are read.
+    """
+    ids = ids_of(lm, text, tokens=tokens)
+    views = {
+        "loss": View(last, always, sees={place: [] for place in alone}),
+        "whole past": WHOLE,
+    }
+    return {name: v.losses(lm.model, ids)[FROM:].mean().item() for name, v in views.items()}
+
+
 def rise(of: dict, above: dict, unit: int = 2) -> tuple[float, float]:
     """The difference of two views' means and its standard error, from pairs of blocks.
 
