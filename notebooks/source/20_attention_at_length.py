@@ -43,9 +43,9 @@ cu.explore.windows()
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
 #
-# - compute exact attention block by block, and say what this saves and what it doesn't;
+# - compute exact attention in blocks, and say what this saves;
 # - count the bytes of a cache by hand;
-# - write attention as a recurrence, and say what its memory blurs;
+# - write attention as a recurrence, and say what it blurs;
 # - say why one token has to stay in a window.
 
 # %% [markdown] tags=["needs"]
@@ -330,7 +330,7 @@ def linear_attention(q, k, v):
 # %% [markdown]
 # ### Exercise 3 · Token by token
 #
-# *build · 7 minutes*
+# *build · 6 minutes*
 #
 # In a causal attention a query looks at itself and at earlier tokens.
 # So go through the text token by token: write each one on the sheet, and then ask.
@@ -521,16 +521,15 @@ pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}
 #
 # Why does a model need such a token?
 # A softmax has to put all of its weight somewhere, even in a head that needs nothing from this text.
-# In training one token in sight had always seen no other, and the model has learned to recognize it and to rest its weight there.
+# In training there was always one token in sight that had seen no other, and the model has learned to recognize such a token and to rest its weight there.
 # Without it the weight falls on tokens that mean something, and their values get into the answer.
 #
-# We can test this by changing only the value that the first token gives to later ones, with the whole past in sight.
-# With zeros in its place the loss rises by 0.2.
-# With the mean of the other tokens' values it rises by 1.4.
-# So the value should above all *not* say what the others say.
+# We can test this by exchanging only the value that the first token gives to later ones.
+# With the whole past in sight, zeros raise the loss by 0.2, and the mean of the other tokens' values raises it by 1.4.
+# So above all this value must *not* say what the others say.
 #
 # [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found in much larger models that the first tokens have to stay.
-# A small GPT of ours doesn't need them: no head puts more than 2% of its weight on the first token.
+# A small GPT of ours doesn't need them: no head puts more than 2% of its weight on the first.
 #
 # With the weights, you can try a window of your own.
 
@@ -552,6 +551,7 @@ known(
 # **What a token may still look at has to be kept.**
 # Blocks spare us the scores, but not the cache.
 # To save more, we give up sharpness or tokens, and of the tokens one has to stay.
+# (A mean loss flatters a window, because few tokens depend on what is far away.)
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -653,7 +653,7 @@ with cu.guard(
 # - A window over SmolLM2's past works if it keeps the first token, or another one that sees nobody but itself, because the model rests its weight there.
 
 # %% [markdown] tags=["next"]
-# Next: [a project of your own](D_capstone.ipynb), for example with a window of your own.
+# Next: [a project of your own](D_capstone.ipynb).
 # The path to a real model ends here.
 
 # %% [markdown]
