@@ -26,12 +26,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import course_utils as cu
+from course_utils.data.registry import cached
 from course_utils.lessons.attention_at_length import blocks, costs, recall
 from course_utils.lessons.attention_at_length.blocks import scores_of
 from course_utils.lessons.attention_at_length.explorer import losses_of
-from course_utils.data.registry import cached
 from course_utils.lessons.real_weights import smollm, windows
-from course_utils.lessons.real_weights.smollm import known
 
 cu.seed_everything(0)
 
@@ -66,7 +65,6 @@ cu.recall("what_heads_learn", "gpt")
 # When a block brings a larger score, we multiply both old sums by $e^{c_{\text{old}} - c_{\text{new}}}$.
 #
 # Here one query looks at twelve keys, three at a time.
-# The bars are its scores.
 
 # %% jupyter={"source_hidden": true}
 cu.explore.blocks()
@@ -525,7 +523,7 @@ pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}
 # So above all this value must *not* say what the others say.
 #
 # [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found in much larger models that the first tokens have to stay.
-# If the last 128 are read anew for each token, as a text of their own, nothing has to stay, because the oldest of them sees nobody.
+# If the last 128 are read anew for each token, as a text of their own, nothing has to stay, because the oldest sees nobody.
 # But that's 128 times the work.
 #
 # With the weights, you can try a window of your own.
