@@ -233,3 +233,91 @@ def test_a_token_that_sees_nobody_is_a_text_of_its_own(lm, ids):
     assert torch.allclose(*places, atol=1e-8)
     seen = View(30, sees={7: [6]}).mask(9)[7].tolist()
     assert seen == [False] * 6 + [True, True, False]
+
+
+# What was recorded --------------------------------------------------------------------------------
+
+
+def gave(name, **case):
+    """What was recorded of an experiment, for one case."""
+    (run,) = [run for run in cu.stored_runs("real_weights", name) if run.config == case]
+    return run.examples[0]["gave"]
+
+
+def means(text, *groups):
+    """View → its recorded mean."""
+    views = {}
+    for group in groups:
+        views |= gave("screen", text=text, group=group)
+    return {name: each["mean"] for name, each in views.items()}
+
+
+@pytest.mark.parametrize("text", windows.TEXTS)
+def test_the_first_token_gives_back_most_of_what_a_window_costs_and_no_other_does(text):
+    of = means(text, "128")
+    cost = of["last 128"] - of["whole past"]
+    back = of["last 128"] - of["first 1, last 127"]
+    assert cost > 0.6 and back > 0.55 * cost
+    assert of["first 4, last 124"] == pytest.approx(of["first 1, last 127"], abs=0.02)
+    draws = [of[f"4 others, last 124, draw {draw}"] for draw in range(4)]
+    assert max(abs(loss - of["last 128"]) for loss in draws) < 0.05
+    assert of["second, last 127"] > of["last 128"]
+
+
+@pytest.mark.parametrize("text", windows.TEXTS)
+def test_a_token_that_sees_nobody_is_as_good_as_the_first_and_with_one_neighbor_it_is_not(text):
+    of = means(text, "128", "alone", "with one other")
+    for place, neighbor in ((40, 39), (90, 89)):
+        alone = of[f"{place}th alone, last 127"]
+        assert alone == pytest.approx(of["first 1, last 127"], abs=0.02)
+        for kept in (f"{place}th, last 127", f"{place}th with the {neighbor}th, last 127"):
+            assert of[kept] == pytest.approx(of["last 128"], abs=0.05)
+
+
+@pytest.mark.parametrize("text", windows.TEXTS)
+def test_thirty_two_tokens_beat_a_hundred_and_twenty_eight(text):
+    screen = gave("screen", text=text, group="sizes") | gave("screen", text=text, group="128")
+    for small in ("first 4, last 28", "first 1, last 31"):
+        by, error = windows.rise(screen[small], screen["last 128"])
+        assert by < -2 * error
+    sizes = [screen[f"first 1, last {n}"]["mean"] for n in (15, 31, 63, 127, 255)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("text", windows.TEXTS)
+def test_read_anew_the_last_128_do_without_the_first(text):
+    of = gave("recomputed", text=text)
+    assert of["recomputed"] < of["last 128"] - 0.4
+    apart, error = (of[f"recomputed − first 1, last 127{end}"] for end in ("", ", error"))
+    assert abs(apart) < 3 * error
+
+
+@pytest.mark.parametrize("text", windows.TEXTS)
+def test_what_stands_first_is_looked_at_to_the_end_of_the_text(text):
+    of = gave("weight_on_first", text=text)
+    assert min(of["by_layer"][12:]) > 0.15 and max(of["by_block"]) < 2 * min(of["by_block"])
+    assert max(of["second, by_layer"]) < 0.05
+
+
+@pytest.mark.parametrize("text", ["pages", "ferry"])
+def test_it_is_the_place_and_not_the_token(text):
+    of = gave("screen", text=text, group="128", front=False)
+    cost = of["last 128"]["mean"] - of["whole past"]["mean"]
+    assert of["last 128"]["mean"] - of["first 1, last 127"]["mean"] > 0.55 * cost > 0.3
+
+
+def test_what_is_thrown_away_is_what_the_mask_forbids():
+    for each in gave("evicted").values():
+        assert float(each["in float64"]) < 1e-11
+
+
+def test_in_pieces_the_logits_are_the_same():
+    for way, of in gave("logits_in_pieces").items():
+        assert way == "operator" or (float(of["difference"]) < 1e-4 and of["same best"] == 1)
+
+
+def test_writing_on_the_cache_is_much_faster_and_eight_texts_cost_less_than_eight_times_one():
+    (run,) = cu.stored_runs("real_weights", "writing")
+    of = run.result
+    assert of["bytes a token"] == 46_080 and of["weights, MB"] == pytest.approx(538.06)
+    assert of["written without"] > 10 * of["written"] and of["written, 8 texts"] < 5 * of["written"]
