@@ -50,7 +50,7 @@ def test_blocks_are_the_whole_matrix_where_scores_are_in_the_hundreds():
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts a process's memory in /proc")
 def test_blocks_need_less_memory_than_the_matrix_and_keeping_their_weights_does_not():
     n = 2048
-    need = {way: costs.in_a_process(way, n)["MB"] for way in costs.WAYS}
+    need = {way: costs.in_a_process(way, n, returned=True)["MB"] for way in costs.WAYS}
     of_matrix = 4 * n * n / costs.MEGABYTE
     assert min(need["whole matrix"], need["blocks, weights kept"]) > 2 * of_matrix
     assert max(need["blocks, weights again"], need["fused"]) < 1.5 * of_matrix

@@ -176,6 +176,8 @@ for ax, what, title in zip(
         ax.loglog(costs.LENGTHS, [row[what] for row in measured[way]], dash, marker="o", markersize=4,
                   color=cu.COLORS[color], label=label)  # fmt: skip
     ax.set_xticks(costs.LENGTHS, [f"{n:,}" for n in costs.LENGTHS])
+    ticks = (10, 100, 1000) if what == "MB" else (0.01, 0.1, 1, 10)
+    ax.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
     ax.minorticks_off()
     ax.set(xlabel="tokens", title=title)
 axes[0].legend(loc="upper left", fontsize=8)
@@ -385,7 +387,7 @@ def pairs(n, count, draws):
     return keys, torch.randint(128, (count, n), generator=draws)
 
 
-def train(model, steps=1500, rate=0.01, seed=0, sizes=(4, 8, 16, 32, 64), watch=None):
+def train(model, steps=1500, rate=0.03, seed=0, sizes=(4, 8, 16, 32, 64), watch=None):
     """AdamW on texts of `sizes` pairs. The rate rises for 50 steps, and falls to zero in the last half."""
     draws = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0)

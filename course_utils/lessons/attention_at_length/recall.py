@@ -19,7 +19,7 @@ PAIRS = (4, 8, 16, 32, 64)
 """Numbers of pairs that a network is trained on and asked about."""
 SYMBOLS, DIM, WIDTH = 128, 16, 64
 """How many keys and how many values there are; the size of a key, and of a value."""
-RATES, SEEDS, STEPS = (0.003, 0.01, 0.03, 0.1), range(3), 6000
+RATES, SEEDS, STEPS = (0.003, 0.01, 0.03, 0.1, 0.3), range(3), 6000
 NAMES = ("Recall", "linear_attention", "pairs", "train")
 """The names of the page that the runs need."""
 
@@ -82,7 +82,7 @@ def recalled(chapter: SimpleNamespace, *, how: str, dim: int, rate: float, seed:
 @stored(cases=[{"how": "linear", "dim": 16}], seeds=SEEDS, chapter=NAMES)
 def trained_longer(chapter: SimpleNamespace, *, how: str, dim: int, seed: int) -> dict:
     """The same for twice as many steps."""
-    result, curves = _trained(chapter, how, dim=dim, steps=2 * STEPS, rate=RATES[2], seed=seed)
+    result, curves = _trained(chapter, how, dim=dim, steps=2 * STEPS, rate=RATES[3], seed=seed)
     return {"result": result, "curves": curves}
 
 
@@ -90,7 +90,7 @@ def trained_longer(chapter: SimpleNamespace, *, how: str, dim: int, seed: int) -
 def of_64_alone(chapter: SimpleNamespace, *, how: str, dim: int, seed: int) -> dict:
     """The same, trained on texts of 64 pairs alone."""
     result, curves = _trained(
-        chapter, how, dim=dim, steps=STEPS, rate=RATES[2], seed=seed, sizes=(64,)
+        chapter, how, dim=dim, steps=STEPS, rate=RATES[3], seed=seed, sizes=(64,)
     )
     return {"result": result, "curves": curves}
 
