@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from course_utils.data.registry import fetch
+from course_utils.kit.comparison import grid
 from course_utils.kit.runs import stored
 from course_utils.kit.stored_model import load_model
 from course_utils.lessons.attention_at_length.blocks import whole
@@ -67,10 +68,11 @@ def _trained(chapter: SimpleNamespace, how: str, dim: int, **settings) -> tuple[
     return result, {"64 pairs": curve}
 
 
+SIDES = ({"how": "softmax", "dim": 8}, *({"how": "linear", "dim": dim} for dim in (8, 16, 32)))
+
+
 @stored(
-    cases=[{"how": "softmax", "dim": 8}, *({"how": "linear", "dim": dim} for dim in (8, 16, 32))],
-    rates=RATES,
-    seeds=SEEDS,
+    cases=[*grid(SIDES, RATES, SEEDS), *grid(SIDES[3:], [1.0], SEEDS)],
     chapter=NAMES,
 )
 def recalled(chapter: SimpleNamespace, *, how: str, dim: int, rate: float, seed: int) -> dict:
