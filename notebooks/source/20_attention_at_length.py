@@ -466,7 +466,14 @@ cu.predict(
     why="On the first screen the far past was worth about 0.3 nats, and the first token more than twice as much. The tokens from 32 to 127 back are worth less than the first token alone.",
 )
 
+# %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
+pages = losses_of("pages", "128", "sizes", "alone", "values")
+for name, view in (("the last 128", "last 128"), ("the first and the last 31", "first 1, last 31")):
+    print(f"{name:>26}: {pages[view]['mean']:.2f}")
+
 # %% [markdown]
+# ### What makes a token a sink
+#
 # The first token is an **[attention sink](C_glossary.ipynb#attention-sink)**: in [What heads learn](19_what_heads_learn.ipynb#And-in-a-real-model) a third of all weight lay on it.
 # Is this because of what it says, or because of where it stands?
 # Let's keep the 40th token in its place.
@@ -491,10 +498,8 @@ cu.predict(
 )
 
 # %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
-pages = losses_of("pages", "128", "sizes", "alone", "values")
 rows = {
     "the last 128": "last 128",
-    "the first and the last 31": "first 1, last 31",
     "the first and the last 127": "first 1, last 127",
     "the 40th and the last 127": "40th, last 127",
     "the 40th, blindfolded, and the last 127": "40th alone, last 127",
@@ -504,14 +509,9 @@ pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}
 ).round(2)
 
 # %% [markdown]
-# <details><summary><em>What we found</em></summary>
-#
-# The cache for 32 tokens wins, because one of them is the first.
-# And **another token takes the place of the first if it sees nobody but itself.**
+# **Another token takes the place of the first if it sees nobody but itself.**
 # What it says and where it stands doesn't matter here.
 # Let it see a single neighbor, and in nine of ten trials it is worth nothing again.
-#
-# </details>
 #
 # Why does a model need such a token?
 # A softmax has to put all of its weight somewhere, even in a head that needs nothing from this text.
@@ -526,12 +526,11 @@ pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}
 # If the last 128 are read anew for each token, as a text of their own, nothing has to stay, because the oldest sees nobody.
 # But that's 128 times the work.
 #
-# With the weights, you can try a window of your own.
+# With the weights, you can try a window of your own, where `alone` are blindfolded.
 
 # %% tags=["nbval-ignore-output"]
 lm = smollm.reference() if cached("smollm2") else None  # without the weights: as recorded
-last, always, alone = 15, [0], []  # the last ones, those that are always kept, and those with a blindfold
-smollm.known(windows.through, lm, last=last, always=always, alone=alone)
+smollm.known(windows.through, lm, last=15, always=[0], alone=[])
 
 # %% [markdown]
 # ## The bill

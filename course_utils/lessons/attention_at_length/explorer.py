@@ -79,8 +79,8 @@ class Reading:
         n = self.n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
         self.at = np.arange(n // BLOCK) * BLOCK + BLOCK / 2
         self.picture, (left, ax) = subplots(
-            1, 2, alt="A mask, and the loss over the position", width=8.6, height=3.3,
-            width_ratios=[1, 1.75],
+            1, 2, alt="A mask, and the loss over the position", width=8.4, height=3.3,
+            width_ratios=[1, 1.02],
         )  # fmt: skip
         self.sight = Sight(left, n)
         gray, blue = ({"color": COLORS[name], "linewidth": 1.5} for name in ("line", "key"))
@@ -94,7 +94,7 @@ class Reading:
         self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **at)
         self.says_whole = ax.text(0.99, 0.91, "", color=COLORS["line"], **at)
         ax.set(xlim=(0, n * 1.01), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
-        ax.set_title("Loss in nats, in steps of 64 tokens (dotted: their mean)", fontsize=10)
+        ax.set_title("Loss in nats (dotted: the mean from 128 on)", fontsize=10)
 
     def draw(self, text: str, sight: str) -> str:
         """Show how a text is read with a choice of `SIGHT`."""
@@ -149,8 +149,8 @@ class Sums:
     def __init__(self) -> None:
         """Draw scores and values, which stand still."""
         self.picture, (left, right) = subplots(
-            1, 2, alt="Scores in blocks, and three sums", width=8.6, height=3.2,
-            width_ratios=[1.5, 1],
+            1, 2, alt="Scores in blocks, and three sums", width=8.2, height=3.2,
+            width_ratios=[1, 1],
         )  # fmt: skip
         at = np.arange(len(SCORES))
         self.bars = left.bar(at, np.array(SCORES) + 0.04, width=0.8)
