@@ -258,7 +258,7 @@ def test_the_first_token_gives_back_most_of_what_a_window_costs_and_no_other_doe
     cost = of["last 128"] - of["whole past"]
     back = of["last 128"] - of["first 1, last 127"]
     assert cost > 0.6 and back > 0.55 * cost
-    assert of["first 4, last 124"] == pytest.approx(of["first 1, last 127"], abs=0.02)
+    assert of["first 4, last 124"] == pytest.approx(of["first 1, last 127"], abs=0.05)
     draws = [of[f"4 others, last 124, draw {draw}"] for draw in range(4)]
     assert max(abs(loss - of["last 128"]) for loss in draws) < 0.05
     assert of["second, last 127"] > of["last 128"]
