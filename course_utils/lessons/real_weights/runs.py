@@ -311,7 +311,7 @@ evicted = of_lesson(windows.evicted, [{}])
 
 
 @stored(
-    cases=[{"tokens": tokens} for tokens in (512, 2048, 4096)],
+    cases=[{"tokens": tokens} for tokens in (512, 2048)],
     times=[f"{way}, {unit}" for way in windows.WAYS for unit in ("s", "MB")],
     digits=3,
 )
