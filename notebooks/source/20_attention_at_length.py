@@ -49,7 +49,7 @@ cu.explore.windows()
 # You will need [GPT](13_gpt.ipynb) and the attention sink of [What heads learn](19_what_heads_learn.ipynb#And-in-a-real-model).
 
 # %% jupyter={"source_hidden": true}
-cu.recall("what_heads_learn", "gpt")
+cu.recall("what_heads_learn", "real_weights")
 
 # %% [markdown]
 # ## Online softmax: attention in blocks
@@ -354,7 +354,7 @@ def recurrent_solution(q, k, v):
 cu.checks.recurrent(recurrent_solution)
 
 # %% [markdown]
-# Your function is a recurrent network: a state, an update, an answer.
+# Your function is a **recurrent network**, which reads a text token by token and keeps only a state.
 # In training the same answers come all at once from a masked product, as in a Transformer.
 #
 # What gets lost on such a sheet?

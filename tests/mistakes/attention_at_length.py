@@ -168,31 +168,14 @@ def whole_matrix(q, k, v, size):
     return e @ v / s, c + s.log()
 
 
-ONE = 2 * 30 * 64 * 4
-
-
-@mistake("cache_on_paper", caught_by="(a)", hint="a token leaves a key and a value")
-def keys_alone():
-    """Counts the keys only."""
-    return [3 * ONE / 2, 9 * ONE, ONE, 4.608]
-
-
-@mistake("cache_on_paper", caught_by="(b)", hint="What changes against (a)")
-def nine_instead_of_three_times():
-    """Multiplies the answer to (a) by nine."""
-    return [3 * ONE, 27 * ONE, ONE, 4.608]
-
-
-@mistake("cache_on_paper", caught_by="(c)", hint="How many heads keep something")
-def third_of_one_layer():
-    """Forgets the layers."""
-    return [3 * ONE, 9 * ONE, ONE / 30, 4.608]
-
-
-@mistake("cache_on_paper", caught_by="(d)", hint="not 2^30")
-def in_gibibytes():
-    """Divides by 2^30."""
-    return [3 * ONE, 9 * ONE, ONE, 100_000 * 3 * ONE / 2**30]
+ON_PAPER = {
+    "cache_on_paper": {
+        "a": 23_040,  # counts the keys only
+        "b": 414_720,  # multiplies the answer to (a) by nine
+        "c": 512,  # forgets the layers
+        "d": 4.2915,  # divides by 2^30
+    },
+}
 
 
 def _read(q, k, v):
