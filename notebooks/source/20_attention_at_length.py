@@ -60,9 +60,9 @@ cu.recall("what_heads_learn", "real_weights")
 #
 # It seems so, because a softmax divides by the sum over *all* keys, and first subtracts the largest of *all* scores, so that no exponential overflows.
 # But we can begin early and mend later ([Milakov and Gimelshein, 2018](https://arxiv.org/abs/1805.02867)).
-# While we go over the keys, each query remembers three things: its largest score so far, $c$, the sum of the exponentials, $s = \sum_j e^{a_j - c}$, and the same sum with the values, $y = \sum_j e^{a_j - c}\, v_j$.
+# While we go over the keys, each query remembers three things: its largest score so far, $c$, the sum of the exponentials of its scores, $s = \sum_j e^{a_j - c}$, and the same sum with the values, $y = \sum_j e^{a_j - c}\, v_j$.
 # The answer so far is *y* / *s*.
-# When a block brings a larger score, we multiply both old sums by $e^{c_{\text{old}} - c_{\text{new}}}$.
+# When a block brings a larger score, both old sums are too large, and we multiply them by $e^{c_{\text{old}} - c_{\text{new}}}$.
 #
 # Here one query looks at twelve keys, three at a time.
 
@@ -187,6 +187,7 @@ fig
 # **Blocks save memory, and not work.**
 # At 16,384 tokens the whole matrix needs 3.5 gigabytes, and our blocks less than 0.1, as long as their weights aren't kept.
 # But twice as many tokens still take four times as long, because there are *n*² scores to compute.
+# (PyTorch's operator computes in blocks, too, in compiled code.)
 #
 # On a GPU blocks also save time, because their scores never leave the chip's small, fast memory.
 # This is **[FlashAttention](C_glossary.ipynb#flash-attention)** ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)).
@@ -440,7 +441,7 @@ ax.legend(loc="lower left", fontsize=8)
 fig
 
 # %% [markdown]
-# **A softmax finds all 64 values, even with keys of size 8. The sheet blurs once it holds more pairs than a key has features.**
+# **A softmax, which keeps all pairs, finds all 64 values, even with keys of size 8. The sheet blurs as pairs come to outnumber the features of a key.**
 # It forgets the first pair no sooner than the last, because a sum has no order.
 # A larger state blurs later: let `dim` be 64.
 #
@@ -550,10 +551,10 @@ smollm.known(windows.through, lm, last=15, always=[0], alone=[])
 # SmolLM2's numbers hold for its four-bit file, and the table for one text.
 # In four others we found the same.
 # Four other tokens don't replace the first, and the second makes it worse.
-# In the models of Xiao et al. the perplexity rose more than a thousandfold without the first tokens, and here by a factor of 2.6.
+# In a model of Xiao et al. the perplexity rose a thousandfold without the first tokens, and here by a factor of 2.6.
 # A small GPT of ours has no sink.
 #
-# The telephone books were learned at three rates with three seeds each.
+# The telephone books were learned at five rates or more, with three seeds each.
 # Twice as many steps, or texts of 64 pairs alone, add little.
 #
 # </details>

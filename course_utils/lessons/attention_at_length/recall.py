@@ -18,8 +18,8 @@ from course_utils.recording import record_attention
 
 PAIRS = (4, 8, 16, 32, 64)
 """Numbers of pairs that a network is trained on and asked about."""
-SYMBOLS, DIM, WIDTH = 128, 16, 64
-"""How many keys and how many values there are; the size of a key, and of a value."""
+SYMBOLS, WIDTH = 128, 64
+"""How many keys and how many values there are; the size of a value."""
 RATES, SEEDS, STEPS = (0.003, 0.01, 0.03, 0.1, 0.3), range(3), 6000
 NAMES = ("Recall", "linear_attention", "pairs", "train")
 """The names of the page that the runs need."""
