@@ -430,7 +430,7 @@ for (how, size), dash in dashes.items():
     ax.semilogx(recall.PAIRS, curve, dash, color=cu.COLORS["query" if how == "softmax" else "key"],
                 label=f"{how}, keys of size {size}")  # fmt: skip
 room = recall.pairs_of_same_memory(16)
-ns = [4, 8, 13, 16, 24, 32, 48]
+ns = range(4, 65)
 ax.plot(ns, [recall.in_a_window(n, room) for n in ns], color=cu.COLORS["line"], linewidth=1.2,
         label=f"only the last {room} pairs")  # fmt: skip
 ax.plot(64, found, "o", color=cu.COLORS["value"], label=f"yours, keys of size {dim}")

@@ -80,7 +80,7 @@ class Reading:
         self.at = np.arange(n // BLOCK) * BLOCK + BLOCK / 2
         self.picture, (left, ax) = subplots(
             1, 2, alt="A mask, and the loss over the position", width=8.4, height=3.3,
-            width_ratios=[1, 1.02],
+            width_ratios=[1, 0.95],
         )  # fmt: skip
         self.sight = Sight(left, n)
         gray, blue = ({"color": COLORS[name], "linewidth": 1.5} for name in ("line", "key"))
