@@ -93,7 +93,7 @@ class Reading:
         at = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "right"}
         self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **at)
         self.says_whole = ax.text(0.99, 0.91, "", color=COLORS["line"], **at)
-        ax.set(xlim=(0, n * 1.01), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
+        ax.set(xlim=(0, n * 1.05), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
         ax.set_title("Loss in nats (dotted: the mean from 128 on)", fontsize=10)
 
     def draw(self, text: str, sight: str) -> str:
