@@ -8,6 +8,7 @@ import torch
 
 from course_utils.kit.runs import definitions, source, stored_runs
 from course_utils.lessons.attention_at_length import blocks, costs, explorer, recall
+from course_utils.lessons.attention_at_length.checks import attention_in_blocks
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,19 @@ def test_blocks_are_the_whole_matrix_where_scores_are_in_the_hundreds():
     answers, lse = blocks.in_blocks(100 * q, k, v, 6)
     torch.testing.assert_close(answers, blocks.with_matrix(100 * q, k, v))
     torch.testing.assert_close(lse[:, 0], blocks.scores_of(100 * q, k, slice(None)).logsumexp(1))
+
+
+def test_a_logsumexp_of_each_block_is_a_right_solution_too():
+    def merged(q, k, v, size):
+        lse, answers = torch.full((len(q), 1), -torch.inf), torch.zeros(len(q), v.shape[1])
+        for start in range(0, len(k), size):
+            block = slice(start, start + size)
+            scores = blocks.scores_of(q, k, block)
+            old, lse = lse, torch.logaddexp(lse, scores.logsumexp(1, keepdim=True))
+            answers = answers * (old - lse).exp() + (scores - lse).exp() @ v[block]
+        return answers, lse
+
+    attention_in_blocks(merged)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts a process's memory in /proc")

@@ -4,12 +4,13 @@ import math
 
 import torch
 from mistakes.table import mistake
+from torch.nn import functional as F
 
 from course_utils.lessons.attention_at_length.blocks import scores_of
 
 
 def _sums(q, k, v, size, *, begin=-math.inf, step):
-    """c, s and y after all blocks; `step` mends and adds."""
+    """c, s and y after all blocks; `step` rescales and adds."""
     c, s, y = (
         torch.full((len(q), 1), begin),
         torch.zeros(len(q), 1),
@@ -21,11 +22,11 @@ def _sums(q, k, v, size, *, begin=-math.inf, step):
     return c, s, y
 
 
-def _add(c, s, y, scores, values, *, mend_s=True, mend_y=True, sign=1):
+def _add(c, s, y, scores, values, *, rescale_s=True, rescale_y=True, sign=1):
     old, c = c, torch.maximum(c, scores.amax(1, keepdim=True))
     e, factor = (scores - c).exp(), (sign * (old - c)).exp().nan_to_num(1, posinf=1)
-    s = s * (factor if mend_s else 1) + e.sum(1, keepdim=True)
-    return c, s, y * (factor if mend_y else 1) + e @ values
+    s = s * (factor if rescale_s else 1) + e.sum(1, keepdim=True)
+    return c, s, y * (factor if rescale_y else 1) + e @ values
 
 
 @mistake(
@@ -75,32 +76,75 @@ def softmax_of_each_block(q, k, v, size):
     caught_by="gives the same answers in blocks",
     hint="You never multiply the old sums",
 )
-def never_mended(q, k, v, size):
+def never_rescaled(q, k, v, size):
     """Adds sums that were computed with different c."""
-    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_s=False, mend_y=False))
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, rescale_s=False, rescale_y=False))
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You mend s")
-def only_s_mended(q, k, v, size):
-    """Forgets to mend y."""
-    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_y=False))
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You rescale s")
+def only_s_rescaled(q, k, v, size):
+    """Forgets to rescale y."""
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, rescale_y=False))
     return y / s, c + s.log()
 
 
-@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You mend y")
-def only_y_mended(q, k, v, size):
-    """Forgets to mend s."""
-    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, mend_s=False))
+@mistake("attention_in_blocks", caught_by="gives the same answers in blocks", hint="You rescale y")
+def only_y_rescaled(q, k, v, size):
+    """Forgets to rescale s."""
+    c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, rescale_s=False))
     return y / s, c + s.log()
 
 
 @mistake(
     "attention_in_blocks", caught_by="gives the same answers in blocks", hint="Look at the sign"
 )
-def mended_the_other_way(q, k, v, size):
+def rescaled_the_other_way(q, k, v, size):
     """Has new minus old in the exponent."""
     c, s, y = _sums(q, k, v, size, step=lambda *x: _add(*x, sign=-1))
+    return y / s, c + s.log()
+
+
+@mistake("attention_in_blocks", caught_by="is a softmax if all keys", hint="the old c is −∞")
+def factor_turned_from_the_start(q, k, v, size):
+    """Has new minus old in the exponent, also at the first block, where this is infinite."""
+
+    def step(c, s, y, scores, values):
+        old, c = c, torch.maximum(c, scores.amax(1, keepdim=True))
+        e, factor = (scores - c).exp(), (c - old).exp()
+        return c, s * factor + e.sum(1, keepdim=True), y * factor + e @ values
+
+    c, s, y = _sums(q, k, v, size, step=step)
+    return y / s, c + s.log()
+
+
+@mistake(
+    "attention_in_blocks",
+    caught_by="gives the same answers in blocks",
+    hint="Which keys does your last block have",
+)
+def whole_blocks_only(q, k, v, size):
+    """Leaves out a last block that is shorter."""
+    c, s, y = (torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1), torch.zeros_like(v))
+    for block in (slice(at * size, (at + 1) * size) for at in range(len(k) // size)):
+        c, s, y = _add(c, s, y, scores_of(q, k, block), v[block])
+    return y / s, c + s.log()
+
+
+@mistake(
+    "attention_in_blocks",
+    caught_by="survives scores in the hundreds",
+    hint="Does each row have its own c",
+)
+def one_largest_for_all_rows(q, k, v, size):
+    """Subtracts the largest score of all queries from every row."""
+
+    def step(c, s, y, scores, values):
+        old, c = c, torch.maximum(c, scores.max())
+        e, factor = (scores - c).exp(), (old - c).exp()
+        return c, s * factor + e.sum(1, keepdim=True), y * factor + e @ values
+
+    c, s, y = _sums(q, k, v, size, step=step)
     return y / s, c + s.log()
 
 
@@ -125,7 +169,7 @@ def largest_of_the_block(q, k, v, size):
     hint="What is e to the power of 200",
 )
 def without_largest(q, k, v, size):
-    """Subtracts nothing, and needs no mending."""
+    """Subtracts nothing, and needs no factor."""
 
     def step(c, s, y, scores, values):
         e = scores.exp()
@@ -209,7 +253,34 @@ def asks_before_writing(q, k, v):
     return torch.stack(answers)
 
 
-@mistake("recurrent", caught_by="answers the first token", hint="Do you write a token")
+def _divided(q, k, v, by):
+    S, z, answers = torch.zeros(q.shape[1], v.shape[1]), torch.zeros(q.shape[1]), []
+    for n, (asks, (outer, key)) in enumerate(zip(q, _read(q, k, v), strict=True), start=1):
+        S, z = S + outer, z + key
+        answers.append(asks @ S / by(asks, z, n))
+    return torch.stack(answers)
+
+
+@mistake("recurrent", caught_by="answers the first token", hint="You divide by the sum of z")
+def divided_by_sum_of_z(q, k, v):
+    """Divides all queries by the same sum."""
+    return _divided(q, k, v, lambda asks, z, n: z.sum())
+
+
+@mistake("recurrent", caught_by="answers the first token", hint="by the number of tokens")
+def divided_by_tokens(q, k, v):
+    """Divides by the number of tokens so far."""
+    return _divided(q, k, v, lambda asks, z, n: n)
+
+
+@mistake("recurrent", caught_by="is the average of all values", hint="features already")
+def features_again(q, k, v):
+    """Applies the features to features."""
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    return _divided(q, k, v, lambda asks, z, n: asks @ z)
+
+
+@mistake("recurrent", caught_by="answers the first token", hint="Is the sheet complete before")
 def sees_everything(q, k, v):
     """Completes the sheet before anybody asks."""
     return q @ (k.T @ v) / (q @ k.sum(0))[:, None]

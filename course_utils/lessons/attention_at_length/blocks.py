@@ -30,9 +30,9 @@ def in_blocks(q: Tensor, k: Tensor, v: Tensor, size: int = 256) -> tuple[Tensor,
         block = slice(start, start + size)
         scores = scores_of(q, k, block)
         old, c = c, torch.maximum(c, scores.amax(dim=1, keepdim=True))
-        e, mend = (scores - c).exp(), (old - c).exp()
-        s = s * mend + e.sum(dim=1, keepdim=True)
-        y = y * mend + e @ v[block]
+        e, factor = (scores - c).exp(), (old - c).exp()
+        s = s * factor + e.sum(dim=1, keepdim=True)
+        y = y * factor + e @ v[block]
     return y / s, c + s.log()
 
 

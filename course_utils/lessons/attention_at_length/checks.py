@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from course_utils.kit.check import Check
@@ -35,7 +36,7 @@ def _largest() -> Iterator[_Largest]:
 
 # Attention in blocks ------------------------------------------------------------------------------
 
-attention_in_blocks = Check(forbids=["scaled_dot_product_attention", "softmax", "logsumexp"])
+attention_in_blocks = Check(forbids=["scaled_dot_product_attention", "softmax"])
 
 Candidate = Callable[..., tuple[Tensor, Tensor]]
 
@@ -51,7 +52,7 @@ def _answers(candidate: Candidate, *inputs: Tensor, size: int) -> Tensor:
 
 @attention_in_blocks.must("returns answers (n, d_v), and log-sum-exps (n, 1)")
 def returns_two_tensors(candidate):
-    """Which shape do c and s have? `amax(dim=1, keepdim=True)` and `sum(dim=1, keepdim=True)` give (n, 1), which
+    """What shape do c and s have? `amax(dim=1, keepdim=True)` and `sum(dim=1, keepdim=True)` give (n, 1), which
     spreads over the columns of a block and of the values.
     """
     answers, lse = expect_tensors(candidate(*_inputs(), 4), "answers", "log-sum-exp")
@@ -71,7 +72,10 @@ def is_softmax_in_one_block(candidate):
     undivided = (undivided - undivided.amax(1, keepdim=True)).exp() @ v
     hint = ""
     if answers.isnan().any():
-        hint = "What is −∞ − (−∞)? Does c hold the block's largest score before you subtract it?"
+        hint = (
+            "At the first block the old c is −∞. Is your factor 0 there, or do you have the new c minus the old one? "
+            "And which of the two do you subtract from the scores? Remember that −∞ − (−∞) is NaN."
+        )
     elif torch.allclose(answers, undivided, atol=1e-5):
         hint = "These are the sums y. What do they have to be divided by?"
     expect_close(answers, fused(q, k, v), entry="row", hint=hint)
@@ -93,27 +97,38 @@ def same_in_blocks_of_any_size(candidate):
             right,
             f"in blocks of {size}",
             entry="row",
-            hint=_mended(answers, q, k, v, size),
+            hint=_rescaled(answers, q, k, v, size),
         )
 
 
-def _mended(answers: Tensor, q: Tensor, k: Tensor, v: Tensor, size: int) -> str:
-    """A hint for three ways of mending that are nearly right."""
+def _rescaled(answers: Tensor, q: Tensor, k: Tensor, v: Tensor, size: int) -> str:
+    """A hint for five ways that are nearly right, and for a last block that is left out."""
     ways = {
         "neither": "You never multiply the old sums. With which c were they computed, and which c do you have now?",
-        "only s": "You mend s. Which other sum was computed with the old c?",
-        "only y": "You mend y. Which other sum was computed with the old c?",
+        "only s": "You rescale s. Which other sum was computed with the old c?",
+        "only y": "You rescale y. Which other sum was computed with the old c?",
         "turned": "Look at the sign in the exponent of your factor. If c rises, should the old sums grow or shrink?",
         "last": "Is c the largest score of this block, or of all blocks so far? `torch.maximum` compares two tensors.",
     }
     for way, hint in ways.items():
         if torch.allclose(answers, _wrongly(q, k, v, size, way), atol=1e-5, equal_nan=True):
             return hint
+    if torch.allclose(answers, _without_last_keys(q, k, v, size), atol=1e-5, equal_nan=True):
+        return f"Which keys does your last block have, if {size} doesn't divide {len(k)}? It is just shorter."
     return ""
 
 
+def _without_last_keys(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
+    """The answers if only whole blocks are read."""
+    read = len(k) // size * size
+    scores = (q @ k.T / math.sqrt(q.shape[1])).masked_fill(
+        torch.ones(len(q), len(k)).triu(1).bool(), -math.inf
+    )
+    return scores[:, :read].softmax(1) @ v[:read] if read else scores.new_full(v.shape, math.nan)
+
+
 def _wrongly(q: Tensor, k: Tensor, v: Tensor, size: int, way: str) -> Tensor:
-    """The answers if both sums are mended wrongly."""
+    """The answers if both sums are rescaled wrongly."""
     at = torch.arange(len(q))
     c, s, y = (
         torch.full((len(q), 1), -math.inf),
@@ -126,9 +141,9 @@ def _wrongly(q: Tensor, k: Tensor, v: Tensor, size: int, way: str) -> Tensor:
         most = scores.amax(1, keepdim=True)
         old, c = c, most if way == "last" else torch.maximum(c, most)
         e = (scores - c).exp()
-        mend = ((c - old) if way == "turned" else (old - c)).exp() if start else torch.ones_like(c)
-        s = s * (1 if way in ("neither", "only y") else mend) + e.sum(1, keepdim=True)
-        y = y * (1 if way in ("neither", "only s") else mend) + e @ v[start : start + size]
+        factor = ((c - old) if way == "turned" else (old - c)).exp() if start else torch.ones_like(c)
+        s = s * (1 if way in ("neither", "only y") else factor) + e.sum(1, keepdim=True)
+        y = y * (1 if way in ("neither", "only s") else factor) + e @ v[start : start + size]
     return y / s
 
 
@@ -139,8 +154,14 @@ def survives_large_scores(candidate):
     k = torch.linspace(0, 3, 40).view(10, 4)
     for keys in (k, k.flip(0)):
         answers = _answers(candidate, 100 * q, keys, v, size=3)
-        lost = int((~answers.isfinite()).sum())
-        expect(lost == 0, f"{lost} of 30 numbers are NaN or infinite")
+        lost = ~answers.isfinite()
+        hint = ""
+        if lost[0].any() and not lost[-1].any():
+            hint = (
+                "Does each row have its own c? If a row's scores are far below c, all of its exponentials are 0, and "
+                "0 / 0 is NaN. `amax(dim=1, keepdim=True)` takes the largest of each row."
+            )
+        expect(not lost.any(), f"{int(lost.sum())} of 30 numbers are NaN or infinite", hint)
         expect_close(answers, fused(100 * q, keys, v), entry="row")
     hint = (
         "Where does c begin? With c = 0 a row whose scores are all far below zero has only zeros to add up. Which "
@@ -183,10 +204,10 @@ _ONE = 2 * 30 * 64 * 4
 cache_on_paper = on_paper({
     "a": (3 * _ONE, "the bytes of one token",
           "For one head in one layer a token leaves a key and a value, with 64 numbers each. How many heads keep their "
-          "own, in how many layers, and how many bytes has a number?",
+          "own, in how many layers, and how many bytes does a number take?",
           "Multiply 2 (a key and a value), 30 layers, 3 heads, 64 features and 4 bytes."),
     "b": (9 * _ONE, "the bytes of one token with nine heads of keys and values",
-          "What changes against (a)? Only the number of heads that keep keys and values of their own."),
+          "What changes from (a)? Only the number of heads that keep keys and values of their own."),
     "c": (_ONE, "the bytes of one token with a single head of keys and values",
           "All heads of queries would look at the same keys. How many heads keep something?"),
     "d": (100_000 * 3 * _ONE / 1e9, "gigabytes for 100,000 tokens",
@@ -223,10 +244,24 @@ def answers_first_with_own_value(candidate):
     Is the answer divided by the query times z?
     """
     q, k, v = _features()
-    first = candidate(q, k, v)[0]
-    hint = ""
+    answers = candidate(q, k, v)
+    first, hint = answers[0], ""
+    of_sheets = (q @ k.T).tril() @ v
+    nearly = {
+        "You divide by the sum of z. Which sum of weights belongs to this query? It is the query times z.": (
+            of_sheets / k.cumsum(0).sum(1, keepdim=True)
+        ),
+        "You divide by the number of tokens. But a weight isn't 1: what is the sum of φ(q)·φ(k) over the keys?": (
+            of_sheets / torch.arange(1, 10)[:, None]
+        ),
+        "Is the sheet complete before the first token asks? It may hold only what was read so far.": (
+            q @ (k.T @ v) / (q @ k.sum(0))[:, None]
+        ),
+    }
     if not first.isfinite().all():
         hint = "What is on the sheet when the first token asks? Write its key and value before."
+    elif known := [hint for hint, wrong in nearly.items() if torch.allclose(answers, wrong, atol=1e-5)]:
+        hint = known[0]
     elif torch.allclose(first, (q[0] @ k[0]) * v[0], atol=1e-5):
         hint = "That is the query times S. Its weights don't add up to 1: what is the sum of φ(q)·φ(k) over the keys?"
     expect_close(first, v[0], hint=hint)
@@ -256,6 +291,8 @@ def is_weighted_average(candidate):
         hint = (
             "Each token gets its own value back. Do S and z keep what earlier tokens have written?"
         )
+    elif torch.allclose(answers, _parallel(F.elu(q) + 1, F.elu(k) + 1, v), atol=1e-5):
+        hint = "Here q and k are features already. Do you apply `features` to them once more?"
     elif torch.allclose(answers, v.cumsum(0) / torch.arange(1, 10)[:, None], atol=1e-5):
         hint = "That's the plain mean of the values so far. Where do the query and the key come in?"
     expect_close(answers, _parallel(q, k, v), entry="row", hint=hint)

@@ -20,7 +20,7 @@ BLOCK, FROM = 64, 128
 SIGHT = {
     "the whole past": ("whole past", None, False),
     "the last 128": ("last 128", 128, False),
-    "the first and the last 127": ("first 1, last 127", 127, True),
+    "the first token and the last 127": ("first 1, last 127", 127, True),
 }
 """Choice → the name of the view, how many of the last tokens it keeps, and whether it keeps the first."""
 
@@ -90,9 +90,9 @@ class Reading:
             ax.plot([], [], ":", **blue),
         )
         self.line.set_linewidth(2.5)
-        at = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "right"}
-        self.says = ax.text(0.99, 0.99, "", color=COLORS["key"], **at)
-        self.says_whole = ax.text(0.99, 0.91, "", color=COLORS["line"], **at)
+        at = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "left"}
+        self.says = ax.text(0.2, 0.99, "", color=COLORS["key"], **at)
+        self.says_whole = ax.text(0.2, 0.91, "", color=COLORS["line"], **at)
         ax.set(xlim=(0, n * 1.05), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
         ax.set_title("Loss in nats (dotted: the mean from 128 on)", fontsize=10)
 
@@ -103,15 +103,16 @@ class Reading:
         self.sight.show(last or self.n, first)
         self.line.set_data(self.at, now["by_block"])
         self.mean.set_data([FROM, self.n], [now["mean"]] * 2)
-        self.says.set_text(f"{sight}: {now['mean']:.2f}")
+        self.says.set_text(f"{now['mean']:.2f}: {sight}")
         self.whole.set_data(self.at, whole["by_block"])
         self.whole_mean.set_data([FROM, self.n], [whole["mean"]] * 2)
-        self.says_whole.set_text(f"the whole past: {whole['mean']:.2f}")
+        self.says_whole.set_text(f"{whole['mean']:.2f}: the whole past")
         for artist in (self.whole, self.whole_mean, self.says_whole):
             artist.set_visible(name != "whole past")
+        compared = "" if name == "whole past" else f", and with the whole past {whole['mean']:.2f}"
         return (
-            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now['mean']:.2f}, "
-            f"and with the whole past {whole['mean']:.2f}."
+            f"It reads {text}, and a token may look at {sight}. From position {FROM} on the loss is {now['mean']:.2f}"
+            f"{compared}."
         )
 
 
@@ -134,13 +135,13 @@ def blocks() -> Explorer:
 
 def running(read: int) -> tuple[float, float, float, float]:
     """The largest score c, the sums s and y after so many blocks, and what the last one multiplied the old sums by."""
-    c, s, y, mend = -math.inf, 0.0, 0.0, 1.0
+    c, s, y, factor = -math.inf, 0.0, 0.0, 1.0
     for start in range(0, read * SIZE, SIZE):
         scores, values = (np.array(x[start : start + SIZE]) for x in (SCORES, VALUES))
         old, c = c, max(c, scores.max())
-        e, mend = np.exp(scores - c), math.exp(old - c)
-        s, y = s * mend + e.sum(), y * mend + e @ values
-    return c, s, y, mend
+        e, factor = np.exp(scores - c), math.exp(old - c)
+        s, y = s * factor + e.sum(), y * factor + e @ values
+    return c, s, y, factor
 
 
 class Sums:
@@ -165,13 +166,13 @@ class Sums:
         left.set_title("Twelve keys, three at a time", fontsize=10)
         right.set(xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[])
         right.spines[:].set_visible(False)
-        style = {"fontsize": 10, "va": "center", "linespacing": 1.9}
-        self.words = right.text(0.0, 0.5, "", **style)
+        style = {"fontsize": 10, "va": "top", "linespacing": 1.9}
+        self.words = right.text(0.0, 0.95, "", **style)
         self.exact = running(COUNT)[2] / running(COUNT)[1]
 
     def draw(self, read: int) -> str:
         """Show the sums after so many blocks."""
-        c, s, y, mend = running(read)
+        c, s, y, factor = running(read)
         for place, bar in enumerate(self.bars):
             block = place // SIZE
             color = "query" if block == read - 1 else "key" if block < read else "line"
@@ -186,7 +187,7 @@ class Sums:
             return "Nothing is read yet."
         old = running(read - 1)[0]
         rises = read > 1 and c > old
-        line = f"The old sums are multiplied by $e^{{{old} - {c}}} = {mend:.3f}$." if rises else ""
+        line = f"The old sums are multiplied by $e^{{{old} - {c}}} = {factor:.3f}$." if rises else " "
         if read > 1 and not rises:
             line = "No larger score, so the old sums stay."
         self.words.set_text(

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course_utils.data.registry import fetch
@@ -51,9 +51,17 @@ def pairs_of_same_memory(dim: int, width: int = WIDTH) -> int:
     return numbers_kept(dim, width) // (dim + width)
 
 
+def signed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention with q · k itself as the weight, of either sign and divided by no sum: q, k (…, n, r), v (…, n, d_v).
+
+    So its state is S alone. The 8 only makes its answers smaller at the start of a training.
+    """
+    return q @ (k.mT @ v) / 8
+
+
 def _trained(chapter: SimpleNamespace, how: str, dim: int, **settings) -> tuple[dict, dict]:
     """Result and curves of a training; its accuracies on texts for the choice of a rate, and on others."""
-    attend = {"softmax": whole, "linear": chapter.linear_attention}[how]
+    attend = {"softmax": whole, "linear": chapter.linear_attention, "signed": signed}[how]
     torch.manual_seed(settings["seed"])
     model, curve = chapter.Recall(attend, dim), []
 
@@ -72,11 +80,15 @@ SIDES = ({"how": "softmax", "dim": 8}, *({"how": "linear", "dim": dim} for dim i
 
 
 @stored(
-    cases=[*grid(SIDES, RATES, SEEDS), *grid(SIDES[3:], [1.0], SEEDS)],
+    cases=[
+        *grid(SIDES, RATES, SEEDS),
+        *grid(SIDES[3:], [1.0], SEEDS),
+        *grid([{"how": "signed", "dim": 16}], (0.001, *RATES[:4]), SEEDS),
+    ],
     chapter=NAMES,
 )
 def recalled(chapter: SimpleNamespace, *, how: str, dim: int, rate: float, seed: int) -> dict:
-    """A network trained on texts of 4 to 64 pairs, with a softmax or with linear attention."""
+    """A network trained on texts of 4 to 64 pairs, with a softmax, with linear attention, or with `signed`."""
     result, curves = _trained(chapter, how, dim=dim, steps=STEPS, rate=rate, seed=seed)
     return {"result": result, "curves": curves}
 
