@@ -635,7 +635,7 @@ fig
 # ### <a id="log-sum-exp"></a>log-sum-exp
 #
 # The logarithm of the sum of the exponentials of some scores.
-# A weight of their softmax is the exponential of a score minus the log-sum-exp.
+# Each weight of their softmax is $e^{a - L}$, where $a$ is the score and $L$ the log-sum-exp.
 # For example, the scores 0 and $\ln 3$ have the log-sum-exp $\ln(1 + 3) = \ln 4$.
 # *Taught in* [Attention in blocks](20_attention_at_length.ipynb#Online-softmax:-attention-in-blocks).
 #
@@ -770,7 +770,7 @@ fig
 #
 # ### <a id="online-softmax"></a>online softmax
 #
-# A softmax that is computed while the scores come in, block by block, with the largest score so far and two sums that are mended when a larger one comes.
+# A softmax that is computed while the scores come in, block by block, with the largest score so far and two sums that are rescaled when a larger one comes.
 # For example, if the largest score rises from 2 to 4, both sums are multiplied by $e^{-2}$.
 # *Taught in* [Attention in blocks](20_attention_at_length.ipynb#Online-softmax:-attention-in-blocks), [Attention in pieces](04_masks_further.ipynb#Attention-in-pieces).
 #

@@ -141,7 +141,9 @@ def _wrongly(q: Tensor, k: Tensor, v: Tensor, size: int, way: str) -> Tensor:
         most = scores.amax(1, keepdim=True)
         old, c = c, most if way == "last" else torch.maximum(c, most)
         e = (scores - c).exp()
-        factor = ((c - old) if way == "turned" else (old - c)).exp() if start else torch.ones_like(c)
+        factor = (
+            ((c - old) if way == "turned" else (old - c)).exp() if start else torch.ones_like(c)
+        )
         s = s * (1 if way in ("neither", "only y") else factor) + e.sum(1, keepdim=True)
         y = y * (1 if way in ("neither", "only s") else factor) + e @ v[start : start + size]
     return y / s
@@ -260,7 +262,9 @@ def answers_first_with_own_value(candidate):
     }
     if not first.isfinite().all():
         hint = "What is on the sheet when the first token asks? Write its key and value before."
-    elif known := [hint for hint, wrong in nearly.items() if torch.allclose(answers, wrong, atol=1e-5)]:
+    elif known := [
+        hint for hint, wrong in nearly.items() if torch.allclose(answers, wrong, atol=1e-5)
+    ]:
         hint = known[0]
     elif torch.allclose(first, (q[0] @ k[0]) * v[0], atol=1e-5):
         hint = "That is the query times S. Its weights don't add up to 1: what is the sum of φ(q)·φ(k) over the keys?"

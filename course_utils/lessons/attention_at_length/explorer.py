@@ -187,7 +187,9 @@ class Sums:
             return "Nothing is read yet."
         old = running(read - 1)[0]
         rises = read > 1 and c > old
-        line = f"The old sums are multiplied by $e^{{{old} - {c}}} = {factor:.3f}$." if rises else " "
+        line = (
+            f"The old sums are multiplied by $e^{{{old} - {c}}} = {factor:.3f}$." if rises else " "
+        )
         if read > 1 and not rises:
             line = "No larger score, so the old sums stay."
         self.words.set_text(
