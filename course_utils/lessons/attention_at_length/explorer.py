@@ -59,7 +59,7 @@ class Sight:
         self.seen = ax.add_patch(Polygon([(0, 0)] * 4, facecolor=COLORS["key"], linewidth=0))
         (self.first,) = ax.plot([0, 0], [0, n], color=COLORS["query"], linewidth=3)
         ticks = [0, 512, 1024, n]
-        ax.set(xlim=(-25, n), ylim=(n, 0), aspect="equal", xticks=ticks, yticks=ticks)
+        ax.set(xlim=(-25, n * 1.04), ylim=(n, 0), aspect="equal", xticks=ticks, yticks=ticks)
         ax.set(xlabel="position that is looked at", ylabel="position that looks")
         ax.set_title("Who may look at whom", fontsize=10)
 
@@ -79,7 +79,7 @@ class Reading:
         n = self.n = BLOCK * len(self.losses[next(iter(READ))]["whole past"]["by_block"])
         self.at = np.arange(n // BLOCK) * BLOCK + BLOCK / 2
         self.picture, (left, ax) = subplots(
-            1, 2, alt="A mask, and the loss over the position", width=8.4, height=3.3,
+            1, 2, alt="A mask, and the loss over the position", width=7.4, height=3.2,
             width_ratios=[1, 0.95],
         )  # fmt: skip
         self.sight = Sight(left, n)
@@ -93,8 +93,8 @@ class Reading:
         at = {"transform": ax.transAxes, "fontsize": 9, "va": "top", "ha": "left"}
         self.says = ax.text(0.2, 0.99, "", color=COLORS["key"], **at)
         self.says_whole = ax.text(0.2, 0.91, "", color=COLORS["line"], **at)
-        ax.set(xlim=(0, n * 1.05), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
-        ax.set_title("Loss in nats (dotted: the mean from 128 on)", fontsize=10)
+        ax.set(xlim=(0, n * 1.08), ylim=(2.5, 6.5), xticks=[0, 512, 1024, n], xlabel="position")
+        ax.set_title("Loss in nats (dotted: mean from 128 on)", fontsize=10)
 
     def draw(self, text: str, sight: str) -> str:
         """Show how a text is read with a choice of `SIGHT`."""
@@ -150,7 +150,7 @@ class Sums:
     def __init__(self) -> None:
         """Draw scores and values, which stand still."""
         self.picture, (left, right) = subplots(
-            1, 2, alt="Scores in blocks, and three sums", width=8.2, height=3.2,
+            1, 2, alt="Scores in blocks, and three sums", width=7.4, height=2.8,
             width_ratios=[1, 1],
         )  # fmt: skip
         at = np.arange(len(SCORES))
@@ -158,7 +158,7 @@ class Sums:
         self.frame = left.axvspan(-0.5, SIZE - 0.5, color=COLORS["wash"], zorder=0)
         (self.largest,) = left.plot([], [], "--", color=COLORS["query"], linewidth=1.5)
         self.name = left.text(
-            11.6, 0, "", color=COLORS["query"], ha="right", va="bottom", fontsize=9
+            -0.5, 0, "", color=COLORS["query"], ha="left", va="bottom", fontsize=9
         )
         left.set(xlim=(-0.6, 11.6), ylim=(0, 4.9), ylabel="score", yticks=range(5))
         left.set_xticks(at, [str(value) for value in VALUES])
