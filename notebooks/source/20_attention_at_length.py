@@ -173,12 +173,15 @@ shown = {
 }
 pd.DataFrame(
     {
-        f"{n:,} tokens: {unit}": {
+        f"{unit} for {n:,} tokens": {
             label: f"{measured[way][costs.LENGTHS.index(n)][key]:{form}}"
             for way, label in shown.items()
         }
-        for unit, key, form in (("megabytes", "MB", ",.0f"), ("seconds", "seconds", ".1f"))
-        for n in costs.LENGTHS[-2:]
+        for unit, key, form, n in (
+            ("MB", "MB", ",.0f", costs.LENGTHS[-1]),
+            ("seconds", "seconds", ".1f", costs.LENGTHS[-2]),
+            ("seconds", "seconds", ".1f", costs.LENGTHS[-1]),
+        )
     }
 )
 
@@ -296,6 +299,23 @@ pd.DataFrame(
 # Much of the time it waits for memory, so writing is **[memory-bound](C_glossary.ipynb#memory-bound)**.
 # Eight texts side by side share the parameters, but not their caches.
 # So at length, where the caches outweigh the parameters, company no longer helps.
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "SmolLM2's cache of 100,000 tokens takes 4.6 GB, more than eight times its parameters."
+):
+    smol = windows.CONFIGS["SmolLM2 135M"]
+    assert smol.cache_bytes(1, bytes_each=4) == 46_080
+    assert round(smol.cache_bytes(100_000, bytes_each=4) / 1e9, 1) == 4.6
+    assert abs(pace["weights, MB"] - 538) < 1 and pace["bytes a token"] == 46_080
+    assert smol.cache_bytes(100_000, bytes_each=4) > 8 * 1e6 * pace["weights, MB"]
+
+with cu.guard(
+    "Writing a token costs several times as much as reading one, and less than half of that in eight texts side by side."
+):
+    assert pace["written"] > 5 * pace["read"]
+    assert pace["written, 8 texts"] / 8 < pace["written"] / 2
+    assert pace["written without"] > 10 * pace["written"]
 
 # %% [markdown]
 # ## Linear attention: a memory that doesn't grow
@@ -454,7 +474,43 @@ fig
 # Yet even the blurred sheet uses its memory well.
 # With keys of size 16 and values of size 64, *S* and *z* have 16 · 64 + 16 = 1,040 entries.
 # A cache of that size would hold 13 pairs of 16 + 64 numbers each, and nothing of the others (gray line).
-#
+
+# %% tags=["guard"] jupyter={"source_hidden": true}
+with cu.guard(
+    "The softmax finds all pairs with keys of size 8, and linear attention bends, later with larger keys."
+):
+    tuned = cu.stored_runs("attention_at_length", "recalled", highest="validation")
+    at_64 = {}
+    for run in tuned:
+        at_64.setdefault((run.config["how"], run.config["dim"]), []).append(run.result["64"])
+    assert min(at_64["softmax", 8]) > 0.999
+    assert (
+        max(at_64["linear", 8]) < 0.3
+        and 0.6 < min(at_64["linear", 16]) < max(at_64["linear", 16]) < 0.7
+    )
+    assert min(at_64["linear", 32]) > 0.9
+    assert all(
+        run.result["16"] > 0.94
+        for run in tuned
+        if (run.config["how"], run.config["dim"]) == ("linear", 16)
+    )
+    assert room == 13 and recall.numbers_kept(16) == 1040
+    assert min(at_64["linear", 16]) > 2 * recall.in_a_window(64, room)
+
+with cu.guard(
+    "Without positive features and without a division the same S finds more than 90% of 64 pairs."
+):
+    assert len(at_64["signed", 16]) == 3 and all(
+        0.91 < share < 0.93 for share in at_64["signed", 16]
+    )
+
+with cu.guard("More training adds little: twice as many steps, or texts of 64 pairs alone."):
+    longer = cu.stored_runs("attention_at_length", "trained_longer")
+    alone = cu.stored_runs("attention_at_length", "of_64_alone")
+    best = max(run.result["64"] for run in (*longer, *alone))
+    assert best < 0.72
+
+# %% [markdown]
 # ## Windows and attention sinks
 #
 # Ordinary text isn't a telephone book: what comes next depends mostly on what came just before.
@@ -504,7 +560,7 @@ pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}
 #
 # In a window the sink falls out, and so does every token that could take over.
 # (If nobody may *ever* look at the first token, the second sees only itself and [becomes the sink](19_what_heads_learn_further.ipynb#Attention-sinks).)
-# [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found this in much larger models.
+# [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found in much larger models that the first tokens have to stay.
 #
 # With the weights, you can try a window of your own: `last` tokens, those `always` kept, and those that see themselves `alone`.
 
@@ -512,85 +568,6 @@ pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}
 lm = smollm.reference() if cached("smollm2") else None  # without the weights: as recorded
 gave = smollm.known(windows.through, lm, last=15, always=[0], alone=[])
 print("{loss:.2f} on 1,024 tokens, {whole past:.2f} with the whole past".format(**gave))
-
-# %% [markdown]
-# ## The bill
-#
-# | | memory for token *n* | work for token *n* | what changes | what it forgets |
-# |---|---|---|---|---|
-# | the whole past, in blocks | *n* keys and values a head | *n* scores a head | nothing | nothing |
-# | heads that share | *n* keys and values a group | *n* scores a head | fewer keys and values | nothing |
-# | linear attention | *S* and *z* | always the same | no softmax | everything a little |
-# | the first and the last *w* − 1 | *w* keys and values | *w* scores | a shorter past | all older tokens, except through those between |
-#
-# **To save memory we share keys and values, blur them, or drop tokens, and of the tokens one has to stay.**
-#
-# <details><summary><em>How sure is this?</em></summary>
-#
-# SmolLM2's numbers hold for its four-bit file and one text; four other texts gave the same picture.
-# In ten of ten trials the blindfolded token did as well as the first, and once even with a neighbor.
-# Four tokens from elsewhere don't replace the first, and the second makes things worse.
-# Without the first tokens the perplexity of models of Xiao et al. rises by factors from 1.5 (Falcon 7B) to almost a thousand (Llama 2 13B), and here by 1.9.
-# A small GPT of ours has no sink at all, so a softmax alone doesn't make one.
-# Whoever reads past the trained length has to count positions inside the window, as Xiao et al. do and we don't.
-#
-# We trained the telephone-book networks at four to six learning rates, nearly always with three seeds.
-# The softmax finds all pairs at small rates only.
-# The curves show 6,000 steps at the best rates, and your network takes 1,500.
-# Twice as many steps, or texts of 64 pairs alone, add little.
-#
-# </details>
-
-# %% tags=["guard"] jupyter={"source_hidden": true}
-with cu.guard(
-    "SmolLM2's cache of 100,000 tokens takes 4.6 GB, more than eight times its parameters."
-):
-    smol = windows.CONFIGS["SmolLM2 135M"]
-    assert smol.cache_bytes(1, bytes_each=4) == 46_080
-    assert round(smol.cache_bytes(100_000, bytes_each=4) / 1e9, 1) == 4.6
-    assert abs(pace["weights, MB"] - 538) < 1 and pace["bytes a token"] == 46_080
-    assert smol.cache_bytes(100_000, bytes_each=4) > 8 * 1e6 * pace["weights, MB"]
-
-with cu.guard(
-    "Writing a token costs several times as much as reading one, and less than half of that in eight texts side by side."
-):
-    assert pace["written"] > 5 * pace["read"]
-    assert pace["written, 8 texts"] / 8 < pace["written"] / 2
-    assert pace["written without"] > 10 * pace["written"]
-
-with cu.guard(
-    "The softmax finds all pairs with keys of size 8, and linear attention bends, later with larger keys."
-):
-    tuned = cu.stored_runs("attention_at_length", "recalled", highest="validation")
-    at_64 = {}
-    for run in tuned:
-        at_64.setdefault((run.config["how"], run.config["dim"]), []).append(run.result["64"])
-    assert min(at_64["softmax", 8]) > 0.999
-    assert (
-        max(at_64["linear", 8]) < 0.3
-        and 0.6 < min(at_64["linear", 16]) < max(at_64["linear", 16]) < 0.7
-    )
-    assert min(at_64["linear", 32]) > 0.9
-    assert all(
-        run.result["16"] > 0.94
-        for run in tuned
-        if (run.config["how"], run.config["dim"]) == ("linear", 16)
-    )
-    assert room == 13 and recall.numbers_kept(16) == 1040
-    assert min(at_64["linear", 16]) > 2 * recall.in_a_window(64, room)
-
-with cu.guard(
-    "Without positive features and without a division the same S finds more than 90% of 64 pairs."
-):
-    assert len(at_64["signed", 16]) == 3 and all(
-        0.91 < share < 0.93 for share in at_64["signed", 16]
-    )
-
-with cu.guard("More training adds little: twice as many steps, or texts of 64 pairs alone."):
-    longer = cu.stored_runs("attention_at_length", "trained_longer")
-    alone = cu.stored_runs("attention_at_length", "of_64_alone")
-    best = max(run.result["64"] for run in (*longer, *alone))
-    assert best < 0.72
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -642,6 +619,34 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
     assert small.result["on the first"] < 0.03
     for size in (8, 16):
         assert small.result[f"first 1, last {size - 1}"] > small.result[f"last {size}"]
+
+# %% [markdown]
+# ## The bill
+#
+# | | memory for token *n* | work for token *n* | what changes | what it forgets |
+# |---|---|---|---|---|
+# | the whole past, in blocks | *n* keys and values a head | *n* scores a head | nothing | nothing |
+# | heads that share | *n* keys and values a group | *n* scores a head | fewer keys and values | nothing |
+# | linear attention | *S* and *z* | always the same | no softmax | everything a little |
+# | the first and the last *w* − 1 | *w* keys and values | *w* scores | a shorter past | all older tokens, except through those between |
+#
+# **To save memory we share keys and values, blur them, or drop tokens, and of the tokens one has to stay.**
+#
+# <details><summary><em>How sure is this?</em></summary>
+#
+# SmolLM2's numbers hold for its four-bit file and one text; four other texts gave the same picture.
+# In ten of ten trials the blindfolded token did as well as the first, and once even with a neighbor.
+# Four tokens from elsewhere don't replace the first, and the second makes things worse.
+# Without the first tokens the perplexity of models of Xiao et al. rises by factors from 1.5 (Falcon 7B) to almost a thousand (Llama 2 13B), and here by 1.9.
+# A small GPT of ours has no sink at all, so a softmax alone doesn't make one.
+# Whoever reads past the trained length has to count positions inside the window, as Xiao et al. do and we don't.
+#
+# We trained the telephone-book networks at four to six learning rates, nearly always with three seeds.
+# The softmax finds all pairs at small rates only.
+# The curves show 6,000 steps at the best rates, and your network takes 1,500.
+# Twice as many steps, or texts of 64 pairs alone, add little.
+#
+# </details>
 
 # %% [markdown]
 # ## Take-aways
