@@ -184,7 +184,7 @@ class Sums:
         self.name.set_y(c + 0.08 if read else 0)
         if not read:
             self.words.set_text(f"Nothing is read yet.\nAll keys at once give {self.exact:.3f}.")
-            return "Nothing is read yet."
+            return f"Nothing is read yet. All keys at once give {self.exact:.3f}."
         old = running(read - 1)[0]
         rises = read > 1 and c > old
         line = (
