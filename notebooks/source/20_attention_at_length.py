@@ -278,7 +278,7 @@ pd.DataFrame(
 # In Mistral 7B v0.1 a layer looks at the last 4,096 tokens only, so its cache stops growing there.
 # (Of these models only Llama 3.1 was made for 100,000 tokens.)
 #
-# What does SmolLM2 need for a token after 512 others?
+# What does SmolLM2 need on one core for a token after 512 others?
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 pace = cu.stored_run("real_weights", "writing").result
