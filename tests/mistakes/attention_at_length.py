@@ -313,3 +313,24 @@ def masked_table(q, k, v):
     """Computes the weights of all pairs."""
     weights = (q @ k.T).tril()
     return weights @ v / weights.sum(1, keepdim=True)
+
+
+@mistake("recurrent", caught_by="has a memory that doesn't grow", hint="all earlier keys again")
+def list_of_keys(q, k, v):
+    """Keeps each key and each value in a list: a cache."""
+    keys, values, answers = [], [], []
+    for asks, key, value in zip(q, k, v, strict=True):
+        keys.append(key)
+        values.append(value)
+        weights = torch.stack(keys) @ asks
+        answers.append(weights @ torch.stack(values) / weights.sum())
+    return torch.stack(answers)
+
+
+@mistake("recurrent", caught_by="has a memory that doesn't grow", hint="all earlier keys again")
+def sheet_written_anew(q, k, v):
+    """Writes the whole past on a new sheet for each token."""
+    answers = [
+        q[i] @ (k[: i + 1].T @ v[: i + 1]) / (q[i] @ k[: i + 1].sum(0)) for i in range(len(q))
+    ]
+    return torch.stack(answers)

@@ -16,16 +16,26 @@ from course_utils.lessons.attention_at_length.blocks import fused, in_blocks
 
 
 class _Largest(TorchFunctionMode):
-    """Counts the numbers of the largest tensor that an operation makes."""
+    """Counts the numbers of the largest tensor that an operation makes, and those that all operations read."""
 
-    count = 0
+    count = read = 0
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        for each in made if isinstance(made, tuple | list) else (made,):
-            if isinstance(each, Tensor):
-                self.count = max(self.count, each.numel())
+        results, inputs = _tensors([made]), _tensors(args)
+        self.count = max([self.count, *(each.numel() for each in results)])
+        memory = {each.untyped_storage().data_ptr() for each in inputs}
+        if any(each.untyped_storage().data_ptr() not in memory for each in results):  # no view
+            self.read += sum(each.numel() for each in inputs)
         return made
+
+
+def _tensors(values) -> list[Tensor]:
+    """All tensors among `values` and in their lists and tuples."""
+    within = [
+        each for value in values for each in (value if isinstance(value, tuple | list) else [value])
+    ]
+    return [each for each in within if isinstance(each, Tensor)]
 
 
 @contextmanager
@@ -313,4 +323,11 @@ def has_memory_of_fixed_size(candidate):
     expect(
         most.count <= 200 * 3,
         f"with 200 tokens a tensor has {most.count:,} numbers, expected at most those of the inputs",
+    )
+    with _largest() as least:
+        candidate(q[:50], k[:50], v[:50])
+    expect(
+        most.read < 6 * least.read,
+        f"a text of 200 tokens costs {most.read / max(least.read, 1):.0f} times what one of 50 costs, expected 4",
+        hint="Do you read all earlier keys again for each token? S and z hold what you need of them.",
     )
