@@ -290,8 +290,9 @@ fig
 # So we erase entries of the QK map while the network runs, and see whether it still copies.
 #
 # In `k g b k` a head of layer 1, standing at the last `k`, gives the position of `g` a score.
-# This score is a sum of several parts, and one of them comes from the note: if layer 0, at `g`, puts a weight of 0.9 on the first `k`, this part is mostly 0.9 times the diagonal entry of row *k*.
-# To erase an entry, we put the mean of its row in its place, in all scores of layer 1.
+# This score is a sum of what letters, positions and both notes give.
+# The note *after k* gives one part: if layer 0, at `g`, puts a weight of 0.9 on the first `k`, this part is mostly 0.9 times the diagonal entry of row *k*.
+# To erase an entry, we put the mean of its row in its place, in both heads of layer 1.
 #
 # We erase the diagonal, the 992 other entries, or the whole map.
 
@@ -383,7 +384,7 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 # 0 1 … 7 (8) (9) 10 … 15  0 1 … 8 → 9
 # ```
 #
-# We change one of the letters in brackets, the answer or the letter before it, and letter 9 gets a probability of at most 0.3.
+# We change one of the letters in parentheses, the answer or the letter before it, and letter 9 gets a probability of at most 0.3.
 # Then we put back one piece of the unchanged run.
 #
 # In the code, `run` is a recording of the unchanged text, and `where` says which piece: `layers=0, heads=1, positions=9` is what head 1 of layer 0 writes at position 9.
@@ -424,7 +425,7 @@ with cu.guard(
     "The circuit by hand is always right where all letters differ, and less often where they may repeat."
 ):
     assert (by_hand["all letters different"] == 1).all()
-    assert 0.55 < by_hand["letters may repeat"].min() < by_hand["letters may repeat"].max() < 0.95
+    assert 0.45 < by_hand["letters may repeat"].min() < by_hand["letters may repeat"].max() < 0.95
 
 with cu.guard(
     "By step 85 each diagonal wins half of its rows in each film, OV first, in the third by one frame, and the loss falls below 1.5 by step 130."
