@@ -296,7 +296,7 @@ def test_the_page_asks_for_nothing_that_was_not_recorded():
 
 
 def test_recordings_are_small():
-    assert (stored.RUNS / "real_weights.json").stat().st_size < 360_000
+    assert (stored.RUNS / "real_weights.json").stat().st_size < 352_000
 
 
 def test_every_set_of_a_questions_seven_words_was_asked():

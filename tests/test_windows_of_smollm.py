@@ -132,18 +132,6 @@ def test_counted_anew_the_first_token_is_always_as_far(lm):
     assert not torch.allclose(weight[5:], before[5:], atol=1e-3)
 
 
-def test_a_tokens_value_is_another_for_later_tokens_only():
-    draws = torch.Generator().manual_seed(4)
-    q, k, v = torch.randn(3, 1, 2, 6, 4, generator=draws)
-    mask = cu.causal_mask(6)
-    before, zero = windows.in_full(q, k, v, mask), windows.with_value(2, "zero")(q, k, v, mask)
-    assert torch.allclose(before[..., :3, :], zero[..., :3, :])
-    lost = windows.dot_product_weights(q, k, mask)[..., 3:, 2, None] * v[..., None, 2, :]
-    assert torch.allclose(before[..., 3:, :] - zero[..., 3:, :], lost, atol=1e-6)
-    mean = windows.with_value(2, "mean")(q, k, v, mask)
-    assert not torch.allclose(mean[..., 3:, :], zero[..., 3:, :], atol=1e-3)
-
-
 def test_a_screen_has_a_mean_and_blocks_for_each_view(lm, monkeypatch):
     few = {"some": {"whole": windows.WHOLE, "last 9": View(9)}}
     monkeypatch.setattr(windows, "VIEWS", few)
@@ -173,15 +161,6 @@ def test_without_a_front_the_same_tokens_are_asked(lm, monkeypatch):
     )
     assert with_front["mean"] == pytest.approx(without["mean"], rel=1e-5)
     assert with_front["by_block"][1:] == pytest.approx(without["by_block"][1:], rel=1e-4)
-
-
-def test_read_anew_the_oldest_token_sees_nobody(lm):
-    """In a model of one layer nothing that an older token has seen can be read: reading anew changes nothing."""
-    gave = windows.recomputed(lm, "ferry", every=300)
-    assert gave["tokens"] > 1 and gave["recomputed"] != pytest.approx(gave["last 128"], abs=1e-3)
-    gave = windows.recomputed(random_model(num_layers=1), "ferry", every=300)
-    assert gave["recomputed"] == pytest.approx(gave["last 128"], abs=1e-4)
-    assert gave["last 128 − recomputed"] == pytest.approx(0, abs=1e-4)
 
 
 def test_weights_on_the_first_token_are_those_that_are_recorded(lm, monkeypatch):
@@ -286,14 +265,6 @@ def test_thirty_two_tokens_beat_a_hundred_and_twenty_eight(text):
         assert by < -2 * error
     sizes = [screen[f"first 1, last {n}"]["mean"] for n in (15, 31, 63, 127, 255)]
     assert sizes == sorted(sizes, reverse=True)
-
-
-@pytest.mark.parametrize("text", windows.TEXTS)
-def test_read_anew_the_last_128_do_without_the_first(text):
-    of = gave("recomputed", text=text)
-    assert of["recomputed"] < of["last 128"] - 0.4
-    apart, error = (of[f"recomputed − first 1, last 127{end}"] for end in ("", ", error"))
-    assert abs(apart) < 3 * error
 
 
 @pytest.mark.parametrize("text", windows.TEXTS)

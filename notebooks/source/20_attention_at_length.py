@@ -612,6 +612,16 @@ with cu.guard("If it sees one neighbor, it is worth nothing again, in nine of te
     ]
     assert len(worth) == 10 and sum(worth) == 1
 
+with cu.guard(
+    "Positions counted inside the window change nothing, and a cache does what the mask does."
+):
+    for text in ("pages", "ferry"):
+        seen = explorer.losses_of(text, "128")["first 1, last 127"]["mean"]
+        counted = explorer.losses_of(text, "recounted")["first 1, last 127"]["mean"]
+        assert abs(seen - counted) < 0.01
+    (cache,) = cu.stored_runs("real_weights", "evicted")
+    assert all(float(each["in float64"]) < 1e-11 for each in cache.examples[0]["gave"].values())
+
 with cu.guard("About a third of the weight of layers 12 to 29 lies on the first token."):
     (weight,) = cu.stored_runs("real_weights", "weight_on_first", text="pages")
     by_layer = weight.examples[0]["gave"]["by_layer"]
@@ -642,7 +652,8 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
 # Four tokens from elsewhere don't replace the first, and the second makes things worse.
 # Without the first tokens the perplexity of models of Xiao et al. rises by factors from 1.5 (Falcon 7B) to almost a thousand (Llama 2 13B), and here by 1.9.
 # A small GPT of ours has no sink at all, so a softmax alone doesn't make one.
-# Whoever reads past the trained length has to count positions inside the window, as Xiao et al. do and we don't.
+# Whoever reads past the trained length has to count positions inside the window, as Xiao et al. do.
+# Here this changes nothing, and a cache that throws old tokens away does what the mask does.
 #
 # We trained the telephone-book networks at four to six learning rates, nearly always with three seeds.
 # The softmax finds all pairs at small rates only.

@@ -284,7 +284,7 @@ screen = of_lesson(
             {"text": text, "group": group}
             for text in windows.TEXTS
             for group in windows.VIEWS
-            if group not in ("recounted", "values") or text in ("pages", "ferry")
+            if group != "recounted" or text in ("pages", "ferry")
         ),
         *({"text": text, "group": "128", "front": False} for text in ("pages", "ferry")),
         {"text": "pages", "group": "128", "tokens": 512},
@@ -304,21 +304,9 @@ through = of_lesson(
         )
     ],
 )
-recomputed = of_lesson(windows.recomputed, [{"text": text} for text in windows.TEXTS])
 weight_on_first = of_lesson(windows.weight_on_first, [{"text": text} for text in windows.TEXTS])
 logits_in_pieces = of_lesson(windows.logits_in_pieces, [{}])
 evicted = of_lesson(windows.evicted, [{}])
-
-
-@stored(
-    cases=[{"tokens": tokens} for tokens in (512, 2048)],
-    times=[f"{way}, {unit}" for way in windows.WAYS for unit in ("s", "MB")],
-    digits=3,
-)
-def reading(*, tokens: int) -> dict[str, dict]:
-    """Seconds and MB of reading with the operator, the whole matrix, and pieces."""
-    with torch.inference_mode():
-        return {"result": windows.reading(reference(), tokens)}
 
 
 @stored(

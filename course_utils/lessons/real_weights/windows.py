@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -127,23 +126,6 @@ def recounted(model: GPT, n: int, first: int, last: int) -> Attend:
     return attend
 
 
-def with_value(place: int, by: str) -> Attend:
-    """An attention in which a token keeps its weight, but gives all later tokens another value.
-
-    Args:
-        place: position of the token.
-        by: "zero", or "mean" of the values of the tokens that come after it, in each head.
-    """
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, **_: bool) -> Tensor:
-        other, own = v.clone(), place + 1
-        other[..., place, :] = 0 if by == "zero" else v[..., own:, :].mean(-2)
-        early = in_full(q[..., :own, :], k, v, mask[:own])
-        return torch.cat([early, in_full(q[..., own:, :], k, other, mask[own:])], dim=-2)
-
-    return attend
-
-
 @dataclass(frozen=True)
 class View:
     """What a token may see.
@@ -152,14 +134,12 @@ class View:
         last: the number of the last tokens, itself included.
         always: positions that are kept beside them.
         sees: position → the only others that the token there may see.
-        value: (position, "zero" or "mean"), as in `with_value`.
         recounted: as in `recounted`; the kept positions are the first ones then.
     """
 
     last: int
     always: Sequence[int] = ()
     sees: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    value: tuple[int, str] | None = None
     recounted: bool = False
 
     def losses(self, model: GPT, ids: Tensor) -> Tensor:
@@ -167,8 +147,6 @@ class View:
         n, attend = ids.shape[1] - 1, None
         if self.recounted:
             attend = recounted(model, n, len(self.always), self.last)
-        if self.value:
-            attend = with_value(*self.value)
         with attending(model, attend):
             return losses(model, ids, self.mask(n))
 
@@ -217,13 +195,6 @@ VIEWS: dict[str, dict[str, View]] = {
         "first 1, last 127": View(127, [0], recounted=True),
         "first 4, last 124": View(124, range(4), recounted=True),
         "first 4, last 28": View(28, range(4), recounted=True),
-    },
-    "values": {
-        "first 1, last 127, value zero": View(127, [0], value=(0, "zero")),
-        "first 1, last 127, value mean": View(127, [0], value=(0, "mean")),
-        "whole past, value zero": View(LENGTH + 1, value=(0, "zero")),
-        "whole past, value mean": View(LENGTH + 1, value=(0, "mean")),
-        "whole past, second's value zero": View(LENGTH + 1, value=(1, "zero")),
     },
 }
 """Group → name → what is seen."""
@@ -317,41 +288,6 @@ def weight_on_first(lm: SmolLM, text: str) -> dict[str, list[float]]:
         "by_block": first[12:].mean(0).view(-1, BLOCK).mean(1).tolist(),
         "second, by_layer": second[:, FROM:].mean(1).tolist(),
     }
-
-
-def recomputed(lm: SmolLM, text: str, every: int = 11) -> dict[str, float]:
-    """Nats that each so-many-th token costs, if the 128 before it are read anew for it alone.
-
-    So a token sees as many as in the window of 128. But there the oldest one has seen others before it, and here it
-    sees nobody. "<|endoftext|>, recomputed" puts this token in place of the oldest. The other views are of `screen`,
-    at the same tokens; "x − y" has the mean difference, "x − y, error" its standard error.
-    """
-    ids = ids_of(lm, text)
-    places = torch.arange(FROM, ids.shape[1] - 1, every)
-    rows = ids[0, places[:, None] + torch.arange(1 - 128, 1)]
-    behind = rows.clone()
-    behind[:, 0] = 0
-    wanted = ids[0, places + 1]
-    each = {name: VIEWS["128"][name].losses(lm.model, ids)[places] for name in (
-        "whole past", "first 1, last 127", "last 128")}  # fmt: skip
-    for name, read in (("recomputed", rows), ("<|endoftext|>, recomputed", behind)):
-        parts = [
-            F.cross_entropy(
-                lm.model.output(lm.model.features(some)[:, -1]), asked, reduction="none"
-            )
-            for some, asked in zip(read.split(16), wanted.split(16), strict=True)
-        ]
-        each[name] = torch.cat(parts)
-    gave = {"tokens": len(places)} | {name: loss.mean().item() for name, loss in each.items()}
-    for x, y in (
-        ("last 128", "recomputed"),
-        ("recomputed", "first 1, last 127"),
-        ("recomputed", "<|endoftext|>, recomputed"),
-    ):
-        apart = each[x] - each[y]
-        gave[f"{x} − {y}"] = apart.mean().item()
-        gave[f"{x} − {y}, error"] = (apart.std() / math.sqrt(len(apart))).item()
-    return gave
 
 
 # A cache that throws away ---------------------------------------------------------------------------
@@ -469,19 +405,6 @@ def logits_in_pieces(lm: SmolLM, text: str = "pages", tokens: int = 512) -> dict
     return gave
 
 
-def peak(f: Callable[[], object]) -> float:
-    """MB that the process held at most during a call, above what it held before; Linux only."""
-    Path("/proc/self/clear_refs").write_text("5")  # the highest mark falls to what is held now
-    before = _status("VmRSS")
-    f()
-    return (_status("VmHWM") - before) / 1000
-
-
-def _status(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(key))
-
-
 def seconds(f: Callable[[], object], times: int = 3) -> float:
     """The median CPU time of a call."""
     taken = []
@@ -490,16 +413,6 @@ def seconds(f: Callable[[], object], times: int = 3) -> float:
         f()
         taken.append(time.process_time() - start)
     return statistics.median(taken)
-
-
-def reading(lm: SmolLM, tokens: int) -> dict[str, float]:
-    """CPU seconds and MB with which the first three of `WAYS` read so many tokens, without their logits."""
-    ids, gave = lm.encode(words_of("pages")).repeat(1, 3)[:, :tokens], {}
-    for name, attend in list(WAYS.items())[:3]:
-        with attending(lm.model, attend):
-            gave[f"{name}, MB"] = peak(lambda: lm.model.features(ids))
-            gave[f"{name}, s"] = seconds(lambda: lm.model.features(ids))
-    return gave
 
 
 def writing(lm: SmolLM, after: int = 512) -> dict[str, float]:
