@@ -34,7 +34,8 @@ cu.explore.film()
 # %% [markdown]
 # In trainings 1 and 2 *what to say* is clearly ahead, and in training 3 by a hair.
 # By step 85 both diagonals win half of their rows, and then the loss falls off a cliff.
-# With one layer, in gray, there is no cliff: even after 8,000 steps it is hardly better than a guess that only knows which letters are in the block (the lower dashed line).
+# With one layer, in gray, there is no cliff.
+# Even after 8,000 steps its loss is hardly better than a guess that only knows which letters are in the block (the lower dashed line).
 
 # %% [markdown] tags=["goals"]
 # By the end of this chapter you will be able to
@@ -281,7 +282,8 @@ fig
 # %% [markdown]
 # **After the first fall the network copies as our circuit does** wherever a letter has had one follower.
 #
-# In the second fall it learns to use one more letter: in `rkgmkbrk` the last `r` settles it, because last time `rk` was followed by `g`.
+# In the second fall it learns to use one more letter.
+# In `rkgmkbrk` the last `r` settles it, because last time `rk` was followed by `g`.
 # How the network does this is on the [further page](19_what_heads_learn_further.ipynb#The-second-fall).
 #
 # ## Erase the diagonal
@@ -323,7 +325,7 @@ by_erasing.rename_axis("erased").round(2)
 #
 # ## Who is hurt?
 #
-# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says the same thing at every position of every text: its average.
+# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says its average, at every position of every text.
 #
 # ### Exercise 3 · Four ablations
 #
@@ -588,7 +590,8 @@ with cu.guard("Head 16.0 and the four best induction heads cost the same, and ot
 # ## Take-aways
 #
 # - A circuit of two attentions copies what it has never seen: a previous-token head notes what came before, and an induction head finds the note.
-# - From weights we can read where a head would look (QK) and what it would say (OV), and whether the network uses it, we learn by cutting: ours needs the diagonal of its QK map, and nothing else of it.
+# - From weights we can read where a head would look (QK) and what it would say (OV).
+#   Cutting tells whether the network uses it. Ours copies with the diagonal of its QK map alone, and few letters if only the diagonal is erased.
 # - Nobody misses an ablated head if another one does the same, and patching shows what is passed on.
 
 # %% [markdown] tags=["next"]

@@ -65,7 +65,7 @@ cu.recall("real_weights", "gpt")
 #
 # The answer so far is *y* / *s*.
 # When a block brings a larger score, both old sums were taken with too small a *c*.
-# So we rescale them: we multiply both by $e^{c_{\text{old}} - c_{\text{new}}}$.
+# So we rescale them, and multiply both by $e^{c_{\text{old}} - c_{\text{new}}}$.
 #
 # Here one query looks at twelve keys, three at a time.
 
@@ -322,7 +322,8 @@ with cu.guard(
 #
 # Could the shelf have a fixed size?
 # A softmax weights each value by exp(*q* · *k*) and divides by the sum of the weights.
-# Let's take another weight: we turn *q* and *k* into positive **features**, φ(*q*) and φ(*k*), and take their dot product.
+# Let's take another weight.
+# We turn *q* and *k* into positive **features**, φ(*q*) and φ(*k*), and take their dot product.
 # The query doesn't depend on *j*, so we can pull it out of both sums ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)):
 #
 # $$\frac{\sum_j \varphi(q)^\top \varphi(k_j)\; v_j^\top}{\sum_j \varphi(q)^\top \varphi(k_j)} = \frac{\varphi(q)^\top S}{\varphi(q)^\top z}, \qquad S = \sum_j \varphi(k_j)\, v_j^\top, \qquad z = \sum_j \varphi(k_j).$$
@@ -513,7 +514,7 @@ with cu.guard("More training adds little: twice as many steps, or texts of 64 pa
 # %% [markdown]
 # ## Windows and attention sinks
 #
-# Ordinary text isn't a telephone book: what comes next depends mostly on what came just before.
+# Ordinary text isn't a telephone book, and what comes next in it depends mostly on what came just before.
 # So a **sliding window**, which keeps the last keys and values only, should cost little.
 # On the first screen it cost much less as long as the first token stayed.
 # With this token even a window of 32 beats the last 128: the loss of the first text is 4.33 instead of 4.56.
@@ -522,7 +523,7 @@ with cu.guard("More training adds little: twice as many steps, or texts of 64 pa
 # One explanation is that a softmax has to put all of its weight somewhere, even in a head that needs nothing from this text.
 # But what makes a token fit for this: what it says, or where it stands?
 # Let's keep the 40th token instead of the first.
-# That doesn't help at all: the loss stays at 4.56.
+# That doesn't help at all, and the loss stays at 4.56.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
