@@ -181,7 +181,7 @@ def ov_map(model, induction):
 # A note is what head `previous` of layer 0 writes about a letter, and like everything that layer 1 reads, it is multiplied by the gain `model.norms[1].weight`.
 # Head `induction` of layer 1 makes its keys from the notes, and its queries from the letters.
 #
-# Leave out the rest of the norms and the root of `head_dim`: they hardly change which entry of a row is the largest.
+# Leave out the root of `head_dim`, which doesn't change which entry of a row is the largest, and the rest of the norms, which hardly does.
 
 
 # %% tags=["exercise", "build"]
@@ -257,7 +257,7 @@ cu.explore.own_film(film.frames())
 #
 # After the film the loss falls a second time.
 # The last `k` of `rkgmkbrk` has had two followers, `g` and `b`, so our circuit can't decide.
-# The figure splits the letters by their followers so far.
+# The figure shows letters that have had one follower so far apart from those that have had several.
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 steps = [row["step"] for row in film.rows]
@@ -280,7 +280,7 @@ bottom.set(xlabel="Step", ylabel="Accuracy", ylim=(0, 1.05))
 fig
 
 # %% [markdown]
-# **After the first fall the network copies as our circuit does** wherever a letter has had one follower.
+# **After the first fall the network copies wherever a letter has had one follower**, and so does our circuit.
 #
 # In the second fall it learns to use one more letter.
 # In `rkgmkbrk` the last `r` settles it, because last time `rk` was followed by `g`.
@@ -292,7 +292,7 @@ fig
 # So we erase entries of the QK map while the network runs, and see whether it still copies.
 #
 # In `k g b k` a head of layer 1, standing at the last `k`, gives the position of `g` a score.
-# This score is a sum of what letters, positions and both notes give.
+# This score is a sum of what the letters, the positions, and the notes of both heads of layer 0 give.
 # The note *after k* gives one part: if layer 0, at `g`, puts a weight of 0.9 on the first `k`, this part is mostly 0.9 times the diagonal entry of row *k*.
 # To erase an entry, we put the mean of its row in its place, in both heads of layer 1.
 #
@@ -300,7 +300,7 @@ fig
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "The 992 entries off the diagonal together weigh more than the 32 on it (their squares add up to more). What we don't erase stays as it is, and so do the other parts of the scores. What costs more of the copying, to erase the whole map or only its diagonal?",
+    "The 992 entries off the diagonal together weigh more than the 32 on it (we add up the squares of their distances from the mean of their row). What we don't erase stays as it is, and so do the other parts of the scores. What costs more of the copying, to erase the whole map or only its diagonal?",
     ["the whole map", "only its diagonal", "both cost the same", "neither costs much"],
     answer="only its diagonal",
     wrong={
@@ -325,7 +325,7 @@ by_erasing.rename_axis("erased").round(2)
 #
 # ## Who is hurt?
 #
-# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says its average, at every position of every text.
+# After a mean **[ablation](C_glossary.ipynb#ablation)** a head says its average at every position of every text.
 #
 # ### Exercise 3 · Four ablations
 #
@@ -371,7 +371,7 @@ by_ablating.rename({"whole": "nothing"}).rename_axis("ablated").round(2)
 # <details><summary><em>What we found</em></summary>
 #
 # Without the previous-token head the network copies few letters, because nobody tells layer 1 which letter comes before a position.
-# Without the other head of layer 0 the network is back where it was after the first fall.
+# Without the other head of layer 0 the network is about as often right as it was after the first fall.
 # The **two induction heads cover for each other**: both speak all the time, and one is nearly enough.
 #
 # </details>
@@ -411,7 +411,7 @@ by_patching.loc[list(cuts.PATCHED)].rename_axis(index="patched", columns="change
 # If the answer was changed, only the value of layer 1 brings it back: the value is *what is moved*.
 # If the letter before it was changed, the key does it: the key is *how it is found*.
 #
-# And **one vector, written by one head of layer 0 at this one position, brings the answer back**: the note *after letter 8*.
+# If the letter before it was changed, **one vector, written by one head of layer 0 at the answer, brings the answer back**: the note *after letter 8*.
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -534,8 +534,8 @@ with cu.guard("At three rates value, key and note do what they do here."):
 # ## And in a real model
 #
 # Does a language model need such a circuit?
-# SmolLM2 copies 0.67 of forty random tokens, and head 0 of its layer 16 is a previous-token head ([Real weights](18_real_weights.ipynb#Copying:-induction-heads)).
-# We set it to zero, or the four induction heads that look hardest at the right token.
+# If forty random tokens come twice, SmolLM2 copies a share of 0.67 of them, and head 0 of its layer 16 is a previous-token head ([Real weights](18_real_weights.ipynb#Copying:-induction-heads)).
+# We set this head to zero, or else the four induction heads that put the most weight on the right token.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
@@ -591,8 +591,8 @@ with cu.guard("Head 16.0 and the four best induction heads cost the same, and ot
 #
 # - A circuit of two attentions copies what it has never seen: a previous-token head notes what came before, and an induction head finds the note.
 # - From weights we can read where a head would look (QK) and what it would say (OV).
-#   Cutting tells whether the network uses it. Ours copies with the diagonal of its QK map alone, and few letters if only the diagonal is erased.
-# - Nobody misses an ablated head if another one does the same, and patching shows what is passed on.
+#   Erasing tests whether the network uses what we read. Ours copies with the diagonal of its QK map alone, and few letters if only the diagonal is erased.
+# - An ablated head is hardly missed if another one does the same, and patching shows what is passed on.
 
 # %% [markdown] tags=["next"]
 # Next: [Attention at length](20_attention_at_length.ipynb), where the model reads long texts through a window.

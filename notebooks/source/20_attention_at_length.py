@@ -12,7 +12,8 @@
 # **What does a context of 100,000 tokens cost, and what can we do about it?**
 #
 # [SmolLM2](18_real_weights.ipynb), our real model, reads a text.
-# To save memory, each token may look at the last 128 tokens only (blue, in its row of the first picture).
+# To save memory, each token may look only at the last 128 tokens.
+# In the first picture each row is a token, and what it may look at is blue.
 # The second picture shows what this costs: almost one nat a token, compared with the whole past (gray).
 #
 # Now choose *the first token and the last 127*.
@@ -65,7 +66,7 @@ cu.recall("real_weights", "gpt")
 #
 # The answer so far is *y* / *s*.
 # When a block brings a larger score, both old sums were taken with too small a *c*.
-# So we rescale them, and multiply both by $e^{c_{\text{old}} - c_{\text{new}}}$.
+# So we rescale them by multiplying both by $e^{c_{\text{old}} - c_{\text{new}}}$.
 #
 # Here one query looks at twelve keys, three at a time.
 
@@ -383,7 +384,7 @@ cu.checks.recurrent(recurrent_solution)
 # What gets lost on such a sheet?
 # Let's test it with a telephone book of 128 possible names (keys) and 128 possible numbers (values).
 # A network reads *n* pairs, and is then asked for the value of each key.
-# Yours trains here for about 15 seconds.
+# The one below, with `linear_attention`, trains for about 15 seconds.
 
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
@@ -467,7 +468,7 @@ fig
 # **A softmax finds all 64 values, even with keys of size 8. The sheet blurs more and more with every pair.**
 # With keys of size 16 it still finds 98% of 16 pairs, but 64% of 64.
 # It forgets the first pair no sooner than the last, because a sum has no order.
-# A larger state blurs later: set `dim` to 64 and run both cells again.
+# A larger state blurs later: set `dim` to 64, and run that cell and the folded one with the plot again.
 #
 # Most of this blur is the price of positive weights that add up to 1.
 # Without positive features, and without the division, *S* alone finds 92% of 64 pairs.
@@ -515,19 +516,19 @@ with cu.guard("More training adds little: twice as many steps, or texts of 64 pa
 # ## Windows and attention sinks
 #
 # Ordinary text isn't a telephone book, and what comes next in it depends mostly on what came just before.
-# So a **sliding window**, which keeps the last keys and values only, should cost little.
-# On the first screen it cost much less as long as the first token stayed.
-# With this token even a window of 32 beats the last 128: the loss of the first text is 4.33 instead of 4.56.
+# So a **sliding window**, which keeps only the last keys and values, should cost little.
+# But on the first screen it cost almost one nat a token, and much less when the first token stayed.
+# With this token even a window of 32 beats the last 128: for *this course* the loss is 4.33 instead of 4.56.
 #
 # In the later layers of SmolLM2 about a third of all weight lies on the first token, which is called an **[attention sink](C_glossary.ipynb#attention-sink)**.
 # One explanation is that a softmax has to put all of its weight somewhere, even in a head that needs nothing from this text.
-# But what makes a token fit for this: what it says, or where it stands?
-# Let's keep the 40th token instead of the first.
+# But what makes a token a sink: what it says, or where it stands?
+# Let's keep the token at position 40 instead of the first, which is at position 0.
 # That doesn't help at all, and the loss stays at 4.56.
 
 # %% tags=["hide-input"] jupyter={"source_hidden": true}
 cu.predict(
-    "Now we keep the 40th token instead of the first, and blindfold it: in every layer it may look only at itself, so it knows nothing of the 39 tokens before it. What happens to the loss?",
+    "Now we keep the token at position 40 instead of the first, and blindfold it: in every layer it may look only at itself, so it knows nothing of the 40 tokens before it. What happens to the loss?",
     [
         "it stays where it was",
         "it rises, because the token knows less",
@@ -540,7 +541,7 @@ cu.predict(
         "it rises, because the token knows less": "The token does know less. But what did the first token know about the text?",
         "it falls halfway": "In what way would the blindfolded token still differ from the first? Only in what it says and in where it stands.",
     },
-    why="The first token is the only one that sees only itself. With the blindfold the 40th token is such a token, too, and the model rests its weight there.",
+    why="Without a blindfold the first token is the only one that sees only itself. With it the token at position 40 is such a token, too, and the model may rest its weight there.",
 )
 
 # %% tags=["hide-input", "hide-output"] jupyter={"source_hidden": true, "outputs_hidden": true}
@@ -548,28 +549,28 @@ pages = explorer.losses_of("pages", "128", "sizes", "alone")
 rows = {
     "the last 128": "last 128",
     "the first token and the last 127": "first 1, last 127",
-    "the 40th token and the last 127": "40th, last 127",
-    "the 40th, blindfolded, and the last 127": "40th alone, last 127",
+    "position 40 and the last 127": "40th, last 127",
+    "position 40, blindfolded, and the last 127": "40th alone, last 127",
 }
 pd.DataFrame({"loss": {name: pages[view]["mean"] for name, view in rows.items()}}).round(2)
 
 # %% [markdown]
-# With the blindfold the loss falls from 4.56 to 3.90, exactly as with the first token.
+# With the blindfold the loss falls from 4.56 to 3.90, to two decimals the same as with the first token.
 # **Another token takes the place of the first if it sees only itself.**
 # Neither what it says nor where it stands matters here.
 # Let it see a single neighbor, and in nine of ten trials it is worth nothing again.
 # In training one such token was always in sight, and the model may have learned to rest its weight there.
 #
-# In a window the sink falls out, and so does every token that could take over.
+# As a window moves on, it leaves the first token behind, and with it the only one that sees only itself.
 # (If nobody may *ever* look at the first token, the second sees only itself and [becomes the sink](19_what_heads_learn_further.ipynb#Attention-sinks).)
 # [Xiao et al. (2024)](https://arxiv.org/abs/2309.17453) found in much larger models that the first tokens have to stay.
 #
-# With the weights, you can try a window of your own: `last` tokens, those `always` kept, and those that see themselves `alone`.
+# If you have SmolLM2's weights, you can try a window of your own: `last` is the number of last tokens, `always` lists the positions that are kept as well, and `alone` those that see only themselves.
 
 # %% tags=["nbval-ignore-output"]
 lm = smollm.reference() if cached("smollm2") else None  # without the weights: as recorded
 gave = smollm.known(windows.through, lm, last=15, always=[0], alone=[])
-print("{loss:.2f} on 1,024 tokens, {whole past:.2f} with the whole past".format(**gave))
+print("loss {loss:.2f} on 1,024 tokens, {whole past:.2f} with the whole past".format(**gave))
 
 # %% tags=["guard"] jupyter={"source_hidden": true}
 with cu.guard(
@@ -642,9 +643,10 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
 # | the whole past, in blocks | *n* keys and values a head | *n* scores a head | nothing | nothing |
 # | heads that share | *n* keys and values a group | *n* scores a head | fewer keys and values | nothing |
 # | linear attention | *S* and *z* | always the same | no softmax | everything a little |
-# | the first and the last *w* − 1 | *w* keys and values | *w* scores | a shorter past | all older tokens, except through those between |
+# | the first token and the last *w* − 1 | *w* keys and values | *w* scores | a shorter past | all older tokens, except what those in between pass on |
 #
-# **To save memory we share keys and values, blur them, or drop tokens, and of the tokens one has to stay.**
+# **To store less of the past, we let heads share keys and values, blur them together, or drop tokens.
+# If we drop tokens, one has to stay.**
 #
 # <details><summary><em>How sure is this?</em></summary>
 #
@@ -653,7 +655,7 @@ with cu.guard("A small GPT has no sink: with the first token in its window it is
 # Four tokens from elsewhere don't replace the first, and the second makes things worse.
 # Without the first tokens the perplexity of models of Xiao et al. rises by factors from 1.5 (Falcon 7B) to almost a thousand (Llama 2 13B), and here by 1.9.
 # A small GPT of ours has no sink at all, so a softmax alone doesn't make one.
-# Whoever reads past the trained length has to count positions inside the window, as Xiao et al. do.
+# To read past the trained length, a model has to count positions inside the window, as in Xiao et al.
 # Here this changes nothing, and a cache that throws old tokens away does what the mask does.
 #
 # We trained the telephone-book networks at four to six learning rates, nearly always with three seeds.

@@ -47,8 +47,9 @@ def gives_row_of_letters_for_each_position(candidate):
 
 _SAYS = {
     "k": (
-        "What does your layer 0 bring for a k g b k: nothing, a, k, g, b? If so, these notes are the keys of layer 1, "
-        "and only that: with notes as values, too, layer 1 would find g, but say its note, k."
+        "What does your layer 0 bring for a k g b k: nothing, a, k, g, b? If so, use these notes as the "
+        "keys of layer 1, and nowhere else: if they were its values as well, it would find g, but say the note "
+        "there, k."
     ),
     "b": (
         "The b is what layer 0 brings to the last k. Does layer 1 return notes, or are its queries and keys exchanged? "
@@ -278,7 +279,7 @@ def _read_much(answer: Any) -> str:
 who_is_hurt = on_paper({
     "a": ("few", "says what is left without the previous-token head",
           "Who else tells layer 1 which letter comes before a position? Look back at the table of *A circuit by hand*.",
-          "Its note is needed twice: at the position that is looked for, and at the last letter."),
+          "Layer 1 finds a position by the note there. What can it find if this note is the same everywhere?"),
     "b": ("most", "says what is left without the other head of layer 0",
           "After the first fall the network copied wherever a letter has had one follower. Suppose that the other head "
           "of layer 0 is needed only for what came in the second fall. Which letters would be lost?"),
